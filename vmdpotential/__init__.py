@@ -1,0 +1,41 @@
+"""Molecular electrostatics inside molecular viewers: potential maps, ion placement, slice images.
+
+The public names are imported when first used; ``import vmdpotential`` itself loads nothing heavy.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "Cell": "cell",
+    "Structure": "structure",
+    "Topology": "structure",
+    "Lattice": "lattice",
+    "Grid": "lattice",
+    "Provenance": "lattice",
+    "read_structure": "io",
+    "write_structure": "io",
+    "read_map": "io",
+    "write_map": "io",
+    "assign_charges": "charges",
+    "potential_map": "maps",
+    "place_ions": "ions",
+    "draw_slice": "slices",
+    "register": "registry",
+    "available": "registry",
+    "VmdpotentialError": "errors",
+}
+
+__all__ = sorted(_PUBLIC)  # a test imports each
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(f"vmdpotential.{_PUBLIC[name]}"), name)
+    raise AttributeError(f"module 'vmdpotential' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

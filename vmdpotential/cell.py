@@ -1,0 +1,184 @@
+"""The periodic cell: lattice vectors, wrapping, minimum images, images around a box."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A periodic cell.
+
+    Parameters
+    ----------
+    vectors : (3, 3) float64, A
+        The lattice vectors a, b, c as rows.
+    """
+
+    vectors: Array
+
+    def __post_init__(self) -> None:
+        vectors = np.array(self.vectors, dtype=np.float64).reshape(3, 3)
+        if not np.isfinite(vectors).all() or not abs(np.linalg.det(vectors)) > 1e-6:
+            raise InputError(f"the periodic cell {vectors.tolist()} has no volume")
+        vectors.setflags(write=False)
+        object.__setattr__(self, "vectors", vectors)
+
+    @classmethod
+    def from_parameters(
+        cls, a: float, b: float, c: float, alpha: float = 90, beta: float = 90, gamma: float = 90
+    ) -> Cell:
+        """Return the cell of three lengths (A) and three angles (degrees), a along x, b in the xy plane.
+
+        Raises
+        ------
+        InputError
+            When a length is not positive or the angles close no cell.
+        """
+        parameters = (a, b, c, alpha, beta, gamma)
+        lengths_good = all(0 < x < np.inf for x in parameters[:3])
+        if not lengths_good or not all(0 < x < 180 for x in parameters[3:]):
+            raise InputError(
+                "the periodic cell " + " ".join(f"{x:g}" for x in parameters) + " is not valid: lengths "
+                "must be positive and angles between 0 and 180 degrees"
+            )
+        # exact right angles stay exact, so that `orthogonal` can be trusted
+        cos = [0.0 if x == 90 else float(np.cos(np.radians(x))) for x in (alpha, beta, gamma)]
+        sin_gamma = 1.0 if gamma == 90 else float(np.sin(np.radians(gamma)))
+        cx, cy = c * cos[1], c * (cos[0] - cos[1] * cos[2]) / sin_gamma
+        z2 = c * c - cx * cx - cy * cy
+        if z2 <= 0:
+            raise InputError(f"the periodic cell angles {alpha:g} {beta:g} {gamma:g} close no cell")
+        return cls(np.array([[a, 0, 0], [b * cos[2], b * sin_gamma, 0], [cx, cy, np.sqrt(z2)]]))
+
+    @cached_property
+    def parameters(self) -> tuple[float, float, float, float, float, float]:
+        """Lengths a, b, c (A) and angles alpha, beta, gamma (degrees)."""
+        length = np.linalg.norm(self.vectors, axis=1)
+
+        def angle(i: int, j: int) -> float:
+            cosine = float(self.vectors[i] @ self.vectors[j] / (length[i] * length[j]))
+            return 90.0 if cosine == 0 else float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+
+        a, b, c = (float(x) for x in length)
+        return a, b, c, angle(1, 2), angle(0, 2), angle(0, 1)
+
+    @property
+    def volume(self) -> float:
+        """Volume in A^3."""
+        return float(abs(np.linalg.det(self.vectors)))
+
+    @property
+    def orthogonal(self) -> bool:
+        """Whether the vectors lie along x, y and z."""
+        return bool(np.count_nonzero(self.vectors - np.diag(np.diagonal(self.vectors))) == 0)
+
+    @cached_property
+    def reduced(self) -> Array:
+        """(3, 3) lattice vectors of the same lattice, Lagrange-Gauss reduced pair by pair (rows, A).
+
+        In the reduced basis the nearest image of a wrapped displacement is among its 27 neighbours.
+        """
+        v = self.vectors.copy()
+        for _ in range(1000):
+            v = v[np.argsort((v * v).sum(1), kind="stable")]
+            before = v.copy()
+            v[1] -= np.rint(v[1] @ v[0] / (v[0] @ v[0])) * v[0]
+            # the third vector: nearest lattice point of the plane spanned by the first two
+            coefficients = np.rint(np.linalg.lstsq(v[:2].T, v[2], rcond=None)[0])
+            shifts = np.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)]) + coefficients
+            trial = v[2] - shifts @ v[:2]
+            best = trial[np.argmin((trial * trial).sum(1))]
+            if best @ best < (v[2] @ v[2]) * (1 - 1e-12):
+                v[2] = best
+            if np.array_equal(v, before):
+                break
+        return v
+
+    @cached_property
+    def neighbours(self) -> Array:
+        """(S, 3) shifts, A: zero first, then those by which an image may be nearer than the rounded one.
+
+        Rounding in the reduced basis leaves a displacement d in the cell of half the basis vectors;
+        an image at d + s is nearer for some such d only if d s < -s^2/2 at one of its corners.
+        """
+        if self.orthogonal:
+            return np.zeros((1, 3))
+        steps = np.array([(i, j, k) for i in (0, -1, 1) for j in (0, -1, 1) for k in (0, -1, 1)], float)
+        shifts = steps @ self.reduced
+        corners = (np.array([[n >> 2 & 1, n >> 1 & 1, n & 1] for n in range(8)]) - 0.5) @ self.reduced
+        nearer = (2 * corners @ shifts.T + (shifts * shifts).sum(1)).min(0) < -1e-9
+        nearer[0] = True
+        return shifts[nearer]
+
+    def fractional(self, positions: ArrayLike) -> Array:
+        """Return fractional coordinates of positions, both (..., 3)."""
+        return np.asarray(positions, np.float64) @ np.linalg.inv(self.vectors)
+
+    def wrap(self, positions: ArrayLike, origin: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
+        """Return positions (N, 3) moved by lattice vectors into the cell that starts at `origin`."""
+        positions = np.asarray(positions, np.float64)
+        fraction = self.fractional(positions - np.asarray(origin, np.float64))
+        return positions - np.floor(fraction) @ self.vectors
+
+    def minimum_image(self, displacements: ArrayLike) -> Array:
+        """Return the shortest image of displacements, both (..., 3) in A; exact for any cell."""
+        d = np.asarray(displacements, np.float64)
+        basis = self.vectors if self.orthogonal else self.reduced
+        d = d - np.rint(d @ np.linalg.inv(basis)) @ basis
+        if self.orthogonal:
+            return d
+        best = d
+        best2 = (d * d).sum(-1)
+        for shift in self.neighbours[1:]:
+            trial = d + shift
+            trial2 = (trial * trial).sum(-1)
+            closer = trial2 < best2
+            best = np.where(closer[..., None], trial, best)
+            best2 = np.where(closer, trial2, best2)
+        return best
+
+    def images_in_box(self, positions: ArrayLike, low: ArrayLike, high: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
+        """Return all periodic images of positions inside an axis-aligned box.
+
+        Parameters
+        ----------
+        positions : (N, 3) float64, A
+        low, high : (3,) float64, A
+            Corners of the box; an image on a face is inside.
+
+        Returns
+        -------
+        images : (M, 3) float64, A
+        index : (M,) int64
+            The atom that each image belongs to.
+        """
+        low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
+        wrapped = self.wrap(positions)
+        corners = np.array([[(low, high)[(n >> d) & 1][d] for d in range(3)] for n in range(8)])
+        fraction = self.fractional(corners)
+        first = np.floor(fraction.min(0)).astype(int) - 1
+        last = np.floor(fraction.max(0)).astype(int) + 1
+        images, index = [], []
+        atoms_low, atoms_high = wrapped.min(0, initial=np.inf), wrapped.max(0, initial=-np.inf)
+        for i in range(first[0], last[0] + 1):
+            for j in range(first[1], last[1] + 1):
+                for k in range(first[2], last[2] + 1):
+                    shift = np.array([i, j, k], float) @ self.vectors
+                    if (atoms_low + shift > high).any() or (atoms_high + shift < low).any():
+                        continue
+                    moved = wrapped + shift
+                    inside = np.flatnonzero(((moved >= low) & (moved <= high)).all(1))
+                    images.append(moved[inside])
+                    index.append(inside)
+        if not images:
+            return np.zeros((0, 3)), np.zeros(0, np.int64)
+        return np.concatenate(images), np.concatenate(index)

@@ -1,0 +1,66 @@
+"""Engines: where the sums are computed.
+
+An engine has a ``name`` and three functions, with the same arguments and the same results on every
+engine within the stated accuracy:
+
+``direct(lattice, positions, charges, interaction, precision)``
+    all atoms to all lattice points;
+``cutoff(lattice, positions, charges, interaction, precision, cell)``
+    atoms within the interaction's cutoff, of the periodic images too where a cell is given;
+``at_points(points, positions, charges, cell, interaction)``
+    all atoms to arbitrary points in float64, the nearest image of each where a cell is given.
+
+Potentials are sums of ``q V(r)`` in e/A, without the Coulomb constant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import registry
+
+if TYPE_CHECKING:
+    from vmdpotential.cell import Cell
+    from vmdpotential.interactions import Bound
+    from vmdpotential.lattice import Lattice
+
+#: How the sums are rounded: float32, float32 with compensated summation, float64.
+PRECISIONS = ("single", "compensated", "double")
+
+
+class Engine(Protocol):
+    """What every engine offers; arrays are float64, potentials come back in e/A."""
+
+    name: str
+
+    def describe(self) -> str:
+        """Return one line on the hardware that computes."""
+
+    def direct(self, lattice: Lattice, positions: NDArray[np.float64], charges: NDArray[np.float64],
+               interaction: Bound, precision: str = "single") -> NDArray[np.float32]:
+        """Return the map (nx, ny, nz) of all atoms."""
+
+    def cutoff(self, lattice: Lattice, positions: NDArray[np.float64], charges: NDArray[np.float64],
+               interaction: Bound, precision: str = "single", cell: Cell | None = None) -> NDArray[np.float32]:
+        """Return the map (nx, ny, nz) of the atoms and images within the cutoff."""
+
+    def at_points(self, points: NDArray[np.float64], positions: NDArray[np.float64], charges: NDArray[np.float64],
+                  cell: Cell | None = None, interaction: Bound | None = None) -> NDArray[np.float64]:
+        """Return the potential (P,) of all atoms, or their nearest images, at points (P, 3)."""
+
+
+def get_engine(name: str = "auto") -> Engine:
+    """Return an engine by name; ``auto`` takes the fastest that works here.
+
+    Raises
+    ------
+    UsageError
+        When there is no engine of that name.
+    BackendError
+        When the engine cannot work on this machine.
+    """
+    engine: Any = registry.get("engine", "cpu" if name == "auto" else name)
+    return engine  # type: ignore[no-any-return]

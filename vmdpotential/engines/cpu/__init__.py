@@ -1,0 +1,51 @@
+"""The CPU engine: Numba kernels with vector code made from traced radial functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from vmdpotential.cell import Cell
+    from vmdpotential.interactions import Bound
+    from vmdpotential.lattice import Lattice
+
+Floats = NDArray[np.float64]
+
+
+class CpuEngine:
+    """All cores of this machine, or as many as the environment variable VMDPOTENTIAL_THREADS says."""
+
+    name = "cpu"
+
+    def describe(self) -> str:
+        """Return cores and vector instructions in use."""
+        from vmdpotential.engines.cpu import simd, threads
+
+        return f"{threads.count()} threads, {simd.LEVEL} vectors of {simd.LANES[32]} floats"
+
+    def direct(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
+               precision: str = "single") -> NDArray[np.float32]:
+        """Return the map of all atoms, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cpu import tiles
+
+        return tiles.direct(lattice, positions, charges, interaction, precision)
+
+    def cutoff(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
+               precision: str = "single", cell: Cell | None = None) -> NDArray[np.float32]:
+        """Return the map of the atoms within the cutoff, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cpu import tiles
+
+        return tiles.cutoff(lattice, positions, charges, interaction, precision, cell)
+
+    def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
+                  interaction: Bound | None = None) -> Floats:
+        """Return the potential of all atoms at points, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cpu import points as kernels
+
+        return kernels.at_points(points, positions, charges, cell, interaction)
+
+
+ENGINE = CpuEngine()

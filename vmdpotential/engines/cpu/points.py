@@ -1,0 +1,52 @@
+"""Sums at arbitrary points on the CPU, around :mod:`~vmdpotential.engines.cpu.point_kernel`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.cell import Cell
+from vmdpotential.engines.cpu import build, threads
+from vmdpotential.engines.cpu.tiles import SOFT_CORE
+from vmdpotential.interactions import Bound
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+
+Floats = NDArray[np.float64]
+
+
+def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
+              interaction: Bound | None = None) -> Floats:
+    """Return the potential of all atoms, each at its nearest image where a cell is given.
+
+    Parameters
+    ----------
+    points : (P, 3) float64, A
+    positions : (N, 3) float64, A
+    charges : (N,) float64, e
+    cell : Cell or None
+    interaction : Bound
+        Coulomb unless given.
+
+    Returns
+    -------
+    (P,) float64, e/A
+        Exact to rounding (about 1e-13); an atom nearer than 0.01 A counts at that distance.
+    """
+    scaled = (interaction or COULOMB.bind()).scaled()
+    masked = scaled.cutoff is not None
+    kernel = build.load("point_kernel", scaled.program, "double", masked)
+    if cell is None:
+        basis, inverse, shifts = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((0, 3))
+    else:
+        basis = np.ascontiguousarray(cell.vectors if cell.orthogonal else cell.reduced)
+        inverse = np.ascontiguousarray(np.linalg.inv(basis))
+        shifts = np.ascontiguousarray(cell.neighbours[1:])
+    points = np.asarray(points, np.float64).reshape(-1, 3)
+    out = np.zeros(len(points))
+    columns = [np.ascontiguousarray(a[:, d]) for a in (points, np.asarray(positions, np.float64)) for d in range(3)]
+    fixed = (*columns, np.ascontiguousarray(charges, np.float64), basis, inverse, shifts,
+             np.array(scaled.values, np.float64), SOFT_CORE**2, (scaled.cutoff or 0.0) ** 2, out)
+    blocks = -(-len(points) // kernel.BLOCK)
+    threads.run(lambda first, last: kernel.run(*fixed, first, last), blocks, "potential at points")
+    out *= scaled.factor
+    return out

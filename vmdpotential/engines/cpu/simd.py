@@ -1,0 +1,237 @@
+"""Vector code for LLVM: the back end of traced radial functions on the CPU.
+
+Numba compiles for the host, or for what NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say; the vector
+length and the instructions are chosen from that target, so that cached code stays right.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core.registry import cpu_target
+
+
+def _target_features() -> set[str]:
+    codegen = cpu_target.target_context.codegen()
+    return set(str(codegen._customize_tm_features()).split(","))
+
+
+def _level(features: set[str]) -> str:
+    if "+avx512f" in features and "+avx512dq" in features:
+        return "avx512"
+    if "+avx2" in features and "+fma" in features:
+        return "avx2"
+    return "generic"
+
+
+#: Instruction set in use: avx512, avx2 or generic.
+LEVEL = _level(_target_features())
+#: Vector lanes by bits of a float.
+LANES = {32: 16 if LEVEL == "avx512" else 8, 64: 8 if LEVEL == "avx512" else 4}
+
+I32, I64 = ir.IntType(32), ir.IntType(64)
+
+
+@cache
+def _chebyshev(name: str, degree: int) -> list[float]:
+    """Return power-basis coefficients, lowest first, of the polynomials behind exp and erfc.
+
+    ``exp2``: 2^f on [-1/2, 1/2]. ``erfcx``: exp(x^2) erfc(x) in t = 1/(1 + x/2), x >= 0.
+    """
+    from scipy import special
+
+    if name == "exp2":
+        def function(f: Any) -> Any:
+            return np.exp2(f)
+        low, high = -0.5, 0.5
+    else:
+        def function(t: Any) -> Any:
+            t = np.maximum(t, 1e-12)
+            return special.erfcx(2 * (1 / t - 1)) / t
+        low, high = 0.0, 1.0
+    fit = np.polynomial.Chebyshev.interpolate(function, degree, [low, high])
+    return [float(c) for c in fit.convert(kind=np.polynomial.Polynomial).coef]
+
+
+class Vector:
+    """Operations on vectors of floats (or one float) in an LLVM block.
+
+    Parameters
+    ----------
+    builder : llvmlite.ir.IRBuilder
+    bits : {32, 64}
+    lanes : int
+        1 for scalars.
+    fast : bool
+        Whether LLVM may reorder and contract; off where rounding errors are compensated.
+    """
+
+    def __init__(self, builder: Any, bits: int, lanes: int, fast: bool = True) -> None:
+        self.builder = builder
+        self.bits = bits
+        self.lanes = lanes
+        self.flags = ("fast",) if fast else ()
+        self.element = ir.FloatType() if bits == 32 else ir.DoubleType()
+        self.integer = ir.IntType(bits)
+        self.type = self._wide(self.element)
+
+    def _wide(self, element: Any) -> Any:
+        return element if self.lanes == 1 else ir.VectorType(element, self.lanes)
+
+    def _fill(self, element: Any, value: Any) -> Any:
+        return ir.Constant(element, value) if self.lanes == 1 else ir.Constant(self._wide(element), [value] * self.lanes)
+
+    # memory
+
+    def broadcast(self, scalar: Any) -> Any:
+        """Return a vector of one scalar."""
+        if self.lanes == 1:
+            return scalar
+        undefined = ir.Constant(self._wide(scalar.type), ir.Undefined)
+        single = self.builder.insert_element(undefined, scalar, ir.Constant(I32, 0))
+        return self.builder.shuffle_vector(
+            single, undefined, ir.Constant(ir.VectorType(I32, self.lanes), [0] * self.lanes))
+
+    def load(self, pointer: Any, index: Any) -> Any:
+        """Return the vector that starts at pointer[index]."""
+        address = self.builder.bitcast(self.builder.gep(pointer, [index]), self.type.as_pointer())
+        return self.builder.load(address, align=self.bits // 8)
+
+    def load_one(self, pointer: Any, index: Any) -> Any:
+        """Return pointer[index] in all lanes."""
+        return self.broadcast(self.builder.load(self.builder.gep(pointer, [index]), align=self.bits // 8))
+
+    def store(self, pointer: Any, index: Any, value: Any) -> None:
+        """Write a vector from pointer[index] on."""
+        address = self.builder.bitcast(self.builder.gep(pointer, [index]), value.type.as_pointer())
+        self.builder.store(value, address, align=self.bits // 8)
+
+    # operations of traced programs
+
+    def const(self, value: float) -> Any:
+        """Return a number in all lanes."""
+        return self._fill(self.element, float(np.float32(value)) if self.bits == 32 else float(value))
+
+    def lane_values(self, values: list[float]) -> Any:
+        """Return a constant vector."""
+        return ir.Constant(self.type, [ir.Constant(self.element, v) for v in values])
+
+    def call(self, name: str, arguments: list[Any], result: Any = None) -> Any:
+        """Call an LLVM intrinsic or a C function."""
+        kind = ir.FunctionType(result or self.type, [a.type for a in arguments])
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(function, arguments, fastmath=self.flags if result is None else ())
+
+    def _intrinsic(self, name: str, *arguments: Any) -> Any:
+        suffix = f"f{self.bits}" if self.lanes == 1 else f"v{self.lanes}f{self.bits}"
+        return self.call(f"llvm.{name}.{suffix}", list(arguments))
+
+    def add(self, a: Any, b: Any) -> Any:
+        """Return a + b."""
+        return self.builder.fadd(a, b, flags=self.flags)
+
+    def sub(self, a: Any, b: Any) -> Any:
+        """Return a - b."""
+        return self.builder.fsub(a, b, flags=self.flags)
+
+    def mul(self, a: Any, b: Any) -> Any:
+        """Return a * b."""
+        return self.builder.fmul(a, b, flags=self.flags)
+
+    def div(self, a: Any, b: Any) -> Any:
+        """Return a / b."""
+        return self.builder.fdiv(a, b, flags=self.flags)
+
+    def fma(self, a: Any, b: Any, c: Any) -> Any:
+        """Return a * b + c, rounded once where the processor can do so quickly."""
+        if LEVEL == "generic":
+            return self.add(self.mul(a, b), c)
+        return self._intrinsic("fma", a, b, c)
+
+    def less(self, a: Any, b: Any) -> Any:
+        """Return a < b by lane."""
+        return self.builder.fcmp_ordered("<", a, b, flags=self.flags)
+
+    def select(self, condition: Any, a: Any, b: Any) -> Any:
+        """Return a where the condition holds, else b."""
+        return self.builder.select(condition, a, b)
+
+    def min(self, a: Any, b: Any) -> Any:
+        """Return the smaller."""
+        return self.select(self.less(a, b), a, b)
+
+    def max(self, a: Any, b: Any) -> Any:
+        """Return the larger."""
+        return self.select(self.less(b, a), a, b)
+
+    def sqrt(self, a: Any) -> Any:
+        """Return the square root."""
+        return self._intrinsic("sqrt", a)
+
+    def fabs(self, a: Any) -> Any:
+        """Return the absolute value."""
+        return self._intrinsic("fabs", a)
+
+    def _polynomial(self, x: Any, coefficients: list[float]) -> Any:
+        result = self.const(coefficients[-1])
+        for c in coefficients[-2::-1]:
+            result = self.fma(result, x, self.const(c))
+        return result
+
+    def exp(self, a: Any) -> Any:
+        """Return the exponential, in float32 for a >= -87 (below, exp(-87) = 1.6e-38)."""
+        if self.bits == 64:
+            return self._intrinsic("exp", a)
+        x = self.max(a, self.const(-87.0))
+        n = self._intrinsic("rint", self.mul(x, self.const(np.log2(np.e))))
+        # x log2(e) - n in two parts, because the product alone loses the last digits of a large x
+        high = float(np.float32(np.log2(np.e)))
+        f = self.fma(x, self.const(high), self.mul(n, self.const(-1.0)))
+        f = self.fma(x, self.const(np.log2(np.e) - high), f)
+        bits = self.builder.add(self.builder.fptosi(n, self._wide(self.integer)), self._fill(self.integer, 127))
+        scale = self.builder.bitcast(self.builder.shl(bits, self._fill(self.integer, 23)), self.type)
+        return self.mul(scale, self._polynomial(f, _chebyshev("exp2", 6)))
+
+    def erfc(self, a: Any) -> Any:
+        """Return the complementary error function of a >= 0."""
+        if self.bits == 64:
+            if self.lanes == 1:
+                return self.call("erfc", [a])
+            result = ir.Constant(self.type, ir.Undefined)
+            for lane in range(self.lanes):
+                index = ir.Constant(I32, lane)
+                one = self.call("erfc", [self.builder.extract_element(a, index)], self.element)
+                result = self.builder.insert_element(result, one, index)
+            return result
+        t = self.div(self.const(1.0), self.fma(a, self.const(0.5), self.const(1.0)))
+        square = self.mul(self.mul(a, a), self.const(-1.0))
+        return self.mul(self.exp(square), self.mul(t, self._polynomial(t, _chebyshev("erfcx", 12))))
+
+    # inverse square root
+
+    def rsqrt_estimate(self, a: Any) -> Any:
+        """Return about 1/sqrt(a): 12 to 14 bits where the processor has an instruction, else full precision."""
+        if LEVEL == "avx512" and self.lanes > 1:
+            name = f"llvm.x86.avx512.rsqrt14.{'ps' if self.bits == 32 else 'pd'}.512"
+            mask = ir.IntType(16 if self.bits == 32 else 8)
+            return self.call(name, [a, ir.Constant(self.type, None), ir.Constant(mask, -1)])
+        if LEVEL == "avx2" and self.bits == 32 and self.lanes > 1:
+            return self.call("llvm.x86.avx.rsqrt.ps.256", [a])
+        return self.div(self.const(1.0), self.sqrt(a))
+
+    def rsqrt_twice(self, a: Any, estimate: Any, steps: int = 1) -> Any:
+        """Return 2/sqrt(a) by Newton steps, the last y (3 - a y^2); the factor 2 goes into the charges.
+
+        One step takes an estimate of 12 to 14 bits to 23 to 27, two in float64 to 53.
+        """
+        if LEVEL == "generic" or (LEVEL == "avx2" and self.bits == 64):
+            return self.add(estimate, estimate)
+        y = estimate
+        minus = self.builder.fneg(a)
+        for _ in range(steps - 1):
+            y = self.mul(self.mul(y, self.const(0.5)), self.fma(minus, self.mul(y, y), self.const(3.0)))
+        return self.mul(y, self.fma(minus, self.mul(y, y), self.const(3.0)))

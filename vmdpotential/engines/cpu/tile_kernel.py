@@ -1,0 +1,485 @@
+"""Kernels of lattice sums: atoms to tiles of lattice points.
+
+A task is a tile of 8^3 points. The atoms in range of it are taken relative to the tile's centre in
+float64 and then rounded, so that single precision loses nothing to large coordinates; they come in
+chunks that stay in the first-level cache, with tables of the squared distances along x. Each leaf
+of 4^3 points, lanes along y and z, then sums the atoms in range of it (:func:`leaf`).
+
+Lengths are in units of a power of two times the spacing, where lattice points have exact
+coordinates. Sums of a block of atoms are kept
+in registers and added in float64, because the rounding of a long running sum, not that of its
+terms, is what limits a single precision map.
+
+This module is compiled as a copy, see :mod:`vmdpotential.engines.cpu.build`.
+"""
+
+# numba's kernels have no annotations that mypy could check
+# mypy: ignore-errors
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from vmdpotential.engines.cpu.current import MASKED, PRECISION, PROGRAM
+from vmdpotential.engines.cpu.simd import I32, I64, LANES, LEVEL, Vector
+from vmdpotential.interactions.tracing import run as run_program
+
+# Compensated sums of float32 terms would be limited by the rounding of the terms; float64 vectors
+# with one Newton step cost little more than compensating and are limited by neither.
+BITS = 32 if PRECISION == "single" else 64
+NEWTON_STEPS = 2 if PRECISION == "double" else 1
+W = LANES[BITS]
+REAL = np.float64 if BITS == 64 else np.float32
+NUMBA_REAL = types.float64 if BITS == 64 else types.float32
+
+CHUNK = 512  # atoms whose tables are in the first-level cache together
+ROW = CHUNK + 32  # length of a table row: room for padding and for reading ahead
+BLOCK = 128  # atoms summed in registers before the sum is added in float64
+Y, Z, Q, X2, GAP = 0, 1, 2, 3, 11  # rows of the table; eight of X2, six of GAP
+ROWS = 17
+FAR = REAL(1000)  # where atoms that must not count are put
+
+#: The inner loop makes 2/r; what the charges are multiplied by to make up for it.
+DEGREE = PROGRAM.degree()
+CHARGE_FACTOR = 1.0 if DEGREE is None else 0.5**DEGREE
+
+FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True, "cache": True}
+
+
+def _pointer(context, builder, kind, array, element):
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(data, element.as_pointer())
+
+
+def _i64(value):
+    return ir.Constant(I64, value)
+
+
+@intrinsic
+def leaf(typing, table, index, first, count, row, cy, cz, hy, hz, cutoff2, values, sums, offset):
+    """Add the potential of atoms index[first : first + count] at 4 x 4 x 4 points to sums[offset :].
+
+    `row` is the table row of the first of four x planes; cy, cz is the centre of the points and
+    hy, hz their spacing. The loop is software pipelined over three stages, because the chain from a
+    coordinate to its term (about 45 cycles) is longer than one pass of the loop: indices and
+    y, z distances of the atom after next; r^2 and its estimated inverse root of the next; the
+    term of the current one.
+    """
+    i, f = types.int64, NUMBA_REAL
+    signature = types.void(table, index, i, i, i, f, f, f, f, f, values, sums, i)
+
+    def codegen(context, builder, sig, arguments):
+        v = Vector(builder, BITS, W)
+        parts = 16 // W
+        p_table = _pointer(context, builder, sig.args[0], arguments[0], v.element)
+        p_index = builder.gep(_pointer(context, builder, sig.args[1], arguments[1], I32), [arguments[2]])
+        count = arguments[3]
+        p_y = builder.gep(p_table, [_i64(Y * ROW)])
+        p_z = builder.gep(p_table, [_i64(Z * ROW)])
+        p_q = builder.gep(p_table, [_i64(Q * ROW)])
+        p_x2 = [builder.gep(p_table, [builder.mul(builder.add(arguments[4], _i64(k)), _i64(ROW))]) for k in range(4)]
+        cy, cz, hy, hz, cutoff2 = (v.broadcast(a) for a in arguments[5:10])
+        p_values = _pointer(context, builder, sig.args[10], arguments[10], v.element)
+        p_sums = builder.gep(_pointer(context, builder, sig.args[11], arguments[11], ir.DoubleType()), [arguments[12]])
+        lanes = [range(p * W, p * W + W) for p in range(parts)]
+        point_y = [v.add(cy, v.mul(hy, v.lane_values([n // 4 - 1.5 for n in lane]))) for lane in lanes]
+        point_z = [v.add(cz, v.mul(hz, v.lane_values([n % 4 - 1.5 for n in lane]))) for lane in lanes]
+        values = {name: v.load_one(p_values, _i64(k)) for k, name in enumerate(PROGRAM.parameters)}
+        uniform = run_program(PROGRAM, v, values, part="uniform")
+
+        def atom(step):
+            return builder.zext(builder.load(builder.gep(p_index, [step])), I64)
+
+        def distances_yz(j):
+            y, z = v.load_one(p_y, j), v.load_one(p_z, j)
+            result = []
+            for p in range(parts):
+                dy, dz = v.sub(point_y[p], y), v.sub(point_z[p], z)
+                result.append(v.fma(dy, dy, v.mul(dz, dz)))
+            return result
+
+        def estimates(j, yz):
+            r2 = []
+            for k in range(4):
+                x2 = v.load_one(p_x2[k], j)
+                r2 += [v.add(yz[p], x2) for p in range(parts)]
+            return v.load_one(p_q, j), r2, [v.rsqrt_estimate(a) for a in r2]
+
+        def terms(q, r2, estimate, sums):
+            new = []
+            for n in range(4 * parts):
+                rinv = v.rsqrt_twice(r2[n], estimate[n], NEWTON_STEPS)
+                if DEGREE is None:
+                    rinv = v.mul(rinv, v.const(0.5))
+                potential = run_program(PROGRAM, v, {"r2": r2[n], "rinv": rinv}, done=uniform)[len(PROGRAM.steps) - 1]
+                total = v.fma(q, potential, sums[n])
+                new.append(v.select(v.less(r2[n], cutoff2), total, sums[n]) if MASKED else total)
+            return new
+
+        size = 4 * parts
+        zeros = [v.const(0.0)] * size
+        j0, j1, j2 = atom(_i64(0)), atom(_i64(1)), atom(_i64(2))
+        q0, r0, e0 = estimates(j0, distances_yz(j0))
+        start = [_i64(1), j1, j2, *distances_yz(j1), q0, *r0, *e0, *zeros]
+        before = builder.block
+        loop = builder.append_basic_block("atoms")
+        after = builder.append_basic_block("done")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        state = []
+        for value in start:
+            phi = builder.phi(value.type)
+            phi.add_incoming(value, before)
+            state.append(phi)
+        step, next_atom, later_atom = state[:3]
+        yz, rest = state[3 : 3 + parts], state[3 + parts :]
+        q, r2, estimate, sums = rest[0], rest[1 : 1 + size], rest[1 + size : 1 + 2 * size], rest[1 + 2 * size :]
+        last_atom = atom(builder.add(step, _i64(2)))
+        next_q, next_r2, next_estimate = estimates(next_atom, yz)
+        next_step = builder.add(step, _i64(1))
+        next_yz = distances_yz(later_atom)
+        new_sums = terms(q, r2, estimate, sums)
+        end = [next_step, later_atom, last_atom, *next_yz, next_q, *next_r2, *next_estimate, *new_sums]
+        for phi, value in zip(state, end, strict=True):
+            phi.add_incoming(value, builder.block)
+        builder.cbranch(builder.icmp_signed("<=", next_step, count), loop, after)
+        builder.position_at_end(after)
+        wide = Vector(builder, 64, W, fast=False)
+        for n, vector in enumerate(new_sums):
+            vector = vector if BITS == 64 else builder.fpext(vector, wide.type)
+            wide.store(p_sums, _i64(n * W), wide.add(wide.load(p_sums, _i64(n * W)), vector))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+if LEVEL == "avx512" and BITS == 32:
+    _INDEX, _MASK = ir.VectorType(I32, W), ir.IntType(W)
+
+    def _compress(v, builder, mask, vector, kind):
+        suffix = "i32" if kind is _INDEX else "f32"
+        return v.call(f"llvm.x86.avx512.mask.compress.v16{suffix}", [vector, ir.Constant(kind, None), mask], kind)
+
+    def _count(v, builder, mask):
+        return builder.zext(v.call("llvm.ctpop.i16", [builder.bitcast(mask, _MASK)], _MASK), I64)
+
+    def _filter_loop(builder, count, body, *starts):
+        """Loop over 16 atoms a pass; body(i, *state) returns the new state."""
+        before = builder.block
+        loop = builder.append_basic_block("filter")
+        after = builder.append_basic_block("filtered")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        state = [builder.phi(s.type) for s in (_i64(0), *starts)]
+        for phi, value in zip(state, (_i64(0), *starts), strict=True):
+            phi.add_incoming(value, before)
+        new = [builder.add(state[0], _i64(W)), *body(*state)]
+        for phi, value in zip(state, new, strict=True):
+            phi.add_incoming(value, builder.block)
+        builder.cbranch(builder.icmp_signed("<", new[0], count), loop, after)
+        builder.position_at_end(after)
+        return new[1:]
+
+    @intrinsic
+    def in_leaf(typing, table, row_x, row_y, row_z, count, cutoff2, index):
+        """Write the atoms whose three squared gaps to a leaf sum to less than cutoff2 to index; return how many."""
+        i = types.int64
+        signature = i(table, i, i, i, i, types.float32, index)
+
+        def codegen(context, builder, sig, arguments):
+            v = Vector(builder, 32, W)
+            p_table = _pointer(context, builder, sig.args[0], arguments[0], v.element)
+            rows = [builder.gep(p_table, [builder.mul(arguments[1 + d], _i64(ROW))]) for d in range(3)]
+            limit = v.broadcast(arguments[5])
+            p_index = _pointer(context, builder, sig.args[6], arguments[6], I32)
+
+            def body(i, found, numbers):
+                gap2 = v.add(v.add(v.load(rows[0], i), v.load(rows[1], i)), v.load(rows[2], i))
+                mask = v.less(gap2, limit)
+                v.store(p_index, found, _compress(v, builder, mask, numbers, _INDEX))
+                return builder.add(found, _count(v, builder, mask)), builder.add(numbers, ir.Constant(_INDEX, [W] * W))
+
+            return _filter_loop(builder, arguments[4], body, _i64(0), ir.Constant(_INDEX, list(range(W))))[0]
+
+        return signature, codegen
+
+    @intrinsic
+    def in_tile(typing, source, first, count, hx, hy, hz, cutoff2, chunk, found):
+        """Append the atoms source[:, first : first + count] in range of a tile to the chunk; return its new length.
+
+        h are the half widths of the tile, which is centred on 0.
+        """
+        i, f = types.int64, types.float32
+        signature = i(source, i, i, f, f, f, f, chunk, i)
+
+        def codegen(context, builder, sig, arguments):
+            v = Vector(builder, 32, W)
+            array = context.make_array(sig.args[0])(context, builder, arguments[0])
+            length = builder.extract_value(array.shape, 1)
+            p_source = builder.bitcast(array.data, v.element.as_pointer())
+            rows = [builder.gep(p_source, [builder.add(builder.mul(length, _i64(d)), arguments[1])]) for d in range(4)]
+            half = [v.broadcast(a) for a in arguments[3:6]]
+            limit = v.broadcast(arguments[6])
+            p_chunk = _pointer(context, builder, sig.args[7], arguments[7], v.element)
+            targets = [builder.gep(p_chunk, [_i64(d * ROW)]) for d in range(4)]
+            lane = ir.Constant(_INDEX, list(range(W)))
+
+            def body(i, found):
+                atoms = [v.load(rows[d], i) for d in range(4)]
+                gap2 = v.const(0.0)
+                for d in range(3):
+                    gap = v.max(v.sub(v.fabs(atoms[d]), half[d]), v.const(0.0))
+                    gap2 = v.fma(gap, gap, gap2)
+                left = v.broadcast(builder.trunc(builder.sub(arguments[2], i), I32))
+                mask = builder.and_(v.less(gap2, limit), builder.icmp_signed("<", lane, left))
+                for d in range(4):
+                    v.store(targets[d], found, _compress(v, builder, mask, atoms[d], v.type))
+                return [builder.add(found, _count(v, builder, mask))]
+
+            return _filter_loop(builder, arguments[2], body, arguments[8])[0]
+
+        return signature, codegen
+else:
+
+    @njit(**FAST)
+    def in_leaf(table, row_x, row_y, row_z, count, cutoff2, index):
+        found = 0
+        x, y, z = table[row_x], table[row_y], table[row_z]
+        for i in range(count):
+            index[found] = np.int32(i)
+            found += (x[i] + y[i] + z[i]) < cutoff2
+        return found
+
+    @njit(**FAST)
+    def in_tile(source, first, count, hx, hy, hz, cutoff2, chunk, found):
+        zero = REAL(0)
+        from_x, from_y, from_z, from_q = source[0][first:], source[1][first:], source[2][first:], source[3][first:]
+        to_x, to_y, to_z, to_q = chunk[0], chunk[1], chunk[2], chunk[3]
+        for i in range(count):
+            x, y, z = from_x[i], from_y[i], from_z[i]
+            gx, gy, gz = max(abs(x) - hx, zero), max(abs(y) - hy, zero), max(abs(z) - hz, zero)
+            to_x[found] = x
+            to_y[found] = y
+            to_z[found] = z
+            to_q[found] = from_q[i]
+            found += (gx * gx + gy * gy + gz * gz) < cutoff2
+        return found
+
+
+@intrinsic
+def radial(typing, r2, rinv, values):
+    """Return the traced potential at one distance, in float64; values as the program orders them."""
+    signature = types.float64(types.float64, types.float64, values)
+
+    def codegen(context, builder, sig, arguments):
+        v = Vector(builder, 64, 1)
+        pointer = _pointer(context, builder, sig.args[2], arguments[2], v.element)
+        inputs = {"r2": arguments[0], "rinv": arguments[1]}
+        inputs |= {name: v.load_one(pointer, _i64(k)) for k, name in enumerate(PROGRAM.parameters)}
+        return run_program(PROGRAM, v, inputs)[len(PROGRAM.steps) - 1]
+
+    return signature, codegen
+
+
+@njit(**FAST)
+def take_out_coincident(chunk, count, h, soft, cutoff, values, sums):
+    """Sum the atoms that lie on a lattice point, nearer than `soft`, apart from the others.
+
+    At that point they count as if at distance `soft`. In the chunk they move out of reach; the
+    main loop then needs no guard against r = 0.
+    """
+    x, y, z = chunk[0], chunk[1], chunk[2]
+    near = 0
+    for k in range(count):
+        dx = (x[k] / h[0] + REAL(0.5)) - np.rint(x[k] / h[0] + REAL(0.5))  # points are at odd multiples of h/2
+        dy = (y[k] / h[1] + REAL(0.5)) - np.rint(y[k] / h[1] + REAL(0.5))
+        dz = (z[k] / h[2] + REAL(0.5)) - np.rint(z[k] / h[2] + REAL(0.5))
+        near += abs(dx) * h[0] < soft and abs(dy) * h[1] < soft and abs(dz) * h[2] < soft
+    if near == 0:
+        return
+    for k in range(count):
+        dx = (x[k] / h[0] + REAL(0.5)) - np.rint(x[k] / h[0] + REAL(0.5))
+        dy = (y[k] / h[1] + REAL(0.5)) - np.rint(y[k] / h[1] + REAL(0.5))
+        dz = (z[k] / h[2] + REAL(0.5)) - np.rint(z[k] / h[2] + REAL(0.5))
+        if not (abs(dx) * h[0] < soft and abs(dy) * h[1] < soft and abs(dz) * h[2] < soft):
+            continue
+        for n in range(512):
+            part = n // 64
+            px = h[0] * (part // 4 * 4 + n // 16 % 4 - 3.5) - x[k]
+            py = h[1] * (part // 2 % 2 * 4 + n // 4 % 4 - 3.5) - y[k]
+            pz = h[2] * (part % 2 * 4 + n % 4 - 3.5) - z[k]
+            r2 = max(float(px * px + py * py + pz * pz), float(soft) ** 2)
+            if r2 < cutoff * cutoff or cutoff == 0:
+                # the charge holds CHARGE_FACTOR for the main loop, which makes 2/r
+                sums[n] += chunk[3, k] / CHARGE_FACTOR * radial(r2, 1 / math.sqrt(r2), values)
+        x[k] = FAR
+        chunk[3, k] = REAL(0)
+
+
+@njit(**FAST)
+def sum_chunk(chunk, count, table, index, h, soft, cutoff, values, exact_values, sums, left):
+    """Add the potential of the chunk's atoms to the sums of one tile.
+
+    chunk (4, ROW): x, y, z relative to the tile's centre, and q. sums (512,) float64: leaf by leaf,
+    each [x, y, z]. left (3,): points of the lattice from the tile's first on; leaves outside are
+    skipped. A `cutoff` of 0 means that all atoms count.
+    """
+    take_out_coincident(chunk, count, h, soft, cutoff, exact_values, sums)
+    everything = cutoff == 0
+    cutoff2 = REAL(cutoff * cutoff)
+    zero = REAL(0)
+    for pad in range(count, count + 20):  # what the pipeline reads ahead: far away, without charge
+        chunk[0, pad] = FAR
+        chunk[1, pad] = FAR
+        chunk[2, pad] = FAR
+        chunk[3, pad] = zero
+    x, y, z, q = chunk[0], chunk[1], chunk[2], chunk[3]
+    table_y, table_z, table_q = table[Y], table[Z], table[Q]
+    for k in range(count + 16):
+        table_y[k] = y[k]
+        table_z[k] = z[k]
+        table_q[k] = q[k]
+    for plane in range(8):
+        c = REAL(plane - 3.5) * h[0]
+        row = table[X2 + plane]
+        for k in range(count + 16):
+            d = c - x[k]
+            row[k] = d * d
+    if not everything:
+        for axis in range(3):
+            coordinate = chunk[axis]
+            half = REAL(1.5) * h[axis]
+            for side in range(2):
+                c = REAL(4 * side - 2) * h[axis]
+                row = table[GAP + 2 * axis + side]
+                for k in range(count + 16):
+                    d = max(abs(coordinate[k] - c) - half, zero)
+                    row[k] = d * d
+    for part in range(8):
+        px, py, pz = part // 4, part // 2 % 2, part % 2
+        if 4 * px >= left[0] or 4 * py >= left[1] or 4 * pz >= left[2]:
+            continue
+        found = count
+        if everything:
+            for k in range(count):
+                index[k] = np.int32(k)
+        else:
+            found = in_leaf(table, GAP + px, GAP + 2 + py, GAP + 4 + pz, count, cutoff2, index)
+        for pad in range(4):
+            index[found + pad] = np.int32(count)
+        for first in range(0, found, BLOCK):
+            leaf(table, index, first, min(BLOCK, found - first), X2 + 4 * px, REAL(4 * py - 2) * h[1],
+                 REAL(4 * pz - 2) * h[2], h[1], h[2], cutoff2, values, sums, part * 64)
+
+
+@njit(**FAST)
+def gather(x, y, z, q, start, bins, bin_size, cutoff, centre, half, source):
+    """Write the atoms of the bins in range of a tile to source (4, M), relative to its centre.
+
+    Atoms are sorted by bin, z fastest, so that bins in a row along z are one run of atoms; a row is
+    clipped by its distance to the tile. Returns the number of atoms; when it exceeds M, nothing
+    useful was written.
+    """
+    low, high = np.empty(2, np.int64), np.empty(2, np.int64)
+    for d in range(2):
+        low[d] = max(0, int(math.floor((centre[d] - half[d] - cutoff) / bin_size)))
+        high[d] = min(bins[d] - 1, int(math.floor((centre[d] + half[d] + cutoff) / bin_size)))
+    total = 0
+    for bx in range(low[0], high[0] + 1):
+        gx = max(abs((bx + 0.5) * bin_size - centre[0]) - 0.5 * bin_size - half[0], 0.0)
+        for by in range(low[1], high[1] + 1):
+            gy = max(abs((by + 0.5) * bin_size - centre[1]) - 0.5 * bin_size - half[1], 0.0)
+            reach2 = cutoff * cutoff - gx * gx - gy * gy
+            if reach2 <= 0:
+                continue
+            reach = math.sqrt(reach2) + half[2]
+            first_bin = max(0, int(math.floor((centre[2] - reach) / bin_size)))
+            last_bin = min(bins[2] - 1, int(math.floor((centre[2] + reach) / bin_size)))
+            if last_bin < first_bin:
+                continue
+            row = (bx * bins[1] + by) * bins[2]
+            first, end = start[row + first_bin], start[row + last_bin + 1]
+            if total + end - first + 32 <= source.shape[1]:
+                to_x, to_y, to_z, to_q = source[0][total:], source[1][total:], source[2][total:], source[3][total:]
+                from_x, from_y, from_z, from_q = x[first:end], y[first:end], z[first:end], q[first:end]
+                for k in range(end - first):
+                    to_x[k] = REAL(from_x[k] - centre[0])
+                    to_y[k] = REAL(from_y[k] - centre[1])
+                    to_z[k] = REAL(from_z[k] - centre[2])
+                    to_q[k] = REAL(from_q[k])
+            total += end - first
+    return total
+
+
+@njit(**FAST)
+def write_tile(sums, out, first, factor):
+    """Write the 8^3 sums of a tile, leaf by leaf, into the map from index `first` on."""
+    shape = out.shape
+    for part in range(8):
+        for k in range(4):
+            ix = first[0] + part // 4 * 4 + k
+            if ix >= shape[0]:
+                continue
+            for j in range(4):
+                iy = first[1] + part // 2 % 2 * 4 + j
+                iz = first[2] + part % 2 * 4
+                if iy >= shape[1]:
+                    continue
+                for n in range(min(4, shape[2] - iz)):
+                    out[ix, iy, iz + n] = np.float32(sums[part * 64 + k * 16 + j * 4 + n] * factor)
+
+
+@njit(**FAST)
+def run(x, y, z, q, start, bins, bin_size, cutoff, out, origin, spacing, values, soft, factor, first_task, last_task):
+    """Sum the tiles of 8^3 points first_task <= t < last_task into the map.
+
+    Atoms x, y, z, q are float64 (N,), sorted by bin; `start` (bins + 1,) is where a bin begins. A
+    `cutoff` of 0 means that all atoms count everywhere.
+    """
+    chunk, table = np.empty((4, ROW), REAL), np.empty((ROWS, ROW), REAL)
+    source = np.empty((4, 4096), REAL)
+    index = np.empty(ROW + 64, np.int32)
+    sums = np.empty(512, np.float64)
+    centre, half, h = np.empty(3), np.empty(3), np.empty(3, REAL)
+    tile, left = np.empty(3, np.int64), np.empty(3, np.int64)
+    everything = cutoff == 0
+    cutoff2 = REAL(cutoff * cutoff)
+    tiles_y, tiles_z = (out.shape[1] + 7) // 8, (out.shape[2] + 7) // 8
+    real_values = values.astype(REAL)
+    for d in range(3):
+        h[d] = REAL(spacing[d])
+        half[d] = 3.5 * spacing[d]
+    for task in range(first_task, last_task):
+        tile[0], tile[1], tile[2] = task // (tiles_y * tiles_z), task // tiles_z % tiles_y, task % tiles_z
+        for d in range(3):
+            tile[d] *= 8
+            left[d] = out.shape[d] - tile[d]
+            centre[d] = origin[d] + (tile[d] + 3.5) * spacing[d]
+        sums[:] = 0
+        if everything:
+            for first in range(0, len(x), CHUNK):
+                count = min(CHUNK, len(x) - first)
+                for k in range(count):
+                    chunk[0, k] = REAL(x[first + k] - centre[0])
+                    chunk[1, k] = REAL(y[first + k] - centre[1])
+                    chunk[2, k] = REAL(z[first + k] - centre[2])
+                    chunk[3, k] = REAL(q[first + k])
+                sum_chunk(chunk, count, table, index, h, soft, cutoff, real_values, values, sums, left)
+        else:
+            total = gather(x, y, z, q, start, bins, bin_size, cutoff, centre, half, source)
+            if total + 32 > source.shape[1]:
+                source = np.empty((4, total + 32), REAL)
+                gather(x, y, z, q, start, bins, bin_size, cutoff, centre, half, source)
+            count, done = 0, 0
+            while done < total:
+                room = min(total - done, CHUNK - count)
+                count = in_tile(source, done, room, REAL(half[0]), REAL(half[1]), REAL(half[2]), cutoff2, chunk, count)
+                done += room
+                if count > CHUNK - 16 or done >= total:
+                    if count > 0:
+                        sum_chunk(chunk, count, table, index, h, soft, cutoff, real_values, values, sums, left)
+                    count = 0
+        write_tile(sums, out, tile, factor)

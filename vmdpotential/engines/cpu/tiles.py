@@ -1,0 +1,86 @@
+"""Lattice sums on the CPU: sorting, scaling and tasks around :mod:`~vmdpotential.engines.cpu.tile_kernel`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.cell import Cell
+from vmdpotential.engines.cpu import build, threads
+from vmdpotential.errors import UsageError
+from vmdpotential.interactions import Bound, Scaled
+from vmdpotential.lattice import Lattice
+
+Floats = NDArray[np.float64]
+
+#: A lattice point nearer to an atom than this, in A, gets the potential at this distance.
+SOFT_CORE = 0.01
+
+#: Bins per cutoff length: finer ones fit the sphere better, coarser ones make longer runs of atoms.
+BINS_PER_CUTOFF = 4
+
+
+def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
+           precision: str = "single") -> NDArray[np.float32]:
+    """Return the sum over all atoms at all lattice points, (nx, ny, nz) float32 in e/A.
+
+    Work is N times the number of points. An interaction with a cutoff belongs in :func:`cutoff`.
+    """
+    if interaction.cutoff is not None:
+        return cutoff(lattice, positions, charges, interaction, precision)
+    scaled = interaction.scaled(float(lattice.spacing.max()))
+    kernel = build.load("tile_kernel", scaled.program, precision)
+    start, bins = np.zeros(2, np.int64), np.ones(3, np.int64)
+    return _run(kernel, "direct sum", lattice, scaled, positions, charges, start, bins, 0.0, np.zeros(3))
+
+
+def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str = "single",
+           cell: Cell | None = None) -> NDArray[np.float32]:
+    """Return the sum over the atoms within the cutoff, and their periodic images where a cell is given.
+
+    Returns
+    -------
+    (nx, ny, nz) float32, e/A
+    """
+    reach = interaction.cutoff
+    if reach is None:
+        raise UsageError(f"the interaction {interaction} has no cutoff; use --method direct")
+    # a unit between the cutoff and twice it, in which the lattice points have exact coordinates
+    spacing = float(lattice.spacing.max())
+    scaled = interaction.scaled(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))
+    if cell is not None:
+        positions, index = cell.images_in_box(positions, lattice.origin - reach, lattice.last + reach)
+        charges = charges[index]
+    else:
+        near = ((positions > lattice.origin - reach) & (positions < lattice.last + reach)).all(1)
+        if not near.all():
+            positions, charges = positions[near], charges[near]
+    if not len(positions):
+        return np.zeros(lattice.shape, np.float32)
+    kernel = build.load("tile_kernel", scaled.program, precision, masked=not interaction.interaction.compact)
+    low = positions.min(0)
+    bin_size = reach / BINS_PER_CUTOFF
+    place = (positions - low) * (1 / bin_size)
+    bins = place.max(0).astype(np.int64) + 1
+    which = np.minimum(place.astype(np.int64), bins - 1)
+    key = (which[:, 0] * bins[1] + which[:, 1]) * bins[2] + which[:, 2]
+    # stable: the atoms of a molecule stay together, so that running sums of charges stay small
+    order = np.argsort(key.astype(np.int32) if bins.prod() < 2**31 else key, kind="stable")
+    start = np.zeros(int(bins.prod()) + 1, np.int64)
+    np.cumsum(np.bincount(key, minlength=int(bins.prod())), out=start[1:])
+    return _run(kernel, "cutoff sum", lattice, scaled, positions[order], charges[order], start, bins, bin_size, low)
+
+
+def _run(kernel: Any, label: str, lattice: Lattice, scaled: Scaled, positions: Floats, charges: Floats,
+         start: NDArray[np.int64], bins: NDArray[np.int64], bin_size: float, low: Floats) -> NDArray[np.float32]:
+    unit = scaled.length
+    x, y, z = (np.ascontiguousarray((positions[:, d] - low[d]) / unit) for d in range(3))
+    q = np.ascontiguousarray(charges * kernel.CHARGE_FACTOR)
+    out = np.empty(lattice.shape, np.float32)
+    fixed = (x, y, z, q, start, bins, bin_size / unit, scaled.cutoff or 0.0, out, (lattice.origin - low) / unit, lattice.spacing / unit,
+             np.array(scaled.values, np.float64), kernel.REAL(SOFT_CORE / unit), scaled.factor)
+    tasks = int(np.prod([(n + 7) // 8 for n in lattice.shape]))
+    threads.run(lambda first, last: kernel.run(*fixed, first, last), tasks, label, grain=16)
+    return out

@@ -1,0 +1,163 @@
+"""Interactions: one page of physics each.
+
+A page holds the definition with its reference, a table of parameters, the radial function, and
+checks: distances with the value that the definition gives, worked out apart from the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential.errors import UsageError
+from vmdpotential.interactions.tracing import Program, Scalar, evaluate, trace
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One parameter of an interaction: name, unit, default, limits and meaning."""
+
+    name: str
+    unit: str
+    default: float
+    low: float
+    high: float
+    description: str
+
+    @property
+    def length_power(self) -> int:
+        """Power of length in the unit, 1 for A and -2 for 1/A^2; units are written with A alone."""
+        unit, sign = (self.unit[2:], -1) if self.unit.startswith("1/") else (self.unit, 1)
+        return sign * int(unit.partition("^")[2] or 1) if unit.startswith("A") else 0
+
+
+@dataclass(frozen=True)
+class Check:
+    """A distance (A) and parameters at which the value (1/A) is known from the definition."""
+
+    r: float
+    value: float
+    parameters: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Interaction:
+    """A pair potential that depends on the distance alone.
+
+    Parameters
+    ----------
+    name : str
+    radial : callable
+        ``radial(r2, rinv, p)``, see :mod:`vmdpotential.interactions.tracing`.
+    quantities : sequence of Quantity
+        Parameters, read as attributes of ``p``. One called ``cutoff`` ends the interaction there.
+    compact : bool
+        Whether the function is zero beyond the cutoff by itself. If not, engines mask it.
+    checks : sequence of Check
+    """
+
+    name: str
+    radial: Callable[[Scalar, Scalar, Any], Scalar]
+    quantities: Sequence[Quantity] = ()
+    compact: bool = False
+    checks: Sequence[Check] = ()
+
+    def bind(self, **values: float) -> Bound:
+        """Return the interaction with its parameters set; those not given take their defaults.
+
+        Raises
+        ------
+        UsageError
+            For an unknown parameter or one outside its limits.
+        """
+        for name in values:
+            if name not in {q.name for q in self.quantities}:
+                raise UsageError(f"the interaction {self.name} has no parameter '{name}'")
+        complete = {}
+        for quantity in self.quantities:
+            value = float(values.get(quantity.name, quantity.default))
+            if not quantity.low <= value <= quantity.high:
+                raise UsageError(
+                    f"{self.name}: {quantity.name} {value:g} is outside {quantity.low:g} to "
+                    f"{quantity.high:g} {quantity.unit}".rstrip()
+                )
+            complete[quantity.name] = value
+        return Bound(self, complete)
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """An interaction with the values of its parameters."""
+
+    interaction: Interaction
+    values: Mapping[str, float]
+
+    @property
+    def cutoff(self) -> float | None:
+        """Distance in A beyond which the interaction is zero; None if it has no end."""
+        return self.values.get("cutoff")
+
+    def __call__(self, r: ArrayLike) -> NDArray[np.float64]:
+        """Return the potential (1/A) of a unit charge at distances r (A), in float64: the reference."""
+        r = np.asarray(r, np.float64)
+        result = np.asarray(self.interaction.radial(r * r, 1 / r, SimpleNamespace(**self.values)), np.float64)
+        return result if self.cutoff is None else np.where(r < self.cutoff, result, 0.0)
+
+    def scaled(self, length: float = 1.0) -> Scaled:
+        """Return the interaction with all lengths in units of `length` (A).
+
+        A potential in 1/A is homogeneous in all lengths: measuring r and every parameter in another
+        unit divides it by that unit.
+
+        Raises
+        ------
+        UsageError
+            When the radial function is not homogeneous, that is, when a length stands in it as a
+            plain number instead of a parameter with a unit.
+        """
+        values = {q.name: self.values[q.name] / length**q.length_power for q in self.interaction.quantities}
+        program, factor = trace(self.interaction.radial, list(values))
+        r = np.array([0.11, 0.37, 0.93]) * (self.cutoff or 10.0)
+        x = r / length
+        there = evaluate(program, values | {"r2": x * x, "rinv": 1 / x}) * evaluate(factor, values) / length
+        if not np.allclose(there, self(r), rtol=1e-9, atol=0):
+            raise UsageError(
+                f"the interaction {self.interaction.name} holds a length that is not a parameter with a unit; "
+                "make it one"
+            )
+        return Scaled(program, tuple(values.values()), float(evaluate(factor, values)) / length, length,
+                      None if self.cutoff is None else self.cutoff / length)
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{q.name} {self.values[q.name]:g} {q.unit}".strip() for q in self.interaction.quantities)
+        return self.interaction.name + (f" ({values})" if values else "")
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """What an engine computes with.
+
+    Parameters
+    ----------
+    program : Program
+        The varying part of the radial function.
+    values : tuple of float
+        Its parameters, in the program's order.
+    factor : float
+        1/A; what the sums of the program are multiplied by.
+    length : float
+        A; the unit of length.
+    cutoff : float or None
+        In units of `length`.
+    """
+
+    program: Program
+    values: tuple[float, ...]
+    factor: float
+    length: float
+    cutoff: float | None

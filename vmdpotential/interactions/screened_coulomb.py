@@ -1,0 +1,29 @@
+"""Screened Coulomb: a point charge in an ionic solution, after Debye and Hueckel.
+
+Definition, with the Debye length L (7.85 A for a 1:1 salt at 0.15 M in water at 298 K)::
+
+    V(r) = exp(-r / L) / r
+
+P. Debye, E. Hueckel, "Zur Theorie der Elektrolyte", Phys. Z. 24 (1923) 185-206.
+"""
+
+from typing import Any
+
+from vmdpotential.interactions import Check, Interaction, Quantity
+from vmdpotential.interactions.tracing import Scalar, exp
+
+
+def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+    """Return the screened potential."""
+    return exp(-(r2 * rinv) / p.debye_length) * rinv
+
+
+INTERACTION = Interaction(
+    "screened_coulomb",
+    radial,
+    [Quantity("debye_length", "A", 7.85, 0.1, 1e6, "distance over which the potential is screened by 1/e")],
+    checks=[
+        Check(7.85, 0.36787944117144233 / 7.85),
+        Check(10, 0.01353352832366127, {"debye_length": 5}),  # exp(-2)/10 = 0.1353352832366127/10
+    ],
+)

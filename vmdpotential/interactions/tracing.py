@@ -1,0 +1,422 @@
+"""Tracing: a radial function written once in Python becomes vector LLVM code and C.
+
+A radial function takes ``(r2, rinv, p)``: the squared distance (A^2), its inverse square root
+(1/A) and the named parameters, and returns the potential of a unit charge (1/A). It uses
+arithmetic and the functions of this module (:func:`fma`, :func:`minimum`, :func:`maximum`,
+:func:`less`, :func:`select`, :func:`sqrt`, :func:`exp`, :func:`erfc`), no ``if``.
+
+Called with numpy arrays it computes in float64: that is the reference. Called with
+:class:`Expression` leaves it records a :class:`Program`, which :func:`run` evaluates with any
+object that has the operations as methods: :class:`CSource` here, vector LLVM code in the CPU
+engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Scalar: TypeAlias = Any  # a number, a numpy array or an Expression
+
+#: Leaves of every radial function.
+INPUTS = ("r2", "rinv")
+
+
+class Expression:
+    """A value that records how it was made."""
+
+    def __init__(self, operation: str, *arguments: Any) -> None:
+        self.operation = operation
+        self.arguments = arguments
+
+    def __add__(self, other: Scalar) -> Expression:
+        return _record("add", self, other)
+
+    def __radd__(self, other: Scalar) -> Expression:
+        return _record("add", other, self)
+
+    def __sub__(self, other: Scalar) -> Expression:
+        return _record("sub", self, other)
+
+    def __rsub__(self, other: Scalar) -> Expression:
+        return _record("sub", other, self)
+
+    def __mul__(self, other: Scalar) -> Expression:
+        return _record("mul", self, other)
+
+    def __rmul__(self, other: Scalar) -> Expression:
+        return _record("mul", other, self)
+
+    def __truediv__(self, other: Scalar) -> Expression:
+        return _record("div", self, other)
+
+    def __rtruediv__(self, other: Scalar) -> Expression:
+        return _record("div", other, self)
+
+    def __neg__(self) -> Expression:
+        return _record("sub", 0.0, self)
+
+    def __pow__(self, power: int) -> Expression:
+        if not isinstance(power, int) or power < 1:
+            raise TypeError("a radial function may raise to positive whole powers only")
+        if power == 1:
+            return self
+        half = self ** (power // 2)
+        return half * half * self if power % 2 else half * half
+
+    def __bool__(self) -> bool:
+        raise TypeError("a radial function cannot branch with 'if'; use select(condition, a, b)")
+
+
+def _record(operation: str, *arguments: Scalar) -> Expression:
+    return Expression(operation, *(a if isinstance(a, Expression) else Expression("const", float(a))
+                                   for a in arguments))
+
+
+def _traced(*arguments: Scalar) -> bool:
+    return any(isinstance(a, Expression) for a in arguments)
+
+
+def fma(a: Scalar, b: Scalar, c: Scalar) -> Scalar:
+    """Return a * b + c, rounded once where the engine can."""
+    return _record("fma", a, b, c) if _traced(a, b, c) else a * b + c
+
+
+def minimum(a: Scalar, b: Scalar) -> Scalar:
+    """Return the smaller of two values."""
+    return _record("min", a, b) if _traced(a, b) else np.minimum(a, b)
+
+
+def maximum(a: Scalar, b: Scalar) -> Scalar:
+    """Return the larger of two values."""
+    return _record("max", a, b) if _traced(a, b) else np.maximum(a, b)
+
+
+def less(a: Scalar, b: Scalar) -> Scalar:
+    """Return the condition a < b, for :func:`select`."""
+    return _record("less", a, b) if _traced(a, b) else np.less(a, b)
+
+
+def select(condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    """Return a where the condition holds, else b; both are computed."""
+    return _record("select", condition, a, b) if _traced(condition, a, b) else np.where(condition, a, b)
+
+
+def sqrt(a: Scalar) -> Scalar:
+    """Return the square root."""
+    return _record("sqrt", a) if _traced(a) else np.sqrt(a)
+
+
+def exp(a: Scalar) -> Scalar:
+    """Return the exponential; single precision engines use a polynomial good to 2e-7."""
+    return _record("exp", a) if _traced(a) else np.exp(a)
+
+
+def erfc(a: Scalar) -> Scalar:
+    """Return the complementary error function of a >= 0; single precision engines are good to 5e-7."""
+    if _traced(a):
+        return _record("erfc", a)
+    from scipy import special
+
+    return special.erfc(a)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A traced radial function in static single assignment form.
+
+    Parameters
+    ----------
+    steps : tuple of tuples
+        ``(operation, argument, ...)``: arguments are indices of earlier steps, except those of
+        ``const`` (a number), ``input`` and ``param`` (a name). The last step is the result.
+    parameters : tuple of str
+        Names of the parameters, in the order their values are passed.
+    """
+
+    steps: tuple[tuple[Any, ...], ...]
+    parameters: tuple[str, ...]
+
+    def uniform(self) -> list[bool]:
+        """Return, for each step, whether it depends on parameters and constants alone.
+
+        An engine computes those once, before the loop over atoms.
+        """
+        result: list[bool] = []
+        for operation, *arguments in self.steps:
+            if operation in ("const", "param"):
+                result.append(True)
+            elif operation == "input":
+                result.append(False)
+            else:
+                result.append(all(result[a] for a in arguments))
+        return result
+
+    def degree(self) -> int | None:
+        """Return d when the result scales as rinv^d with r2 held fixed, else None.
+
+        An engine whose inner loop makes ``2 rinv`` more cheaply than ``rinv`` may then put the
+        factor ``2^-d`` into the charges.
+        """
+        degrees: list[int | None] = []
+        for operation, *arguments in self.steps:
+            if operation in ("const", "param"):
+                degrees.append(0)
+            elif operation == "input":
+                degrees.append(1 if arguments[0] == "rinv" else 0)
+            else:
+                degrees.append(_degree(operation, [degrees[a] for a in arguments]))
+        return degrees[-1]
+
+
+def _degree(operation: str, of: Sequence[int | None]) -> int | None:
+    known = [d for d in of if d is not None]
+    if len(known) < len(of):
+        return None
+    if operation == "mul":
+        return known[0] + known[1]
+    if operation == "div":
+        return known[0] - known[1]
+    if operation in ("add", "sub", "min", "max"):
+        return known[0] if known[0] == known[1] else None
+    if operation == "fma":
+        return known[2] if known[0] + known[1] == known[2] else None
+    if operation == "select":
+        return known[1] if known[1] == known[2] and known[0] == 0 else None
+    return 0 if all(d == 0 for d in known) else None
+
+
+def trace(radial: Callable[..., Scalar], parameters: Sequence[str]) -> tuple[Program, Program]:
+    """Return the program of a radial function, and a program of a factor that stands before it.
+
+    The factor depends on parameters alone; an engine multiplies the charges by it instead of
+    every term.
+
+    Parameters
+    ----------
+    radial : callable
+        ``radial(r2, rinv, p)``.
+    parameters : sequence of str
+        Names that the function may read as attributes of ``p``.
+
+    Raises
+    ------
+    TypeError
+        When the function branches or uses an operation that cannot be traced.
+    """
+    leaves = {name: Expression("input", name) for name in INPUTS}
+    names = SimpleNamespace(**{name: Expression("param", name) for name in parameters})
+    result = radial(leaves["r2"], leaves["rinv"], names)
+    if not isinstance(result, Expression) or _uniform(result):
+        raise TypeError("the radial function does not depend on r2 and rinv")
+    factor = Expression("const", 1.0)
+    while result.operation in ("mul", "div") and any(map(_uniform, result.arguments)):
+        a, b = result.arguments
+        if result.operation == "div" and _uniform(a):
+            break
+        factor = factor / b if result.operation == "div" else factor * (a if _uniform(a) else b)
+        result = b if _uniform(a) else a
+    return _linear(result, parameters), _linear(factor, parameters)
+
+
+def _uniform(node: Expression) -> bool:
+    return node.operation != "input" and (
+        node.operation in ("const", "param") or all(map(_uniform, node.arguments)))
+
+
+def _linear(result: Expression, parameters: Sequence[str]) -> Program:
+    """Return the steps of an expression, each once, with constants folded."""
+    steps: list[tuple[Any, ...]] = []
+    numbers: dict[tuple[Any, ...], int] = {}
+
+    def add(*step: Any) -> int:
+        if step not in numbers:
+            numbers[step] = len(steps)
+            steps.append(step)
+        return numbers[step]
+
+    def constant(number: int) -> float | None:
+        return steps[number][1] if steps[number][0] == "const" else None
+
+    def visit(node: Expression) -> int:
+        if node.operation in ("const", "input", "param"):
+            return add(node.operation, *node.arguments)
+        arguments = [visit(a) for a in node.arguments]
+        values = [constant(a) for a in arguments]
+        if node.operation in _FOLD:
+            if None not in values:
+                return add("const", _FOLD[node.operation](*values))
+            if node.operation == "div" and values[1] is not None:  # a constant divisor becomes a factor
+                node = Expression("mul")
+                values[1] = 1.0 / values[1]
+                arguments[1] = add("const", values[1])
+            unit = {"mul": 1.0, "add": 0.0}.get(node.operation)
+            for value, other in ((values[0], arguments[1]), (values[1], arguments[0])):
+                if unit is not None and value == unit:
+                    return other
+        return add(node.operation, *arguments)
+
+    return _without_dead_steps(steps, visit(result), parameters)
+
+
+_FOLD: dict[str, Callable[..., float]] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
+}
+
+
+def _without_dead_steps(steps: list[tuple[Any, ...]], result: int, parameters: Sequence[str]) -> Program:
+    """Return the program that ends in `result`, without the steps that folding left behind."""
+    leaves = ("const", "input", "param")
+    needed = {result}
+    for number in range(result, -1, -1):
+        if number in needed and steps[number][0] not in leaves:
+            needed.update(steps[number][1:])
+    order = {number: new for new, number in enumerate(sorted(needed))}
+    kept = tuple(
+        steps[n] if steps[n][0] in leaves else (steps[n][0], *(order[a] for a in steps[n][1:])) for n in order
+    )
+    return Program(kept, tuple(parameters))
+
+
+def run(program: Program, back_end: Any, values: Mapping[str, Any], part: str = "all",
+        done: Mapping[int, Any] | None = None) -> dict[int, Any]:
+    """Evaluate a program with the operations of a back end.
+
+    Parameters
+    ----------
+    program : Program
+    back_end : object
+        Has ``const(number)`` and a method for each operation (``add``, ``sub``, ``mul``, ``div``,
+        ``fma``, ``min``, ``max``, ``less``, ``select``, ``sqrt``, ``exp``, ``erfc``).
+    values : mapping
+        The inputs and parameters that this part needs, by name.
+    part : {"all", "uniform", "varying"}
+        ``uniform`` evaluates what does not change from atom to atom, ``varying`` the rest.
+    done : mapping
+        Steps evaluated before.
+
+    Returns
+    -------
+    dict
+        Value of every step evaluated so far, by its number; the result is the last step.
+    """
+    results = dict(done or {})
+    for number, (uniform, (operation, *arguments)) in enumerate(zip(program.uniform(), program.steps, strict=True)):
+        if number in results or (part == "uniform" and not uniform):
+            continue
+        if operation == "const":
+            results[number] = back_end.const(arguments[0])
+        elif operation in ("input", "param"):
+            results[number] = values[arguments[0]]
+        else:
+            results[number] = getattr(back_end, operation)(*(results[a] for a in arguments))
+    return results
+
+
+class Numpy:
+    """Back end that computes with numpy, in the type of the values."""
+
+    const = staticmethod(float)
+    add = staticmethod(np.add)
+    sub = staticmethod(np.subtract)
+    mul = staticmethod(np.multiply)
+    div = staticmethod(np.divide)
+    fma = staticmethod(fma)
+    min = staticmethod(np.minimum)
+    max = staticmethod(np.maximum)
+    less = staticmethod(np.less)
+    select = staticmethod(np.where)
+    sqrt = staticmethod(np.sqrt)
+    exp = staticmethod(np.exp)
+    erfc = staticmethod(erfc)
+
+
+def evaluate(program: Program, values: Mapping[str, Any]) -> Any:
+    """Return the result of a program with numpy; values of inputs and parameters by name."""
+    return run(program, Numpy, values)[len(program.steps) - 1]
+
+
+class CSource:
+    """Back end that writes C statements, for a host or CUDA compiler.
+
+    Parameters
+    ----------
+    real : {"float", "double"}
+        Type of the arithmetic.
+    """
+
+    def __init__(self, real: str = "float") -> None:
+        self.real = real
+        self.lines: list[str] = []
+        self._suffix = "f" if real == "float" else ""
+
+    def _let(self, text: str, kind: str = "") -> str:
+        name = f"t{len(self.lines)}"
+        self.lines.append(f"  const {kind or self.real} {name} = {text};")
+        return name
+
+    def const(self, value: float) -> str:
+        """Return a literal."""
+        literal = repr(float(value))
+        return f"{literal}{self._suffix}"
+
+    def add(self, a: str, b: str) -> str:
+        """Return a + b."""
+        return self._let(f"{a} + {b}")
+
+    def sub(self, a: str, b: str) -> str:
+        """Return a - b."""
+        return self._let(f"{a} - {b}")
+
+    def mul(self, a: str, b: str) -> str:
+        """Return a * b."""
+        return self._let(f"{a} * {b}")
+
+    def div(self, a: str, b: str) -> str:
+        """Return a / b."""
+        return self._let(f"{a} / {b}")
+
+    def fma(self, a: str, b: str, c: str) -> str:
+        """Return a * b + c, rounded once."""
+        return self._let(f"fma{self._suffix}({a}, {b}, {c})")
+
+    def min(self, a: str, b: str) -> str:
+        """Return the smaller."""
+        return self._let(f"fmin{self._suffix}({a}, {b})")
+
+    def max(self, a: str, b: str) -> str:
+        """Return the larger."""
+        return self._let(f"fmax{self._suffix}({a}, {b})")
+
+    def less(self, a: str, b: str) -> str:
+        """Return the condition a < b."""
+        return self._let(f"{a} < {b}", "int")
+
+    def select(self, condition: str, a: str, b: str) -> str:
+        """Return a where the condition holds, else b."""
+        return self._let(f"{condition} ? {a} : {b}")
+
+    def sqrt(self, a: str) -> str:
+        """Return the square root."""
+        return self._let(f"sqrt{self._suffix}({a})")
+
+    def exp(self, a: str) -> str:
+        """Return the exponential."""
+        return self._let(f"exp{self._suffix}({a})")
+
+    def erfc(self, a: str) -> str:
+        """Return the complementary error function."""
+        return self._let(f"erfc{self._suffix}({a})")
+
+
+def c_function(program: Program, name: str, real: str = "float", qualifiers: str = "static inline") -> str:
+    """Return C source of ``real name(real r2, real rinv, const real *p)``; p holds the parameters in order."""
+    back_end = CSource(real)
+    values = {"r2": "r2", "rinv": "rinv"} | {p: f"p[{i}]" for i, p in enumerate(program.parameters)}
+    result = run(program, back_end, values)[len(program.steps) - 1]
+    lines = "\n".join(back_end.lines)
+    return f"{qualifiers} {real} {name}({real} r2, {real} rinv, const {real} *p)\n{{\n{lines}\n  return {result};\n}}\n"

@@ -1,0 +1,219 @@
+"""Lattice, the points of a map, and Grid, a map with its unit and provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential.cell import Cell
+from vmdpotential.errors import InputError, UsageError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """Regular points: node [i, j, k] is at ``origin + spacing * (i, j, k)``.
+
+    Parameters
+    ----------
+    origin : (3,) float64, A
+        Position of node [0, 0, 0] (a node, not a cell corner).
+    spacing : float or (3,) float64, A
+        Distance between nodes along x, y, z.
+    shape : (3,) int
+        Nodes along x, y, z.
+    """
+
+    origin: Floats
+    spacing: Floats
+    shape: tuple[int, int, int]
+
+    def __post_init__(self) -> None:
+        origin = np.array(np.broadcast_to(np.asarray(self.origin, np.float64), 3))
+        spacing = np.array(np.broadcast_to(np.asarray(self.spacing, np.float64), 3))
+        shape = tuple(int(n) for n in self.shape)
+        if len(shape) != 3 or min(shape) < 1:
+            raise UsageError(f"a lattice of {' x '.join(map(str, shape))} points is empty")
+        if not (np.isfinite(origin).all() and np.isfinite(spacing).all() and (spacing > 0).all()):
+            raise UsageError(f"lattice origin {origin.tolist()} and spacing {spacing.tolist()} A are not valid")
+        origin.setflags(write=False)
+        spacing.setflags(write=False)
+        object.__setattr__(self, "origin", origin)
+        object.__setattr__(self, "spacing", spacing)
+        object.__setattr__(self, "shape", shape)
+
+    @classmethod
+    def around(cls, positions: ArrayLike, spacing: float, padding: float = 0.0) -> Lattice:
+        """Return the lattice that covers positions (N, 3) and `padding` A on every side."""
+        positions = np.asarray(positions, np.float64)
+        if not len(positions):
+            raise InputError("there are no atoms to put a lattice around")
+        low, high = positions.min(0) - padding, positions.max(0) + padding
+        shape = np.ceil((high - low) / spacing - 1e-9).astype(int) + 1
+        # the lattice is centred, so that what it covers beyond the padding is shared by both sides
+        origin = (low + high) / 2 - (shape - 1) * spacing / 2
+        return cls(origin, np.full(3, spacing), tuple(shape))
+
+    @classmethod
+    def over_cell(cls, cell: Cell, spacing: float, origin: ArrayLike = (0.0, 0.0, 0.0)) -> Lattice:
+        """Return the lattice of a periodic cell.
+
+        An orthogonal cell is divided evenly, with at most `spacing` A between nodes and no node twice.
+        A triclinic cell gets its axis-aligned bounding box.
+        """
+        origin = np.asarray(origin, np.float64)
+        if cell.orthogonal:
+            length = np.diagonal(cell.vectors)
+            shape = np.maximum(1, np.ceil(np.abs(length) / spacing - 1e-6)).astype(int)
+            return cls(origin, np.abs(length) / shape, tuple(shape))
+        corners = np.array([[n >> 2 & 1, n >> 1 & 1, n & 1] for n in range(8)], float) @ cell.vectors
+        return cls.around(corners + origin, spacing)
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        nx, ny, nz = self.shape
+        return nx * ny * nz
+
+    @property
+    def last(self) -> Floats:
+        """(3,) position of the last node, A."""
+        return self.origin + self.spacing * (np.array(self.shape) - 1)
+
+    def axes(self) -> tuple[Floats, Floats, Floats]:
+        """Return the x, y and z coordinates of the nodes, A."""
+        x, y, z = (self.origin[d] + self.spacing[d] * np.arange(self.shape[d]) for d in range(3))
+        return x, y, z
+
+    def points(self, indices: ArrayLike | None = None) -> Floats:
+        """Return positions (M, 3), A, of nodes given by indices (M, 3), or of all in C order."""
+        if indices is None:
+            indices = np.indices(self.shape).reshape(3, -1).T
+        return self.origin + self.spacing * np.asarray(indices, np.float64)
+
+    def slab(self, start: int, stop: int) -> Lattice:
+        """Return the nodes with ``start <= i < stop`` along x (the slowest axis in memory)."""
+        origin = self.origin + np.array([start * self.spacing[0], 0, 0])
+        return Lattice(origin, self.spacing, (stop - start, *self.shape[1:]))
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a map was made; written into every file and read back from it.
+
+    Empty strings and None stand for "not known".
+    """
+
+    quantity: str = "electrostatic potential"
+    method: str = ""
+    interaction: str = ""
+    boundary: str = ""
+    cutoff: float | None = None
+    tolerance: float | None = None
+    precision: str = ""
+    engine: str = ""
+    atoms: str = ""
+    inputs: tuple[str, ...] = ()
+    program: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A scalar map.
+
+    Parameters
+    ----------
+    lattice : Lattice
+    values : (nx, ny, nz) float32, in `unit`
+    unit : str
+        Unit of the values; empty when a file did not state one.
+    temperature : float or None
+        K; states what kT is.
+    dielectric : float or None
+    provenance : Provenance
+    """
+
+    lattice: Lattice
+    values: NDArray[np.float32]
+    unit: str = ""
+    temperature: float | None = None
+    dielectric: float | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+
+    def __post_init__(self) -> None:
+        values = np.ascontiguousarray(self.values, dtype=np.float32)
+        if values.shape != self.lattice.shape:
+            raise InputError(f"a map of shape {values.shape} on a lattice of shape {self.lattice.shape}")
+        object.__setattr__(self, "values", values)
+
+    def header(self) -> dict[str, str]:
+        """Return what a file must say beside the values, as ``{name: text}`` without empty entries."""
+        items: dict[str, Any] = {
+            "unit": self.unit, "temperature": self.temperature, "dielectric": self.dielectric,
+        }
+        items["spacing"] = " ".join(f"{h:.9g}" for h in self.lattice.spacing)
+        for entry in fields(self.provenance):
+            value = getattr(self.provenance, entry.name)
+            # '|' cannot stand in a suffix and is rare in names; blanks are common
+            items[entry.name] = "|".join(value) if isinstance(value, tuple) else value
+        return {key: f"{value:.9g}" if isinstance(value, float) else str(value)
+                for key, value in items.items() if value not in (None, "", ())}
+
+    @classmethod
+    def from_header(cls, lattice: Lattice, values: NDArray[Any], header: Mapping[str, str]) -> Grid:
+        """Return a Grid from the entries that :meth:`header` wrote; unknown entries are ignored."""
+        def number(key: str) -> float | None:
+            try:
+                return float(header[key])
+            except (KeyError, ValueError):
+                return None
+
+        known: dict[str, Any] = {}
+        for entry in fields(Provenance):
+            if entry.name in ("cutoff", "tolerance"):
+                known[entry.name] = number(entry.name)
+            elif entry.name == "inputs":
+                known["inputs"] = tuple(filter(None, header.get("inputs", "").split("|")))
+            elif entry.name in header:
+                known[entry.name] = header[entry.name]
+        return cls(lattice, values, header.get("unit", ""), number("temperature"), number("dielectric"),
+                   Provenance(**known))
+
+    def with_values(self, values: NDArray[Any]) -> Grid:
+        """Return the same map with other values."""
+        return replace(self, values=values)
+
+    def sample(self, points: ArrayLike, outside: float = np.nan) -> Floats:
+        """Return the trilinear interpolation at points.
+
+        Parameters
+        ----------
+        points : (..., 3) float64, A
+        outside : float
+            Value for points outside the lattice.
+
+        Returns
+        -------
+        (...,) float64, in the map's unit
+        """
+        points = np.asarray(points, np.float64)
+        shape = np.array(self.lattice.shape)
+        u = (points - self.lattice.origin) / self.lattice.spacing
+        # a point on the last node, give or take rounding, is inside
+        inside = ((u > -1e-6) & (u < shape - 1 + 1e-6)).all(-1)
+        u = np.clip(u, 0, shape - 1)
+        low = np.minimum(u.astype(np.int64), np.maximum(shape - 2, 0))
+        high = np.minimum(low + 1, shape - 1)
+        t = u - low
+        result = np.zeros(points.shape[:-1])
+        for corner in range(8):
+            pick = [(corner >> d) & 1 for d in range(3)]
+            index = tuple(np.where(pick[d], high[..., d], low[..., d]) for d in range(3))
+            weight = np.prod([t[..., d] if pick[d] else 1 - t[..., d] for d in range(3)], axis=0)
+            result += weight * self.values[index]
+        return np.where(inside, result, outside)

@@ -1,0 +1,238 @@
+"""A command's parameters, declared once as annotations and used by every viewer.
+
+A command is a function whose parameters are annotated with a type and an :class:`Option`::
+
+    def average(
+        structure: Annotated[Path, Option("structure file", positional=True)],
+        spacing: Annotated[float, Option("distance of lattice points", unit="A", above=0)] = 0.5,
+    ) -> Report: ...
+
+The shell's options, PyMOL's arguments and help, and the other viewers' dialogs are made from
+these declarations; values arrive as strings or as Python objects and are checked here, once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from vmdpotential.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Option:
+    """What a parameter is, beside its type.
+
+    Parameters
+    ----------
+    help : str
+        One line, without the default and the unit.
+    unit : str
+    above, low, high : float or None
+        Exclusive lower limit, and inclusive limits.
+    choices : sequence of str, or function that returns one
+        Allowed values; a function is asked when needed (registered names).
+    positional : bool
+        Whether the shell takes it without an option name.
+    short : str
+        One-letter option of the shell.
+    metavar : str
+        What the shell's help calls the value.
+    parse : function or None
+        Makes the value out of text, raising ValueError with a reason.
+    viewer : bool
+        Whether viewers offer it; false for what only makes sense in a shell (files, overwriting).
+    """
+
+    help: str
+    unit: str = ""
+    above: float | None = None
+    low: float | None = None
+    high: float | None = None
+    choices: Sequence[str] | Callable[[], Sequence[str]] = ()
+    positional: bool = False
+    short: str = ""
+    metavar: str = ""
+    parse: Callable[[str], Any] | None = None
+    viewer: bool = True
+
+    def allowed(self) -> Sequence[str]:
+        """Return the allowed values, empty where anything goes."""
+        return self.choices() if callable(self.choices) else self.choices
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a command: name, type without None, whether several, default and option.
+
+    `objects` are the types that a program may pass instead of text (Structure, Grid).
+    """
+
+    name: str
+    type: type
+    several: bool
+    optional: bool
+    default: Any
+    option: Option
+    objects: tuple[Any, ...] = ()
+
+    @property
+    def required(self) -> bool:
+        """Whether a value must be given."""
+        return self.default is inspect.Parameter.empty
+
+    def convert(self, value: Any) -> Any:
+        """Return the checked value made from text or an object.
+
+        Raises
+        ------
+        UsageError
+            Naming the option, the value and what is allowed.
+        """
+        if value is None or (self.optional and isinstance(value, str) and value in ("", "none", "None")):
+            if self.required or not self.optional:
+                raise UsageError(f"--{self.flag}: a value is needed")
+            return None
+        if self.several:
+            items = [value] if isinstance(value, (str, Path)) else list(value)
+            return tuple(self._one(item) for item in items)
+        return self._one(value)
+
+    @property
+    def flag(self) -> str:
+        """The option's name in a shell, without dashes in front."""
+        return self.name.replace("_", "-")
+
+    def _one(self, value: Any) -> Any:
+        option = self.option
+        if isinstance(value, str):
+            try:
+                if option.parse is not None:
+                    value = option.parse(value)
+                elif self.type is bool:
+                    value = _boolean(value)
+                elif self.type is Path:
+                    if not value:
+                        raise ValueError("a file name is needed")
+                    value = Path(value)
+                else:
+                    value = self.type(value)
+            except ValueError as error:
+                reason = str(error) if option.parse or self.type in (bool, Path) else (
+                    "a whole number is needed" if self.type is int else "a number is needed")
+                raise UsageError(f"--{self.flag} {value!r}: {reason}") from None
+        if isinstance(value, int) and self.type is float:
+            value = float(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            self._check_limits(value)
+        allowed = option.allowed()
+        if allowed and value not in allowed:
+            raise UsageError(f"--{self.flag} {value!r}: choose one of {', '.join(allowed)}")
+        return value
+
+    def _check_limits(self, value: float) -> None:
+        option, unit = self.option, f" {self.option.unit}" if self.option.unit else ""
+        if not math.isfinite(value):
+            raise UsageError(f"--{self.flag} {value}: a finite number is needed")
+        if option.above is not None and not value > option.above:
+            raise UsageError(f"--{self.flag} {value:g}: must be above {option.above:g}{unit}")
+        if option.low is not None and value < option.low:
+            raise UsageError(f"--{self.flag} {value:g}: must be at least {option.low:g}{unit}")
+        if option.high is not None and value > option.high:
+            raise UsageError(f"--{self.flag} {value:g}: must be at most {option.high:g}{unit}")
+
+
+def _boolean(text: str) -> bool:
+    words = {"1": True, "yes": True, "true": True, "on": True, "0": False, "no": False, "false": False, "off": False}
+    if text.lower() not in words:
+        raise ValueError("say yes or no")
+    return words[text.lower()]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a command gives back.
+
+    Parameters
+    ----------
+    lines : sequence of str
+        For people, on stdout.
+    data : mapping
+        The same for programs, ready for JSON.
+    objects : mapping
+        Python objects for viewers and notebooks (``grid``, ``structure``, ``placement``, ``figure``).
+    """
+
+    lines: Sequence[str]
+    data: Mapping[str, Any]
+    objects: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A function and its declared parameters."""
+
+    name: str
+    function: Callable[..., Report]
+    parameters: tuple[Parameter, ...]
+
+    @classmethod
+    def of(cls, function: Callable[..., Report], name: str = "") -> Command:
+        """Return the command a function declares; its name is the function's unless given."""
+        return cls(name or function.__name__.strip("_"), function, tuple(_parameters(function)))
+
+    @property
+    def summary(self) -> str:
+        """First line of the docstring, without the full stop."""
+        return (inspect.getdoc(self.function) or "").split("\n", 1)[0].rstrip(".")
+
+    @property
+    def description(self) -> str:
+        """The docstring up to its numpydoc sections."""
+        return (inspect.getdoc(self.function) or "").split("\n\nRaises\n", 1)[0].split("\n\nReturns\n", 1)[0]
+
+    def __call__(self, **values: Any) -> Report:
+        """Check the values and run the function.
+
+        Raises
+        ------
+        UsageError
+            For an unknown, missing or wrong value.
+        """
+        known = {parameter.name: parameter for parameter in self.parameters}
+        for name in values:
+            if name not in known:
+                raise UsageError(f"{self.name} has no option '{name}'; it has {', '.join(known)}")
+        missing = [p.name for p in self.parameters if p.required and p.name not in values]
+        if missing:
+            raise UsageError(f"{self.name} needs {', '.join(missing)}")
+        return self.function(**{name: known[name].convert(value) for name, value in values.items()})
+
+
+def _parameters(function: Callable[..., Report]) -> list[Parameter]:
+    hints = get_type_hints(function, include_extras=True)
+    result = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint = hints[name]
+        if get_origin(hint) is not Annotated:
+            raise TypeError(f"{function.__name__}: parameter {name} lacks Annotated[type, Option(...)]")
+        kind, option = get_args(hint)[:2]
+        members = _members(kind)
+        optional = type(None) in members
+        members = [m for m in members if m is not type(None)]
+        several = get_origin(members[0]) is tuple
+        if several:
+            members = _members(get_args(members[0])[0])
+        # of Path | Structure the first is what text becomes; objects pass unchanged
+        result.append(
+            Parameter(name, members[0], several, optional, parameter.default, option, tuple(members[1:])))
+    return result
+
+
+def _members(hint: Any) -> list[Any]:
+    return list(get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else [hint]

@@ -1,0 +1,93 @@
+"""Who offers what: commands, methods, interactions and engines, ours and other packages'.
+
+A name maps to a dotted path ``module:attribute`` that is imported when the name is used, so that
+listing costs nothing. Another package adds its own through the entry-point group
+``vmdpotential.plugins``: each entry names a function that takes no arguments and calls
+:func:`register`. A plugin that fails is named in :func:`broken` and skipped.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from vmdpotential.errors import UsageError
+
+#: Entry-point group that other packages use.
+GROUP = "vmdpotential.plugins"
+
+KINDS = ("command", "method", "interaction", "engine")
+
+_entries: dict[str, dict[str, Any]] = {
+    "command": {
+        name: f"vmdpotential.commands.{name}:command"
+        for name in ("map", "ionize", "slice", "plugins", "verify", "benchmark", "devices")
+    },
+    "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff")},
+    "interaction": {
+        name: f"vmdpotential.interactions.{name}:INTERACTION"
+        for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent")
+    },
+    "engine": {"cpu": "vmdpotential.engines.cpu:ENGINE"},
+}
+_broken: dict[str, str] = {}
+_loaded = False
+
+
+def register(kind: str, name: str, target: Any) -> None:
+    """Add an object, or a dotted path ``module:attribute`` to it, under a name.
+
+    Raises
+    ------
+    UsageError
+        When the kind is unknown or the name is taken.
+    """
+    if kind not in KINDS:
+        raise UsageError(f"'{kind}' cannot be registered; choose one of {', '.join(KINDS)}")
+    if name in _entries[kind]:
+        raise UsageError(f"the {kind} '{name}' is registered already")
+    _entries[kind][name] = target
+
+
+def available(kind: str) -> list[str]:
+    """Return the names of a kind, ours first, in the order they were registered."""
+    _load_plugins()
+    return list(_entries[kind])
+
+
+def get(kind: str, name: str) -> Any:
+    """Return what a name stands for, importing it when needed.
+
+    Raises
+    ------
+    UsageError
+        When there is no such name; the message lists those there are.
+    """
+    _load_plugins()
+    if name not in _entries[kind]:
+        raise UsageError(f"there is no {kind} '{name}'; choose one of {', '.join(_entries[kind])}")
+    target = _entries[kind][name]
+    if isinstance(target, str):
+        module, _, attribute = target.partition(":")
+        target = getattr(import_module(module), attribute)
+        _entries[kind][name] = target
+    return target
+
+
+def broken() -> dict[str, str]:
+    """Return the plugins that could not be loaded, as ``{entry point: what went wrong}``."""
+    _load_plugins()
+    return dict(_broken)
+
+
+def _load_plugins() -> None:
+    global _loaded
+    if _loaded:
+        return
+    _loaded = True
+    for entry in entry_points(group=GROUP):
+        try:
+            entry.load()()
+        except Exception as error:  # a foreign plugin may raise anything, and must not stop the rest
+            _broken[f"{entry.name} ({entry.value})"] = f"{type(error).__name__}: {error}"

@@ -1,0 +1,241 @@
+"""Structure: atoms in the order of their file, with residues intact; and Topology, what bonds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential.cell import Cell
+from vmdpotential.errors import InputError
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Names = NDArray[np.str_]
+
+
+def _frozen(array: ArrayLike, dtype: Any) -> NDArray[Any]:
+    result = np.ascontiguousarray(array, dtype=dtype)
+    if result.flags.writeable:
+        result = result.view()
+        result.setflags(write=False)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """Bonded terms and atom types of a structure, as a PSF or prmtop states them.
+
+    All index arrays are 0-based rows over the atoms of the structure.
+
+    Parameters
+    ----------
+    source : str
+        Format it came from: ``psf``, ``prmtop``, ``tpr`` ...
+    bonds : (M, 2) int64
+    angles : (M, 3) int64
+    dihedrals, impropers : (M, 4) int64
+    cross_terms : (M, 8) int64
+    donors, acceptors : (M, 2) int64
+        -1 stands for "none", as in a PSF.
+    types : (N,) str
+        Atom types, empty strings where unknown.
+    masses : (N,) float64, u
+    title : sequence of str
+        Title lines, kept when the topology is written again.
+    flags : sequence of str
+        Words on the first line of a PSF (EXT, CMAP, XPLOR, ...).
+    extra : dict
+        What one format must keep to write itself again. An array holds one row for each atom (and may be
+        shorter where atoms were appended that have none). ``terms`` is a dictionary of index arrays (M, k),
+        -1 for "none"; ``term_values`` holds (M, ...) arrays that belong to the terms of the same name.
+    """
+
+    source: str
+    types: Names
+    masses: Floats
+    bonds: Integers
+    angles: Integers = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    dihedrals: Integers = field(default_factory=lambda: np.zeros((0, 4), np.int64))
+    impropers: Integers = field(default_factory=lambda: np.zeros((0, 4), np.int64))
+    cross_terms: Integers = field(default_factory=lambda: np.zeros((0, 8), np.int64))
+    donors: Integers = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    acceptors: Integers = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    title: Sequence[str] = ()
+    flags: Sequence[str] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    #: The index arrays, in the order a PSF lists them.
+    TERMS = ("bonds", "angles", "dihedrals", "impropers", "donors", "acceptors", "cross_terms")
+
+    def take(self, atoms: Integers) -> Topology:
+        """Return the topology of some atoms (increasing indices), without the terms of the others."""
+        count = len(self.types)
+        new = np.full(count + 1, -2, np.int64)
+        new[atoms] = np.arange(len(atoms))
+        new[-1] = -1  # index -1 ("none") stays
+        terms = {}
+        for name in self.TERMS:
+            renumbered = new[getattr(self, name)]
+            terms[name] = renumbered[(renumbered > -2).all(1)]
+        extra = {
+            key: value[atoms[atoms < len(value)]] if isinstance(value, np.ndarray) else value
+            for key, value in self.extra.items()
+        }
+        extra["terms"], extra["term_values"] = {}, dict(self.extra.get("term_values", {}))
+        for name, index in self.extra.get("terms", {}).items():
+            renumbered = new[index]
+            keep = (renumbered > -2).all(1)
+            extra["terms"][name] = renumbered[keep]
+            if name in extra["term_values"]:
+                extra["term_values"][name] = extra["term_values"][name][keep]
+        return replace(self, types=self.types[atoms], masses=self.masses[atoms], extra=extra, **terms)
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """Atoms of one frame.
+
+    Parameters
+    ----------
+    positions : (N, 3) float64, A
+    atom_names, residue_names, chain_ids, segment_ids, elements : (N,) str
+        As the file writes them, blanks stripped; empty where the file has none.
+    residue_ids : (N,) int64
+        Residue numbers as the file means them (hybrid-36 and wrapped numbers may repeat).
+    residue_index : (N,) int64
+        0-based residue each atom belongs to, increasing along the file. Use this, never
+        `residue_ids`, to tell residues apart.
+    insertion_codes : (N,) str
+    charges : (N,) float64, e, or None
+        None when nothing has given them yet.
+    hetero : (N,) bool
+        Whether the file calls the atom HETATM.
+    occupancies, b_factors : (N,) float64
+    cell : Cell or None
+        The periodic cell; None means no box.
+    topology : Topology or None
+    title : str
+    sources : tuple of str
+        Names of the files it came from.
+
+    Raises
+    ------
+    InputError
+        When the lengths differ or a coordinate is not finite; the message names the atom.
+    """
+
+    positions: Floats
+    atom_names: Names
+    residue_names: Names
+    residue_ids: Integers
+    residue_index: Integers
+    chain_ids: Names = None  # type: ignore[assignment]  # filled with blanks below
+    segment_ids: Names = None  # type: ignore[assignment]
+    elements: Names = None  # type: ignore[assignment]
+    insertion_codes: Names = None  # type: ignore[assignment]
+    charges: Floats | None = None
+    hetero: NDArray[np.bool_] = None  # type: ignore[assignment]
+    occupancies: Floats = None  # type: ignore[assignment]
+    b_factors: Floats = None  # type: ignore[assignment]
+    cell: Cell | None = None
+    topology: Topology | None = None
+    title: str = ""
+    sources: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        count = len(self.positions)
+        put(self, "positions", _frozen(self.positions, np.float64).reshape(count, 3))
+        for name in ("atom_names", "residue_names", "chain_ids", "segment_ids", "elements", "insertion_codes"):
+            value = getattr(self, name)
+            put(self, name, _frozen(np.full(count, "") if value is None else value, np.str_))
+        for name, dtype, default in (
+            ("residue_ids", np.int64, 0),
+            ("residue_index", np.int64, 0),
+            ("hetero", np.bool_, False),
+            ("occupancies", np.float64, 1.0),
+            ("b_factors", np.float64, 0.0),
+        ):
+            value = getattr(self, name)
+            put(self, name, _frozen(np.full(count, default) if value is None else value, dtype))
+        if self.charges is not None:
+            put(self, "charges", _frozen(self.charges, np.float64))
+        where = self.sources[0] if self.sources else "structure"
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray) and len(value) != count:
+                raise InputError(f"{where}: {len(value)} {name.replace('_', ' ')} for {count} atoms")
+        bad = np.flatnonzero(~np.isfinite(self.positions).all(1))
+        if len(bad):
+            raise InputError(
+                f"{where}: atom {bad[0] + 1} ({self.label(int(bad[0]))}) has coordinates that are not numbers; "
+                "repair or remove it"
+            )
+        if self.charges is not None:
+            bad = np.flatnonzero(~np.isfinite(self.charges))
+            if len(bad):
+                raise InputError(
+                    f"{where}: atom {bad[0] + 1} ({self.label(int(bad[0]))}) has a charge that is not a number; "
+                    "repair the topology"
+                )
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def label(self, atom: int) -> str:
+        """Return residue name, residue number and atom name of one atom, for messages."""
+        return f"{self.residue_names[atom]}{self.residue_ids[atom]}:{self.atom_names[atom]}"
+
+    @cached_property
+    def residue_starts(self) -> Integers:
+        """(R + 1,) index of the first atom of every residue, and N at the end."""
+        if not len(self):
+            return np.zeros(1, np.int64)
+        changes = np.flatnonzero(np.diff(self.residue_index)) + 1
+        return np.concatenate([[0], changes, [len(self)]]).astype(np.int64)
+
+    @property
+    def residue_count(self) -> int:
+        """Number of residues."""
+        return len(self.residue_starts) - 1
+
+    @property
+    def net_charge(self) -> float:
+        """Sum of the charges, e.
+
+        Raises
+        ------
+        InputError
+            When the structure has no charges.
+        """
+        return float(self.known_charges.sum())
+
+    @property
+    def known_charges(self) -> Floats:
+        """The charges, (N,) e; raises InputError where there are none."""
+        if self.charges is None:
+            where = self.sources[0] if self.sources else "structure"
+            raise InputError(f"{where}: has no charges; give a topology with --topology")
+        return self.charges
+
+    def take(self, atoms: ArrayLike) -> Structure:
+        """Return the structure of some atoms: increasing indices or a mask (N,)."""
+        index = np.asarray(atoms)
+        if index.dtype == bool:
+            index = np.flatnonzero(index)
+        fields = {
+            name: value[index] for name, value in vars(self).items()
+            if isinstance(value, np.ndarray) and name != "residue_starts"
+        }
+        if len(index):
+            fields["residue_index"] = np.concatenate([[0], np.cumsum(np.diff(fields["residue_index"]) != 0)])
+        topology = self.topology.take(index) if self.topology is not None else None
+        return replace(self, topology=topology, **fields)
+
+    def with_charges(self, charges: ArrayLike) -> Structure:
+        """Return the same atoms with other charges, (N,) e."""
+        return replace(self, charges=np.asarray(charges, np.float64))
