@@ -117,17 +117,20 @@ class Cell:
         corners = (np.array([[n >> 2 & 1, n >> 1 & 1, n & 1] for n in range(8)]) - 0.5) @ self.reduced
         nearer = (2 * corners @ shifts.T + (shifts * shifts).sum(1)).min(0) < -1e-9
         nearer[0] = True
-        return shifts[nearer]
+        shifted: Array = shifts[nearer]
+        return shifted
 
     def fractional(self, positions: ArrayLike) -> Array:
         """Return fractional coordinates of positions, both (..., 3)."""
-        return np.asarray(positions, np.float64) @ np.linalg.inv(self.vectors)
+        fraction: Array = np.asarray(positions, np.float64) @ np.linalg.inv(self.vectors)
+        return fraction
 
     def wrap(self, positions: ArrayLike, origin: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
         """Return positions (N, 3) moved by lattice vectors into the cell that starts at `origin`."""
         positions = np.asarray(positions, np.float64)
         fraction = self.fractional(positions - np.asarray(origin, np.float64))
-        return positions - np.floor(fraction) @ self.vectors
+        wrapped: Array = positions - np.floor(fraction) @ self.vectors
+        return wrapped
 
     def minimum_image(self, displacements: ArrayLike) -> Array:
         """Return the shortest image of displacements, both (..., 3) in A; exact for any cell."""

@@ -49,7 +49,9 @@ def _add(parser: argparse.ArgumentParser, parameter: Parameter) -> None:
     text = option.help.replace("%", "%%")
     details = [option.unit] if option.unit else []
     if parameter.default not in (None, ()) and not parameter.required:
-        default = {True: "yes", False: "no"}.get(parameter.default, parameter.default)
+        default = parameter.default
+        if isinstance(default, bool):  # not 0.0 and 1.0, which equal False and True
+            default = "yes" if default else "no"
         details.append(f"default {default}")
     if details:
         text += f" ({', '.join(map(str, details))})".replace("%", "%%")

@@ -83,7 +83,8 @@ class Lattice:
     @property
     def last(self) -> Floats:
         """(3,) position of the last node, A."""
-        return self.origin + self.spacing * (np.array(self.shape) - 1)
+        last: Floats = self.origin + self.spacing * (np.array(self.shape) - 1)
+        return last
 
     def axes(self) -> tuple[Floats, Floats, Floats]:
         """Return the x, y and z coordinates of the nodes, A."""

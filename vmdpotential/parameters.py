@@ -99,7 +99,7 @@ class Parameter:
                 raise UsageError(f"--{self.flag}: a value is needed")
             return None
         if self.several:
-            items = [value] if isinstance(value, (str, Path)) else list(value)
+            items = [value] if isinstance(value, (str, Path, *self.objects)) else list(value)
             return tuple(self._one(item) for item in items)
         return self._one(value)
 
@@ -218,7 +218,7 @@ def _parameters(function: Callable[..., Report]) -> list[Parameter]:
     hints = get_type_hints(function, include_extras=True)
     result = []
     for name, parameter in inspect.signature(function).parameters.items():
-        hint = hints[name]
+        hint = hints.get(name)
         if get_origin(hint) is not Annotated:
             raise TypeError(f"{function.__name__}: parameter {name} lacks Annotated[type, Option(...)]")
         kind, option = get_args(hint)[:2]

@@ -43,21 +43,31 @@ class Terminal:
         self.delay = delay
         self.live = self.stream.isatty()
         self._label = ""
-        self._start = self._shown = 0.0
+        self._start = 0.0
+        self._shown: float | None = None
 
     def __call__(self, label: str, fraction: float) -> None:
+        """Show how much of `label` is done."""
         now = time.monotonic()
         if label != self._label:
-            self._label, self._start, self._shown = label, now, 0.0
+            self._label, self._start, self._shown = label, now, None
         elapsed = now - self._start
         finished = fraction >= 1
-        if elapsed < self.delay or (now - self._shown < (0.2 if self.live else 10.0) and not finished):
-            return
-        if finished and not self._shown:
+        if finished:
+            self._label = ""  # the next work of this name is another
+        interval = 0.2 if self.live else 10.0
+        if self._shown is None:
+            if finished or elapsed < self.delay:
+                return
+        elif not finished and now - self._shown < interval:
             return
         self._shown = now
-        left = elapsed * (1 - fraction) / fraction if fraction > 0 else float("nan")
-        text = f"{label}: {100 * fraction:3.0f} %, {left:.0f} s left" if not finished else f"{label}: {elapsed:.1f} s"
+        if finished:
+            text = f"{label}: {elapsed:.1f} s"
+        elif fraction > 0:
+            text = f"{label}: {100 * fraction:3.0f} %, {elapsed * (1 - fraction) / fraction:.0f} s left"
+        else:
+            text = f"{label}: starting (kernels are compiled once)"
         if self.live:
             self.stream.write(f"\r\x1b[K{text}" + ("\n" if finished else ""))
         else:

@@ -22,7 +22,7 @@ KINDS = ("command", "method", "interaction", "engine")
 _entries: dict[str, dict[str, Any]] = {
     "command": {
         name: f"vmdpotential.commands.{name}:command"
-        for name in ("map", "ionize", "slice", "plugins", "verify", "benchmark", "devices")
+        for name in ("map", "ionize", "slice", "plugins", "benchmark")
     },
     "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff")},
     "interaction": {

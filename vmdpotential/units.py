@@ -32,7 +32,7 @@ def coulomb_constant(
     Returns
     -------
     float
-        560.47 for kT/e at 298.15 K, 14.3996 for V, 332.06 for kcal/mol/e, over `dielectric`.
+        560.46 for kT/e at 298.15 K, 14.3996 for V, 332.06 for kcal/mol/e, over `dielectric`.
 
     Raises
     ------
@@ -54,4 +54,4 @@ def coulomb_constant(
         factor = volt * constants.e * constants.N_A / (1000 * constants.calorie)
     else:
         raise UsageError(f"unit '{unit}' is unknown; choose one of {', '.join(POTENTIAL_UNITS)}")
-    return factor / dielectric
+    return float(factor / dielectric)

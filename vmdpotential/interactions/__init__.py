@@ -7,7 +7,7 @@ checks: distances with the value that the definition gives, worked out apart fro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -92,15 +92,33 @@ class Interaction:
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """An interaction with the values of its parameters."""
+    """An interaction with the values of its parameters, and an end where it is truncated."""
 
     interaction: Interaction
     values: Mapping[str, float]
+    end: float | None = None
 
     @property
     def cutoff(self) -> float | None:
         """Distance in A beyond which the interaction is zero; None if it has no end."""
-        return self.values.get("cutoff")
+        return self.values.get("cutoff", self.end)
+
+    @property
+    def masked(self) -> bool:
+        """Whether an engine has to leave out pairs beyond the cutoff."""
+        return self.cutoff is not None and not self.interaction.compact
+
+    def truncated(self, end: float) -> Bound:
+        """Return the interaction cut off at `end` A, without a shift.
+
+        Raises
+        ------
+        UsageError
+            When it has a cutoff of its own, or `end` is not positive.
+        """
+        if "cutoff" in self.values or not end > 0:
+            raise UsageError(f"{self.interaction.name} cannot be truncated at {end:g} A")
+        return replace(self, end=end)
 
     def __call__(self, r: ArrayLike) -> NDArray[np.float64]:
         """Return the potential (1/A) of a unit charge at distances r (A), in float64: the reference."""
@@ -134,8 +152,10 @@ class Bound:
                       None if self.cutoff is None else self.cutoff / length)
 
     def __str__(self) -> str:
-        values = ", ".join(f"{q.name} {self.values[q.name]:g} {q.unit}".strip() for q in self.interaction.quantities)
-        return self.interaction.name + (f" ({values})" if values else "")
+        values = [f"{q.name} {self.values[q.name]:g} {q.unit}".strip() for q in self.interaction.quantities]
+        if self.end is not None:
+            values.append(f"truncated at {self.end:g} A")
+        return self.interaction.name + (f" ({', '.join(values)})" if values else "")
 
 
 @dataclass(frozen=True)

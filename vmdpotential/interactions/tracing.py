@@ -213,14 +213,24 @@ def trace(radial: Callable[..., Scalar], parameters: Sequence[str]) -> tuple[Pro
     result = radial(leaves["r2"], leaves["rinv"], names)
     if not isinstance(result, Expression) or _uniform(result):
         raise TypeError("the radial function does not depend on r2 and rinv")
-    factor = Expression("const", 1.0)
-    while result.operation in ("mul", "div") and any(map(_uniform, result.arguments)):
-        a, b = result.arguments
-        if result.operation == "div" and _uniform(a):
-            break
-        factor = factor / b if result.operation == "div" else factor * (a if _uniform(a) else b)
-        result = b if _uniform(a) else a
-    return _linear(result, parameters), _linear(factor, parameters)
+    factor, rest = _split(result)
+    assert rest is not None
+    return _linear(rest, parameters), _linear(factor, parameters)
+
+
+def _split(node: Expression) -> tuple[Expression, Expression | None]:
+    """Return what multiplies the node and does not vary, and the rest, None where nothing varies."""
+    if _uniform(node):
+        return node, None
+    if node.operation in ("mul", "div"):
+        (factor_a, a), (factor_b, b) = map(_split, node.arguments)
+        factor = factor_a * factor_b if node.operation == "mul" else factor_a / factor_b
+        if a is None or b is None:
+            if node.operation == "div" and a is None:
+                return factor, _record("div", 1.0, b)
+            return factor, b if a is None else a
+        return factor, a * b if node.operation == "mul" else a / b
+    return Expression("const", 1.0), node
 
 
 def _uniform(node: Expression) -> bool:

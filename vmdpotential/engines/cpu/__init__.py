@@ -43,9 +43,9 @@ class CpuEngine:
     def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
                   interaction: Bound | None = None) -> Floats:
         """Return the potential of all atoms at points, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu import points as kernels
+        from vmdpotential.engines.cpu.points import at_points
 
-        return kernels.at_points(points, positions, charges, cell, interaction)
+        return at_points(points, positions, charges, cell, interaction)
 
 
 ENGINE = CpuEngine()

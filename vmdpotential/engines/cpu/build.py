@@ -75,6 +75,8 @@ def load(template: str, program: Program, precision: str = "single", masked: boo
     tracing = here.parent.parent / "interactions" / "tracing.py"
     depends = text + (here / "simd.py").read_text() + tracing.read_text() + numba.__version__
     name = f"vmdpotential_{template}_{hashlib.sha256(depends.encode()).hexdigest()[:16]}"
+    if name in sys.modules:  # asked for by other arguments
+        return sys.modules[name]
     path = cache_folder() / f"{name}.py"
     if not path.exists():
         # renamed into place, so that another process never sees half a file
@@ -82,7 +84,8 @@ def load(template: str, program: Program, precision: str = "single", masked: boo
             file.write(text)
         os.replace(file.name, path)
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -32,9 +32,9 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     (P,) float64, e/A
         Exact to rounding (about 1e-13); an atom nearer than 0.01 A counts at that distance.
     """
-    scaled = (interaction or COULOMB.bind()).scaled()
-    masked = scaled.cutoff is not None
-    kernel = build.load("point_kernel", scaled.program, "double", masked)
+    bound = interaction or COULOMB.bind()
+    scaled = bound.scaled()
+    kernel = build.load("point_kernel", scaled.program, "double", bound.masked)
     if cell is None:
         basis, inverse, shifts = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((0, 3))
     else:
@@ -47,6 +47,8 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     fixed = (*columns, np.ascontiguousarray(charges, np.float64), basis, inverse, shifts,
              np.array(scaled.values, np.float64), SOFT_CORE**2, (scaled.cutoff or 0.0) ** 2, out)
     blocks = -(-len(points) // kernel.BLOCK)
-    threads.run(lambda first, last: kernel.run(*fixed, first, last), blocks, "potential at points")
+    # a million pairs a task, but something to do for every thread
+    grain = max(1, min(10**6 // (kernel.BLOCK * max(1, len(positions))), blocks // threads.count()))
+    threads.run(lambda first, last: kernel.run(*fixed, first, last), blocks, "potential at points", grain)
     out *= scaled.factor
     return out

@@ -45,15 +45,9 @@ def _chebyshev(name: str, degree: int) -> list[float]:
     from scipy import special
 
     if name == "exp2":
-        def function(f: Any) -> Any:
-            return np.exp2(f)
-        low, high = -0.5, 0.5
+        fit = np.polynomial.Chebyshev.interpolate(np.exp2, degree, [-0.5, 0.5])
     else:
-        def function(t: Any) -> Any:
-            t = np.maximum(t, 1e-12)
-            return special.erfcx(2 * (1 / t - 1)) / t
-        low, high = 0.0, 1.0
-    fit = np.polynomial.Chebyshev.interpolate(function, degree, [low, high])
+        fit = np.polynomial.Chebyshev.interpolate(lambda t: special.erfcx(2 * (1 / t - 1)) / t, degree, [0.0, 1.0])
     return [float(c) for c in fit.convert(kind=np.polynomial.Polynomial).coef]
 
 
@@ -83,7 +77,7 @@ class Vector:
         return element if self.lanes == 1 else ir.VectorType(element, self.lanes)
 
     def _fill(self, element: Any, value: Any) -> Any:
-        return ir.Constant(element, value) if self.lanes == 1 else ir.Constant(self._wide(element), [value] * self.lanes)
+        return ir.Constant(self._wide(element), value if self.lanes == 1 else [value] * self.lanes)
 
     # memory
 

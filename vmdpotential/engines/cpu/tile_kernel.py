@@ -246,6 +246,7 @@ else:
 
     @njit(**FAST)
     def in_leaf(table, row_x, row_y, row_z, count, cutoff2, index):
+        """Write the atoms in range of a leaf to index without vector instructions, as above."""
         found = 0
         x, y, z = table[row_x], table[row_y], table[row_z]
         for i in range(count):
@@ -255,6 +256,7 @@ else:
 
     @njit(**FAST)
     def in_tile(source, first, count, hx, hy, hz, cutoff2, chunk, found):
+        """Append the atoms in range of a tile to the chunk without vector instructions, as above."""
         zero = REAL(0)
         from_x, from_y, from_z, from_q = source[0][first:], source[1][first:], source[2][first:], source[3][first:]
         to_x, to_y, to_z, to_q = chunk[0], chunk[1], chunk[2], chunk[3]
@@ -385,8 +387,8 @@ def gather(x, y, z, q, start, bins, bin_size, cutoff, centre, half, source):
     """
     low, high = np.empty(2, np.int64), np.empty(2, np.int64)
     for d in range(2):
-        low[d] = max(0, int(math.floor((centre[d] - half[d] - cutoff) / bin_size)))
-        high[d] = min(bins[d] - 1, int(math.floor((centre[d] + half[d] + cutoff) / bin_size)))
+        low[d] = max(0, math.floor((centre[d] - half[d] - cutoff) / bin_size))
+        high[d] = min(bins[d] - 1, math.floor((centre[d] + half[d] + cutoff) / bin_size))
     total = 0
     for bx in range(low[0], high[0] + 1):
         gx = max(abs((bx + 0.5) * bin_size - centre[0]) - 0.5 * bin_size - half[0], 0.0)
@@ -396,8 +398,8 @@ def gather(x, y, z, q, start, bins, bin_size, cutoff, centre, half, source):
             if reach2 <= 0:
                 continue
             reach = math.sqrt(reach2) + half[2]
-            first_bin = max(0, int(math.floor((centre[2] - reach) / bin_size)))
-            last_bin = min(bins[2] - 1, int(math.floor((centre[2] + reach) / bin_size)))
+            first_bin = max(0, math.floor((centre[2] - reach) / bin_size))
+            last_bin = min(bins[2] - 1, math.floor((centre[2] + reach) / bin_size))
             if last_bin < first_bin:
                 continue
             row = (bx * bins[1] + by) * bins[2]

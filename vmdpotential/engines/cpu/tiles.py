@@ -59,7 +59,7 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
             positions, charges = positions[near], charges[near]
     if not len(positions):
         return np.zeros(lattice.shape, np.float32)
-    kernel = build.load("tile_kernel", scaled.program, precision, masked=not interaction.interaction.compact)
+    kernel = build.load("tile_kernel", scaled.program, precision, masked=interaction.masked)
     low = positions.min(0)
     bin_size = reach / BINS_PER_CUTOFF
     place = (positions - low) * (1 / bin_size)
@@ -79,7 +79,8 @@ def _run(kernel: Any, label: str, lattice: Lattice, scaled: Scaled, positions: F
     x, y, z = (np.ascontiguousarray((positions[:, d] - low[d]) / unit) for d in range(3))
     q = np.ascontiguousarray(charges * kernel.CHARGE_FACTOR)
     out = np.empty(lattice.shape, np.float32)
-    fixed = (x, y, z, q, start, bins, bin_size / unit, scaled.cutoff or 0.0, out, (lattice.origin - low) / unit, lattice.spacing / unit,
+    fixed = (x, y, z, q, start, bins, bin_size / unit, scaled.cutoff or 0.0, out,
+             (lattice.origin - low) / unit, lattice.spacing / unit,
              np.array(scaled.values, np.float64), kernel.REAL(SOFT_CORE / unit), scaled.factor)
     tasks = int(np.prod([(n + 7) // 8 for n in lattice.shape]))
     threads.run(lambda first, last: kernel.run(*fixed, first, last), tasks, label, grain=16)

@@ -1,0 +1,1 @@
+"""Adapters that bring the commands of this package into molecular viewers."""

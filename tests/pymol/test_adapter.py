@@ -1,0 +1,170 @@
+"""How a declared command becomes a command of PyMOL, shown with a small command of the test's own."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pytest
+from pymol import CmdException
+
+from vmdpotential.errors import TaskError
+from vmdpotential.lattice import Grid, Lattice
+from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.plugins.pymol import commands
+from vmdpotential.structure import Structure
+
+calls = []
+
+
+def survey(
+    structure: Annotated[Path | Structure, Option("atoms to look at", positional=True)],
+    spacing: Annotated[float, Option("distance of lattice points", unit="A", above=0)] = 2.0,
+    limits: Annotated[tuple[str, ...], Option("named limits")] = (),
+    fast: Annotated[bool, Option("be quick")] = False,
+    mode: Annotated[str, Option("what to do", choices=("plain", "fail", "interrupt", "memory"))] = "plain",
+    table: Annotated[Path | None, Option("table to read")] = None,
+    force: Annotated[bool, Option("replace files", viewer=False)] = False,
+) -> Report:
+    """Survey the atoms.
+
+    A map of x + y + z is made.
+
+    Raises
+    ------
+    TaskError
+    """
+    calls.append({"structure": structure, "spacing": spacing, "limits": limits, "fast": fast, "table": table,
+                  "force": force})
+    if mode == "fail":
+        raise TaskError("no map\n was made; use --no-fast or --some-limit 3")
+    if mode == "interrupt":
+        raise KeyboardInterrupt
+    if mode == "memory":
+        raise MemoryError
+    lattice = Lattice.around(structure.positions, spacing, 2)
+    grid = Grid(lattice, lattice.points().sum(1).reshape(lattice.shape), unit="V")
+    return Report([f"{len(structure)} atoms surveyed"], {}, {"grid": grid, "structure": structure})
+
+
+def compare(
+    maps: Annotated[tuple[Path | Grid, ...], Option("maps to compare", positional=True)],
+) -> Report:
+    """Compare maps."""
+    calls.append({"maps": maps})
+    return Report([f"{len(maps)} maps compared"], {})
+
+
+@pytest.fixture
+def survey_cmd(cmd):
+    calls.clear()
+    for function in (survey, compare):
+        adapted = commands.adapt(Command.of(function))
+        cmd.extend(adapted.__name__, adapted)
+    cmd.fragment("ala")
+    return cmd
+
+
+def test_defaults(survey_cmd, do):
+    assert "10 atoms surveyed" in do("potential_survey")
+    (call,) = calls
+    call.pop("structure")
+    assert call == {"spacing": 2.0, "limits": (), "fast": False, "table": None, "force": False}
+    assert survey_cmd.get_names() == ["ala", "survey", "survey_ramp"]
+
+
+def test_arguments_are_converted_by_the_declaration(survey_cmd, do):
+    do('potential_survey name CA+CB, box, 0.5, [SOD=11,CLA=2], fast=on, table="a file\'s name, and more.psf"')
+    (call,) = calls
+    assert call["structure"].atom_names.tolist() == ["CA", "CB"]
+    assert (call["spacing"], call["limits"], call["fast"]) == (0.5, ("SOD=11,CLA=2",), True)
+    assert call["table"] == Path("a file's name, and more.psf")
+    assert "box" in survey_cmd.get_names()
+
+
+def test_python_call_with_numbers(survey_cmd):
+    run = survey_cmd.keyword["potential_survey"][0]
+    report = run("ala", spacing=0.75, fast=True, _self=survey_cmd)
+    assert report.objects["grid"].lattice.spacing.tolist() == [0.75] * 3
+    assert calls[-1]["fast"] is True
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("potential_survey all, spacing=abc", "Error: spacing 'abc': a number is needed"),
+    ("potential_survey all, spacing=-1", "Error: spacing -1: must be above 0 A"),
+    ("potential_survey all, fast=maybe", "Error: fast 'maybe': say yes or no"),
+    ("potential_survey all, mode=other", "Error: mode 'other': choose one of plain, fail, interrupt, memory"),
+    ("potential_survey resn XYZ", "Error: selection 'resn XYZ' has no atoms in this state; load a structure"),
+    ("potential_survey all, ala", "Error: name 'ala': the object ala exists already; choose another name"),
+    ("potential_survey mode=fail", "Error: no map was made; use fast or some_limit 3"),
+    ("potential_survey mode=memory", "Error: out of memory; use a larger spacing or fewer atoms"),
+    ("potential_survey all, a, 1, b, no, plain, c, d, e, f", "too many positional arguments for potential_survey"),
+    ("potential_survey force=1", "force"),
+    ("potential_compare", "Error: maps: a value is needed"),
+    ("potential_compare ala", "Error: object 'ala' is no map"),
+    ("potential_compare no/such.dx", "Error: 'no/such.dx' is neither a map object nor a file"),
+])
+def test_wrong_use_is_one_line(survey_cmd, do, line, message):
+    output = do(line)
+    assert message in output
+    assert "Traceback" not in output
+    assert sum("Error" in text for text in output.splitlines()) == 1
+    assert survey_cmd.get_names() == ["ala"]  # nothing is left behind
+
+
+def test_errors_are_pymols_own_class(survey_cmd):
+    with pytest.raises(CmdException, match="must be above 0"):
+        survey_cmd.keyword["potential_survey"][0](spacing="0", _self=survey_cmd)
+
+
+def test_interrupt_passes(survey_cmd):
+    with pytest.raises(KeyboardInterrupt):
+        survey_cmd.keyword["potential_survey"][0](mode="interrupt", _self=survey_cmd)
+
+
+def test_help_and_usage_show_every_argument(survey_cmd, do):
+    text = do("help potential_survey")
+    for expected in ("DESCRIPTION", "Survey the atoms.", "A map of x + y + z is made.", "USAGE", "ARGUMENTS",
+                     "selection = selection of atoms: atoms to look at {default: all}",
+                     "spacing = number: distance of lattice points, A {default: 2.0}",
+                     "mode = plain, fail, interrupt, memory: what to do {default: plain}"):
+        assert expected in text
+    assert "force" not in text
+    assert "Raises" not in text
+    assert "potential_survey [ selection [, name [, spacing" in do("potential_survey ?")
+
+
+def test_completion(cmd):
+    cmd.fragment("ala", "peptide")
+    complete, what, end = cmd.auto_arg[0]["potential_map"]
+    assert (what, end) == ("selection", ", ")
+    assert "peptide" in complete().keywords
+    assert cmd._parser.complete("potential_map pep") == "potential_map peptide, "
+
+
+def test_result_is_replaced_and_others_are_kept(survey_cmd, do):
+    do("potential_survey all, m")
+    first = survey_cmd.get_volume_field("m").shape
+    do("potential_survey all, m, 1")
+    assert survey_cmd.get_volume_field("m").shape > first
+    assert survey_cmd.count_states("m") == 1
+    assert survey_cmd.get_names() == ["ala", "m", "m_ramp"]
+
+
+def test_maps_go_in_as_grids_with_their_unit_or_as_files(survey_cmd, do, tmp_path):
+    do("potential_survey ala, one", "potential_survey ala, two, 0.7")
+    path = tmp_path / "it's a file.dx"
+    path.write_text("")
+    assert "3 maps compared" in do(f'potential_compare one two "{path}"')
+    one, two, file = calls[-1]["maps"]
+    assert file == path
+    assert two.unit == "V"
+    for grid in (one, two):
+        # x + y + z at the points where PyMOL says that they are
+        expected = grid.lattice.points().sum(1).reshape(grid.lattice.shape)
+        np.testing.assert_allclose(grid.values, expected, atol=1e-5)
+
+
+def test_broken_command_of_another_package_is_left_out(cmd, monkeypatch, capfd):
+    monkeypatch.setitem(commands.registry._entries["command"], "broken", "no_such_module:command")
+    assert "potential_map" in commands.register(cmd)
+    assert "'broken' is left out" in capfd.readouterr().out

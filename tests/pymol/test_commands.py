@@ -1,0 +1,186 @@
+"""The commands in PyMOL give what the package gives: the solvated protein of data/ through both."""
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import vmdpotential as vp
+from vmdpotential.plugins.pymol.convert import read_selection
+
+ROOT = Path(__file__).resolve().parents[2]
+PDB, PSF = ROOT / "data" / "dhfr.pdb.gz", ROOT / "data" / "dhfr.psf.gz"
+
+
+@pytest.fixture(scope="module")
+def structure():
+    return vp.read_structure(PDB, topology=PSF)
+
+
+@pytest.fixture
+def dhfr(cmd):
+    cmd.load(str(PDB), "dhfr")
+    return cmd
+
+
+def test_structure_is_that_of_the_reader(dhfr):
+    ours, theirs = read_selection(dhfr, "dhfr").structure, vp.read_structure(PDB)
+    for name in ("atom_names", "residue_names", "residue_ids", "residue_index", "chain_ids", "segment_ids", "elements",
+                 "hetero"):
+        assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+    assert_allclose(ours.positions, theirs.positions, atol=1e-5)
+    assert_allclose(ours.cell.vectors, theirs.cell.vectors, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def placement(structure):
+    return vp.place_ions(structure, concentration=0.15)
+
+
+def test_ionize(dhfr, do, placement):
+    before = dhfr.get_coords("dhfr")
+    output = do(f"potential_ionize dhfr, new, '{PSF}', concentration=0.15")
+    assert f"object new: {len(placement.structure) - len(placement.ions)} atoms kept" in output
+    assert "Error" not in output
+    assert_array_equal(dhfr.get_coords("dhfr"), before)
+    assert set(dhfr.get_names()) == {"dhfr", "new", "new_ions"}
+
+    ions = read_selection(dhfr, "new_ions").structure
+    assert_allclose(ions.positions, [ion.position for ion in placement.ions], atol=1e-4)
+    assert_array_equal(ions.residue_names, [ion.name for ion in placement.ions])
+    assert_allclose(ions.charges, [ion.charge for ion in placement.ions])
+    assert dhfr.count_atoms("new_ions and rep spheres") == len(placement.ions)
+    colours = {}
+    dhfr.iterate("new_ions", "colours.setdefault(formal_charge, set()).add(color)", space={"colours": colours})
+    assert colours == {1: {dhfr.get_color_index("blue")}, -1: {dhfr.get_color_index("red")}}
+
+    # the new object, read again, is the structure that the package made
+    new = read_selection(dhfr, "new").structure
+    for name in ("atom_names", "residue_ids", "residue_index", "elements"):
+        assert_array_equal(getattr(new, name), getattr(placement.structure, name), err_msg=name)
+    assert_allclose(new.positions, placement.structure.positions, atol=1e-4)
+    assert_allclose(new.charges, placement.structure.charges, atol=1e-6)
+    assert abs(new.net_charge) < 1e-3
+    assert_allclose(new.cell.vectors, placement.structure.cell.vectors, atol=1e-4)
+    # bonds go with their atoms, and no water has lost one
+    assert len(dhfr.get_bonds("new")) == len(dhfr.get_bonds("dhfr")) - 2 * len(placement.ions)
+
+
+def test_ionize_of_a_moved_object_puts_the_ions_where_its_waters_are(dhfr, do, placement):
+    dhfr.translate([100, 0, 0], object="dhfr")
+    do(f"potential_ionize dhfr, new, '{PSF}', concentration=0.15")
+    shifted = np.array([ion.position for ion in placement.ions]) + np.array([100, 0, 0])
+    assert_allclose(dhfr.get_coords("new_ions"), read_selection(dhfr, "new_ions").structure.positions, atol=1e-4)
+    assert_allclose(read_selection(dhfr, "new_ions").structure.positions, shifted, atol=1e-3)
+    assert_allclose(dhfr.get_extent("new")[0][0], dhfr.get_coords("dhfr")[:, 0].min(), atol=0.5)
+
+
+def test_ionize_twice_replaces_its_own_objects(dhfr, do):
+    for number in (3, 5):
+        assert "Error" not in do(f"potential_ionize dhfr, new, '{PSF}', ions=[SOD={number}]")
+        assert dhfr.count_atoms("new_ions") == number
+    assert dhfr.count_states("new") == 1
+
+
+def test_ionize_without_topology_takes_templates(dhfr, do, placement):
+    assert "Error" not in do("potential_ionize dhfr, neutral")
+    assert dhfr.count_atoms("neutral_ions") == 11
+    assert abs(read_selection(dhfr, "neutral").structure.net_charge) < 1e-3
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("potential_ionize polymer", "has no waters that ions could replace"),
+    ("potential_ionize dhfr, cation=XX", "cation 'XX': no such ion"),
+    ("potential_ionize dhfr, ions=[SOD=99999]", "ions"),
+    ("potential_ionize dhfr, from_solute=far", "from_solute 'far': a number is needed"),
+    ("potential_ionize dhfr, topology=no/such.psf", "no/such.psf"),
+    ("potential_map dhfr, spacing=0", "spacing 0: must be"),
+    ("potential_map dhfr, unit=hartree", "unit 'hartree': choose one of kT/e, V, kcal/mol/e"),
+    ("potential_slice dhfr", "object 'dhfr' is no map"),
+])
+def test_wrong_use_is_one_line(dhfr, do, line, message):
+    output = do(line)
+    (error,) = [text for text in output.splitlines() if "Error" in text]
+    assert message in error
+    assert "--" not in error
+    assert "Traceback" not in output
+    assert dhfr.get_names() == ["dhfr"]
+
+
+def test_map_of_part_of_an_object(dhfr, do, structure):
+    output = do(f"potential_map dhfr and resi 1-60 and polymer, part, '{PSF}', spacing=2, method=direct, boundary=open")
+    part = structure.take((structure.residue_ids <= 60) & (structure.segment_ids == "DHFR"))
+    expected = vp.potential_map(part, spacing=2.0, method="direct", boundary="open")
+    assert "map object part, in kT/e" in output
+    values = dhfr.get_volume_field("part")
+    assert values.shape == expected.lattice.shape
+    rms = np.sqrt((expected.values**2).mean())
+    # coordinates are rounded to float32 in PyMOL, which moves a point close to an atom a little
+    assert np.sqrt(((values - expected.values) ** 2).mean()) < 1e-4 * rms
+    assert_allclose(dhfr.get_extent("part"), [expected.lattice.origin, expected.lattice.last], atol=1e-4)
+    assert dhfr.get_type("part_ramp") == "object:ramp"
+
+
+def test_map_with_charges_of_a_pqr_file(cmd, do, tmp_path, structure):
+    protein = structure.take(structure.segment_ids == "DHFR")
+    vp.write_structure(protein, tmp_path / "it's a protein.pqr")
+    cmd.load(str(tmp_path / "it's a protein.pqr"), "protein")
+    do("potential_map protein, m, spacing=4, method=direct, boundary=open, unit=V")
+    expected = vp.potential_map(protein, spacing=4.0, method="direct", boundary="open", unit="V")
+    values = cmd.get_volume_field("m")
+    assert np.sqrt(((values - expected.values) ** 2).mean()) < 1e-3 * np.sqrt((expected.values**2).mean())
+
+
+def test_colour_ramp_is_symmetric_and_states_the_unit(dhfr, do):
+    output = do(f"potential_map dhfr and polymer, m, '{PSF}', spacing=4, unit=V")
+    (low, high) = re.search(r"m_ramp from (\S+) to (\S+);", output).groups()
+    assert float(low) == -float(high) < 0
+    assert "in V" in output
+    dhfr.pseudoatom("probe", pos=dhfr.get_extent("m")[0])
+    assert "Error" not in do("set surface_color, m_ramp, dhfr")
+    do("color m_ramp, probe")
+    colours = []
+    dhfr.iterate("probe", "colours.append(color)", space={"colours": colours})
+    assert dhfr.get_color_index("m_ramp") in colours
+
+
+def test_slice_of_map_objects_and_files(dhfr, do, tmp_path):
+    do(f"potential_map dhfr and polymer, m, '{PSF}', spacing=4")
+    figure = tmp_path / "it's a slice.png"
+    output = do(f'potential_slice m, selection=dhfr and polymer, plane=z=25, range=[-100,100], output="{figure}"')
+    assert "Error" not in output
+    assert str(figure) in output
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    first = figure.read_bytes()
+    assert "exists" in do(f'potential_slice m, output="{figure}"')
+    assert figure.read_bytes() == first
+    assert "Error" not in do(f'potential_slice m, plane=x=20, output="{figure}", force=yes')
+    assert figure.read_bytes() != first
+    path = tmp_path / "a map.dx"
+    grid = vp.potential_map(read_selection(dhfr, "polymer").structure.with_charges(np.ones(2489)), spacing=4.0)
+    vp.write_map(grid, path)
+    assert "Error" not in do(f'potential_slice m "{path}", output="{tmp_path / "two.pdf"}"')
+    assert (tmp_path / "two.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_slice_without_a_file_is_shown(dhfr, do, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    do(f"potential_map dhfr and polymer, m, '{PSF}', spacing=4")
+    assert "Error" not in do("potential_slice m")
+    assert list(tmp_path.iterdir()) == []
+    dhfr.png(str(tmp_path / "window.png"), prior=1)  # what PyMOL's window shows now
+    assert (tmp_path / "window.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("document", ["README.md", "plugins/pymol/README.md"])
+def test_what_the_documents_show(cmd, do, document, tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "data", tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    for block in re.findall(r"^```pymol\n(.*?)^```", (ROOT / document).read_text(), re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            output = do(line)
+            assert "Error" not in output, (line, output)
+            assert "Traceback" not in output, (line, output)

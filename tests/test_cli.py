@@ -1,0 +1,183 @@
+"""The shell program and the declared parameters behind it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+
+from vmdpotential import cli, progress
+from vmdpotential.errors import UsageError
+from vmdpotential.parameters import Command, Option, Report
+
+ION = "ATOM 1 C X 1 0.0 0.0 0.0 1.0 1.0\n"
+
+
+def program(*arguments, **options):
+    return subprocess.run([sys.executable, "-m", "vmdpotential", *map(str, arguments)], capture_output=True, text=True,
+                          **options)
+
+
+@pytest.fixture
+def ion(tmp_path):
+    path = tmp_path / "ion.pqr"
+    path.write_text(ION)
+    return path
+
+
+def test_json_is_one_object_on_stdout(ion, tmp_path, capsys):
+    assert cli.main(["map", str(ion), "-o", str(tmp_path / "a.dx"), "--json", "--padding", "1"]) == 0
+    out, err = capsys.readouterr()
+    data = json.loads(out)
+    assert data["shape"] == [5, 5, 5]
+    assert data["net_charge"] == 1
+    assert all(line.startswith("direct sum: ") for line in err.splitlines())  # progress, where kernels are compiled
+
+
+def test_negative_numbers_are_values(ion, tmp_path, capsys):
+    assert cli.main(["map", str(ion), "-o", str(tmp_path / "a.dx"), "--padding", "-3"]) == 2
+    assert "--padding -3: must be at least 0 A" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("arguments", "text"), [
+    (["nonsense"], "invalid choice: 'nonsense'"),
+    ([], "required: COMMAND"),
+    (["map"], "required: STRUCTURE"),
+    (["map", "x.pdb", "--spacing", "wide", "-o", "m.dx"], "--spacing 'wide': a number is needed"),
+    (["map", "x.pdb", "--spacing", "nan", "-o", "m.dx"], "--spacing nan: a finite number is needed"),
+    (["map", "x.pdb", "--method", "magic", "-o", "m.dx"], "--method 'magic': choose one of auto, direct, cutoff"),
+    (["map", "x.pdb", "--no-such"], "unrecognized arguments: --no-such"),
+    (["benchmark", "--repeats", "1.5"], "--repeats '1.5': a whole number is needed"),
+    (["map", "", "-o", "m.dx"], "--structure '': a file name is needed"),
+])
+def test_wrong_usage_is_one_line_and_exit_code_2(arguments, text, capsys):
+    assert cli.main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("vmdpotential: ")
+    assert err.count("\n") == 1
+    assert text in err
+
+
+def test_help_states_units_defaults_and_exit_codes():
+    done = program("map", "--help")
+    assert done.returncode == 0
+    words = " ".join(done.stdout.split())
+    assert "--spacing SPACING between lattice points (A, default 0.5)" in words
+    assert "exit codes: 0 done; 2 wrong usage" in words
+    assert "[default: none]" not in words
+
+
+def test_interrupted_work_exits_130_and_leaves_nothing(tmp_path):
+    # so many points that it cannot be done before the interrupt
+    structure = tmp_path / "many.pqr"
+    lines = [f"ATOM {n} C X {n} {n % 50}.1 {n // 50}.2 0.3 1.0 1.0" for n in range(2500)]
+    structure.write_text("\n".join(lines) + "\n")
+    output = tmp_path / "map.dx"
+    command = [sys.executable, "-m", "vmdpotential", "map", str(structure), "-o", str(output), "--spacing", "0.15",
+               "--method", "direct"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        line = process.stderr.readline()  # progress comes after two seconds of work
+        assert line.startswith("direct sum:")
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.strip().splitlines()[-1] == "vmdpotential: interrupted"
+    assert out == ""
+    assert time.monotonic() - start < 30
+    assert os.listdir(tmp_path) == ["many.pqr"]
+
+
+def test_a_closed_pipe_is_no_error():
+    command = f"{sys.executable} -m vmdpotential --help | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stderr == ""
+
+
+def sample(
+    name: Annotated[str, Option("a name", positional=True)],
+    size: Annotated[float, Option("a size", unit="A", above=0)] = 1.0,
+    files: Annotated[tuple[Path, ...], Option("some files")] = (),
+    loud: Annotated[bool, Option("shout")] = False,
+    seed: Annotated[int | None, Option("a seed", low=0)] = None,
+) -> Report:
+    """Test parameters.
+
+    Raises
+    ------
+    UsageError
+        Never.
+    """
+    return Report([], {"name": name, "size": size, "files": files, "loud": loud, "seed": seed})
+
+
+COMMAND = Command.of(sample)
+
+
+def test_values_arrive_as_text_or_objects():
+    data = COMMAND(name="x", size="2.5", files=["a", Path("b")], loud="yes", seed="3").data
+    assert data == {"name": "x", "size": 2.5, "files": (Path("a"), Path("b")), "loud": True, "seed": 3}
+    assert COMMAND(name="x", size=2, files="one").data["files"] == (Path("one"),)
+    assert COMMAND(name="x", seed="").data["seed"] is None
+
+
+@pytest.mark.parametrize(("values", "text"), [
+    ({}, "needs name"),
+    ({"name": "x", "width": 1}, "has no option 'width'"),
+    ({"name": "x", "size": 0}, "must be above 0 A"),
+    ({"name": "x", "size": None}, "a value is needed"),
+    ({"name": "x", "loud": "maybe"}, "say yes or no"),
+    ({"name": "x", "seed": -1}, "at least 0"),
+])
+def test_wrong_values_are_named(values, text):
+    with pytest.raises(UsageError, match=text):
+        COMMAND(**values)
+
+
+def test_description_ends_before_the_sections():
+    assert COMMAND.summary == "Test parameters"
+    assert COMMAND.description == "Test parameters."
+
+
+def test_a_parameter_without_declaration_is_a_mistake_of_the_programmer():
+    with pytest.raises(TypeError, match="lacks Annotated"):
+        Command.of(lambda x: None)
+
+
+class Stream:
+    def __init__(self, live):
+        self.text, self.live = "", live
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return self.live
+
+
+def test_progress_is_silent_for_short_work_and_shown_for_long(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    stream = Stream(live=False)
+    with progress.listening(progress.Terminal(stream)):
+        for step in range(11):  # one second
+            clock[0] += 0.1
+            progress.report("short", step / 10)
+        assert stream.text == ""
+        for step in range(101):  # fifty seconds
+            clock[0] += 0.5
+            progress.report("long", step / 100)
+    lines = stream.text.splitlines()
+    assert lines[0].startswith("long:   5 %")
+    assert lines[-1] == "long: 50.0 s"
+    assert 5 <= len(lines) <= 7
+    progress.report("nobody listens", 0.5)

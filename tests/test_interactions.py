@@ -1,0 +1,95 @@
+"""Interactions against their definitions."""
+
+import numpy as np
+import pytest
+from scipy import constants, special
+
+from vmdpotential import registry
+from vmdpotential.errors import UsageError
+from vmdpotential.interactions import Interaction, Quantity
+from vmdpotential.units import POTENTIAL_UNITS, coulomb_constant
+
+NAMES = registry.available("interaction")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_checks_on_the_page(name):
+    interaction = registry.get("interaction", name)
+    assert interaction.name == name
+    assert interaction.checks
+    for check in interaction.checks:
+        assert float(interaction.bind(**check.parameters)(check.r)) == pytest.approx(check.value, rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_have_limits_and_meaning(name):
+    for quantity in registry.get("interaction", name).quantities:
+        assert quantity.low <= quantity.default <= quantity.high
+        assert quantity.description
+        with pytest.raises(UsageError, match=quantity.name):
+            registry.get("interaction", name).bind(**{quantity.name: quantity.low / 2 - 1})
+
+
+def test_shifted_coulomb_reaches_zero_with_zero_slope():
+    bound = registry.get("interaction", "shifted_coulomb").bind(cutoff=10.0)
+    h = 1e-5
+    assert float(bound(10.0)) == 0
+    assert float(bound(10 - h)) / h < 1e-6
+    assert float(bound(1e-3)) == pytest.approx(1e3, rel=1e-6)
+
+
+def test_screened_coulomb_solves_the_linear_poisson_boltzmann_equation():
+    # (r V)'' = V r / L^2 away from the charge
+    length, h = 6.0, 1e-3
+    bound = registry.get("interaction", "screened_coulomb").bind(debye_length=length)
+    for r in (1.0, 5.0, 20.0):
+        rv = [(r + k * h) * float(bound(r + k * h)) for k in (-1, 0, 1)]
+        assert (rv[0] - 2 * rv[1] + rv[2]) / h**2 == pytest.approx(rv[1] / length**2, rel=1e-5)
+
+
+def test_truncation_ends_an_interaction():
+    bound = registry.get("interaction", "coulomb").bind().truncated(5.0)
+    np.testing.assert_allclose(bound([4.999, 5.0, 6.0]), [1 / 4.999, 0, 0])
+    assert "truncated at 5 A" in str(bound)
+    with pytest.raises(UsageError):
+        registry.get("interaction", "shifted_coulomb").bind().truncated(5.0)
+
+
+def test_unknown_parameter_is_named():
+    with pytest.raises(UsageError, match="'kappa'"):
+        registry.get("interaction", "screened_coulomb").bind(kappa=1.0)
+
+
+@pytest.mark.parametrize(("unit", "power"), [("A", 1), ("1/A", -1), ("A^2", 2), ("1/A^2", -2), ("", 0), ("e", 0)])
+def test_powers_of_length_in_units(unit, power):
+    assert Quantity("x", unit, 1, 0, 2, "").length_power == power
+
+
+def test_scaling_keeps_a_function_of_several_lengths():
+    def radial(r2, rinv, p):
+        return rinv * p.a / (p.a + p.b * r2)  # a in A, b in 1/A
+
+    bound = Interaction("two", radial, [Quantity("a", "A", 3, 0, 9, ""), Quantity("b", "1/A", 0.5, 0, 9, "")]).bind()
+    assert bound.scaled(7.0).values == pytest.approx((3 / 7, 3.5))
+
+
+def test_coulomb_constants():
+    assert coulomb_constant("kT/e") == pytest.approx(560.46, abs=0.01)
+    assert coulomb_constant("V") == pytest.approx(14.3996, abs=1e-4)
+    assert coulomb_constant("kcal/mol/e") == pytest.approx(332.06, abs=0.01)
+    table = constants.physical_constants
+    volt_bohr = table["Hartree energy in eV"][0] * table["Bohr radius"][0]
+    assert coulomb_constant("V") == pytest.approx(volt_bohr * 1e10, rel=1e-8)
+    assert coulomb_constant("kT/e", 300.0, 80.0) == pytest.approx(coulomb_constant() * 298.15 / 300 / 80)
+    for unit in POTENTIAL_UNITS:
+        assert coulomb_constant(unit, dielectric=4) == pytest.approx(coulomb_constant(unit) / 4)
+    for wrong in ({"unit": "eV"}, {"temperature": 0.0}, {"dielectric": -1.0}):
+        with pytest.raises(UsageError):
+            coulomb_constant(**wrong)
+
+
+def test_erfc_of_the_reference_is_scipys():
+    from vmdpotential.interactions.tracing import erfc
+
+    x = np.linspace(0, 5, 50)
+    np.testing.assert_array_equal(erfc(x), special.erfc(x))

@@ -1,0 +1,153 @@
+"""potential_map and the command map."""
+
+import numpy as np
+import pytest
+from scipy import constants
+
+from vmdpotential import memory, registry
+from vmdpotential.cell import Cell
+from vmdpotential.errors import InputError, MemoryPlanError, UsageError
+from vmdpotential.io import read_map
+from vmdpotential.lattice import Grid, Lattice
+from vmdpotential.maps import potential_map
+from vmdpotential.structure import Structure
+
+
+def charges_at(positions, charges, cell=None):
+    count = len(positions)
+    return Structure(np.array(positions, float), np.full(count, "C"), np.full(count, "MOL"), np.ones(count),
+                     np.zeros(count), charges=np.array(charges, float), cell=cell)
+
+
+DIPOLE = charges_at([[0, 0, 0.5], [0, 0, -0.5]], [1, -1])
+
+
+def test_open_map_of_a_dipole_in_volt():
+    grid = potential_map(DIPOLE, unit="V", padding=4, spacing=0.5, precision="double")
+    assert grid.provenance.method == "direct"
+    assert grid.provenance.boundary == "open"
+    points = grid.lattice.points().reshape(*grid.lattice.shape, 3)
+    r = [np.maximum(np.linalg.norm(points - [0, 0, z], axis=-1), 0.01) for z in (0.5, -0.5)]
+    volt = constants.e / (4 * np.pi * constants.epsilon_0) * 1e10 * (1 / r[0] - 1 / r[1])
+    np.testing.assert_allclose(grid.values, volt, rtol=1e-6, atol=1e-6)
+    assert grid.lattice.origin == pytest.approx([-4, -4, -4.5])
+    assert grid.lattice.last == pytest.approx([4, 4, 4.5])
+
+
+def test_units_temperature_and_dielectric_scale_the_values():
+    volt = potential_map(DIPOLE, unit="V", padding=2)
+    thermal = potential_map(DIPOLE, unit="kT/e", temperature=310.0, dielectric=4.0, padding=2)
+    np.testing.assert_allclose(thermal.values, volt.values * constants.e / constants.k / 310 / 4, rtol=1e-6)
+    assert (thermal.unit, thermal.temperature, thermal.dielectric) == ("kT/e", 310.0, 4.0)
+
+
+def test_periodic_map_covers_the_cell_around_the_atoms():
+    cell = Cell.from_parameters(20, 21, 22)
+    grid = potential_map(charges_at([[100, 0, 0], [101, 1, 1]], [1, -1], cell), spacing=0.9)
+    assert grid.provenance.boundary == "periodic"
+    assert grid.provenance.cutoff == 12
+    assert grid.lattice.spacing * grid.lattice.shape == pytest.approx([20, 21, 22])
+    assert (grid.lattice.spacing <= 0.9).all()
+    middle = grid.lattice.origin + np.array([10, 10.5, 11])
+    assert middle == pytest.approx([100.5, 0.5, 0.5])
+
+
+def test_atoms_choose_the_sources_but_not_the_cell():
+    names = Structure(np.array([[0.0, 0, 0], [3, 0, 0]]), np.array(["OH2", "C"]), np.array(["TIP3", "LIG"]),
+                      np.array([1, 2]), np.array([0, 1]), charges=np.array([5.0, 1.0]), elements=np.array(["O", "C"]),
+                      cell=Cell.from_parameters(30, 30, 30))
+    whole = potential_map(names, spacing=1)
+    solute = potential_map(names, spacing=1, atoms="solute")
+    alone = potential_map(names.take([1]), spacing=1, padding=0, lattice=solute.lattice)
+    assert solute.lattice.shape == whole.lattice.shape
+    np.testing.assert_array_equal(solute.values, alone.values)
+    assert solute.provenance.atoms == "solute"
+
+
+def test_choices_that_do_not_fit():
+    with pytest.raises(UsageError, match="--boundary periodic: the method direct cannot"):
+        potential_map(DIPOLE, method="direct", boundary="periodic")
+    with pytest.raises(InputError, match="no periodic cell"):
+        potential_map(DIPOLE, boundary="periodic")
+    with pytest.raises(InputError, match="no charges"):
+        potential_map(Structure(np.zeros((1, 3)), *(np.array([x]) for x in ("C", "M", 1, 0))))
+    with pytest.raises(UsageError, match="no parameter 'kappa'"):
+        potential_map(DIPOLE, interaction="screened_coulomb", parameters={"kappa": 1})
+
+
+def test_other_interactions_by_cutoff_are_truncated():
+    grid = potential_map(DIPOLE, method="cutoff", interaction="coulomb", cutoff=3.0, padding=8, unit="V")
+    assert grid.provenance.interaction == "coulomb (truncated at 3 A)"
+    assert grid.values[0, 0, 0] == 0
+    assert grid.sample([0, 0, 3.0]) == pytest.approx(14.3996 * (1 / 2.5), rel=0.02)
+
+
+def test_maps_larger_than_memory_are_refused_before(monkeypatch):
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1M")
+    with pytest.raises(MemoryPlanError, match=r"a map of 81 x 81 x 85 points needs 2.23 MB of memory, 1 MB are free"):
+        potential_map(DIPOLE, spacing=0.25)
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "lots")
+    with pytest.raises(UsageError, match="VMDPOTENTIAL_MEMORY"):
+        memory.limit()
+    monkeypatch.delenv("VMDPOTENTIAL_MEMORY")
+    assert memory.limit() > 1e6
+    with pytest.raises(MemoryPlanError, match=r"PB|TB"):
+        potential_map(DIPOLE, spacing=0.01, padding=1000)
+
+
+def test_command_writes_a_map_with_its_provenance(tmp_path):
+    path = tmp_path / "two charges.pqr"
+    path.write_text("ATOM 1 C A 1 0.0 0.0 0.5 1.0 1.0\nATOM 2 C A 1 0.0 0.0 -0.5 -1.0 1.0\n")
+    output = tmp_path / "map.dx"
+    report = registry.get("command", "map")(structure=path, output=output, padding=3, temperature=300)
+    assert report.data["net_charge"] == 0
+    grid = read_map(output)
+    assert isinstance(report.objects["grid"], Grid)
+    np.testing.assert_allclose(grid.values, report.objects["grid"].values, rtol=1e-5)
+    assert grid.provenance.inputs == ("two charges.pqr",)
+    assert grid.temperature == 300
+    assert grid.provenance.method == "direct"
+    with pytest.raises(UsageError, match="exists; use --force"):
+        registry.get("command", "map")(structure=path, output=output)
+
+
+def test_a_structure_in_memory_needs_no_output():
+    report = registry.get("command", "map")(structure=DIPOLE, padding=1)
+    assert report.data["file"] is None
+    assert report.objects["grid"].lattice.shape == (5, 5, 7)
+
+
+class TestLattice:
+    def test_points_axes_and_slabs(self):
+        lattice = Lattice(np.array([-3, 4, 7.5]), np.array([0.5, 1, 2]), (4, 3, 2))
+        points = lattice.points().reshape(4, 3, 2, 3)
+        assert points[3, 2, 1] == pytest.approx(lattice.last)
+        assert points[2, 1, 0] == pytest.approx([-2, 5, 7.5])
+        assert [len(axis) for axis in lattice.axes()] == [4, 3, 2]
+        slab = lattice.slab(1, 3)
+        np.testing.assert_allclose(slab.points(), points[1:3].reshape(-1, 3))
+
+    def test_sampling_is_exact_for_trilinear_functions(self):
+        lattice = Lattice(np.array([-1, 2, 3]), np.array([0.5, 1, 0.25]), (5, 6, 7))
+        x, y, z = lattice.points().T
+        grid = Grid(lattice, (1 + x * y - 2 * x * y * z).reshape(lattice.shape))
+        inside = np.random.default_rng(0).uniform(lattice.origin, lattice.last, (50, 3))
+        expected = 1 + inside[:, 0] * inside[:, 1] - 2 * inside.prod(1)
+        np.testing.assert_allclose(grid.sample(inside), expected, rtol=1e-5)
+        assert grid.sample(lattice.last) == pytest.approx(grid.values[-1, -1, -1])
+        assert np.isnan(grid.sample(lattice.last + 0.01))
+        assert grid.sample(lattice.origin - 1, outside=0.0) == 0
+
+    def test_header_round_trip(self):
+        grid = potential_map(DIPOLE, padding=1, method="cutoff")
+        again = Grid.from_header(grid.lattice, grid.values, grid.header())
+        assert again.provenance == grid.provenance
+        assert (again.unit, again.temperature, again.dielectric) == (grid.unit, grid.temperature, grid.dielectric)
+
+    def test_impossible_lattices_are_refused(self):
+        for origin, spacing, shape in (([0, 0, 0], 0.5, (1, 0, 1)), ([0, 0, 0], 0, (1, 1, 1)),
+                                       ([np.nan, 0, 0], 1, (1, 1, 1))):
+            with pytest.raises(UsageError, match="lattice"):
+                Lattice(np.array(origin), np.full(3, spacing), shape)
+        with pytest.raises(InputError, match="no atoms"):
+            Lattice.around(np.zeros((0, 3)), 1.0)

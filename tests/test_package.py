@@ -1,0 +1,117 @@
+"""What is installed, what it offers, and what importing it costs."""
+
+import configparser
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+import vmdpotential
+from vmdpotential import registry
+
+ROOT = Path(__file__).resolve().parent.parent
+HEAVY = {"gemmi", "matplotlib", "scipy", "numba", "llvmlite", "MDAnalysis", "pandas"}
+
+
+@pytest.mark.parametrize("name", vmdpotential.__all__)
+def test_public_name(name):
+    value = getattr(vmdpotential, name)
+    assert value.__doc__.strip()
+    assert value.__module__.startswith("vmdpotential.")
+
+
+def test_public_names_are_listed_and_no_others():
+    assert set(vmdpotential.__all__) <= set(dir(vmdpotential))
+    with pytest.raises(AttributeError, match="no attribute 'spam'"):
+        vmdpotential.spam  # noqa: B018
+
+
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_every_registered_name_leads_to_something(kind):
+    names = registry.available(kind)
+    assert names
+    for name in names:
+        assert registry.get(kind, name) is not None
+
+
+def modules_after(code):
+    code += "\nimport sys, json; print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("code", [
+    "import vmdpotential",
+    "import vmdpotential.io",
+    "from vmdpotential import registry; [registry.get('command', name) for name in registry.available('command')]",
+    "import vmdpotential.cli, contextlib\nwith contextlib.suppress(SystemExit): vmdpotential.cli.main(['--help'])",
+    "import vmdpotential.cli, contextlib\nwith contextlib.suppress(SystemExit): "
+    "vmdpotential.cli.main(['map', '--help'])",
+])
+def test_nothing_heavy_is_imported(code):
+    loaded = modules_after(code)
+    assert "vmdpotential" in loaded
+    assert not loaded & HEAVY
+
+
+def test_importing_the_package_does_not_import_numpy():
+    assert "numpy" not in modules_after("import vmdpotential")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from a copy, so that nothing is left in the checkout."""
+    source = tmp_path_factory.mktemp("source") / "checkout"
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(
+        ".*", "build", "dist", "*.egg-info", "__pycache__", "demo-results", "shared"))
+    out = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps",
+                    "--no-build-isolation", "--wheel-dir", out, source], check=True)
+    (path,) = out.glob("*.whl")
+    with zipfile.ZipFile(path) as opened:
+        yield opened
+
+
+def test_wheel_holds_every_module_plugin_and_table(wheel):
+    packed = set(wheel.namelist())
+    expected = {f"vmdpotential/{name}" for name in ("py.typed", "data/charges.csv.gz")}
+    for folder, target in (("vmdpotential", "vmdpotential"), ("plugins", "vmdpotential/plugins")):
+        expected |= {f"{target}/{path.relative_to(ROOT / folder)}" for path in (ROOT / folder).rglob("*.py")}
+    assert expected - packed == set()
+    # nothing but the package: no tests, no demo data
+    tops = {name.partition("/")[0] for name in packed}
+    assert tops == {"vmdpotential", f"vmdpotential-{vmdpotential.__version__}.dist-info"}
+    assert not [name for name in packed if name.endswith((".pdb.gz", ".psf.gz"))]
+
+
+def test_wheel_states_version_licence_and_requirements(wheel):
+    (name,) = [name for name in wheel.namelist() if name.endswith("METADATA")]
+    metadata = Parser().parsestr(wheel.read(name).decode())
+    assert metadata["Version"] == vmdpotential.__version__
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert "BSD-3-Clause" in (metadata["License"] or metadata["License-Expression"])
+    requirements = [line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
+    assert "numpy>=1.26" in requirements
+    assert not [line for line in requirements if "MDAnalysis" in line or "pycuda" in line]
+    assert "BSD 3-Clause License" in wheel.read(
+        next(name for name in wheel.namelist() if name.endswith("LICENSE"))).decode()
+
+
+def test_versions_agree():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    assert setup["metadata"]["version"] == "attr: vmdpotential.__version__"
+    assert f"## {vmdpotential.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert "[project]" not in (ROOT / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize("script", ["scripts/test", "scripts/demo", "scripts/check", ".ci/run"])
+def test_scripts_can_be_run(script):
+    path = ROOT / script
+    assert path.stat().st_mode & 0o111
+    subprocess.run(["bash", "-n", path], check=True)

@@ -1,0 +1,100 @@
+"""The registry, with packages that are not ours."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from vmdpotential import registry
+from vmdpotential.errors import UsageError
+
+
+def install(folder, name, code, target="add"):
+    """Put a package with an entry point into a folder, as pip would."""
+    (folder / f"{name}.py").write_text(textwrap.dedent(code))
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[vmdpotential.plugins]\n{name} = {name}:{target}\n")
+
+
+FOREIGN = '''
+from typing import Annotated
+from vmdpotential import registry
+from vmdpotential.interactions import Check, Interaction, Quantity
+from vmdpotential.parameters import Command, Option, Report
+
+def yukawa(r2, rinv, p):
+    return rinv * rinv * r2 * rinv / p.strength
+
+def count(structure: Annotated[str, Option("a word", positional=True)],
+          times: Annotated[int, Option("how often", low=1)] = 2) -> Report:
+    """Say a word again and again."""
+    return Report([structure * times], {"said": structure * times})
+
+def add():
+    registry.register("command", "say", Command.of(count, "say"))
+    registry.register("interaction", "weakened", Interaction(
+        "weakened", yukawa, [Quantity("strength", "", 2.0, 0.1, 10.0, "divisor")], checks=[Check(1, 0.5)]))
+'''
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Run the shell program with foreign packages installed beside ours."""
+    install(tmp_path, "foreign_potential", FOREIGN)
+    install(tmp_path, "broken_potential", "import no_such_module\n")
+    install(tmp_path, "greedy_potential", """
+        from vmdpotential import registry
+        def add():
+            registry.register("method", "direct", None)
+        """)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+
+    def run(*arguments):
+        return subprocess.run([sys.executable, "-m", "vmdpotential", *arguments], capture_output=True, text=True,
+                              env=os.environ | {"PYTHONPATH": path})
+    return run
+
+
+def test_foreign_command_appears_and_runs(program):
+    done = program("say", "no", "--times", "3")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "nonono\n", "")
+    assert "Say a word again and again" in program("--help").stdout
+    wrong = program("say", "no", "--times", "0")
+    assert wrong.returncode == 2
+    assert wrong.stderr == "vmdpotential: --times 0: must be at least 1\n"
+
+
+def test_foreign_interaction_makes_a_map(program, tmp_path):
+    (tmp_path / "one.pqr").write_text("ATOM 1 C X 1 0.0 0.0 0.0 1.0 1.0\nATOM 2 C X 1 30.0 0.0 0.0 0.0 1.0\n")
+    output = tmp_path / "one.npz"
+    done = program("map", str(tmp_path / "one.pqr"), "-o", str(output), "--interaction", "weakened", "--padding", "2",
+                   "--spacing", "2", "--unit", "V", "--set", "strength=4")
+    assert done.returncode == 0, done.stderr
+    assert "weakened (strength 4)" in done.stdout
+    from vmdpotential.io import read_map
+    from vmdpotential.units import coulomb_constant
+
+    grid = read_map(output)
+    assert grid.sample([2.0, 0, 0]) == pytest.approx(coulomb_constant("V") / 4 / 2, rel=1e-5)
+
+
+def test_broken_plugins_are_named_and_the_rest_works(program):
+    done = program("plugins")
+    assert done.returncode == 0
+    assert "broken plugin broken_potential (broken_potential:add): ModuleNotFoundError" in done.stdout
+    assert "broken plugin greedy_potential (greedy_potential:add): UsageError: the method 'direct' is registered" \
+        in done.stdout
+    assert "weakened" in done.stdout
+
+
+def test_unknown_names_list_the_known():
+    with pytest.raises(UsageError, match="no method 'magic'; choose one of direct, cutoff"):
+        registry.get("method", "magic")
+    with pytest.raises(UsageError, match="choose one of command"):
+        registry.register("viewer", "x", None)
+    with pytest.raises(UsageError, match="registered already"):
+        registry.register("engine", "cpu", None)

@@ -1,0 +1,183 @@
+"""Kinds of residue and selections, against MDAnalysis' and gemmi's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gemmi
+import MDAnalysis
+import numpy as np
+import pytest
+from MDAnalysisTests import datafiles
+from numpy.typing import NDArray
+from openmm import app
+
+from vmdpotential import select as kinds
+from vmdpotential.errors import UsageError
+from vmdpotential.names import IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
+from vmdpotential.select import select
+from vmdpotential.structure import Structure
+
+OPENMM = Path(app.__file__).parent / "data"
+MDA = Path(datafiles.__file__).parent / "data"
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:MDAnalysis", "ignore::PendingDeprecationWarning")
+
+
+def of_universe(path: Path) -> tuple[Structure, MDAnalysis.Universe]:
+    universe = MDAnalysis.Universe(str(path))
+    atoms = universe.atoms
+    chains = atoms.chainIDs.astype(str) if hasattr(atoms, "chainIDs") else None
+    structure = Structure(
+        atoms.positions,
+        atoms.names.astype(str),
+        atoms.resnames.astype(str),
+        atoms.resids,
+        atoms.resindices,
+        chain_ids=chains,
+    )
+    return structure, universe
+
+
+def of_gemmi(model: gemmi.Structure) -> Structure:
+    rows = [(atom, residue, chain) for chain in model[0] for residue in chain for atom in residue]
+    residues = {id(residue): place for place, residue in enumerate(r for chain in model[0] for r in chain)}
+    return Structure(
+        np.array([atom.pos.tolist() for atom, _, _ in rows]),
+        [atom.name for atom, _, _ in rows],
+        [residue.name for _, residue, _ in rows],
+        [residue.seqid.num for _, residue, _ in rows],
+        [residues[id(residue)] for _, residue, _ in rows],
+        chain_ids=[chain.name for _, _, chain in rows],
+        elements=[atom.element.name for atom, _, _ in rows],
+        insertion_codes=[residue.seqid.icode.strip() for _, residue, _ in rows],
+        occupancies=[atom.occ for atom, _, _ in rows],
+        b_factors=[atom.b_iso for atom, _, _ in rows],
+    )
+
+
+def small(names: list[str], residues: list[str], index: list[int] | None = None) -> Structure:
+    count = len(names)
+    return Structure(np.zeros((count, 3)), names, residues, [1] * count, index or [0] * count)
+
+
+def test_adk() -> None:
+    structure, universe = of_universe(MDA / "adk_oplsaa.pdb")
+    for word, theirs in (("protein", "protein"), ("ions", "resname NA+"), ("water", "resname SOL")):
+        np.testing.assert_array_equal(np.flatnonzero(select(structure, word)), universe.select_atoms(theirs).indices)
+    assert (select(structure, "solute") == ~select(structure, "water")).all()
+    assert select(structure, "all").all()
+
+
+def test_membrane() -> None:
+    structure, universe = of_universe(MDA / "tprs" / "drew_gmx_4.5.5.double.tpr")
+    for word, theirs in (("lipid", "resname DOPC CHOL DPPC"), ("water", "name OW HW1 HW2")):
+        expected = universe.select_atoms(theirs).indices
+        assert len(expected)
+        np.testing.assert_array_equal(np.flatnonzero(select(structure, word)), expected)
+
+    cut, _ = of_universe(OPENMM / "POPC.pdb")
+    assert set(cut.residue_names[select(cut, "lipid")]) == {"POP"}
+    assert (select(cut, "lipid") == select(cut, "solute")).all()
+    assert not kinds.is_lipid(small(["P1", "O1", "O2"], ["POP"] * 3)).any()  # pyrophosphate
+
+
+def test_nucleic_acid() -> None:
+    path = MDA.parent.parent / "openmmtools" / "data" / "dna_dodecamer_explicit" / "minimized_dna_dodecamer.pdb"
+    structure, universe = of_universe(path)
+    np.testing.assert_array_equal(
+        np.flatnonzero(select(structure, "nucleic")), universe.select_atoms("nucleic").indices
+    )
+    assert select(structure, "nucleic").sum() == 758
+
+
+def test_water_needs_an_oxygen_and_keeps_all_its_sites() -> None:
+    assert not kinds.is_water(small(["HW1", "HW2"], ["SOL"] * 2)).any()
+    assert kinds.is_water(small(["OW", "HW1", "HW2", "MW"], ["SOL"] * 4)).all()
+    assert kinds.is_water(small(["OH2"], ["TIP"])).all()
+    mixed = small(["O", "H1", "H2", "CA"], ["wat", "wat", "wat", "ALA"], [0, 0, 0, 1])
+    assert kinds.is_water(mixed).tolist() == [True, True, True, False]
+
+
+def test_an_ion_is_alone_in_its_residue() -> None:
+    assert kinds.is_ion(small(["CA"], ["CA"])).all()
+    assert kinds.is_ion(small(["Na+", "CLA"], ["Na+", "CLA"], [0, 1])).all()
+    assert not kinds.is_ion(small(["CA", "CB"], ["CA", "CA"])).any()
+    assert not kinds.is_ion(small(["CA"], ["ALA"])).any()
+    assert not kinds.is_nucleic(small(["U"], ["U"])).any()  # uranium
+
+
+def test_tables() -> None:
+    for name in WATERS | PROTEIN | NUCLEIC | LIPIDS | IONS.keys():
+        assert name == name.upper().strip() != ""
+    assert not WATERS & (PROTEIN | NUCLEIC | LIPIDS | IONS.keys())
+    assert not PROTEIN & NUCLEIC
+    for name in IONS:
+        gemmi_element = gemmi.Element(IONS[name].element)
+        assert gemmi_element.name == IONS[name].element != "X"
+        assert IONS[IONS[name].residue] == IONS[name]
+
+
+CIDS = [
+    "*", "//A", "//B", "/1/A/10-20/CA", "//A/30", "(ALA)", "(ALA,GLY)", "(!HOH)", "[S]", "[!H]", "[C,N]", "CA[C]",
+    "//*//C,O", "10-20", "A/20-30", "//A/20-30/CA,CB", "//A;b<20", "//A;b>20", "*;q<1", "//*/(HOH)/O", "/1/*/33(LEU)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cid", CIDS)
+@pytest.mark.parametrize("file", ["1hvr.pdb", "4E43.pdb"])
+def test_cid_selects_what_gemmi_selects(cid: str, file: str) -> None:
+    model = gemmi.read_structure(str(MDA / file), merge_chain_parts=False)
+    structure = of_gemmi(model)
+    for place, (_, _, atom) in enumerate(cra for cra in ((c, r, a) for c in model[0] for r in c for a in r)):
+        atom.serial = place
+    selection = gemmi.Selection(cid)
+    expected = [
+        atom.serial
+        for found in selection.models(model)
+        for chain in selection.chains(found)
+        for residue in selection.residues(chain)
+        for atom in selection.atoms(residue)
+    ]
+    if expected:
+        assert np.flatnonzero(select(structure, cid)).tolist() == expected
+    else:
+        with pytest.raises(UsageError, match="has no atoms"):
+            select(structure, cid)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ALA", r"selection 'ALA' has no atoms \(chain 'ALA' does not exist; the residue name is written '\(ALA\)'\)"),
+        ("chain A", "'chain A'"),
+        ("(ALA)//CA", "is not valid"),
+        ("((", r"selection '\(\(' is not valid"),
+        ("", "the selection is empty"),
+        ("//Z", "selection '//Z' has no atoms; choose all, solute, protein"),
+        ("lipid", "selection 'lipid' has no atoms"),
+        ("/2", "'/2' has no atoms"),
+        (";polymer", "';polymer' is not supported"),
+    ],
+)
+def test_a_selection_that_selects_nothing(text: str, message: str) -> None:
+    structure, _ = of_universe(OPENMM / "test.pdb")
+    with pytest.raises(UsageError, match=message) as caught:
+        select(structure, text)
+    assert "\n" not in str(caught.value)
+
+
+def names_of(*values: str) -> NDArray[np.str_]:
+    return np.array(values)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [names_of("B", "A", "A", "B", ""), names_of("ä", "☃", "ä"), names_of("ABCDEFGHIJ", "A"), np.zeros(0, "U4")],
+    ids=["short", "beyond latin", "long", "none"],
+)
+def test_unique_names(names: NDArray[np.str_]) -> None:
+    unique, inverse = unique_names(names)
+    assert sorted(unique) == sorted(set(names.tolist()))
+    np.testing.assert_array_equal(unique[inverse], names)
+    assert named(names, {"A"}).tolist() == (names == "A").tolist()

@@ -1,0 +1,122 @@
+"""The command ``ionize``."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from vmdpotential import output as files
+from vmdpotential import registry
+from vmdpotential.errors import UsageError
+from vmdpotential.ions import CONVENTIONS, COUNT_METHODS, SITE_METHODS, PlacedIon, Placement, parse_list, place_ions
+from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.structure import Structure
+from vmdpotential.units import DEFAULT_TEMPERATURE
+
+
+def _engines() -> Sequence[str]:
+    return ("auto", *registry.available("engine"))
+
+
+def ionize(
+    structure: Annotated[Path | Structure, Option("solvated structure", positional=True)],
+    topology: Annotated[Path | None, Option("file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
+    force_field: Annotated[str, Option(
+        "templates for charges that no topology gives", choices=("auto", "charmm36", "amber14"))] = "auto",
+    cation: Annotated[str, Option("positive ion, in any program's name (SOD, Na+, MG)")] = "SOD",
+    anion: Annotated[str, Option("negative ion (CLA, Cl-)")] = "CLA",
+    neutralize: Annotated[bool, Option("compensate the net charge")] = True,
+    concentration: Annotated[float, Option("salt, on top of neutralising ions", unit="mol/L", low=0, high=10)] = 0.0,
+    count: Annotated[str, Option(
+        "how salt is counted: add then neutralise, SLTCAP, SPLIT", choices=COUNT_METHODS)] = "add",
+    count_existing: Annotated[bool, Option("ions that are there are part of the salt asked for")] = True,
+    ions: Annotated[Mapping[str, int] | None, Option(
+        "exactly these ions instead, such as SOD=11,CLA=2", metavar="NAME=N,...", parse=parse_list)] = None,
+    site: Annotated[str, Option(
+        "waters with the most favourable potential, or any", choices=SITE_METHODS)] = "potential",
+    from_solute: Annotated[float, Option("least distance to solute atoms", unit="A", low=0, high=1000)] = 5.0,
+    between: Annotated[float, Option("least distance between ions", unit="A", low=0, high=1000)] = 5.0,
+    seed: Annotated[int | None, Option("of random sites; chosen and reported when not given", low=0)] = None,
+    keep: Annotated[str | None, Option("waters that must stay, as a selection", metavar="CID")] = None,
+    naming: Annotated[str, Option(
+        "whose ion names are written; auto is the input's convention",
+        choices=CONVENTIONS)] = "auto",
+    temperature: Annotated[float, Option("for energies in kT", unit="K", above=0)] = DEFAULT_TEMPERATURE,
+    dielectric: Annotated[float, Option("relative permittivity for energies", above=0)] = 1.0,
+    engine: Annotated[str, Option("what computes the potential", choices=_engines)] = "auto",
+    dry_run: Annotated[bool, Option("report ions and sites, write nothing", viewer=False)] = False,
+    output: Annotated[tuple[Path, ...], Option(
+        "structure to write, several for several formats; the suffix chooses", short="o", viewer=False)] = (),
+    table: Annotated[Path | None, Option("CSV file with every ion's site, distances and energy", viewer=False)] = None,
+    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+) -> Report:
+    """Replace waters of a solvated structure by neutralising ions and salt.
+
+    Each ion goes to the water where its energy in the potential of the solute and of all other ions
+    is lowest, with the nearest periodic images, and keeps its distances to every solute atom, ion
+    and image. All files are written together, or none.
+
+    Raises
+    ------
+    UsageError
+        For options that do not fit together or do not hold.
+    InputError
+        For a structure without charges or waters.
+    NoRoomError
+        When the sites run out.
+    """
+    from_file = not isinstance(structure, Structure)
+    paths = [*output, *([table] if table is not None else [])]
+    if from_file and not paths and not dry_run:
+        raise UsageError("ionize: give -o FILE for the result, or --dry-run to see the sites only")
+    files.check(paths, force)
+    system = _prepare(structure, topology, force_field, output)
+    placement = place_ions(
+        system, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, count=count,
+        count_existing=count_existing, ions=ions, site=site, from_solute=from_solute, between=between, seed=seed,
+        keep=keep, naming=naming, temperature=temperature, dielectric=dielectric, engine=engine,
+    )
+    written = [] if dry_run else [str(path) for path in paths]
+    if written:
+        _write(placement, output, table, force)
+    lines = [*placement.lines, *(f"wrote {name}" for name in written)]
+    data = {**placement.data, "dry_run": dry_run, "files": written}
+    return Report(lines, data, {"placement": placement, "structure": placement.structure})
+
+
+def _prepare(
+    structure: Path | Structure, topology: Path | None, force_field: str, outputs: Sequence[Path]
+) -> Structure:
+    """Return the structure with charges, and refuse outputs it cannot be written to."""
+    from vmdpotential.charges import assign_charges
+    from vmdpotential.io import check_formats, read_structure
+
+    if isinstance(structure, Structure):
+        if topology is not None:
+            raise UsageError("--topology: is for structures read from a file")
+        system = structure
+    else:
+        system = read_structure(structure, topology=topology)
+    system = assign_charges(system, force_field)
+    check_formats(system, outputs)
+    return system
+
+
+def _write(placement: Placement, outputs: Sequence[Path], table: Path | None, force: bool) -> None:
+    """Write structures and table, all or none."""
+    from vmdpotential.io import write_structures
+
+    tables = {} if table is None else {table: lambda path: _write_table(placement, path)}
+    write_structures(placement.structure, outputs, force, tables)
+
+
+def _write_table(placement: Placement, path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(PlacedIon.COLUMNS)
+        writer.writerows(ion.row for ion in placement.ions)
+
+
+command = Command.of(ionize)

@@ -1,0 +1,126 @@
+"""The command ``map``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from vmdpotential import output as files
+from vmdpotential import registry
+from vmdpotential.engines import PRECISIONS
+from vmdpotential.errors import UsageError
+from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.structure import Structure
+from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
+
+
+def _names(kind: str) -> Sequence[str]:
+    return ("auto", *registry.available(kind))
+
+
+def _settings(text: str) -> dict[str, float]:
+    """Return ``{"debye_length": 8.0}`` for ``debye_length=8``; several are separated by commas."""
+    settings = {}
+    for item in filter(None, text.split(",")):
+        name, _, value = item.partition("=")
+        try:
+            settings[name.strip()] = float(value)
+        except ValueError:
+            raise ValueError("give NAME=NUMBER, such as debye_length=8") from None
+    return settings
+
+
+def map_(
+    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    topology: Annotated[Path | None, Option("file with charges (PSF, prmtop, TPR ...)", viewer=False)] = None,
+    force_field: Annotated[str, Option(
+        "templates for charges that no topology gives", choices=("auto", "charmm36", "amber14"))] = "auto",
+    atoms: Annotated[str, Option(
+        "whose charges make the potential: all, solute, protein, water ..., or a selection",
+        metavar="all|solute|protein|CID")] = "all",
+    method: Annotated[str, Option("how it is summed", choices=lambda: _names("method"))] = "auto",
+    boundary: Annotated[str, Option(
+        "open, or with all periodic images", choices=("auto", "open", "periodic"))] = "auto",
+    spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100)] = 0.5,
+    padding: Annotated[float, Option("around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0,
+    cutoff: Annotated[float, Option("of the method cutoff", unit="A", low=0.5, high=1000)] = 12.0,
+    interaction: Annotated[str, Option(
+        "potential of one charge; the method's own unless given", choices=lambda: _names("interaction"))] = "auto",
+    set: Annotated[Mapping[str, float] | None, Option(
+        "parameters of the interaction, such as debye_length=8", metavar="NAME=NUMBER,...", parse=_settings)] = None,
+    unit: Annotated[str, Option("of the map", choices=POTENTIAL_UNITS)] = "kT/e",
+    temperature: Annotated[float, Option("that kT stands for", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE,
+    dielectric: Annotated[float, Option("relative permittivity of the medium", above=0, high=1e6)] = 1.0,
+    precision: Annotated[str, Option("of the sums", choices=PRECISIONS)] = "single",
+    engine: Annotated[str, Option("what computes", choices=lambda: _names("engine"))] = "auto",
+    output: Annotated[Path | None, Option(
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube or .npz", short="o", viewer=False)] = None,
+    force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
+) -> Report:
+    """Compute the electrostatic potential on a lattice.
+
+    In a periodic cell the map covers the cell and counts every image within the cutoff; in an open
+    boundary it covers the chosen atoms with the padding and counts every atom.
+
+    Raises
+    ------
+    UsageError
+        For options that do not fit together.
+    InputError
+        For a structure without charges, atoms or cell.
+    MemoryPlanError
+        When the map does not fit into memory.
+    """
+    from vmdpotential.io.maps import check_map_format, write_map
+
+    if output is None and isinstance(structure, Path):
+        raise UsageError("map: give -o FILE for the map, such as -o map.dx")
+    if output is not None:
+        check_map_format(output)
+        files.check([output], force)
+
+    from vmdpotential.charges import charges_and_report
+    from vmdpotential.engines import get_engine
+    from vmdpotential.io import read_structure
+    from vmdpotential.maps import potential_map
+
+    if isinstance(structure, Path):
+        structure = read_structure(structure, topology=topology)
+    structure, charge_report = charges_and_report(structure, force_field)
+    start = time.perf_counter()
+    grid = potential_map(
+        structure, method=method, boundary=boundary, spacing=spacing, padding=padding, cutoff=cutoff,
+        interaction=interaction, parameters=set, atoms=atoms, unit=unit, temperature=temperature,
+        dielectric=dielectric, precision=precision, engine=engine,
+    )
+    seconds = time.perf_counter() - start
+    if output is not None:
+        write_map(grid, output, force)
+
+    made, lattice = grid.provenance, grid.lattice
+    low, high = float(grid.values.min()), float(grid.values.max())
+    points = " x ".join(map(str, lattice.shape))
+    lines = [
+        str(charge_report),
+        f"{made.method} sum, {made.boundary} boundary, {made.interaction}, {made.precision} precision",
+        f"{points} points, {' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart, "
+        f"from ({', '.join(f'{x:.3f}' for x in lattice.origin)}) to ({', '.join(f'{x:.3f}' for x in lattice.last)}) A",
+        f"{low:.4g} to {high:.4g} {unit} at {temperature:g} K, dielectric {dielectric:g}",
+        f"{seconds:.2f} s on the {made.engine} engine ({get_engine(engine).describe()})",
+    ]
+    if output is not None:
+        lines.append(f"wrote {output}")
+    data = {
+        "file": None if output is None else str(output), "shape": list(lattice.shape),
+        "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(), "unit": unit,
+        "temperature": temperature, "dielectric": dielectric, "minimum": low, "maximum": high,
+        "net_charge": charge_report.net_charge, "charges": charge_report.source, "method": made.method,
+        "boundary": made.boundary, "interaction": made.interaction, "cutoff": made.cutoff,
+        "precision": made.precision, "engine": made.engine, "seconds": seconds,
+    }
+    return Report(lines, data, {"grid": grid, "structure": structure})
+
+
+command = Command.of(map_, "map")

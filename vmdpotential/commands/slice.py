@@ -1,0 +1,170 @@
+"""The command ``slice``: figures of planes through maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import numpy as np
+
+from vmdpotential.errors import UsageError
+from vmdpotential.lattice import Grid
+from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.planes import Plane
+from vmdpotential.structure import Structure
+
+if TYPE_CHECKING:
+    from vmdpotential.figures import Page, Panel
+
+
+class Vector(NamedTuple):
+    """Three numbers."""
+
+    x: float
+    y: float
+    z: float
+
+
+class Range(NamedTuple):
+    """Two limits."""
+
+    low: float
+    high: float
+
+
+def _vector(text: str) -> Vector:
+    return Vector(*_numbers(text, 3, "three numbers such as 1,1,0 are needed"))
+
+
+def _range(text: str) -> Range:
+    return Range(*_numbers(text, 2, "two numbers such as -20,20 are needed"))
+
+
+def _numbers(text: str, count: int, reason: str) -> list[float]:
+    try:
+        numbers = [float(word) for word in text.replace(",", " ").split()]
+    except ValueError:
+        numbers = []
+    if len(numbers) != count or not np.isfinite(numbers).all():
+        raise ValueError(reason)
+    return numbers
+
+
+def slice_(
+    maps: Annotated[tuple[Path | Grid, ...], Option("map files, or maps", positional=True, metavar="MAP")],
+    plane: Annotated[tuple[str | Plane, ...], Option(
+        "planes across x, y or z, such as z=12.5; the middle of the map across z unless given", unit="A",
+        metavar="z=0")] = (),
+    normal: Annotated[Vector | None, Option(
+        "normal of an oblique plane, such as 1,1,0", parse=_vector, metavar="A,B,C")] = None,
+    point: Annotated[Vector | None, Option(
+        "point of the oblique plane; the middle of the map unless given", unit="A", parse=_vector,
+        metavar="X,Y,Z")] = None,
+    structure: Annotated[Path | Structure | None, Option(
+        "structure whose atoms near the plane are drawn on top", metavar="FILE")] = None,
+    topology: Annotated[Path | None, Option(
+        "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None,
+    slab: Annotated[float, Option("thickness of the layer of atoms that is drawn", unit="A", above=0)] = 3.0,
+    waters: Annotated[bool, Option("draw waters too")] = False,
+    range: Annotated[Range | None, Option(
+        "values that the colours span, such as -20,20; symmetric and wide enough for 98 % of what is shown unless "
+        "given", parse=_range, metavar="LO,HI")] = None,
+    contours: Annotated[int, Option("about how many contour lines, at round values", low=0, high=50)] = 0,
+    profile: Annotated[str | None, Option(
+        "draw the mean over planes along this axis", choices=("x", "y", "z"))] = None,
+    width: Annotated[str, Option(
+        "width of the figure: single (89 mm), double (183 mm) or a number of mm", metavar="MM")] = "single",
+    dpi: Annotated[int, Option("resolution", unit="dots per inch", low=50, high=2400)] = 600,
+    output: Annotated[Path | None, Option(
+        "figure to write: .png, .pdf or .svg", short="o", metavar="FILE")] = None,
+    force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
+) -> Report:
+    """Draw planes through maps as a figure for a paper.
+
+    Several maps or planes become panels on one colour scale. With --profile alone, the curve of the
+    mean over planes is drawn instead; with a plane and --profile, both.
+    """
+    from vmdpotential import figures, planes, slices
+    from vmdpotential import output as files
+    from vmdpotential.io.maps import map_name, read_map
+
+    if not maps:
+        raise UsageError("MAP: a map file is needed")
+    width_mm = figures.width_in_mm(width)
+    chosen = [Plane.parse(item) if isinstance(item, str) else item for item in plane]
+    if point is not None and normal is None:
+        raise UsageError("--point: give --normal too, or --plane for a plane across an axis")
+    if range is not None:
+        slices.check_range(range)
+    if output is not None:
+        figures.check_figure_format(output)
+        files.check([output], force)
+    grids = [read_map(item) if isinstance(item, Path) else item for item in maps]
+    names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
+    atoms = structure
+    if isinstance(atoms, Path):
+        from vmdpotential.io import read_structure
+
+        atoms = read_structure(atoms, topology)
+    lattice = grids[0].lattice
+    if normal is not None:
+        chosen.append(Plane.through((lattice.origin + lattice.last) / 2 if point is None else point, normal))
+    if not chosen and profile is None:
+        chosen.append(planes.middle(lattice))
+    panels = [
+        figures.Panel(grid, one, name if len(grids) > 1 else "")
+        for one in chosen for grid, name in zip(grids, names, strict=True)
+    ]
+    page = figures.compose(
+        panels, profiles=grids if profile else [], profile_axis="xyz".index(profile or "z"), names=names,
+        value_range=range, contours=contours, structure=atoms, slab=slab, waters=waters, width=width_mm,
+    )
+    if output is not None:
+        figures.save(page.figure, output, dpi, force, title=slices.quantity_label(grids[0]))
+    return _report(page, panels, profile, output, dpi, range is None)
+
+
+def _report(
+    page: Page, panels: Sequence[Panel], profile: str | None, output: Path | None, dpi: int, chosen: bool
+) -> Report:
+    from vmdpotential import slices
+    from vmdpotential.planes import values_on
+
+    width, height = (round(float(inches) * 25.4, 1) for inches in page.figure.get_size_inches())
+    size = f"{width:g} x {height:g} mm, {dpi} dots per inch"
+    lines = [f"{output}: {size}" if output else f"figure: {size}; name a file with -o to keep it"]
+    unit = next((panel.grid.unit for panel in panels), "")
+    shown = []
+    for n, panel in enumerate(panels):
+        values = values_on(panel.grid, panel.plane)[0]
+        values = values[np.isfinite(values)]
+        plane = panel.plane
+        low, high = float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
+        inside = np.nan
+        if page.value_range is not None:
+            inside = float(((values >= page.value_range[0]) & (values <= page.value_range[1])).mean())
+        shown.append({
+            "map": panel.name, "plane": plane.label, "point": plane.point.tolist(), "normal": plane.normal.tolist(),
+            "right": plane.right.tolist(), "up": plane.up.tolist(), "minimum": low, "maximum": high,
+            "within_range": inside,
+        })
+        where = f"through {' '.join(f'{x:.6g}' for x in plane.point)} A, " if plane.axis is None else ""
+        letter = f"{page.axes[n].get_label()}: " if len(page.axes) > 1 else ""
+        lines.append(" ".join(
+            f"{letter}{panel.name} {plane.label}, {where}{low:.6g} to {high:.6g} {unit}, "
+            f"{100 * inside:.1f} % within the colours".split()))
+    if page.value_range is not None:
+        low, high = page.value_range
+        lines.append(f"colours: {low:g} to {high:g} {unit}".rstrip() + (
+            f", for {100 * slices.SHOWN:g} % of the values shown; set with --range" if chosen else ""))
+    if profile:
+        lines.append(f"profile: mean over planes along {profile}")
+    data = {
+        "figure": str(output) if output else None, "width_mm": width, "height_mm": height, "dpi": dpi, "unit": unit,
+        "range": list(page.value_range) if page.value_range else None, "panels": shown, "profile": profile,
+    }
+    return Report(lines, data, {"figure": page.figure})
+
+
+command = Command.of(slice_, "slice")

@@ -1,0 +1,168 @@
+"""Structures, topologies and maps: which reader or writer a file needs, told by its suffix or content.
+
+Formats of structures: PDB, mmCIF, GRO and PQR; PSF and Amber prmtop as topologies; Amber's rst7,
+inpcrd and NetCDF restarts as coordinates; and what MDAnalysis reads (TPR, XTC, TRR, DCD, ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from vmdpotential import output
+from vmdpotential.errors import ChargeError, InputError, UsageError
+from vmdpotential.io import recognise
+from vmdpotential.io import text as files
+from vmdpotential.io.merge import merge
+from vmdpotential.structure import Structure
+
+__all__ = ["check_formats", "merge", "read_map", "read_structure", "write_map", "write_structure", "write_structures"]
+
+_READERS = {"pdb": "pdb:read_pdb", "mmcif": "mmcif:read_mmcif", "gro": "gro:read_gro", "pqr": "pqr:read_pqr"}
+_TOPOLOGIES = {"psf": "psf:read_psf", "prmtop": "prmtop:read_prmtop"}
+_WRITERS = {".pdb": "pdb:write_pdb", ".ent": "pdb:write_pdb", ".cif": "mmcif:write_mmcif",
+            ".mmcif": "mmcif:write_mmcif", ".pqr": "pqr:write_pqr", ".psf": "psf:write_psf"}  # fmt: skip
+_CAN_BE_WRITTEN = ".pdb, .cif, .psf or .pqr, each also with .gz"
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("read_map", "write_map"):
+        return getattr(import_module("vmdpotential.io.maps"), name)
+    raise AttributeError(f"module 'vmdpotential.io' has no attribute '{name}'")
+
+
+def _find(target: str) -> Callable[..., Any]:
+    module, _, function = target.partition(":")
+    found: Callable[..., Any] = getattr(import_module(f"vmdpotential.io.{module}"), function)
+    return found
+
+
+def read_structure(path: str | Path, topology: str | Path | None = None) -> Structure:
+    """Return the structure of a file, with the names, charges and bonds of a topology where one is given.
+
+    Parameters
+    ----------
+    path : Path
+        Structure or coordinates, plain or compressed (.gz, .bz2). The suffix tells the format; where
+        it does not (Amber's ``prmtop``, ``inpcrd``), the content does.
+    topology : Path, optional
+        PSF, prmtop, PQR, TPR or another file with the same atoms in the same order. Names, residues,
+        segments, charges and bonds are taken from it; see :func:`merge`.
+
+    Returns
+    -------
+    Structure
+        In the file's atom order, positions in A.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be read, has no coordinates, or does not fit the other.
+    BackendError
+        When the format needs MDAnalysis, which is not installed.
+    """
+    path = Path(path)
+    kind = recognise.kind_of(path)
+    if kind in _TOPOLOGIES or kind == "gromacs-topology":
+        raise InputError(
+            f"{path}: a topology has no coordinates: give the coordinate file, with --topology for this one"
+        )
+    if topology is None:
+        if kind in ("amber-coordinates", "frames"):
+            raise InputError(f"{path}: has coordinates only, without names and charges: add its --topology")
+        return _find("elements:fill")(_read_whole(path, kind))  # type: ignore[no-any-return]
+    names = _find("elements:fill")(_read_topology(Path(topology)))
+    if kind == "amber-coordinates":
+        positions, cell = _find("prmtop:read_coordinates")(path)
+    elif kind == "frames":
+        positions, cell = _find("mdanalysis:read_frame")(path, len(names))
+    else:
+        return merge(_read_whole(path, kind), names)
+    return _find("merge:place")(positions, cell, str(path), names)  # type: ignore[no-any-return]
+
+
+def _read_whole(path: Path, kind: str) -> Structure:
+    structure: Structure = _find(_READERS.get(kind, "mdanalysis:read_structure"))(path)
+    return structure
+
+
+def _read_topology(path: Path) -> Structure:
+    kind = recognise.kind_of(path)
+    if kind in ("amber-coordinates", "frames"):
+        raise InputError(f"{path}: holds coordinates and is no topology; give a PSF, prmtop, TPR or PQR file")
+    structure: Structure = _find({**_TOPOLOGIES, **_READERS}.get(kind, "mdanalysis:read_topology"))(path)
+    return structure
+
+
+def write_structure(structure: Structure, path: str | Path, force: bool = False) -> None:
+    """Write a structure in the format that the suffix names, whole or not at all.
+
+    Parameters
+    ----------
+    structure : Structure
+    path : Path
+        ``.pdb``, ``.cif``, ``.psf`` (the topology alone) or ``.pqr``, each also with ``.gz``.
+    force : bool
+        Whether a file that exists may be replaced.
+
+    Raises
+    ------
+    UsageError
+        For another suffix, an existing file, or what the format cannot hold.
+    OutputError
+        When the file cannot be written.
+    """
+    write_structures(structure, [path], force)
+
+
+def write_structures(
+    structure: Structure, paths: Sequence[str | Path], force: bool = False,
+    beside: Mapping[Path, Callable[[Path], None]] | None = None,
+) -> None:
+    """Write a structure to several files, all of them or, when one fails, none; see :func:`write_structure`.
+
+    `beside` are files that belong to them, each with the function that writes it to a given path.
+    """
+    targets = [Path(path) for path in paths]
+    others = dict(beside or {})
+    check_formats(structure, targets)
+    with output.writing([*targets, *others], force) as temporary:
+        for path, write in zip(temporary[len(targets):], others.values(), strict=True):
+            write(path)
+        for path, target in zip(temporary, targets, strict=False):
+            try:
+                _find(_WRITERS[files.suffix(target)])(structure, path)
+            except (InputError, UsageError) as error:  # the message should name the file that was asked for
+                raise type(error)(str(error).replace(str(path), str(target))) from None
+
+
+def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
+    """Raise, before any work, what would keep a structure from being written to these files.
+
+    Raises
+    ------
+    UsageError
+        When a suffix is unknown, or the format cannot hold the structure (no bonds for a PSF, names
+        or coordinates too wide for a PDB).
+    ChargeError
+        When a PQR or PSF is asked for and there are no charges.
+    """
+    for path in map(Path, paths):
+        suffix = files.suffix(path)
+        if suffix in recognise.PRMTOP or path.name.lower() == "prmtop":
+            raise UsageError(
+                f"{path}: a prmtop cannot be written: ions added to an Amber topology need Lennard-Jones parameters "
+                "that it does not have; write .psf or .pdb, or build the system again with the ions in tleap"
+            )
+        if suffix not in _WRITERS or path.suffix.lower() == ".bz2":
+            raise UsageError(f"{path}: structures cannot be written in this format; name it {_CAN_BE_WRITTEN}")
+        if suffix in (".pqr", ".psf") and structure.charges is None:
+            raise ChargeError(f"{path}: needs charges, and the structure has none; give a topology with --topology")
+        if suffix == ".psf":
+            topology = structure.topology
+            if topology is None or (topology.source != "psf" and not len(topology.bonds)):
+                raise UsageError(f"{path}: a PSF needs bonds, and the input has none; give a topology, or write .pdb")
+        if suffix in (".pdb", ".ent"):
+            _find("pdb:check")(structure, path)

@@ -1,0 +1,159 @@
+"""MRC and CCP4 maps, one binary format with two ways to say where the map is.
+
+``.mrc`` and ``.map`` are written with the ORIGIN words and NSTART 0, which electron-microscopy
+programs read; ``.ccp4`` with NSTART only, which counts whole spacings, because programs of
+crystallography ignore ORIGIN. Both at once would be added up by some readers.
+
+Layout (words of four bytes): https://www.ccpem.ac.uk/mrc-format/mrc2014/
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import progress
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.io.mapformat import finish, header_lines, parse_header
+from vmdpotential.lattice import Grid, Lattice
+
+_HEADER = 1024
+_LABELS, _LABEL = 10, 80
+_MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2", 12: "f2"}
+
+
+def starts(path: Path, lattice: Lattice) -> NDArray[np.int64]:
+    """Return the first node of a lattice, counted in spacings from 0 0 0, as a ``.ccp4`` file states it.
+
+    Raises
+    ------
+    UsageError
+        When the lattice does not start at whole spacings, so that a ``.ccp4`` file would move it.
+    """
+    exact = lattice.origin / lattice.spacing
+    whole = np.rint(exact)
+    if (np.abs(exact - whole) > 1e-3).any() or (np.abs(whole) > 2**31 - 1).any():
+        raise UsageError(
+            f"{path}: a CCP4 map starts at a whole number of spacings, and this one does not (origin "
+            f"{' '.join(f'{x:g}' for x in lattice.origin)}, spacing {' '.join(f'{x:g}' for x in lattice.spacing)}"
+            " A); write .mrc or .dx"
+        )
+    return whole.astype(np.int64)
+
+
+def write_ccp4(path: Path, grid: Grid, use_nstart: bool = False) -> None:
+    """Write a map in mode 2, placed by ORIGIN, or by NSTART if `use_nstart`.
+
+    The provenance fills the ten labels of the header, and goes on in the extended header.
+    """
+    lattice = grid.lattice
+    records = header_lines(grid, _LABEL)
+    extended = b"".join(text.encode("ascii").ljust(_LABEL, b"\0") for text in records[_LABELS:])
+    words = np.zeros(_HEADER // 4, "<i4")
+    floats = words.view("<f4")
+    text = words.view("u1")
+    words[0:3] = lattice.shape
+    words[3] = 2
+    words[7:10] = lattice.shape
+    floats[10:13] = lattice.spacing * lattice.shape
+    floats[13:16] = 90
+    words[16:19] = 1, 2, 3
+    mean = grid.values.mean(dtype=np.float64)
+    floats[19:22] = grid.values.min(), grid.values.max(), mean
+    words[22:24] = 1, len(extended)
+    if extended:
+        text[104:108] = bytearray(b"TEXT")
+    words[27] = 20140
+    if use_nstart:
+        words[4:7] = starts(path, lattice)
+    else:
+        floats[49:52] = lattice.origin
+    text[208:216] = bytearray(b"MAP \x44\x44\0\0")
+    floats[54] = np.sqrt(max(0.0, float(np.square(grid.values, dtype=np.float64).mean() - mean**2)))
+    labels = records[:_LABELS]
+    words[55] = len(labels)
+    for n, label in enumerate(labels):
+        start = 224 + _LABEL * n
+        text[start : start + len(label)] = bytearray(label, "ascii")
+    with open(path, "wb") as stream:
+        stream.write(words.tobytes() + extended)
+        step = 16
+        for k in range(0, lattice.shape[2], step):
+            sections = np.ascontiguousarray(grid.values[:, :, k : k + step].transpose(2, 1, 0), "<f4")
+            stream.write(sections.data)
+            progress.report("writing the map", min(1.0, (k + step) / lattice.shape[2]))
+
+
+def read_ccp4(path: Path) -> Grid:
+    """Read an MRC or CCP4 map of either byte order, any order of axes, and real values.
+
+    ORIGIN counts where it is not zero, else NSTART.
+
+    Raises
+    ------
+    InputError
+        When the file is not such a map, is truncated, holds complex values, or is not orthogonal.
+    """
+    size = os.path.getsize(path)
+    with open(path, "rb") as stream:
+        header = stream.read(_HEADER)
+        if len(header) < _HEADER or header[208:211] != b"MAP":
+            what = "is empty" if not size else "has no 'MAP' at byte 208"
+            raise InputError(f"{path}: {what}; it is not an MRC or CCP4 map")
+        order = "<" if 0 <= int.from_bytes(header[12:16], "little", signed=True) < 256 else ">"
+        words = np.frombuffer(header, order + "i4")
+        floats = np.frombuffer(header, order + "f4")
+        mode, extension = int(words[3]), int(words[23])
+        if mode not in _MODES:
+            raise InputError(f"{path}: holds values of mode {mode}; real maps (mode 2) are read")
+        dtype = np.dtype(order + _MODES[mode])
+        sections, rows, columns = (int(n) for n in words[2::-1])
+        if min(sections, rows, columns) < 1:
+            raise InputError(f"{path}: states {columns} x {rows} x {sections} points; the header is damaged")
+        count = sections * rows * columns
+        wanted = count * dtype.itemsize
+        if size == _HEADER + wanted:
+            extension = 0  # some programs announce symmetry records and write none
+        if extension < 0 or size != _HEADER + extension + wanted:
+            problem = "is truncated" if size < _HEADER + extension + wanted else "does not fit its header"
+            raise InputError(
+                f"{path}: {problem}: {columns} x {rows} x {sections} points need {_HEADER + extension + wanted:,} "
+                f"bytes, the file has {size:,}"
+            )
+        extended = stream.read(extension)
+        data = np.fromfile(stream, dtype, count).reshape(sections, rows, columns)
+    lattice, values = _place(path, words, floats, data)
+    labels = header[224:] + (extended if header[104:108] == b"TEXT" else b"")
+    lines = [labels[n : n + _LABEL].rstrip(b"\0").decode("latin-1") for n in range(0, len(labels), _LABEL)]
+    return finish(path, lattice, values, parse_header(filter(None, lines)))
+
+
+def _place(
+    path: Path, words: NDArray[np.int32], floats: NDArray[np.float32], data: NDArray[np.generic]
+) -> tuple[Lattice, NDArray[np.float32]]:
+    axes = [int(n) for n in words[16:19]] if words[16:19].any() else [1, 2, 3]
+    if sorted(axes) != [1, 2, 3]:
+        raise InputError(f"{path}: the axes are numbered {axes}, not 1, 2, 3 in some order; the header is damaged")
+    angles, cell, intervals = floats[13:16], floats[10:13].astype(np.float64), words[7:10]
+    if (np.abs(angles - 90) > 1e-3).any() and angles.any():
+        raise InputError(
+            f"{path}: its cell angles are {' '.join(f'{x:g}' for x in angles)}, not 90 90 90; resample the map "
+            "on an orthogonal lattice"
+        )
+    if not ((cell > 0).all() and np.isfinite(cell).all() and (intervals > 0).all()):
+        raise InputError(f"{path}: its header states no cell, so that the spacing is not known")
+    spacing = cell / intervals
+    # data is (section, row, column); column is the first of `axes`
+    position = [axes.index(n) for n in (1, 2, 3)]
+    values = np.ascontiguousarray(data.transpose([2 - p for p in position]), np.float32)
+    first = words[4:7][position]
+    origin = floats[49:52].astype(np.float64)
+    if not np.isfinite(origin).all():
+        raise InputError(f"{path}: its origin is not a number")
+    if not origin.any():
+        origin = first * spacing
+    nx, ny, nz = values.shape
+    return Lattice(origin, spacing, (nx, ny, nz)), values

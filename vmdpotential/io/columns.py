@@ -1,0 +1,186 @@
+"""Fixed-column text as numpy bytes: a table of lines in, columns of names and numbers out, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.names import unique_names
+from vmdpotential.structure import Floats, Integers, Names
+
+Bytes = NDArray[np.uint8]
+
+factor = unique_names
+
+_DIGITS = np.frombuffer(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", np.uint8)
+_LOWER = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", np.uint8)
+
+
+class Lines:
+    """The lines of a file, without copies until a table is asked for.
+
+    Parameters
+    ----------
+    raw : bytes
+        Content of the file; lines end with LF or CR LF.
+    """
+
+    def __init__(self, raw: bytes) -> None:
+        self._controls = b"\r" in raw or b"\t" in raw
+        if not raw.endswith(b"\n"):
+            raw += b"\n"
+        self._size = len(raw)
+        # a window may reach beyond the last line
+        self._buffer = np.frombuffer(raw + b" " * 256, np.uint8)
+        ends = np.flatnonzero(self._buffer[: self._size] == 10)
+        self.starts = np.concatenate([[0], ends[:-1] + 1])
+        self.lengths = ends - self.starts
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def table(self, rows: Integers | slice, width: int) -> Bytes:
+        """Return the first `width` (at most 256) characters of some lines, (n, width), padded with blanks."""
+        starts, lengths = self.starts[rows], self.lengths[rows]
+        table = np.lib.stride_tricks.sliding_window_view(self._buffer, width)[starts]
+        short = np.flatnonzero(lengths < width)
+        if len(short):
+            part = table[short]
+            part[np.arange(width) >= lengths[short][:, None]] = 32
+            table[short] = part
+        if self._controls:
+            table[table < 32] = 32
+        result: Bytes = table
+        return result
+
+    def text(self, row: int) -> str:
+        """Return one line without its end."""
+        start = self.starts[row]
+        return self._buffer[start : start + self.lengths[row]].tobytes().decode("latin-1").rstrip()
+
+
+def pack(columns: Bytes) -> NDArray[np.uint64]:
+    """Return one number for each row of at most 8 bytes; equal rows give equal numbers."""
+    packed = np.zeros((len(columns), 8), np.uint8)
+    packed[:, : columns.shape[1]] = columns
+    return packed.view(np.uint64).ravel()
+
+
+def words(columns: Bytes) -> Names:
+    """Return the text of each row of at most 8 bytes, stripped.
+
+    Names come in runs and repeat, so only the different ones are decoded.
+    """
+    if not len(columns):
+        return np.zeros(0, "<U1")
+    width = columns.shape[1]
+    codes = pack(columns)
+    first = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    values, inverse = np.unique(codes[first], return_inverse=True)
+    text = [value.tobytes()[:width].decode("latin-1").strip() for value in values]
+    return np.repeat(np.array(text, dtype=np.str_)[inverse], np.diff(np.append(first, len(codes))))
+
+
+def plain_numbers(columns: Bytes) -> NDArray[np.bool_]:
+    """Return which rows hold exactly one number written with digits, at most one sign and one point."""
+    good = np.ones(len(columns), bool)
+    begun, ended, digits, points = (np.zeros(len(columns), bool) for _ in range(4))
+    for column in np.ascontiguousarray(columns.T):
+        digit, point, blank = (column >= 48) & (column <= 57), column == 46, column == 32
+        sign = (column == 45) | (column == 43)
+        good &= digit | point | sign | blank
+        good &= ~(ended & ~blank) & ~(begun & sign) & ~(points & point)
+        ended |= begun & blank
+        begun |= ~blank
+        digits |= digit
+        points |= point
+    return good & digits
+
+
+def fixed(values: Floats, width: int, decimals: int) -> Bytes:
+    """Return numbers as text like ``%{width}.{decimals}f``, (N, width).
+
+    Raises
+    ------
+    OverflowError
+        When a number needs more columns; the argument is the index of the first.
+    """
+    scaled = np.rint(np.asarray(values, np.float64) * 10.0**decimals)
+    negative = scaled < 0
+    room = width - 1 - negative.astype(np.int64) if decimals else width - negative.astype(np.int64)
+    wide = np.flatnonzero(~(np.abs(scaled) < 10.0**room))
+    if len(wide):
+        raise OverflowError(int(wide[0]))
+    rest = np.abs(scaled).astype(np.int64)
+    table = np.full((len(rest), width), 32, np.uint8)
+    signed = negative.copy()
+    column = width - 1
+    for place in range(width):
+        if decimals and place == decimals:
+            table[:, column] = 46
+            column -= 1
+        if column < 0:
+            break
+        written = (rest > 0) | (place <= decimals)
+        rest, digit = np.divmod(rest, 10)
+        table[:, column] = np.where(written, digit + 48, np.where(signed, 45, 32))
+        signed &= written
+        column -= 1
+    return table
+
+
+def integers(values: Integers, width: int) -> Bytes:
+    """Return whole numbers as right-aligned text, (N, width); raises OverflowError as :func:`fixed`."""
+    return fixed(np.asarray(values, np.float64), width, 0)
+
+
+def hybrid36(values: Integers, width: int) -> Bytes:
+    """Return numbers as text, hybrid-36 where they need more than `width` digits, (N, width).
+
+    A number beyond hybrid-36 starts again at 0, as writers of PDB files do with decimals.
+    """
+    values = np.asarray(values, np.int64)
+    letters, most = 26 * 36 ** (width - 1), 10**width
+    values = np.where(values >= most + 2 * letters, values % (most + 2 * letters), values)
+    values = np.where(values <= -(10 ** (width - 1)), -(-values % 10 ** (width - 1)), values)
+    large = np.flatnonzero(values >= most)
+    table = integers(np.where(values >= most, 0, values), width)
+    if len(large):
+        rest = values[large] - most
+        lower = rest >= letters
+        rest = np.where(lower, rest - letters, rest) + 10 * 36 ** (width - 1)
+        for column in range(width - 1, -1, -1):
+            rest, digit = np.divmod(rest, 36)
+            table[large, column] = np.where(lower, _LOWER[digit], _DIGITS[digit])
+    return table
+
+
+def text(names: Names, width: int) -> Bytes:
+    """Return names as left-aligned bytes, (N, width), cut to the width; not ASCII becomes ``?``."""
+    letters = np.ascontiguousarray(names).view(np.uint32).reshape(len(names), -1) if len(names) else None
+    table = np.full((len(names), width), 32, np.uint8)
+    if letters is not None:
+        count = min(width, letters.shape[1])
+        part: NDArray[Any] = letters[:, :count]
+        table[:, :count] = np.where(part == 0, 32, np.where(part < 127, part, 63))
+    return table
+
+
+def longest(names: Names) -> int:
+    """Return the length of the longest name."""
+    if not len(names):
+        return 0
+    letters = np.ascontiguousarray(names).view(np.uint32).reshape(len(names), -1)
+    used = np.flatnonzero((letters != 0).any(0))
+    return int(used[-1]) + 1 if len(used) else 0
+
+
+def decimals_needed(values: Floats, low: int, high: int) -> int:
+    """Return how many decimals, `low` to `high`, state the values to 1e-9 (or to the last allowed)."""
+    for decimals in range(low, high):
+        scaled = values * 10.0**decimals
+        if (np.abs(scaled - np.rint(scaled)) < 1e-9 * 10.0**decimals + 1e-15 * np.abs(scaled)).all():
+            return decimals
+    return high

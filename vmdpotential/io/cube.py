@@ -1,0 +1,138 @@
+"""Gaussian cube maps: text, lengths in bohr.
+
+A dummy atom is written, because VMD takes a file without atoms for one of orbitals. VMD also holds
+the two comment lines in buffers of 255 and 1,023 characters, so the provenance is kept below that:
+input files lose their folders where it would be longer. Values carry six digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from vmdpotential import progress
+from vmdpotential.errors import InputError
+from vmdpotential.io.mapformat import MARK, entries, finish, oriented, parse_header, read_numbers, title
+from vmdpotential.lattice import Grid
+
+_COMMENT = 1000
+
+
+def _bohr() -> float:
+    from scipy import constants
+
+    return float(constants.physical_constants["Bohr radius"][0] / constants.angstrom)
+
+
+def write_cube(path: Path, grid: Grid) -> None:
+    """Write a map as a Gaussian cube file; the values keep the map's unit."""
+    lattice, bohr = grid.lattice, _bohr()
+    origin = lattice.origin / bohr
+    first = title(grid).encode("ascii", "replace").decode()
+    lines = [f"{MARK}: {first}"[:200], _comment(grid), _row(1, origin)]
+    for axis in range(3):
+        step = np.zeros(3)
+        step[axis] = lattice.spacing[axis] / bohr
+        lines.append(_row(lattice.shape[axis], step))
+    lines.append(f"{0:5d}{0:12.6f}" + "".join(f"{x:12.6f}" for x in origin))
+    nx, ny, nz = lattice.shape
+    rows, rest = divmod(nz, 6)
+    column = ("%13.5E" * 6 + "\n") * rows + ("%13.5E" * rest + "\n" if rest else "")
+    pattern = column * ny
+    with open(path, "wb") as stream:
+        stream.write("".join(f"{line}\n" for line in lines).encode("ascii"))
+        for i in range(nx):
+            stream.write((pattern % tuple(grid.values[i].ravel().tolist())).encode("ascii"))
+            progress.report("writing the map", (i + 1) / nx)
+
+
+def _row(count: int, vector: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
+    return f"{count:5d}" + "".join(f" {x:11.6f}" for x in vector)
+
+
+def _comment(grid: Grid) -> str:
+    items = entries(grid)
+    for shorten in (False, True):
+        if shorten and "inputs" in items:
+            items["inputs"] = "|".join(name.rsplit("/", 1)[-1] for name in items["inputs"].split("|"))
+        text = "; ".join(f"{name}: {value}" for name, value in items.items())
+        if len(text) <= _COMMENT:
+            return text
+    # names beyond all measure: what counts is at the front, and nothing is cut in the middle
+    while len(text) > _COMMENT:
+        items.pop(max(items, key=lambda name: len(items[name])))
+        text = "; ".join(f"{name}: {value}" for name, value in items.items())
+    return text
+
+
+def read_cube(path: Path) -> Grid:
+    """Read a Gaussian cube file of one set of values, in bohr or (negative counts) angstrom.
+
+    Raises
+    ------
+    InputError
+        When the file is not a cube, is truncated, holds several orbitals, or is not orthogonal.
+    """
+    with open(path, "rb") as stream:
+        return _read(path, stream)
+
+
+def _read(path: Path, stream: IO[bytes]) -> Grid:
+    lines = _lines(path, stream)
+    comments = [next(lines)[1], next(lines)[1]]
+    number, words = _split(next(lines))
+    atoms, origin, sets = _vector(path, number, words)
+    counts, steps = [], []
+    for _ in range(3):
+        number, words = _split(next(lines))
+        count, step, _extra = _vector(path, number, words)
+        if not count:
+            raise InputError(f"{path}: line {number}: an axis of 0 points")
+        counts.append(count)
+        steps.append(step)
+    for _ in range(abs(atoms)):
+        number, words = _split(next(lines))
+        if len(words) < 5:
+            raise InputError(f"{path}: line {number}: an atom needs a number, a charge and a position")
+    if atoms < 0:
+        number, words = _split(next(lines))
+        if len(words) < 2 or not all(word.isdigit() for word in words):
+            raise InputError(f"{path}: line {number}: the numbers of the orbitals are missing")
+        sets = [float(words[0])]
+    if sets and sets[0] != 1:
+        raise InputError(f"{path}: line {number}: holds {sets[0]:g} orbitals; write one map to a file")
+    # all counts negative means angstrom
+    unit = 1.0 if max(counts) < 0 else _bohr()
+    shape = [abs(count) for count in counts]
+    values, _rest = read_numbers(path, stream, shape[0] * shape[1] * shape[2], number + 1)
+    lattice, ordered = oriented(path, np.array(origin) * unit, np.array(steps) * unit, values.reshape(shape))
+    text = [comments[0], *comments[1].split("; ")] if comments[0].startswith(MARK) else comments
+    return finish(path, lattice, ordered, parse_header(text))
+
+
+def _lines(path: Path, stream: IO[bytes]) -> Iterator[tuple[int, str]]:
+    number = 0
+    while True:
+        text = stream.readline(65536)
+        number += 1
+        if not text:
+            what = "is empty" if number == 1 else f"line {number}: ends within the header"
+            raise InputError(f"{path}: {what}; it is not a cube file")
+        yield number, text.decode("latin-1").rstrip("\r\n")
+
+
+def _split(line: tuple[int, str]) -> tuple[int, list[str]]:
+    return line[0], line[1].split()
+
+
+def _vector(path: Path, number: int, words: list[str]) -> tuple[int, list[float], list[float]]:
+    try:
+        count, x, y, z = int(words[0]), *(float(word) for word in words[1:4])
+        return count, [x, y, z], [float(word) for word in words[4:5]]
+    except (ValueError, IndexError):
+        raise InputError(
+            f"{path}: line {number}: a whole number and three coordinates belong here; it is not a cube file"
+        ) from None

@@ -1,0 +1,97 @@
+"""Elements that atom and residue names mean, and van der Waals radii."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from vmdpotential.names import IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, unique_names
+from vmdpotential.structure import Floats, Names, Structure
+
+#: Residues that are linked into chains.
+POLYMER = PROTEIN | NUCLEIC
+#: Atoms of these are named after light elements only (CA is a carbon, HG a hydrogen).
+_ORGANIC = POLYMER | WATERS | LIPIDS
+#: Two-letter elements that hardly collide with names of carbon, hydrogen, nitrogen or oxygen atoms.
+_TWO_LETTERS = {name.upper(): name for name in ("Cl", "Br", "Si", "Se", "Fe", "Zn", "Mg", "Mn", "Cu", "Al")}
+_ONE_LETTER = {letter: letter for letter in "HCNOPSFBIK"} | {"D": "H"}
+_NO_ATOM = re.compile(r"(EPW?\d?|EP\d+|LP\w*|MCH3?|MNH3?)$")
+_NO_ATOM_OF_WATER = re.compile(r"(MW?\d*|OM|IW|D[A-Z]\w*)$")
+
+
+def ion_element(atom_name: str, residue_name: str) -> str:
+    """Return the element of a monatomic ion, an empty string when the names do not show one."""
+    atom, residue = IONS.get(atom_name.upper()), IONS.get(residue_name.upper())
+    if atom is None or residue is None:
+        return atom.element if atom and residue_name.upper() in ("ION", "IONS") else ""
+    return atom.element if atom.element == residue.element else ""
+
+
+@lru_cache(maxsize=65536)
+def guess(atom_name: str, residue_name: str) -> str:
+    """Return the element that the names of an atom and its residue mean.
+
+    Empty for sites without an element (M sites of water, lone pairs) and for names that show none.
+    """
+    element = ion_element(atom_name, residue_name)
+    if element:
+        return element
+    name, residue = atom_name.upper().lstrip("0123456789'*\""), residue_name.upper()
+    if _NO_ATOM.match(name) or (residue in WATERS and _NO_ATOM_OF_WATER.match(name)):
+        return ""
+    if residue == "MSE" and name.startswith("SE"):
+        return "Se"
+    if residue not in _ORGANIC and name[:2] in _TWO_LETTERS:
+        return _TWO_LETTERS[name[:2]]
+    return _ONE_LETTER.get(name[:1], "")
+
+
+def guess_all(atom_names: Names, residue_names: Names) -> Names:
+    """Return the elements, (N,) str, that names mean; see :func:`guess`."""
+    atoms, atom = unique_names(atom_names)
+    residues, residue = unique_names(residue_names)
+    pairs, inverse = np.unique(atom * max(1, len(residues)) + residue, return_inverse=True)
+    found = [guess(str(atoms[pair // len(residues)]), str(residues[pair % len(residues)])) for pair in pairs]
+    return np.array(found, dtype=np.str_)[inverse] if len(found) else np.zeros(0, "<U1")
+
+
+def complete(elements: Names, atom_names: Names, residue_names: Names) -> Names:
+    """Return the elements of a file in usual spelling, and guesses where it states none that exists."""
+    import gemmi
+
+    different, inverse = unique_names(elements)
+    known = []
+    for word in different:
+        element = gemmi.Element(str(word)) if word else gemmi.Element("X")
+        exists = element.atomic_number > 0 and element.name.upper() == str(word).upper()
+        known.append(element.name if exists else "")
+    result = np.array(known, dtype="<U2")[inverse] if len(known) else np.zeros(0, "<U2")
+    missing = np.flatnonzero(result == "")
+    result[missing] = guess_all(atom_names[missing], residue_names[missing])
+    return result
+
+
+def fill(structure: Structure) -> Structure:
+    """Return a structure with guesses for the elements that it lacks; formats without elements leave them out."""
+    missing = np.flatnonzero(structure.elements == "")
+    if not len(missing):
+        return structure
+    guessed = guess_all(structure.atom_names[missing], structure.residue_names[missing])
+    if not (guessed != "").any():
+        return structure
+    found = structure.elements.astype("<U2")
+    found[missing] = guessed
+    return replace(structure, elements=found)
+
+
+def radii(elements: Names) -> Floats:
+    """Return van der Waals radii, (N,) A, 0 where there is no element."""
+    import gemmi
+
+    different, inverse = unique_names(elements)
+    table = [gemmi.Element(str(word)).vdw_r if word else 0.0 for word in different]
+    return np.array(table, dtype=np.float64)[inverse] if len(table) else np.zeros(0)
+

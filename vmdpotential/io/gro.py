@@ -1,0 +1,131 @@
+"""GRO files of GROMACS: fixed columns, nm, any number of decimals; positions become A."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import numpy as np
+
+from vmdpotential.cell import Cell
+from vmdpotential.errors import InputError
+from vmdpotential.io import columns, elements, residues
+from vmdpotential.io import text as files
+from vmdpotential.structure import Floats, Integers, Structure
+
+log = logging.getLogger(__name__)
+
+_BLOCK = 100_000
+
+
+def read_gro(path: Path) -> Structure:
+    """Return the structure of a GRO file (plain, .gz or .bz2); velocities are ignored.
+
+    The first frame counts. Residue numbers wrap after 99,999 and stay as they are.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, is cut short, or has columns that are not numbers; the
+        message names the line.
+    """
+    lines = columns.Lines(files.read_bytes(path))
+    count = _count(path, lines)
+    first_column, width = _precision(path, lines)
+    positions = np.empty((count, 3))
+    labels = np.empty((count, 15), np.uint8)
+    stop = first_column + 3 * width
+    for start in range(0, count, _BLOCK):
+        rows = np.arange(start + 2, min(start + _BLOCK, count) + 2)
+        table = lines.table(rows, stop)
+        part = slice(start, start + len(rows))
+        labels[part] = table[:, :15]
+        positions[part] = _coordinates(path, lines, rows, table[:, first_column:], width)
+    names = columns.words(labels[:, 10:15])
+    nameless = np.flatnonzero(names == "")
+    if len(nameless):
+        raise InputError(f"{path}: line {nameless[0] + 3}: the atom has no name (columns 11-15)")
+    residue_names = columns.words(labels[:, 5:10])
+    changed = np.concatenate([[True], (labels[1:, :10] != labels[:-1, :10]).any(1)])
+    first = residues.starts(changed, residue_names, columns.pack(labels[:, 10:15]))
+    index = residues.index(first, count)
+    numbers = np.array([_residue_number(word) for word in columns.words(labels[first, :5])], np.int64)
+    return Structure(
+        positions=positions * 10, atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
+        residue_index=index, elements=elements.guess_all(names, residue_names), cell=_cell(path, lines, count + 2),
+        title=lines.text(0).strip(), sources=(str(path),),
+    )  # fmt: skip
+
+
+def _count(path: Path, lines: columns.Lines) -> int:
+    """Return the number of atoms that the second line states, after a look whether the file has as many."""
+    text = lines.text(1).strip() if len(lines) > 1 else ""
+    if not text.isdigit():
+        raise InputError(f"{path}: line 2 must be the number of atoms of a GRO file, and is '{text[:40]}'")
+    count = int(text)
+    if count == 0:
+        raise InputError(f"{path}: has no atoms")
+    if len(lines) < count + 3:
+        raise InputError(
+            f"{path}: states {count} atoms but has {len(lines)} lines; it is cut short (a line for each atom and one "
+            "for the box are needed)"
+        )
+    if len(lines) >= 2 * (count + 3):
+        log.warning("%s: holds several frames; the first one is used", path)
+    return count
+
+
+def _precision(path: Path, lines: columns.Lines) -> tuple[int, int]:
+    """Return where coordinates start and how wide each is, from the points of the first atom line."""
+    line = lines.text(2)
+    points = [match.start() for match in re.finditer(r"\.", line[20:])]
+    if len(points) < 3 or points[1] - points[0] != points[2] - points[1] or points[1] - points[0] > 60:
+        raise InputError(f"{path}: line 3 is not an atom line of a GRO file: '{line[:60]}'")
+    return 20, points[1] - points[0]
+
+
+def _coordinates(path: Path, lines: columns.Lines, rows: Integers, table: columns.Bytes, width: int) -> Floats:
+    fields = np.ascontiguousarray(table[:, : 3 * width]).view(f"S{width}")
+    try:
+        return fields.astype(np.float64)
+    except ValueError:
+        pass
+    for row, triple in zip(rows.tolist(), fields, strict=True):
+        try:
+            triple.astype(np.float64)
+        except ValueError:
+            line = lines.text(row)[:60]
+            raise InputError(f"{path}: line {row + 1} has no three coordinates after column 20: '{line}'") from None
+    raise AssertionError("the lines are good one by one")
+
+
+def _residue_number(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        return 0
+
+
+def _cell(path: Path, lines: columns.Lines, row: int) -> Cell | None:
+    """Return the cell of the box line: 3 lengths, or 9 numbers v1x v2y v3z v1y v1z v2x v2z v3x v3y."""
+    line = lines.text(row)
+    fields = line.split()
+    if any(field.count(".") > 1 for field in fields):  # lengths that fill their columns, as many decimals each
+        decimals = len(line) - line.rindex(".") - 1
+        fields = re.findall(rf"-?\d+\.\d{{{decimals}}}", line)
+    try:
+        values = [float(field) * 10 for field in fields]
+    except ValueError:
+        values = []
+    if len(values) not in (3, 9):
+        raise InputError(f"{path}: line {row + 1} must be the box, 3 or 9 numbers, and is '{line[:60]}'")
+    if not any(values):
+        return None
+    vectors = np.diag(values[:3])
+    if len(values) == 9:
+        vectors[0, 1:], vectors[1, [0, 2]], vectors[2, :2] = values[3:5], values[5:7], values[7:9]
+    try:
+        return Cell(vectors)
+    except InputError as error:
+        raise InputError(f"{path}: line {row + 1}: {error}") from None

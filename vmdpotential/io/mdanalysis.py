@@ -1,0 +1,260 @@
+"""What MDAnalysis reads for us (extra ``traj``): TPR, ITP, MOL2; frames of XTC, TRR, DCD and NetCDF."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.cell import Cell
+from vmdpotential.errors import BackendError, InputError, VmdpotentialError
+from vmdpotential.io import prmtop
+from vmdpotential.structure import Floats, Integers, Names, Structure, Topology
+
+#: Suffixes that MDAnalysis must be told the format of (a GROMACS ``.top`` is not an Amber one).
+_FORMATS = {".top": "ITP", ".itp": "ITP"}
+
+
+def read_topology(path: str | Path) -> Structure:
+    """Read a topology that has no reader of our own.
+
+    Parameters
+    ----------
+    path : str or Path
+        TPR, ITP, TOP of GROMACS, MOL2, or anything else that MDAnalysis knows.
+
+    Returns
+    -------
+    Structure
+        With charges when the file states them, and the positions and cell that are in the file; else
+        positions are zero.
+
+    Raises
+    ------
+    InputError
+        When the file is missing, or MDAnalysis does not read it.
+    BackendError
+        When MDAnalysis is not installed.
+    """
+    return _read(Path(path))[0]
+
+
+def read_structure(path: str | Path) -> Structure:
+    """Read a file that holds both topology and coordinates, like a TPR; see :func:`read_topology`.
+
+    Raises
+    ------
+    InputError
+        Also when the file holds no coordinates, or this MDAnalysis does not read them.
+    """
+    structure, has_positions = _read(Path(path))
+    if not has_positions:
+        raise InputError(
+            f"{path}: gives no coordinates; name a file that has them (GRO, PDB) as the structure and this one "
+            "with --topology"
+        )
+    return structure
+
+
+def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, Cell | None]:
+    """Read one frame of a trajectory; nothing is written beside it.
+
+    Parameters
+    ----------
+    path : str or Path
+        XTC, TRR, DCD, NetCDF of Amber, or anything else that MDAnalysis knows.
+    n_atoms : int
+        How many atoms a frame must have.
+    frame : int
+        0-based; negative numbers count from the end.
+
+    Returns
+    -------
+    positions : (N, 3) float64, A
+    cell : Cell or None
+        DCD and NetCDF keep its lengths and angles only: a is taken to lie along x, b in the xy plane.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, or has other atoms, or no such frame.
+    BackendError
+        When MDAnalysis is not installed.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix in (".nc", ".ncdf"):  # Amber's, which needs no MDAnalysis
+        positions, cell, frames = prmtop.read_netcdf_frame(path, frame)
+        _check_counts(path, len(positions), n_atoms, frames, frame)
+        return positions, cell
+    with _reading(path):
+        if suffix in (".xtc", ".trr"):
+            return _gromacs_frame(path, n_atoms, frame)
+        from MDAnalysis.coordinates.core import get_reader_for
+
+        if suffix == ".dcd":  # a damaged one is found here: the reader would print a traceback when it is deleted
+            from MDAnalysis.lib.formats.libdcd import DCDFile
+
+            with DCDFile(str(path)) as file:
+                _check_counts(path, file.header["natoms"], n_atoms, len(file), frame)
+        with get_reader_for(str(path))(str(path), n_atoms=n_atoms) as reader:
+            _check_counts(path, reader.n_atoms, n_atoms, reader.n_frames, frame)
+            step = reader[frame]
+            return _checked(step.positions, path), _cell(step.dimensions, path)
+
+
+def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell | None]:
+    """Read XTC and TRR by the file classes: the readers leave lock and offset files beside the trajectory."""
+    from MDAnalysis.lib.formats.libmdaxdr import TRRFile, XTCFile
+
+    with (XTCFile if path.suffix.lower() == ".xtc" else TRRFile)(str(path)) as file:
+        # counting the frames means going through the file, which the first one does not need
+        count = len(file) if frame else 1
+        _check_counts(path, file.n_atoms, n_atoms, count, frame)
+        if frame:
+            file.seek(frame % count)
+        step = file.read()
+        if not getattr(step, "hasx", True):
+            raise InputError(f"{path}: frame {frame} holds no positions; choose another frame")
+        box = np.array(step.box, dtype=np.float64) * 10  # nm to A
+        return _checked(np.array(step.x, dtype=np.float64) * 10, path), Cell(box) if box.any() else None
+
+
+def _check_counts(path: Path, found: int, n_atoms: int, frames: int, frame: int) -> None:
+    if found != n_atoms:
+        raise InputError(f"{path}: has {found} atoms and the structure {n_atoms}; they must be of one system")
+    if not -frames <= frame < frames:
+        raise InputError(f"{path}: has {frames} frames, no frame {frame}")
+
+
+def _checked(positions: Any, path: Path) -> Floats:
+    result = np.array(positions, dtype=np.float64)
+    bad = np.flatnonzero(~np.isfinite(result).all(1))
+    if len(bad):
+        raise InputError(f"{path}: atom {bad[0] + 1} has coordinates that are not numbers; choose another frame")
+    return result
+
+
+def _cell(dimensions: Any, path: Path) -> Cell | None:
+    if dimensions is None or not np.any(dimensions[:3]):
+        return None
+    try:
+        return Cell.from_parameters(*(float(x) for x in dimensions))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn whatever MDAnalysis raises into one line, and keep its warnings and log lines quiet."""
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file" if not path.exists() else f"{path}: is a folder; name a file")
+    logger = logging.getLogger("MDAnalysis")
+    level = logger.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            import MDAnalysis  # noqa: F401
+        except ImportError:
+            raise BackendError(
+                f"{path}: needs MDAnalysis to be read; install it with pip install 'vmdpotential[traj]'"
+            ) from None
+        logger.setLevel(logging.CRITICAL)
+        try:
+            yield
+        except (VmdpotentialError, MemoryError):
+            raise
+        except Exception as error:  # its parsers raise anything
+            reason = str(error).strip().split("\n")
+            text = next((line for line in reversed(reason) if line.startswith("Error:")), reason[0] if reason else "")
+            text = text.removeprefix("Error:").replace(str(path), "it").strip() or type(error).__name__
+            raise InputError(f"{path}: MDAnalysis cannot read it ({text[:200]})") from None
+        finally:
+            logger.setLevel(level)
+
+
+def _read(path: Path) -> tuple[Structure, bool]:
+    """Return the structure, and whether its positions are of the file."""
+    with _reading(path):
+        import MDAnalysis
+
+        form = _FORMATS.get(path.suffix.lower())
+        universe = MDAnalysis.Universe(str(path), **({"topology_format": form, "infer_system": True} if form else {}))
+        atoms = universe.atoms
+        count = len(atoms)
+        if not count:
+            raise InputError(f"{path}: has no atoms")
+        stated = {attribute.attrname for attribute in universe._topology.attrs}
+
+        def text(name: str) -> Names:
+            values = getattr(atoms, name) if name in stated else np.full(count, "")
+            return np.array([str(value).strip() for value in values])
+
+        positions = np.zeros((count, 3))
+        cell = None
+        has_positions = getattr(universe, "trajectory", None) is not None and hasattr(atoms, "positions")
+        if has_positions:
+            positions, cell = _checked(atoms.positions, path), _cell(universe.dimensions, path)
+        terms: dict[str, Any] = {
+            name: _indices(universe, name, size) if name in stated else np.zeros((0, size), np.int64)
+            for name, size in (("bonds", 2), ("angles", 3), ("dihedrals", 4), ("impropers", 4))
+        }
+        topology = Topology(
+            source="tpr" if path.suffix.lower() == ".tpr" else "mdanalysis",
+            types=text("types"),
+            masses=_decimals(atoms.masses) if "masses" in stated else np.zeros(count),
+            title=(f" REMARKS topology of {path.name}",),
+            **terms,
+        )
+        chains = text("chainIDs")
+        new_residue = np.diff(atoms.resindices, prepend=atoms.resindices[:1]) != 0
+        structure = Structure(
+            positions=positions, atom_names=text("names"), residue_names=text("resnames"),
+            residue_ids=np.array(atoms.resids, np.int64) if "resids" in stated else None,  # type: ignore[arg-type]
+            residue_index=np.cumsum(new_residue),
+            segment_ids=_segments(text("segids")),
+            # a TPR gives names of molecules here
+            chain_ids=np.where(np.char.str_len(chains) == 1, chains, ""),
+            elements=text("elements"),
+            insertion_codes=text("icodes"),
+            charges=_decimals(atoms.charges) if "charges" in stated else None,
+            cell=cell, topology=topology if "bonds" in stated else None, sources=(str(path),),
+        )
+    return structure, has_positions
+
+
+def _decimals(values: Any) -> Floats:
+    """Return numbers kept in single precision as the short decimals they came from: -0.3 for -0.30000001.
+
+    So the charges of a molecule sum to what its force field says, not to a few 1e-6 e more.
+    """
+    result = np.array(values, np.float64)
+    single = result.astype(np.float32)
+    if not (single == result).all():
+        return result
+    unique, inverse = np.unique(single, return_inverse=True)
+    return np.array([float(str(value)) for value in unique])[inverse.reshape(-1)]
+
+
+def _indices(universe: Any, name: str, size: int) -> Integers:
+    indices: NDArray[Any] = np.array(getattr(universe, name).indices, np.int64)
+    return indices.reshape(-1, size)
+
+
+def _segments(names: Names) -> Names:
+    """Return segment names of at most 8 letters; MDAnalysis calls those of a TPR like ``seg_0_Protein_chain_A``."""
+    unique, inverse = np.unique(names, return_inverse=True)
+    full = [re.sub(r"^seg_\d+_", "", name) for name in unique]
+    full = ["" if name == "SYSTEM" else name for name in full]  # its word for a file without segments
+    short = [re.sub(r"\s", "_", name)[:8].rstrip("_") for name in full]
+    for i, name in enumerate(short):
+        if short.count(name) > 1 and name:
+            short[i] = f"{name[:5]}{i + 1}"
+    return np.array(short)[inverse.reshape(-1)]

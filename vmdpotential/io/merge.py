@@ -1,0 +1,116 @@
+"""Coordinates of one file, names, charges and bonds of another: are they the same atoms in the same order?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from vmdpotential.cell import Cell
+from vmdpotential.errors import InputError
+from vmdpotential.io import elements
+from vmdpotential.names import WATERS, named, unique_names
+from vmdpotential.structure import Floats, Integers, Names, Structure
+
+#: Share of heavy atoms whose names may differ while their elements agree.
+_TOLERATED = 0.05
+
+
+def merge(coordinates: Structure, topology: Structure) -> Structure:
+    """Return the atoms of a topology at the places of a coordinate file.
+
+    Names, residues, segments, charges and bonds are those of the topology; positions, cell,
+    occupancies, B-factors and chains those of the coordinate file (cell, chains, elements and
+    insertion codes are taken from the other one where they are missing).
+
+    Both must list the same atoms in the same order. Names are compared without regard to case,
+    residue names, and the place of digits (1HB, HB1); hydrogens, and atoms of water, agree when
+    their elements do. What is left may differ in 5 % of the other atoms, as long as no element does.
+
+    Raises
+    ------
+    InputError
+        When the numbers of atoms differ, or the names show other atoms or another order; the
+        message names the first.
+    """
+    check_count(len(coordinates), _source(coordinates), topology)
+    _check_names(coordinates, topology)
+    either = {}
+    for name in ("chain_ids", "segment_ids", "insertion_codes", "elements"):
+        ours, theirs = getattr(coordinates, name), getattr(topology, name)
+        wanted, other = (ours, theirs) if name == "chain_ids" else (theirs, ours)
+        either[name] = wanted if (wanted != "").any() else other
+    return replace(
+        topology, positions=coordinates.positions, cell=coordinates.cell or topology.cell, hetero=coordinates.hetero,
+        occupancies=coordinates.occupancies, b_factors=coordinates.b_factors, title=coordinates.title or topology.title,
+        sources=(*coordinates.sources, *topology.sources), **either,
+    )  # fmt: skip
+
+
+def place(positions: Floats, cell: Cell | None, source: str, topology: Structure) -> Structure:
+    """Return a topology's atoms at positions (N, 3), A, of a file that has no names.
+
+    Raises
+    ------
+    InputError
+        When the numbers of atoms differ.
+    """
+    check_count(len(positions), source, topology)
+    return replace(topology, positions=positions, cell=cell or topology.cell, sources=(source, *topology.sources))
+
+
+def check_count(count: int, source: str, topology: Structure) -> None:
+    """Raise InputError when a coordinate file and a topology have different numbers of atoms."""
+    if count != len(topology):
+        raise InputError(
+            f"{source} has {count} atoms, but {_source(topology)} has {len(topology)}; give the topology of exactly "
+            "these atoms"
+        )
+
+
+def _source(structure: Structure) -> str:
+    return structure.sources[0] if structure.sources else "the structure"
+
+
+def _check_names(coordinates: Structure, topology: Structure) -> None:
+    """Compare atom names once for every different pair of them."""
+    ours, mine = unique_names(coordinates.atom_names)
+    theirs, their = unique_names(topology.atom_names)
+    pairs, inverse = np.unique(mine * len(theirs) + their, return_inverse=True)
+    different = np.array(
+        [_plain(str(ours[pair // len(theirs)])) != _plain(str(theirs[pair % len(theirs)])) for pair in pairs], bool
+    )
+    atoms = np.flatnonzero(different[inverse])
+    if not len(atoms):
+        return
+    here, there = _elements(coordinates, atoms), _elements(topology, atoms)
+    other = atoms[(here != there) & (here != "") & (there != "")]
+    if len(other):
+        _fail(coordinates, topology, int(other[0]), f"{len(other)} atoms are of another element")
+    heavy = elements.guess_all(topology.atom_names, topology.residue_names) != "H"
+    heavy &= ~named(topology.residue_names, WATERS)
+    left: Integers = atoms[heavy[atoms]]
+    if len(left) > _TOLERATED * max(1, int(heavy.sum())):
+        _fail(coordinates, topology, int(left[0]), f"{len(left)} names differ")
+
+
+def _plain(name: str) -> str:
+    """Return a name without case, signs and primes, digits last, cut to the four letters that files share."""
+    name = name.upper().replace("*", "'").rstrip("+-")
+    digits = re.match(r"\d*", name)
+    front = digits[0] if digits else ""
+    return (name[len(front) :] + front)[:4]
+
+
+def _elements(structure: Structure, atoms: Integers) -> Names:
+    """Return elements from names alone: the same rule for both files."""
+    return elements.guess_all(structure.atom_names[atoms], structure.residue_names[atoms])
+
+
+def _fail(coordinates: Structure, topology: Structure, atom: int, what: str) -> None:
+    raise InputError(
+        f"{_source(coordinates)} and {_source(topology)} do not list the same atoms: atom {atom + 1} is "
+        f"{coordinates.label(atom)} in the first and {topology.label(atom)} in the second ({what}); give the topology "
+        "that belongs to the coordinates"
+    )

@@ -1,0 +1,61 @@
+"""Maps as NumPy archives: exact, fast, for scripts.
+
+Entries: ``values`` (nx, ny, nz) float32, ``origin`` and ``spacing`` (3,) float64 in A, and one text
+for each item of the provenance (``unit``, ``temperature``, ``method`` ...).
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from vmdpotential.errors import InputError
+from vmdpotential.io.mapformat import check_finite
+from vmdpotential.lattice import Grid, Lattice
+
+
+def write_npz(path: Path, grid: Grid) -> None:
+    """Write a map as a NumPy archive."""
+    text = {name: np.array(value) for name, value in grid.header().items() if name != "spacing"}
+    arrays = {"values": grid.values, "origin": grid.lattice.origin, "spacing": grid.lattice.spacing, **text}
+    # not numpy.savez: when the disk is full it leaves a file behind that complains as it is collected
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, np.asarray(array), allow_pickle=False)
+
+
+def read_npz(path: Path) -> Grid:
+    """Read a map from a NumPy archive with entries ``values``, ``origin`` and ``spacing``.
+
+    Raises
+    ------
+    InputError
+        When the file is not such an archive, or an entry is missing or of the wrong kind.
+    """
+    if not zipfile.is_zipfile(path):
+        raise InputError(f"{path}: is not a NumPy archive, or is truncated")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            entries = {name: archive[name] for name in archive.files}
+    except (ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: the NumPy archive is damaged ({' '.join(str(error).split())})") from None
+    for name in ("values", "origin", "spacing"):
+        if name not in entries or entries[name].dtype.kind not in "fiu":
+            raise InputError(f"{path}: has no numbers called '{name}'; a map has values, origin and spacing")
+    values = entries.pop("values")
+    if values.ndim != 3 or not values.size:
+        raise InputError(f"{path}: its values have shape {values.shape}; a map has three axes")
+    nx, ny, nz = values.shape
+    try:
+        lattice = Lattice(entries.pop("origin"), entries.pop("spacing"), (nx, ny, nz))
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+    header = {name: str(array) for name, array in entries.items() if array.ndim == 0}
+    with np.errstate(over="ignore"):
+        grid = Grid.from_header(lattice, values, header)
+    check_finite(path, lattice, grid.values)
+    return grid

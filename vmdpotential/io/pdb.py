@@ -1,0 +1,362 @@
+"""PDB files: read in the file's atom order with residues intact, written in VMD's columns.
+
+gemmi parses coordinates, occupancies and B-factors. It groups atoms by residue number, which
+reorders the wrapped and repeated numbers of large solvated systems, so it is given the atoms under
+names and numbers of our own; the names and numbers of the file are taken from its columns.
+
+Rules: the first model counts. Of alternate locations one conformer a residue is kept, the one with
+the largest sum of occupancies. TER separates residues; ANISOU, CONECT and the rest are ignored.
+CRYST1 1 1 1 and zero lengths mean "no box". Serial numbers are never read.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.cell import Cell
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.io import columns, elements, residues
+from vmdpotential.io import text as files
+from vmdpotential.names import named, unique_names
+from vmdpotential.structure import Floats, Integers, Structure
+
+log = logging.getLogger(__name__)
+
+Mask = NDArray[np.bool_]
+
+#: Atoms given to gemmi at once: serial numbers stay below 100,000 and memory small.
+_BLOCK = 90_000
+_WIDTH = 80
+#: Columns 17-27 as gemmi gets them: one residue for all, so that it has nothing to sort.
+_ONE_RESIDUE = np.frombuffer(b" RES A   1 ", np.uint8)
+
+
+def read_pdb(path: Path) -> Structure:
+    """Return the structure of a PDB file (plain, .gz or .bz2).
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, has no atoms, or has columns that are not numbers; the
+        message names the line.
+    """
+    lines = columns.Lines(files.read_bytes(path))
+    words = lines.table(slice(None), 6)
+    is_atom = (words[:, :4] == np.frombuffer(b"ATOM", np.uint8)).all(1) | _starts(words, b"HETATM")
+    atoms = np.flatnonzero(is_atom)
+    if not len(atoms):
+        raise InputError(f"{path}: has no ATOM or HETATM records, so it is not a PDB file with coordinates")
+    atoms = _first_model(path, words, atoms)
+    hetero = words[atoms, 0] == 72  # H of HETATM
+    separated = _separated(atoms, np.flatnonzero(_starts(words, b"TER")))
+    heads = {record: np.flatnonzero(_starts(words, record)) for record in (b"CRYST1", b"TITLE ")}
+    del words, is_atom
+    return _structure(path, lines, atoms, hetero, separated, heads)
+
+
+def _starts(words: columns.Bytes, record: bytes) -> Mask:
+    found: Mask = (words[:, : len(record)] == np.frombuffer(record, np.uint8)).all(1)
+    return found
+
+
+def _first_model(path: Path, words: columns.Bytes, atoms: Integers) -> Integers:
+    """Return the atom lines of the first model."""
+    ended = np.flatnonzero(_starts(words, b"ENDMDL") | _starts(words, b"MODEL ") | _starts(words, b"END   "))
+    ended = ended[ended > atoms[0]]
+    if not len(ended) or ended[0] > atoms[-1]:
+        return atoms
+    count = int(np.searchsorted(atoms, ended[0]))
+    others = len(atoms) - count
+    if words[ended[0], 3] == 32 and others % count:  # END, not ENDMDL or MODEL
+        raise InputError(
+            f"{path}: line {ended[0] + 1} is END, but {others} more atoms follow; remove that line, or what follows it"
+        )
+    log.warning("%s: holds several models; the first one (%d atoms) is used", path, count)
+    return atoms[:count]
+
+
+def _separated(atoms: Integers, ters: Integers) -> Mask:
+    """Return which atoms follow a TER record."""
+    mask = np.zeros(len(atoms) + 1, bool)
+    mask[np.searchsorted(atoms, ters)] = True
+    return mask[:-1]
+
+
+def _structure(
+    path: Path, lines: columns.Lines, atoms: Integers, hetero: Mask, separated: Mask, heads: dict[bytes, Integers]
+) -> Structure:
+    count = len(atoms)
+    positions, occupancies, b_factors = np.empty((count, 3)), np.empty(count), np.empty(count)
+    # columns 13-27 and 73-78: what our residues and names are made of
+    labels = np.empty((count, 21), np.uint8)
+    for start in range(0, count, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        table = lines.table(atoms[part], _WIDTH)
+        labels[part, :15], labels[part, 15:] = table[:, 12:27], table[:, 72:78]
+        values, occupancies[part], b_factors[part] = _parse(table)
+        positions[part] = _checked(path, lines, atoms[part], table, values)
+    changed = (labels[1:, 5:19] != labels[:-1, 5:19]).any(1)  # residue name to insertion code, segment
+    changed = np.concatenate([[True], changed]) | separated
+    names, residue_names = columns.words(labels[:, :4]), columns.words(labels[:, 5:9])
+    locations = columns.words(labels[:, 4:5])
+    keep: Mask | slice = slice(None)
+    if (locations != "").any():
+        numbered = (labels[1:, 8:19] != labels[:-1, 8:19]).any(1)
+        kept = residues.alternates(locations, names, occupancies, np.concatenate([[True], numbered]) | separated)
+        if not kept.all():
+            log.warning("%s: %d atoms of alternate locations are left out", path, int((~kept).sum()))
+            # a residue may lose its first atom: whether residues differ is asked again of those left
+            run = np.cumsum(changed)[kept]
+            changed = np.concatenate([[True], run[1:] != run[:-1]])
+            keep = kept
+    labels, names, residue_names = labels[keep], names[keep], residue_names[keep]
+    unnumbered = (labels[:, 10:14] == 42).any(1)
+    first = residues.starts(changed, residue_names, columns.pack(labels[:, :5]), unnumbered)
+    numbers, codes = residues.numbers(labels[first, 10:15])
+    index = residues.index(first, len(names))
+    return Structure(
+        positions=positions[keep], atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
+        residue_index=index, chain_ids=columns.words(labels[:, 9:10]), segment_ids=columns.words(labels[:, 15:19]),
+        elements=elements.complete(columns.words(labels[:, 19:21]), names, residue_names),
+        insertion_codes=codes[index], hetero=hetero[keep], occupancies=occupancies[keep], b_factors=b_factors[keep],
+        cell=_cell(path, lines, heads[b"CRYST1"]), title=_title(lines, heads[b"TITLE "]), sources=(str(path),),
+    )  # fmt: skip
+
+
+def _parse(table: columns.Bytes) -> tuple[Floats, Floats, Floats]:
+    """Return coordinates, occupancies and B-factors of atom lines, parsed by gemmi in their order."""
+    import gemmi
+
+    count = len(table)
+    clean = np.full((count, _WIDTH + 1), 32, np.uint8)
+    clean[:, _WIDTH] = 10
+    clean[:, :6] = np.frombuffer(b"ATOM  ", np.uint8)
+    clean[:, 6:11] = columns.integers(np.arange(1, count + 1), 5)
+    clean[:, 12:16] = np.frombuffer(b" C  ", np.uint8)
+    clean[:, 16:27] = _ONE_RESIDUE
+    clean[:, 30:66] = table[:, 30:66]
+    flat = gemmi.FlatStructure(gemmi.read_pdb_string(clean.tobytes()))
+    if len(flat.pos) != count or not (np.diff(flat.serials) > 0).all():
+        raise AssertionError("gemmi did not keep the order of the atoms")
+    occupancies = np.where((table[:, 54:60] == 32).all(1), 1.0, _six_columns(flat.occ, 1.0))
+    return np.array(flat.pos, np.float64), occupancies, _six_columns(flat.b_iso, 0.0)
+
+
+def _six_columns(values: NDArray[np.float32], default: float) -> Floats:
+    """Return what the six columns said (gemmi keeps float32), the default for what is no finite number."""
+    values64 = np.round(np.asarray(values, np.float64), 4)
+    return np.where(np.isfinite(values64), values64, default)
+
+
+def _checked(path: Path, lines: columns.Lines, rows: Integers, table: columns.Bytes, values: Floats) -> Floats:
+    """Return the coordinates, after a look at every field that is not plain digits: gemmi would read it as 0."""
+    plain = columns.plain_numbers(table[:, 30:54].reshape(-1, 8)).reshape(-1, 3)
+    for i in np.flatnonzero(~plain.all(1)):
+        for k in range(3):
+            field = table[i, 30 + 8 * k : 38 + 8 * k].tobytes().decode("latin-1")
+            try:
+                values[i, k] = float(field)
+            except ValueError:
+                line = lines.text(int(rows[i]))
+                hint = "; this looks like a PQR file, name it .pqr" if _like_pqr(line) else ""
+                raise InputError(
+                    f"{path}: line {rows[i] + 1}: columns 31-54 are not three coordinates: '{line[30:54]}'{hint}"
+                ) from None
+    return values
+
+
+def _like_pqr(line: str) -> bool:
+    words = line.split()[-5:]
+    return len(words) == 5 and all(re.fullmatch(r"-?\d*\.\d*", word) for word in words)
+
+
+def _cell(path: Path, lines: columns.Lines, rows: Integers) -> Cell | None:
+    """Return the cell of the first CRYST1 record, None for none and for the placeholders of no box."""
+    if not len(rows):
+        return None
+    line = lines.text(int(rows[0]))
+    return cell_of_record(line, f"{path}: line {rows[0] + 1}")
+
+
+def cell_of_record(line: str, where: str) -> Cell | None:
+    """Return the cell that a CRYST1 record states, None for the placeholders of "no box"."""
+    fields = line[6:].split()[:6]
+    for trial in (fields, [line[a:b] for a, b in ((6, 15), (15, 24), (24, 33), (33, 40), (40, 47), (47, 54))]):
+        try:
+            values = [float(field) for field in trial]
+        except ValueError:
+            continue
+        if len(values) == 6:
+            return cell_of(values, where)
+    raise InputError(f"{where}: CRYST1 does not state three lengths and three angles: '{line}'")
+
+
+def cell_of(values: list[float], where: str) -> Cell | None:
+    """Return the cell of three lengths and three angles, None where all lengths are 1 or some are 0."""
+    if any(value == 0 for value in values[:3]) or values[:3] == [1, 1, 1]:
+        return None
+    try:
+        return Cell.from_parameters(*values)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _title(lines: columns.Lines, rows: Integers) -> str:
+    return " ".join(lines.text(int(row))[10:80].strip() for row in rows)
+
+
+def check(structure: Structure, path: Path) -> None:
+    """Raise UsageError when a structure does not fit the columns of a PDB file."""
+    cure = "write mmCIF (.cif) instead"
+    for what, width in (("atom_names", 4), ("residue_names", 4), ("chain_ids", 1), ("insertion_codes", 1)):
+        values = getattr(structure, what)
+        if columns.longest(values) > width:
+            lengths = np.char.str_len(values)
+            name = values[int(np.flatnonzero(lengths > width)[0])]
+            label = what[:-1].replace("_", " ")
+            raise UsageError(f"{path}: the {label} '{name}' is too long for a PDB file; {cure}")
+    if structure.cell is not None and not fits(structure.cell):
+        raise UsageError(f"{path}: the cell is too large for a PDB file; {cure}")
+    wide = ~((structure.positions > -999.9995) & (structure.positions < 9999.9995)).all(1)
+    if wide.any():
+        atom = int(np.flatnonzero(wide)[0])
+        place = " ".join(f"{x:.3f}" for x in structure.positions[atom])
+        raise UsageError(
+            f"{path}: atom {atom + 1} ({structure.label(atom)}) at {place} does not fit a PDB file's columns; {cure}"
+        )
+
+
+def write_pdb(structure: Structure, path: Path) -> None:
+    """Write a PDB file in VMD's columns: 4-letter residue names reach column 21, segments stand in 73-76.
+
+    Serials and residue numbers are hybrid-36 where decimals do not fit. The file's residues stay
+    apart on reading: when neighbours would carry the same number, all are numbered anew.
+
+    Raises
+    ------
+    UsageError
+        When names, chains or coordinates do not fit their columns.
+    """
+    check(structure, path)
+    files.write_bytes(path, _records(structure))
+
+
+def _records(structure: Structure) -> Iterator[bytes]:
+    yield from _title_records(structure.title)
+    if structure.cell is not None:
+        yield cell_record(structure.cell)
+    segments = _short_segments(structure)
+    numbers = written_numbers(structure)
+    ters = _chain_ends(structure)
+    for start in range(0, len(structure), _BLOCK):
+        stop = min(start + _BLOCK, len(structure))
+        table = _atom_records(structure, slice(start, stop), numbers, segments)
+        begin = start
+        for ter in ters[(ters > start) & (ters <= stop)]:
+            yield table[begin - start : ter - start].tobytes()
+            yield b"TER\n"
+            begin = int(ter)
+        yield table[begin - start :].tobytes()
+    yield b"END\n"
+
+
+def _atom_records(s: Structure, part: slice, numbers: Integers, segments: NDArray[np.str_]) -> columns.Bytes:
+    count = len(s.atom_names[part])
+    serials = np.arange(part.start + 1, part.start + 1 + count)
+    table = np.full((count, _WIDTH + 1), 32, np.uint8)
+    table[:, _WIDTH] = 10
+    hetero = s.hetero[part][:, None]
+    table[:, :6] = np.where(hetero, np.frombuffer(b"HETATM", np.uint8), np.frombuffer(b"ATOM  ", np.uint8))
+    table[:, 6:11] = columns.hybrid36(serials, 5)
+    table[:, 12:16] = _aligned(s, part)
+    table[:, 17:21] = columns.text(s.residue_names[part], 4)
+    table[:, 21:22] = columns.text(s.chain_ids[part], 1)
+    table[:, 22:26] = columns.hybrid36(numbers[part], 4)
+    table[:, 26:27] = columns.text(s.insertion_codes[part], 1)
+    for k in range(3):
+        table[:, 30 + 8 * k : 38 + 8 * k] = columns.fixed(s.positions[part, k], 8, 3)
+    table[:, 54:60] = columns.fixed(np.clip(np.nan_to_num(s.occupancies[part]), -99.99, 999.99), 6, 2)
+    table[:, 60:66] = columns.fixed(np.clip(np.nan_to_num(s.b_factors[part]), -99.99, 999.99), 6, 2)
+    table[:, 72:76] = columns.text(segments[part], 4)
+    symbols = columns.text(np.char.upper(s.elements[part]), 2)
+    single = symbols[:, 1] == 32
+    symbols[single] = symbols[single][:, ::-1]
+    table[:, 76:78] = symbols
+    return table
+
+
+def _aligned(s: Structure, part: slice) -> columns.Bytes:
+    """Return atom names in columns 13-16: the element ends in column 14, unless the name has four letters."""
+    names = columns.text(s.atom_names[part], 4)
+    symbols = columns.text(np.char.upper(s.elements[part]), 2)
+    upper = np.where((names >= 97) & (names <= 122), names - 32, names)
+    two_letters = (symbols[:, 1] != 32) & (upper[:, :2] == symbols).all(1)
+    shifted = np.roll(names, 1, axis=1)
+    return np.where(((names[:, 3] != 32) | two_letters)[:, None], names, shifted)
+
+
+def written_numbers(structure: Structure) -> Integers:
+    """Return the residue number of every atom, (N,), changed only where neighbours could not be told apart."""
+    first = structure.residue_starts[:-1]
+    what = ("residue_names", "insertion_codes", "chain_ids", "segment_ids")
+    keys = [getattr(structure, name)[first] for name in what]
+    numbers, changed = residues.distinct_numbers(keys, structure.residue_ids[first])
+    if changed:
+        log.warning("residues that follow each other have the same number; all are numbered anew")
+    return np.repeat(numbers, np.diff(structure.residue_starts))
+
+
+def _short_segments(structure: Structure) -> NDArray[np.str_]:
+    """Return segment names of at most four letters; longer ones are replaced by S1, S2, ..."""
+    if columns.longest(structure.segment_ids) <= 4:
+        return structure.segment_ids
+    names, inverse = unique_names(structure.segment_ids)
+    short = [str(name)[:4] for name in names]
+    if len(set(short)) < len(short):
+        order = np.argsort(np.argsort([int(np.argmax(inverse == i)) for i in range(len(names))]))
+        short = [f"S{rank + 1}" for rank in order]
+    log.warning("segment names are cut to the four columns of a PDB file: %s is %s", names[0], short[0])
+    return np.array(short)[inverse]
+
+
+def _chain_ends(structure: Structure) -> Integers:
+    """Return the atoms before which TER stands: after the last linked residue of a chain."""
+    first = structure.residue_starts[:-1]
+    linked = named(structure.residue_names[first], elements.POLYMER)
+    terminal = np.isin(structure.atom_names, ("OXT", "OT2", "OC2"))
+    ends = np.zeros(len(first), bool)
+    ends[structure.residue_index[terminal]] = True
+    chains, segments = structure.chain_ids[first], structure.segment_ids[first]
+    block = np.concatenate([[0], np.cumsum((chains[1:] != chains[:-1]) | (segments[1:] != segments[:-1]))])
+    of_linked = np.flatnonzero(linked)
+    last = np.unique(block[of_linked][::-1], return_index=True)[1]
+    ends[of_linked[::-1][last]] = True
+    stops: Integers = structure.residue_starts[1:][ends & linked]
+    return stops
+
+
+def _title_records(title: str) -> Iterator[bytes]:
+    words = " ".join(title.encode("ascii", "replace").decode().split())
+    for number, start in enumerate(range(0, len(words), 68)):
+        more = f"{number + 1:2d} " if number else "  "
+        yield f"TITLE   {more}{words[start : start + 68]}".rstrip().encode() + b"\n"
+
+
+def fits(cell: Cell) -> bool:
+    """Return whether a CRYST1 record can hold the lengths of a cell."""
+    return max(cell.parameters[:3]) < 99999.9995
+
+
+def cell_record(cell: Cell) -> bytes:
+    """Return the CRYST1 record of a cell."""
+    a, b, c, alpha, beta, gamma = cell.parameters
+    standard = Cell.from_parameters(*cell.parameters).vectors
+    if np.abs(standard - cell.vectors).max() > 0.01:
+        log.warning("the file states lengths and angles of the cell, not that its vectors are turned against x, y, z")
+    return f"CRYST1{a:9.3f}{b:9.3f}{c:9.3f}{alpha:7.2f}{beta:7.2f}{gamma:7.2f} P 1           1\n".encode()

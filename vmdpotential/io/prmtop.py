@@ -1,0 +1,400 @@
+"""Amber topologies (prmtop, parm7, with CHARMM's Chamber variant) and coordinates (inpcrd, rst7, NetCDF).
+
+Formats: ambermd.org/FileFormats.php and ambermd.org/netcdf/nctraj.xhtml.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.cell import Cell
+from vmdpotential.errors import InputError
+from vmdpotential.io import elements
+from vmdpotential.io.text import first_bytes, read_bytes
+from vmdpotential.structure import Floats, Integers, Names, Structure, Topology
+
+#: A prmtop states charges times the square root of Coulomb's constant in kcal/mol A/e^2, Amber's or CHARMM's.
+AMBER_CHARGE = 18.2223
+CHAMBER_CHARGE = float(np.sqrt(332.0716))
+
+#: Flags of a polarizable force field whose multipoles no list of charges can stand for.
+_AMOEBA = "AMOEBA_FORCEFIELD"
+
+
+@dataclass
+class _Section:
+    line: int
+    format: str
+    body: bytes
+
+
+class _Sections:
+    """The %FLAG sections of a prmtop by name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        data = read_bytes(path).replace(b"\r", b"")
+        if b"%FLAG" not in data[:4096]:
+            raise InputError(
+                f"{path}: is not a prmtop with %FLAG sections; files older than Amber 7 must be converted first"
+            )
+        self.found: dict[str, _Section] = {}
+        starts = [match.start() for match in re.finditer(rb"^%FLAG", data, re.MULTILINE)]
+        line = data.count(b"\n", 0, starts[0]) + 1
+        for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
+            part = data[start:end]
+            match = re.match(rb"%FLAG\s+(\S+)[^\n]*\n(?:%COMMENT[^\n]*\n)*%FORMAT\s*\(([^\n]*)\)[^\n]*\n", part)
+            if match:
+                name, form = match[1].decode("latin-1"), match[2].decode("latin-1")
+                self.found[name] = _Section(line, form, part[match.end() :])
+            else:
+                name = part[5:40].split(b"\n")[0].decode("latin-1").strip()
+                raise InputError(f"{path}: line {line}: section {name} has no %FORMAT line; the file is damaged")
+            line += part.count(b"\n")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.found
+
+    def words(self, name: str, count: int, blank: bool = False) -> Names:
+        """Return `count` texts of fixed width, stripped; with `blank`, they may be empty."""
+        section = self._section(name)
+        width = self._width(section, name)
+        per_line = int(re.match(r"\d*", section.format)[0] or 1)  # type: ignore[index]
+        lines = [line.ljust(per_line * width)[: per_line * width] for line in section.body.split(b"\n") if line]
+        text = b"".join(lines).ljust(count * width)
+        if len(lines) < -(-count // per_line):
+            self._wrong(name, len(lines) * per_line, count)
+        names = np.frombuffer(text[: count * width], np.uint8).astype(np.uint32).view(f"U{width}")
+        names = np.char.strip(names)
+        if not blank and (names == "").any():
+            self._wrong(name, int(np.argmax(names == "")), count)
+        return names
+
+    def integers(self, name: str, count: int | None) -> Integers:
+        """Return `count` whole numbers, or all there are."""
+        return self._numbers(name, count, np.int64)
+
+    def floats(self, name: str, count: int) -> Floats:
+        """Return `count` numbers."""
+        return self._numbers(name, count, np.float64)
+
+    def _numbers(self, name: str, count: int | None, dtype: type) -> NDArray[Any]:
+        section = self._section(name)
+        words = section.body.split()
+        count = len(words) if count is None else count
+        if len(words) != count:
+            # large numbers fill their columns and touch each other
+            width = self._width(section, name)
+            words = [line[i : i + width] for line in section.body.split(b"\n") for i in range(0, len(line), width)]
+            words = [word for word in words if word.strip()]
+        if len(words) != count:
+            self._wrong(name, len(words), count)
+        try:
+            return np.array(words, dtype="S").astype(dtype) if count else np.zeros(0, dtype)
+        except (ValueError, OverflowError):
+            raise InputError(
+                f"{self.path}: section {name} (line {section.line}) holds text that is not a number"
+            ) from None
+
+    def _section(self, name: str) -> _Section:
+        if name not in self.found:
+            raise InputError(f"{self.path}: has no section {name}; the file is truncated or damaged, write it again")
+        return self.found[name]
+
+    def _width(self, section: _Section, name: str) -> int:
+        match = re.match(r"\d*[a-zA-Z]+(\d+)", section.format.strip())
+        if match is None:
+            raise InputError(
+                f"{self.path}: section {name} (line {section.line}) has the unknown format ({section.format})"
+            )
+        return int(match[1])
+
+    def _wrong(self, name: str, found: int, count: int) -> None:
+        raise InputError(
+            f"{self.path}: section {name} (line {self.found[name].line}) holds {found} values instead of {count}; "
+            "the file is truncated or its counts are wrong, write it again"
+        )
+
+
+def read_prmtop(path: str | Path) -> Structure:
+    """Read an Amber topology, plain or compressed.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    Structure
+        Positions are zero: a prmtop has none. The cell is that of ``BOX_DIMENSIONS``, if there is one; the box
+        of the coordinate file is the better one. Impropers are Amber's (negative fourth atom) or CHARMM's.
+
+    Raises
+    ------
+    InputError
+        When the file is not a prmtop, lacks a section, is truncated, or is one of the AMOEBA force field.
+    """
+    path = Path(path)
+    sections = _Sections(path)
+    if _AMOEBA in sections:
+        raise InputError(f"{path}: is of the AMOEBA force field, which has no fixed atomic charges")
+    pointers = sections.integers("POINTERS", None)
+    if len(pointers) < 30 or pointers[0] < 1 or (pointers[:15] < 0).any():
+        raise InputError(f"{path}: section POINTERS is incomplete or negative; the file is damaged, write it again")
+    count, residues = int(pointers[0]), int(pointers[11])
+    names = sections.words("ATOM_NAME", count)
+    chamber = "CTITLE" in sections
+    charges = _decimals(sections.floats("CHARGE", count) / (CHAMBER_CHARGE if chamber else AMBER_CHARGE))
+    masses = sections.floats("MASS", count)
+    types = sections.words("AMBER_ATOM_TYPE", count, blank=True)
+    starts = sections.integers("RESIDUE_POINTER", residues) - 1
+    if not residues or starts[0] != 0 or (np.diff(starts) <= 0).any() or starts[-1] >= count:
+        raise InputError(f"{path}: section RESIDUE_POINTER does not divide the {count} atoms; the file is damaged")
+    residue = np.repeat(np.arange(residues), np.diff(starts, append=count))
+    labels = sections.words("RESIDUE_LABEL", residues)[residue]
+    topology = _terms(sections, pointers, types, masses)
+    return Structure(
+        positions=np.zeros((count, 3)), atom_names=names, residue_names=labels, residue_index=residue,
+        charges=charges, elements=_elements(sections, count, names, labels), cell=_box(sections, pointers),
+        topology=topology, title=" ".join(topology.title), sources=(str(path),),
+        **_residue_labels(sections, residue, residues),
+    )
+
+
+def _decimals(charges: Floats) -> Floats:
+    """Return charges as the 6 decimals they came from, where the file's 9 digits cannot tell the difference.
+
+    So a molecule's charges sum to what its force field says, not to 1e-8 e more.
+    """
+    short = np.round(charges, 6)
+    return np.where(np.abs(charges - short) < 3e-9, short, charges)
+
+
+def _terms(sections: _Sections, pointers: Integers, types: Names, masses: Floats) -> Topology:
+    path, count = sections.path, len(types)
+
+    def listed(name: str, entries: int, size: int, stored: bool = True) -> Integers:
+        """Return the atoms (signed, 1-based) of a section; `stored` ones are 3 times a 0-based index."""
+        rows = sections.integers(name, entries * (size + 1)).reshape(-1, size + 1)[:, :size]
+        # the sign is a mark, and 0 can have none: Amber never lists its first atom third or fourth
+        atoms = np.where(rows < 0, -1, 1) * (np.abs(rows) // 3 + 1) if stored else rows
+        bad = np.flatnonzero(((np.abs(atoms) > count) | (atoms == 0)).any(1))
+        if len(bad):
+            raise InputError(
+                f"{path}: section {name} (line {sections.found[name].line}): entry {bad[0] + 1} names atom "
+                f"{np.abs(atoms[bad[0]]).max()}, and there are {count} atoms"
+            )
+        return atoms
+
+    bonds = np.concatenate(
+        [listed("BONDS_INC_HYDROGEN", pointers[2], 2), listed("BONDS_WITHOUT_HYDROGEN", pointers[12], 2)]
+    )
+    angles = np.concatenate(
+        [listed("ANGLES_INC_HYDROGEN", pointers[4], 3), listed("ANGLES_WITHOUT_HYDROGEN", pointers[13], 3)]
+    )
+    torsions = np.concatenate(
+        [listed("DIHEDRALS_INC_HYDROGEN", pointers[6], 4), listed("DIHEDRALS_WITHOUT_HYDROGEN", pointers[14], 4)]
+    )
+    improper = torsions[:, 3] < 0
+    impropers = np.abs(torsions[improper])
+    if "CHARMM_NUM_IMPROPERS" in sections:
+        number = int(sections.integers("CHARMM_NUM_IMPROPERS", 1)[0])
+        impropers = np.concatenate([impropers, listed("CHARMM_IMPROPERS", number, 4, stored=False)])
+    cross_terms = np.zeros((0, 8), np.int64)
+    for prefix in ("CHARMM_CMAP", "CMAP"):
+        if f"{prefix}_COUNT" in sections:
+            number = int(sections.integers(f"{prefix}_COUNT", 2)[0])
+            # five atoms in a row make the two dihedrals of a cross-term
+            cross_terms = listed(f"{prefix}_INDEX", number, 5, stored=False)[:, [0, 1, 2, 3, 1, 2, 3, 4]]
+            break
+    title = sections.found.get("TITLE", sections.found.get("CTITLE"))
+    text = title.body.decode("latin-1").strip() if title else ""
+    return Topology(
+        source="prmtop", types=types, masses=masses, bonds=np.abs(bonds) - 1, angles=np.abs(angles) - 1,
+        dihedrals=np.abs(torsions[~improper]) - 1, impropers=impropers - 1, cross_terms=cross_terms - 1,
+        title=tuple(f" REMARKS {line.rstrip()}" for line in text.split("\n")) if text else (),
+    )
+
+
+def _elements(sections: _Sections, count: int, names: Names, labels: Names) -> Names:
+    if "ATOMIC_NUMBER" not in sections:
+        return elements.guess_all(names, labels)
+    import gemmi
+
+    numbers, inverse = np.unique(sections.integers("ATOMIC_NUMBER", count), return_inverse=True)
+    symbols = np.array([gemmi.Element(int(number)).name if 0 < number < 119 else "" for number in numbers])
+    # -1 stands for "unknown", 0 for a site without an element
+    found = symbols[inverse.reshape(-1)]
+    unknown = np.flatnonzero(numbers[inverse.reshape(-1)] < 0)
+    if len(unknown):
+        found = found.astype("<U2")
+        found[unknown] = elements.guess_all(names[unknown], labels[unknown])
+    return found
+
+
+def _residue_labels(sections: _Sections, residue: Integers, residues: int) -> dict[str, NDArray[Any]]:
+    """Return residue numbers, and chains and insertion codes where the file tells them."""
+    numbers = np.arange(1, residues + 1)
+    result: dict[str, NDArray[Any]] = {}
+    if "RESIDUE_NUMBER" in sections:
+        numbers = sections.integers("RESIDUE_NUMBER", residues)
+    if "RESIDUE_CHAINID" in sections:
+        chains = sections.words("RESIDUE_CHAINID", residues)
+        result["chain_ids"] = np.where(chains == "*", "", chains)[residue]
+    if "RESIDUE_ICODE" in sections:
+        result["insertion_codes"] = sections.words("RESIDUE_ICODE", residues, blank=True)[residue]
+    return {"residue_ids": numbers[residue], **result}
+
+
+def _box(sections: _Sections, pointers: Integers) -> Cell | None:
+    if not pointers[27] or "BOX_DIMENSIONS" not in sections:
+        return None
+    beta, a, b, c = sections.floats("BOX_DIMENSIONS", 4)
+    return _cell((a, b, c), (beta, beta, beta), sections.path)
+
+
+def _cell(lengths: tuple[float, ...], angles: tuple[float, ...], path: Path) -> Cell | None:
+    if all(length == 0 for length in lengths):
+        return None
+    try:
+        return Cell.from_parameters(*map(float, (*lengths, *angles)))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
+    """Read positions and box of an inpcrd, rst7 or NetCDF restart, or of the first frame of a NetCDF trajectory.
+
+    Parameters
+    ----------
+    path : str or Path
+        Compressed files are read when they are text.
+
+    Returns
+    -------
+    positions : (N, 3) float64, A
+    cell : Cell or None
+
+    Raises
+    ------
+    InputError
+        When the file is truncated, holds asterisks, is NetCDF-4 (HDF5), or is no coordinate file.
+    """
+    path = Path(path)
+    magic = first_bytes(path, 8)
+    if magic.startswith(b"\x89HDF"):
+        raise InputError(f"{path}: is NetCDF-4 (HDF5); convert it to NetCDF-3, as Amber writes it, with nccopy -3")
+    if magic.startswith(b"CDF"):
+        return _read_netcdf(path)
+    return _read_ascii(path)
+
+
+def _read_netcdf(path: Path) -> tuple[Floats, Cell | None]:
+    positions, cell, _ = read_netcdf_frame(path, 0)
+    return positions, cell
+
+
+def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]:
+    """Return positions, cell and number of frames of a NetCDF-3 file of Amber.
+
+    Raises
+    ------
+    InputError
+        When the file is damaged, not of Amber, or has no such frame.
+    """
+    from scipy.io import netcdf_file
+
+    count = 1
+    try:
+        # mapped, so that of a long trajectory only one frame is read; what is kept must be a copy
+        with netcdf_file(path, "r", mmap=True) as file:
+            if "coordinates" in file.variables and file.variables["coordinates"].dimensions[:1] == ("frame",):
+                count = int(file.variables["coordinates"].shape[0])
+            found = {
+                name: _copied(file.variables[name], frame)
+                for name in ("coordinates", "cell_lengths", "cell_angles")
+                if name in file.variables and -count <= frame < count
+            }
+            named = "coordinates" in file.variables
+    except (OSError, ValueError, TypeError, IndexError, KeyError, OverflowError, EOFError):
+        raise InputError(f"{path}: the NetCDF file is damaged or cut short; copy it again") from None
+    if not named:
+        raise InputError(f"{path}: is NetCDF without the variable 'coordinates', so not a file of Amber")
+    if not found:
+        raise InputError(f"{path}: has {count} frames, no frame {frame}")
+    positions = found["coordinates"].reshape(-1, 3)
+    _check_finite(positions, path)
+    if len(found) < 3:
+        return positions, None, count
+    return positions, _cell(tuple(found["cell_lengths"]), tuple(found["cell_angles"]), path), count
+
+
+def _copied(variable: Any, frame: int) -> Floats:
+    data = variable.data
+    if variable.dimensions[:1] == ("frame",):
+        data = data[frame]
+    return np.array(data, dtype=np.float64).reshape(-1)
+
+
+def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
+    lines = read_bytes(path).replace(b"\r", b"").decode("latin-1").rstrip().split("\n")
+    head = lines[1].split() if len(lines) > 1 else []
+    if not head or not head[0].isdigit() or int(head[0]) < 1:
+        raise InputError(f"{path}: is not an inpcrd or rst7, its second line does not begin with the number of atoms")
+    count = int(head[0])
+    needed = -(-count // 2)  # two atoms in a line
+    body = [line for line in lines[2:] if line.strip()]
+    rest = len(body) - needed
+    # after the positions: nothing, a box (one line), velocities, or velocities and a box
+    if rest not in (0, 1, needed, needed + 1):
+        raise InputError(
+            f"{path}: holds {len(body)} lines of numbers, and {count} atoms need {needed}, or {2 * needed} with "
+            "velocities, and one for a box; the file is truncated or of another system"
+        )
+    positions = _fixed_numbers(body[:needed], path)
+    if len(positions) != 3 * count:
+        raise InputError(f"{path}: holds {len(positions)} coordinates instead of {3 * count}; the file is damaged")
+    cell = None
+    if rest in (1, needed + 1):
+        box = _fixed_numbers(body[-1:], path)
+        # with one or two atoms one line of velocities stands where a box may; its last numbers are no angles
+        whole_line = rest == needed and len(box) == 3 * count - 6 * (needed - 1)
+        velocities = whole_line and not (len(box) == 6 and (box[3:] > 20).all())
+        if not velocities and len(box) in (3, 6):
+            cell = _cell(tuple(box[:3]), tuple(box[3:]) or (90.0, 90.0, 90.0), path)
+        elif not velocities:
+            raise InputError(f"{path}: its last line should be a box of 3 or 6 numbers and holds {len(box)}")
+    return positions.reshape(-1, 3), cell
+
+
+def _fixed_numbers(lines: list[str], path: Path) -> Floats:
+    """Return the numbers of lines with 12 characters for each (Fortran's 6F12.7)."""
+    words = [line[i : i + 12] for line in lines for i in range(0, len(line.rstrip()), 12)]
+    try:
+        numbers = np.array([float(word) for word in words])
+    except ValueError:
+        for i, word in enumerate(words):
+            if "*" in word:
+                raise InputError(
+                    f"{path}: number {i + 1} (atom {i // 3 + 1}) is written as asterisks: it was too large for its "
+                    "columns; image the system into its box and write the file again, or use NetCDF"
+                ) from None
+            try:
+                float(word)
+            except ValueError:
+                raise InputError(f"{path}: number {i + 1} (atom {i // 3 + 1}): '{word}' is not a number") from None
+        raise
+    _check_finite(numbers[: len(numbers) // 3 * 3].reshape(-1, 3), path)
+    return numbers
+
+
+def _check_finite(positions: Floats, path: Path) -> None:
+    bad = np.flatnonzero(~np.isfinite(positions).all(1))
+    if len(bad):
+        raise InputError(f"{path}: atom {bad[0] + 1} has coordinates that are not numbers; repair the file")

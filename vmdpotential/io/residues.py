@@ -1,0 +1,219 @@
+"""Where residues begin, what their numbers mean, and which alternate location is kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.io import columns
+from vmdpotential.names import IONS, WATERS, named, unique_names
+from vmdpotential.structure import Floats, Integers, Names
+
+Mask = NDArray[np.bool_]
+
+_WITH_LETTER = re.compile(r"([-+]?\d+)([A-Za-z])$")
+#: What a character is worth as a digit, -1 for none.
+_VALUES = np.full(256, -1, np.int64)
+_VALUES[48:58] = np.arange(10)
+_VALUES[65:91] = _VALUES[97:123] = np.arange(10, 36)
+
+
+def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnumbered: Mask | None = None) -> Integers:
+    """Return the first atom of every residue.
+
+    Parameters
+    ----------
+    changed : (N,) bool
+        Where residue name, number, insertion code, chain or segment differ from the atom before.
+    residue_names : (N,) str
+    names : (N,) uint64
+        A number for each atom name (with its alternate location).
+    unnumbered : (N,) bool, optional
+        Atoms whose residue number could not be written (``****``).
+
+    Notes
+    -----
+    Waters and ions, and residues without a number, that follow each other under one number are told
+    apart by their first atom: where its name comes again, the next residue begins.
+    """
+    changed = changed.copy()
+    changed[:1] = True
+    first = np.flatnonzero(changed)
+    run = np.cumsum(changed) - 1
+    splits = named(residue_names[first], WATERS | IONS.keys())
+    if unnumbered is not None:
+        splits = splits | unnumbered[first]
+    again = (names == names[first][run]) & splits[run]
+    return np.flatnonzero(changed | again)
+
+
+def index(first: Integers, count: int) -> Integers:
+    """Return the residue of every atom, (count,), from the first atoms of the residues."""
+    return np.repeat(np.arange(len(first)), np.diff(np.append(first, count)))
+
+
+def numbers(fields: columns.Bytes) -> tuple[Integers, Names]:
+    """Return residue numbers, (R,) int64, and insertion codes, (R,) str, from columns 23-27 of a PDB file.
+
+    Understood are decimals (wrapped ones stay as they are, a fifth digit in column 27 counts),
+    hybrid-36, VMD's hexadecimals after 9999, and ``****``, which counts on.
+
+    Parameters
+    ----------
+    fields : (R, 5) uint8
+    """
+    four, codes = fields[:, :4], columns.words(fields[:, 4:])
+    result = _in_base(four, 10)
+    result[(four == 45).any(1)] *= -1
+    fifth = ((fields >= 48) & (fields <= 57)).all(1)
+    result[fifth] = _in_base(fields[fifth], 10)
+    codes[fifth] = ""
+    odd = np.flatnonzero(~columns.plain_numbers(four) | (four == 46).any(1))
+    if _is_hexadecimal(four, odd):
+        _read_hexadecimal(four, odd, result)
+        return result, codes
+    large = four[odd]
+    lower = (large >= 97).any(1)
+    hybrid = (large[:, 0] >= 65) & (_VALUES[large] >= 0).all(1) & ~(lower & ((large >= 65) & (large <= 90)).any(1))
+    result[odd] = _in_base(large, 36) - 10 * 36**3 + 10**4 + lower * 26 * 36**3
+    for i in odd[~hybrid]:
+        word = four[i].tobytes().decode("latin-1").strip()
+        with_letter = _WITH_LETTER.match(word)
+        if with_letter:  # an insertion code in the wrong column
+            result[i], codes[i] = int(with_letter[1]), with_letter[2]
+        else:
+            result[i] = result[i - 1] + 1 if i else 0
+    return result, codes
+
+
+def _in_base(characters: columns.Bytes, base: int) -> Integers:
+    """Return the numbers that rows of digits and letters state; other characters are skipped."""
+    result = np.zeros(len(characters), np.int64)
+    for column in characters.T:
+        value = _VALUES[column]
+        result = np.where(value >= 0, result * base + value, result)
+    return result
+
+
+def _is_hexadecimal(four: columns.Bytes, odd: Integers) -> bool:
+    """Tell VMD's numbers (9999, 2710, 2711 ... 271a) from hybrid-36 (9999, A000) and insertion codes."""
+    letters = four[odd]
+    letters = letters[(letters != 42).all(1)]
+    values = _VALUES[letters]
+    if not len(letters) or not ((values >= 0) & (values < 16)).all() or (_in_base(letters, 16) < 10000).any():
+        return False
+    begun = bool((values[:, 0] < 10).any())  # 271a comes long before a000
+    return begun or not bool(((letters >= 65) & (letters <= 90)).any())
+
+
+def _read_hexadecimal(four: columns.Bytes, odd: Integers, result: Integers) -> None:
+    value = _in_base(four, 16)
+    letters = np.zeros(len(four), bool)
+    letters[odd] = True
+    # 2710 after 9999 is the hexadecimal of 10000; elsewhere it is a decimal
+    candidates = ((four >= 48) & (four <= 57)).all(1) & (value >= 10000)
+    for i in np.flatnonzero(letters | candidates):
+        before = int(result[i - 1]) if i else 0
+        if letters[i]:
+            result[i] = before + 1 if 42 in four[i] else value[i]
+        elif before >= 9999 and 0 <= value[i] - before <= 1000:
+            result[i] = value[i]
+
+
+def alternates(locations: Names, names: Names, occupancies: Floats, changed: Mask) -> Mask:
+    """Return which atoms to keep where a file lists alternate locations.
+
+    In every residue the location with the largest sum of occupancies is kept, of equals the one
+    that comes first; atoms without a location belong to all. So one whole conformer remains, not
+    a mixture of several.
+
+    Parameters
+    ----------
+    locations, names : (N,) str
+    occupancies : (N,) float64
+    changed : (N,) bool
+        Where residue number, insertion code, chain or segment differ from the atom before (a change
+        of the residue name alone may be an alternate residue).
+    """
+    keep = np.ones(len(names), bool)
+    changed = changed.copy()
+    changed[:1] = True
+    group = np.cumsum(changed) - 1
+    marked = np.flatnonzero(locations != "")
+    first = np.append(np.flatnonzero(changed), len(names))
+    for g in np.unique(group[marked]):
+        atoms = np.arange(first[g], first[g + 1])
+        letters = locations[atoms]
+        total: dict[str, float] = {}
+        for letter, occupancy in zip(letters.tolist(), occupancies[atoms].tolist(), strict=True):
+            if letter:
+                total[letter] = total.get(letter, 0.0) + occupancy
+        chosen = max(total, key=lambda letter: total[letter])  # max takes the first of equals
+        keep[atoms] = (letters == "") | (letters == chosen)
+        # an atom given both with and without a location: the likelier one
+        _keep_one(keep, atoms[keep[atoms]], names, locations, occupancies)
+    return keep
+
+
+def _keep_one(keep: Mask, atoms: Integers, names: Names, locations: Names, occupancies: Floats) -> None:
+    seen: dict[str, int] = {}
+    for atom in atoms.tolist():
+        name = str(names[atom])
+        other = seen.setdefault(name, atom)
+        if other != atom and locations[other] != locations[atom]:
+            worse = atom if occupancies[atom] <= occupancies[other] else other
+            keep[worse] = False
+            seen[name] = atom if worse == other else other
+
+
+def distinct_numbers(keys: Sequence[NDArray[np.generic]], numbers: Integers) -> tuple[Integers, bool]:
+    """Return residue numbers that tell every residue from the next, and whether they had to be changed.
+
+    Parameters
+    ----------
+    keys : sequence of (R,) arrays
+        What else tells residues apart (name, insertion code, chain, segment).
+    numbers : (R,) int64
+        Kept as they are, unless two neighbours agree in everything; then all are counted from 1.
+    """
+    same = numbers[1:] == numbers[:-1]
+    for key in keys:
+        same = same & (key[1:] == key[:-1])
+    if same.any():
+        return np.arange(1, len(numbers) + 1), True
+    return numbers, False
+
+
+def unique_numbers(chains: Names, codes: Names, numbers: Integers) -> tuple[Integers, bool]:
+    """Return residue numbers that no two residues of a chain share, and whether some had to be changed.
+
+    Where the numbers of a chain start again (they wrapped, or another molecule begins) and would come
+    twice, they count on from the largest before; the others stay.
+
+    Parameters
+    ----------
+    chains, codes : (R,) str
+        Chain and insertion code of every residue.
+    numbers : (R,) int64
+    """
+    result = numbers.copy()
+    different, code = unique_names(codes)
+    _, chain = unique_names(chains)
+    order = np.argsort(chain, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(chain[order])) + 1):
+        own = numbers[rows]
+        keys = own * len(different) + code[rows]
+        if len(np.unique(keys)) == len(keys):
+            continue
+        # parts in which the numbers do not fall
+        parts = np.split(np.arange(len(rows)), np.flatnonzero(own[1:] < own[:-1]) + 1)
+        largest = None
+        for part in parts:
+            low, high = int(own[part[0]]), int(own[part[-1]])
+            shift = 0 if largest is None or low > largest else largest + 1 - low
+            result[rows[part]] += shift
+            largest = high + shift
+    return result, bool((result != numbers).any())

@@ -1,0 +1,333 @@
+"""How many ions: neutralising ones, salt at a concentration, or an explicit list."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from vmdpotential.errors import InputError, UsageError
+
+#: Volume of a water molecule in a simulation box, A^3: what VMD's autoionize counts with, and so the
+#: 0.0187 ion pairs per mol/L and water molecule that its users know (0.0187 = N_A * 31.05 A^3).
+WATER_VOLUME = 31.05
+
+#: How the number of salt ions follows from a concentration.
+COUNT_METHODS = ("add", "sltcap", "split")
+
+#: A net charge that is farther than this from an integer (e) is stated; float32 topologies reach 1e-3.
+INTEGER_WARNING = 1e-3
+#: ... and one farther than this has no ion count that neutralises it.
+INTEGER_LIMIT = 0.1
+
+
+def water_molarity() -> float:
+    """Return the mol of water in a litre of a simulation box, 53.5 mol/L, from :data:`WATER_VOLUME`."""
+    from scipy import constants
+
+    return float(1.0 / (constants.N_A * WATER_VOLUME * constants.angstrom**3 * 1000))
+
+
+@dataclass(frozen=True)
+class Species:
+    """An ion: its canonical name (as in CHARMM: SOD, CLA, MG ...) and charge in e."""
+
+    name: str
+    charge: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many ions are added, and why.
+
+    Parameters
+    ----------
+    added : tuple of (Species, int)
+        What is added, cations first; species of which none is added are left out.
+    neutralizing, salt : dict
+        The same numbers by purpose, ``{name: number}``. Both empty for an explicit list.
+    method : str
+        ``add``, ``sltcap``, ``split`` or ``explicit``.
+    net_charge : float
+        Charge of the structure before, e.
+    waters : int
+        Water molecules before.
+    concentration : float
+        Salt asked for, mol/L.
+    existing : dict
+        Ions that are there already, ``{name: number}``.
+    existing_counted : bool
+        Whether these were subtracted from the salt asked for.
+    neutralize : bool
+    warnings : tuple of str
+    """
+
+    added: tuple[tuple[Species, int], ...]
+    neutralizing: Mapping[str, int]
+    salt: Mapping[str, int]
+    method: str
+    net_charge: float
+    waters: int
+    concentration: float
+    existing: Mapping[str, int]
+    existing_counted: bool
+    neutralize: bool
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Number of ions added."""
+        return sum(number for _, number in self.added)
+
+    @property
+    def added_charge(self) -> int:
+        """Charge of the ions added, e."""
+        return sum(species.charge * number for species, number in self.added)
+
+    @property
+    def final_charge(self) -> float:
+        """Charge of the structure with the ions, e."""
+        return self.net_charge + self.added_charge
+
+    @property
+    def concentrations(self) -> dict[str, float]:
+        """Concentration of every ion species afterwards, mol/L of the remaining waters, existing ions included."""
+        numbers = dict(self.existing)
+        for species, number in self.added:
+            numbers[species.name] = numbers.get(species.name, 0) + number
+        left = self.waters - self.total
+        return {name: number / left * water_molarity() if left > 0 else 0.0 for name, number in numbers.items()}
+
+    @property
+    def lines(self) -> list[str]:
+        """Where the numbers come from, in words."""
+        lines = [f"net charge before: {_charge(self.net_charge)} e; waters: {self.waters}"]
+        if self.method == "explicit":
+            lines.append(f"ions: {_numbers({s.name: n for s, n in self.added})}, as listed")
+        else:
+            if not self.neutralize:
+                lines.append("neutralising ions: none, as asked")
+            else:
+                lines.append(f"neutralising ions: {_numbers(self.neutralizing)}")
+            if self.concentration > 0:
+                how = {
+                    "add": "the salt is added to the neutralising ions, which are not part of its concentration",
+                    "sltcap": "SLTCAP: the concentration is that of the bulk far from the solute; "
+                              "the neutralising ions are part of it",
+                    "split": "SPLIT: the neutralising charge is split between more counter-ions and fewer co-ions",
+                }[self.method]
+                lines.append(f"salt ions: {_numbers(self.salt)} for {self.concentration:g} mol/L ({how})")
+        if self.existing:
+            text = f"ions there already: {_numbers(self.existing)}"
+            if self.method != "explicit" and self.concentration > 0:
+                text += ", counted as part of the salt" if self.existing_counted else ", not counted as salt"
+            lines.append(text)
+        if self.concentrations:
+            each = ", ".join(f"{name} {value:.3f}" for name, value in self.concentrations.items())
+            lines.append(f"concentrations afterwards: {each} mol/L")
+        lines.append(f"net charge afterwards: {_charge(self.final_charge)} e")
+        return lines
+
+    @property
+    def data(self) -> dict[str, object]:
+        """The same for programs."""
+        return {
+            "added": {species.name: number for species, number in self.added},
+            "neutralizing": dict(self.neutralizing),
+            "salt": dict(self.salt),
+            "method": self.method,
+            "net_charge_before": self.net_charge,
+            "net_charge_after": self.final_charge,
+            "waters_before": self.waters,
+            "concentration": self.concentration,
+            "concentrations_after": self.concentrations,
+            "existing": dict(self.existing),
+            "existing_counted": self.existing_counted,
+        }
+
+
+def _numbers(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in numbers.items() if number) or "none"
+
+
+def _charge(value: float) -> str:
+    nearest = round(value)
+    if abs(value - nearest) > INTEGER_WARNING:
+        return f"{value:+.4f}"
+    return f"{nearest:+d}" if nearest else "0"
+
+
+def parse_list(text: str) -> dict[str, int]:
+    """Return ``{name: number}`` of a text such as ``SOD=11,CLA=2``.
+
+    Raises
+    ------
+    ValueError
+        With what is wrong.
+    """
+    numbers: dict[str, int] = {}
+    for item in text.split(","):
+        name, equals, number = (part.strip() for part in item.partition("="))
+        if not (name and equals and number.isascii() and number.isdigit()):
+            raise ValueError("write NAME=NUMBER, several with commas, such as SOD=11,CLA=2")
+        if name in numbers:
+            raise ValueError(f"{name} stands twice")
+        numbers[name] = int(number)
+    return numbers
+
+
+def explicit_counts(
+    net_charge: float, waters: int, ions: Sequence[tuple[Species, int]], existing: Mapping[str, int]
+) -> Counts:
+    """Return the counts of an explicit list: exactly these ions, whatever the net charge."""
+    counts = Counts(
+        tuple((s, n) for s, n in ions if n), {}, {}, "explicit", net_charge, waters, 0.0, existing, False, False
+    )
+    if abs(counts.final_charge) > INTEGER_WARNING:
+        warning = f"the net charge with the ions listed is {counts.final_charge:+.4g} e"
+        return replace(counts, warnings=(warning,))
+    return counts
+
+
+def plan_counts(
+    net_charge: float,
+    waters: int,
+    cation: Species,
+    anion: Species,
+    *,
+    neutralize: bool = True,
+    concentration: float = 0.0,
+    method: str = "add",
+    existing: Sequence[tuple[Species, int]] = (),
+    count_existing: bool = True,
+) -> Counts:
+    """Return how many cations and anions to add.
+
+    The numbers of a system without any free ions are worked out first; what is there already
+    (`existing`, unless `count_existing` is false) is subtracted, and the rest is shifted so that no
+    number is negative and the net charge, rounded to an integer, is exactly compensated.
+
+    With N0 = concentration * waters / (53.5 mol/L) and Q the charge to compensate:
+
+    ``add``
+        round(N0) formula units of salt on top of the neutralising ions.
+    ``sltcap``
+        N+- = N0 exp(-+asinh(Q / (2 N0))) (Schmit et al., J. Chem. Theory Comput. 2018, 14, 1823).
+    ``split``
+        N+- = N0 -+ Q/2, valid for N0 >= \\|Q\\| only (Machado and Pantano, J. Chem. Theory Comput.
+        2020, 16, 1367).
+
+    Where the charge cannot be met with counter-ions alone (an odd charge and a divalent
+    counter-ion), one more counter-ion and the co-ions that compensate it are added.
+
+    Parameters
+    ----------
+    net_charge : float
+        Charge of the whole structure, ions that are there included, e.
+    waters : int
+        Number of water molecules.
+    cation, anion : Species
+    neutralize : bool
+    concentration : float
+        Salt, mol/L.
+    method : str
+        One of :data:`COUNT_METHODS`.
+    existing : sequence of (Species, int)
+        Free ions in the structure.
+    count_existing : bool
+
+    Returns
+    -------
+    Counts
+
+    Raises
+    ------
+    UsageError
+        When an ion has the wrong sign, or the method does not hold for these ions or this charge.
+    InputError
+        When the net charge is not near an integer.
+    """
+    if not cation.charge > 0:
+        raise UsageError(f"--cation {cation.name}: has the charge {cation.charge:+d}; choose a positive ion")
+    if not anion.charge < 0:
+        raise UsageError(f"--anion {anion.name}: has the charge {anion.charge:+d}; choose a negative ion")
+    if not 0 <= concentration < math.inf:
+        raise UsageError(f"--concentration {concentration:g}: must be a number of mol/L, at least 0")
+    if method not in COUNT_METHODS:
+        raise UsageError(f"--count '{method}': choose one of {', '.join(COUNT_METHODS)}")
+    warnings = []
+    charge = math.floor(net_charge + 0.5)
+    if neutralize and abs(net_charge - charge) > INTEGER_LIMIT:
+        raise InputError(
+            f"the net charge {net_charge:+.4f} e is not an integer, so no ions neutralise it; "
+            "check the charges, or use --no-neutralize"
+        )
+    if abs(net_charge - charge) > INTEGER_WARNING:
+        warnings.append(f"the net charge {net_charge:+.4f} e is not an integer; taken as {charge:+d}")
+    target = concentration * waters / water_molarity()
+    present = [sum(s.charge * n * sign for s, n in existing if s.charge * sign > 0) for sign in (1, -1)]
+    if not count_existing:
+        present = [0, 0]
+    if method == "add" or target == 0:
+        added = _add(charge, target, cation.charge, -anion.charge, present, neutralize)
+    else:
+        if not neutralize:
+            raise UsageError(f"--count {method}: always neutralises; use --count add with --no-neutralize")
+        if (cation.charge, anion.charge) != (1, -1):
+            raise UsageError(f"--count {method}: holds for monovalent ions only; use --count add")
+        formula = _sltcap if method == "sltcap" else _split
+        cations, _ = formula(charge - present[0] + present[1], target)
+        added = _balance(charge, cations - present[0], 1, 1)
+    base = _balance(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
+    species = (cation, anion)
+    numbers: dict[str, int] = {}
+    for ion, number in existing:
+        numbers[ion.name] = numbers.get(ion.name, 0) + number
+    return Counts(
+        tuple((s, n) for s, n in zip(species, added, strict=True) if n),
+        {s.name: n for s, n in zip(species, base, strict=True) if n},
+        {s.name: n - b for s, n, b in zip(species, added, base, strict=True) if n - b},
+        method, net_charge, waters, concentration, numbers, count_existing, neutralize, tuple(warnings),
+    )
+
+
+def _balance(charge: int, least: int, plus: int, minus: int) -> tuple[int, int]:
+    """Return the smallest numbers of ions, cations of at least `least` e, that compensate `charge`."""
+    first = max(0, -(-max(least, -charge) // plus))
+    for cations in range(first, first + minus):
+        if (cations * plus + charge) % minus == 0:
+            return cations, (cations * plus + charge) // minus
+    raise UsageError(
+        f"ions of charge {plus:+d} and {-minus:+d} cannot compensate the net charge {charge:+d}; "
+        "choose a monovalent --cation or --anion, or use --no-neutralize"
+    )
+
+
+def _add(
+    charge: int, target: float, plus: int, minus: int, present: Sequence[int], neutralize: bool
+) -> tuple[int, int]:
+    """Add-then-neutralise: whole formula units of salt, less what is present, and the neutralising ions."""
+    unit = math.lcm(plus, minus)  # charge of the cations in one formula unit
+    salt = math.floor(target + 0.5) * unit
+    if not neutralize:
+        units = max(0, -(-(salt - min(present)) // unit))
+        return units * unit // plus, units * unit // minus
+    bare = charge - present[0] + present[1]  # the charge without the ions that are there
+    return _balance(charge, salt + max(0, -bare) - present[0], plus, minus)
+
+
+def _sltcap(charge: int, target: float) -> tuple[int, int]:
+    """Schmit et al. 2018: the co-ions rounded, the counter-ions follow."""
+    rarer = math.floor(target * math.exp(-math.asinh(abs(charge) / (2 * target))) + 0.5)
+    return (rarer, rarer + charge) if charge > 0 else (rarer - charge, rarer)
+
+
+def _split(charge: int, target: float) -> tuple[int, int]:
+    """Machado and Pantano 2020: the co-ions rounded, the counter-ions follow."""
+    if target < abs(charge):
+        raise UsageError(
+            f"--count split: not valid for a charge of {charge:+d} e and {target:.1f} ion pairs "
+            "(it needs at least as many pairs); use --count sltcap, or a larger box"
+        )
+    rarer = math.floor(target - abs(charge) / 2 + 0.5)
+    return (rarer, rarer + charge) if charge > 0 else (rarer - charge, rarer)

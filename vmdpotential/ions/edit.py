@@ -1,0 +1,243 @@
+"""What changes in the structure: waters are taken out, ions appended, in names of the input's convention."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.names import IONS, Ion
+from vmdpotential.select import is_ion, is_oxygen, is_water
+from vmdpotential.structure import Floats, Integers, Structure
+
+#: Whose names the ions get; ``auto`` is the convention of the input.
+CONVENTIONS = ("auto", "charmm", "amber", "gromacs")
+
+# Standard atomic weights, u (IUPAC 2021, abridged)
+_WEIGHTS = """
+    Li 6.94 F 18.998 Na 22.990 Mg 24.305 Al 26.982 Cl 35.45 K 39.098 Ca 40.078 Cr 51.996 Mn 54.938 Fe 55.845
+    Co 58.933 Ni 58.693 Cu 63.546 Zn 65.38 Br 79.904 Rb 85.468 Sr 87.62 Y 88.906 Pd 106.42 Ag 107.87 Cd 112.41
+    In 114.82 I 126.90 Cs 132.91 Ba 137.33 La 138.91 Ce 140.12 Pr 140.91 Sm 150.36 Eu 151.96 Gd 157.25 Tb 158.93
+    Ho 164.93 Er 167.26 Yb 173.05 Lu 174.97 Pt 195.08 Hg 200.59 Tl 204.38 Pb 207.2
+"""
+_MASSES = {element: float(mass) for element, mass in re.findall(r"([A-Z][a-z]?) ([0-9.]+)", _WEIGHTS)}
+
+#: What Amber calls ions whose names carry their sign; the type follows.
+_AMBER = {"LIT": "Li+", "SOD": "Na+", "POT": "K+", "RUB": "Rb+", "CES": "Cs+", "CLA": "Cl-"}
+#: Chemical components of the PDB, as GROMACS and Amber write them too, where CHARMM's name differs.
+_COMPONENTS = {
+    "LIT": "LI", "SOD": "NA", "POT": "K", "RUB": "RB", "CES": "CS", "CLA": "CL", "CAL": "CA", "BAR": "BA",
+    "ZN2": "ZN", "CD2": "CD",
+}  # fmt: skip
+
+
+class IonNames(NamedTuple):
+    """An ion as it is written."""
+
+    residue: str
+    atom: str
+    type: str
+    element: str
+    mass: float
+    charge: int
+
+
+def find_ion(name: str, option: str) -> Ion:
+    """Return the ion that any program's name means.
+
+    Raises
+    ------
+    UsageError
+        When no program calls an ion so.
+    """
+    ion = IONS.get(name.strip().upper())
+    if ion is None:
+        raise UsageError(f"--{option} '{name}': no such ion; common ones are SOD, POT, LIT, CES, MG, CAL, ZN2, CLA")
+    return ion
+
+
+def convention_of(structure: Structure) -> str:
+    """Return whose names the structure uses: by its topology, else by how it calls its waters."""
+    source = structure.topology.source if structure.topology is not None else ""
+    if source in ("psf", "prmtop"):
+        return {"psf": "charmm", "prmtop": "amber"}[source]
+    waters = structure.residue_names[is_water(structure)]
+    first = str(waters[0]).upper() if len(waters) else ""
+    if first.startswith("TIP"):
+        return "charmm"
+    return "amber" if first == "WAT" else "gromacs"
+
+
+def name_ion(structure: Structure, name: str, option: str, convention: str = "auto") -> IonNames:
+    """Return how an ion is written into a structure.
+
+    With ``auto`` a name that is not CHARMM's (``Na+``, ``NA``) is kept as given; else the name is
+    that of an ion of the same kind in the structure, else that of the structure's convention.
+
+    Parameters
+    ----------
+    structure : Structure
+    name : str
+        As any program writes it.
+    option : str
+        The option it was given with, for messages.
+    convention : str
+        One of :data:`CONVENTIONS`.
+
+    Raises
+    ------
+    UsageError
+        When the ion or the convention is unknown.
+    """
+    if convention not in CONVENTIONS:
+        raise UsageError(f"--naming '{convention}': choose one of {', '.join(CONVENTIONS)}")
+    ion, name = find_ion(name, option), name.strip()
+    mass = _MASSES[ion.element]
+    if convention == "auto":
+        if name.upper() != ion.residue and len(name) <= 4:
+            return IonNames(name, name, name, ion.element, mass, ion.charge)
+        signed = False
+        for atom in np.flatnonzero(is_ion(structure)).tolist():
+            other, residue = IONS[str(structure.residue_names[atom]).upper()], str(structure.residue_names[atom])
+            if other == ion:
+                return _like(structure, atom, ion, mass)
+            signed |= residue in (f"{other.element.upper()}+", f"{other.element.upper()}-")
+        convention = convention_of(structure)
+        if signed and convention == "gromacs" and abs(ion.charge) == 1:  # its older force fields: NA+, CL-
+            symbol = ion.element.upper()
+            return IonNames(f"{symbol}{'+-'[ion.charge < 0]}", symbol, symbol, ion.element, mass, ion.charge)
+    if convention == "charmm":
+        kind = "CAD" if ion.residue == "CD2" else ion.atom
+        return IonNames(ion.residue, ion.atom, kind, ion.element, mass, ion.charge)
+    residue = _COMPONENTS.get(ion.residue, ion.residue)
+    atom_name, kind = ion.element.upper(), residue
+    if convention == "amber":
+        residue = _AMBER.get(ion.residue, residue)
+        atom_name = _AMBER.get(ion.residue, atom_name)
+        size = "" if abs(ion.charge) == 1 else str(abs(ion.charge))
+        kind = f"{ion.element}{size}{'+' if ion.charge > 0 else '-'}"
+    return IonNames(residue, atom_name, kind, ion.element, mass, ion.charge)
+
+
+def _like(structure: Structure, atom: int, ion: Ion, mass: float) -> IonNames:
+    """Return the names of an ion that is in the structure."""
+    residue, name = str(structure.residue_names[atom]), str(structure.atom_names[atom])
+    kind = name
+    if structure.topology is not None:
+        kind = str(structure.topology.types[atom]) or name
+        mass = float(structure.topology.masses[atom]) or mass
+    return IonNames(residue, name, kind, ion.element, mass, ion.charge)
+
+
+def water_sites(structure: Structure) -> tuple[Integers, Integers]:
+    """Return the waters' residues and their oxygens.
+
+    Returns
+    -------
+    residues : (W,) int64
+        Rows of `structure.residue_starts`.
+    oxygens : (W,) int64
+        Atom of each.
+
+    Raises
+    ------
+    InputError
+        When there are no waters, or several share a residue.
+    """
+    where = structure.sources[0] if structure.sources else "structure"
+    oxygen = np.flatnonzero(is_water(structure) & is_oxygen(structure))
+    if not len(oxygen):
+        raise InputError(f"{where}: has no waters that ions could replace; solvate the structure first")
+    starts = structure.residue_starts
+    residue = np.searchsorted(starts, oxygen, side="right") - 1
+    shared = np.flatnonzero(np.diff(residue) == 0)
+    if len(shared):
+        atom = int(oxygen[shared[0] + 1])
+        raise InputError(
+            f"{where}: atom {atom + 1} ({structure.label(atom)}) is a second oxygen in one water residue; "
+            "give every water a residue number of its own"
+        )
+    return residue.astype(np.int64), oxygen.astype(np.int64)
+
+
+def check_neutral(structure: Structure, residues: Integers) -> None:
+    """Raise InputError when a water among the residues is not neutral, since taking it out would not be either."""
+    sums = np.add.reduceat(structure.known_charges, structure.residue_starts[:-1])[residues]
+    charged = np.flatnonzero(np.abs(sums) > 0.01)
+    if len(charged):
+        where = structure.sources[0] if structure.sources else "structure"
+        atom = int(structure.residue_starts[residues[charged[0]]])
+        raise InputError(
+            f"{where}: {len(charged)} waters are not neutral, the first is {structure.label(atom)} with "
+            f"{sums[charged[0]]:+.3f} e; check the charges and that no hydrogens are missing"
+        )
+
+
+def replace_waters(structure: Structure, residues: Integers, positions: Floats, ions: Sequence[IonNames]) -> Structure:
+    """Return the structure without some waters and with ions at the end.
+
+    All atoms of the waters go, and every bonded term of theirs. The ions are residues 1, 2, ... of a
+    segment and a chain of their own (segment ION, or ION2 ... where that is taken).
+
+    Parameters
+    ----------
+    structure : Structure
+        With charges.
+    residues : (K,) int64
+        Rows of `structure.residue_starts` of the waters.
+    positions : (K,) float64, A
+        Of the ions.
+    ions : sequence of IonNames
+    """
+    drop = np.zeros(structure.residue_count, bool)
+    drop[residues] = True
+    kept = structure.take(~np.repeat(drop, np.diff(structure.residue_starts)))
+    count = len(ions)
+    if not count:
+        return kept
+    first = int(kept.residue_index[-1]) + 1 if len(kept) else 0
+    appended: dict[str, Any] = {
+        "positions": positions,
+        "atom_names": [ion.atom for ion in ions],
+        "residue_names": [ion.residue for ion in ions],
+        "residue_ids": np.arange(1, count + 1),
+        "residue_index": np.arange(first, first + count),
+        "chain_ids": np.full(count, _free_chain(kept)),
+        "segment_ids": np.full(count, _free_segment(kept)),
+        "elements": [ion.element for ion in ions],
+        "insertion_codes": np.full(count, ""),
+        "charges": [float(ion.charge) for ion in ions],
+        "hetero": np.ones(count, bool),
+        "occupancies": np.ones(count),
+        "b_factors": np.zeros(count),
+    }
+    arrays: dict[str, Any] = {
+        field.name: np.concatenate([getattr(kept, field.name), np.asarray(appended[field.name])])
+        for field in fields(kept) if field.name in appended
+    }
+    topology = kept.topology
+    if topology is not None:
+        topology = replace(
+            topology,
+            types=np.concatenate([topology.types, [ion.type for ion in ions]]),
+            masses=np.concatenate([topology.masses, [ion.mass for ion in ions]]),
+        )
+    return replace(kept, topology=topology, **arrays)
+
+
+def _free_segment(structure: Structure) -> str:
+    taken = set(np.unique(structure.segment_ids).tolist())
+    names = ["ION", *(f"ION{n}" for n in range(2, 10)), *(f"I{n:03d}" for n in range(10, 1000))]
+    return next(name for name in names if name not in taken)
+
+
+def _free_chain(structure: Structure) -> str:
+    taken = set(np.unique(structure.chain_ids).tolist())
+    letters = "I" + string.ascii_uppercase + string.ascii_lowercase + string.digits
+    names = [*letters, *(a + b for a in string.ascii_uppercase for b in string.ascii_uppercase)]
+    return next((name for name in names if name not in taken), "I")

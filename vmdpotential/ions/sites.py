@@ -1,0 +1,299 @@
+"""Where the ions go: which waters they replace, by the potential of the solute or at random.
+
+The potential at a water's oxygen is the Coulomb sum over all atoms that are not water (the solute,
+ions that are there, ions placed before), each with its nearest image in a periodic cell. Waters are
+not part of it, so that taking one away changes nothing but the list of free sites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import progress
+from vmdpotential.cell import Cell
+from vmdpotential.errors import NoRoomError, UsageError
+from vmdpotential.ions.counts import Species
+
+if TYPE_CHECKING:
+    from vmdpotential.engines import Engine
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+SITE_METHODS = ("potential", "random")
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What is around the sites.
+
+    Parameters
+    ----------
+    solute : (N, 3) float64, A
+        Atoms that are neither water nor free ions.
+    solute_charges : (N,) float64, e
+    ions : (M, 3) float64, A
+        Free ions that are there.
+    ion_charges : (M,) float64, e
+    cell : Cell or None
+    """
+
+    solute: Floats
+    solute_charges: Floats
+    ions: Floats
+    ion_charges: Floats
+    cell: Cell | None
+
+    @property
+    def positions(self) -> Floats:
+        """(N + M, 3) positions of all that makes the potential."""
+        return np.concatenate([self.solute, self.ions])
+
+    @property
+    def charges(self) -> Floats:
+        """(N + M,) charges of all that makes the potential."""
+        return np.concatenate([self.solute_charges, self.ion_charges])
+
+
+@dataclass(frozen=True, eq=False)
+class Sites:
+    """The sites chosen, in the order they were filled.
+
+    Parameters
+    ----------
+    index : (K,) int64
+        Rows of the candidates.
+    species : tuple of Species
+        The ion at each.
+    potential : (K,) float64, e/A
+        At each site, of the solute, the ions that were there and the ions placed before.
+    final_potential : (K,) float64, e/A
+        At each site, of the solute and all other ions.
+    solute_distance, ion_distance : (K,) float64, A
+        To the nearest image of a solute atom, and of another ion when all are placed; inf where there is none.
+    """
+
+    index: Integers
+    species: tuple[Species, ...]
+    potential: Floats
+    final_potential: Floats
+    solute_distance: Floats
+    ion_distance: Floats
+
+
+def nearest(points: Floats, atoms: Floats, cell: Cell | None, limit: float = np.inf) -> Floats:
+    """Return the distance of each point to the nearest image of any atom.
+
+    Parameters
+    ----------
+    points : (P, 3) float64, A
+    atoms : (N, 3) float64, A
+    cell : Cell or None
+    limit : float
+        Distances above it may come back too large, which is faster.
+
+    Returns
+    -------
+    (P,) float64, A
+        inf where there are no atoms.
+    """
+    from scipy.spatial import cKDTree
+
+    if not len(atoms) or not len(points):
+        return np.full(len(points), np.inf)
+    if cell is None:
+        return np.asarray(cKDTree(atoms).query(points, workers=-1)[0], np.float64)
+    tree = cKDTree(cell.wrap(atoms))
+    distance = np.asarray(tree.query(cell.wrap(points), workers=-1)[0], np.float64)
+    # an image that is nearer than the largest of these lies within that distance of the atoms' box
+    reach = min(float(distance.max()), limit)
+    images, index = cell.images_in_box(points, tree.mins - reach, tree.maxes + reach)
+    found = tree.query(images, distance_upper_bound=reach * (1 + 1e-9) + 1e-9, workers=-1)[0]
+    np.minimum.at(distance, index, found)
+    return distance
+
+
+def shortest_repeat(cell: Cell | None) -> float:
+    """Return the distance of an ion to its own nearest image, A; inf without a cell."""
+    return np.inf if cell is None else float(np.linalg.norm(cell.reduced, axis=1).min())
+
+
+class _Blocker:
+    """Finds the candidates within a distance of an ion, of any of its periodic images."""
+
+    def __init__(self, candidates: Floats, cell: Cell | None, distance: float) -> None:
+        from scipy.spatial import cKDTree
+
+        self.positions = candidates if cell is None else cell.wrap(candidates)
+        self.tree = cKDTree(self.positions)
+        self.distance = distance
+        self.shifts = np.zeros((1, 3))
+        if cell is not None:
+            low, high = self.tree.mins - distance, self.tree.maxes + distance
+            self.low, self.high = low, high
+            corners = np.array([[(low, high)[(n >> d) & 1][d] for d in range(3)] for n in range(8)])
+            fraction = cell.fractional(corners)
+            ranges = [np.arange(np.floor(a) - 1, np.floor(b) + 2) for a, b in
+                      zip(fraction.min(0), fraction.max(0), strict=True)]
+            steps = np.stack(np.meshgrid(*ranges, indexing="ij"), -1).reshape(-1, 3)
+            self.shifts = steps @ cell.vectors
+
+    def near(self, candidate: int) -> Integers:
+        images = self.positions[candidate] + self.shifts
+        if len(images) > 1:
+            images = images[((images >= self.low) & (images <= self.high)).all(1)]
+        rows = [self.tree.query_ball_point(image, self.distance) for image in images]
+        found = np.concatenate([np.asarray(row, np.int64) for row in rows])
+        # the ball includes its surface; a site at exactly the distance is allowed
+        apart = self.positions[found][None] - images[:, None]
+        close: NDArray[np.bool_] = (apart * apart).sum(-1).min(0) < self.distance**2
+        return np.asarray(found[close], np.int64)
+
+
+def choose_sites(
+    candidates: Floats,
+    ions: Sequence[tuple[Species, int]],
+    around: Surroundings,
+    engine: Engine,
+    *,
+    method: str = "potential",
+    from_solute: float = 5.0,
+    between: float = 5.0,
+    net_charge: float = 0.0,
+    seed: int = 0,
+) -> Sites:
+    """Return the sites for some ions.
+
+    The species that brings the running net charge nearest to zero goes next; of several, the one of
+    which most charge is left, then the first listed. With ``potential`` it takes the free site where
+    its energy is lowest (the first in the file, of equal ones), with ``random`` any free site. Sites
+    closer than `between` to it are then no longer free, and its q/r is added to the potential.
+
+    Parameters
+    ----------
+    candidates : (W, 3) float64, A
+        Positions of the waters' oxygens that may be replaced.
+    ions : sequence of (Species, int)
+    around : Surroundings
+    engine : Engine
+        Computes the potentials.
+    method : str
+        ``potential`` or ``random``.
+    from_solute, between : float, A
+        Least distance of an ion to every solute atom, and between ions.
+    net_charge : float
+        Of the structure before, e; decides which species goes first.
+    seed : int
+        Of the random choice.
+
+    Returns
+    -------
+    Sites
+
+    Raises
+    ------
+    NoRoomError
+        When the free sites run out.
+    UsageError
+        When the method is unknown.
+    """
+    if method not in SITE_METHODS:
+        raise UsageError(f"--site '{method}': choose one of {', '.join(SITE_METHODS)}")
+    total = sum(number for _, number in ions)
+    cell = around.cell
+    if not total:
+        return _describe(np.zeros(0, np.int64), (), np.zeros((0, 3)), around, engine)
+    if shortest_repeat(cell) < between:
+        raise _no_room(0, total, f"the periodic cell repeats every {shortest_repeat(cell):.1f} A, so that an ion "
+                       f"is that close to its own image; lower --between {between:g} A below it")
+    if total > len(candidates):
+        raise _no_room(0, total, f"there are only {len(candidates)} waters to replace; use a larger box or fewer ions")
+    # the rows that are free at first; all below runs over these
+    rows = np.flatnonzero(nearest(candidates, around.solute, cell, from_solute) >= from_solute)
+    if total > len(rows):
+        raise _no_room(0, total, f"only {len(rows)} of {len(candidates)} waters are as far from the solute as "
+                       f"--from-solute {from_solute:g} A asks; lower it")
+    rows = rows[nearest(candidates[rows], around.ions, cell, between) >= between]
+    if total > len(rows):
+        raise _no_room(0, total, f"only {len(rows)} of {len(candidates)} waters are as far from the ions there as "
+                       f"--between {between:g} A asks; lower it")
+    sites = np.asfortranarray(candidates[rows])  # columns in one piece, as engines take them
+    available = np.ones(len(rows), bool)
+    by_potential = method == "potential"
+    generator = np.random.default_rng(seed)
+    if by_potential:
+        phi = engine.at_points(sites, around.positions, around.charges, cell)
+    blocker = _Blocker(sites, cell, between)
+    placed: list[int] = []
+    species: list[Species] = []
+    for ion in _order(ions, net_charge):
+        open_sites = np.flatnonzero(available)
+        if not len(open_sites):
+            raise _no_room(len(placed), total, f"no water is left that is as far from the other ions as --between "
+                           f"{between:g} A asks; lower it, or --from-solute {from_solute:g} A")
+        if by_potential:
+            site = int(open_sites[np.argmin(ion.charge * phi[open_sites])])
+            charge = np.array([float(ion.charge)])
+            with progress.listening(_silent):
+                phi = phi + engine.at_points(sites, sites[site : site + 1], charge, cell)
+        else:
+            site = int(generator.choice(open_sites))
+        available[blocker.near(site)] = False
+        available[site] = False
+        placed.append(site)
+        species.append(ion)
+        progress.report("placing ions", len(placed) / total)
+    index = rows[np.array(placed, np.int64)]
+    return _describe(index, tuple(species), candidates[index], around, engine)
+
+
+def _silent(label: str, fraction: float) -> None:
+    """Keep the progress of one ion's sum from taking the place of that of all ions."""
+
+
+def _order(ions: Sequence[tuple[Species, int]], net_charge: float) -> list[Species]:
+    """Return the species in the order they are placed."""
+    left = [number for _, number in ions]
+    charge = round(net_charge)
+    order: list[Species] = []
+
+    def urgency(row: int) -> tuple[int, int]:
+        each = ions[row][0].charge
+        return abs(charge + each), -abs(each) * left[row]
+
+    while any(left):
+        best = min((row for row, number in enumerate(left) if number), key=urgency)
+        left[best] -= 1
+        charge += ions[best][0].charge
+        order.append(ions[best][0])
+    return order
+
+
+def _describe(
+    index: Integers, species: tuple[Species, ...], positions: Floats, around: Surroundings, engine: Engine
+) -> Sites:
+    """Return the sites with their potentials and distances."""
+    charges = np.array([s.charge for s in species], np.float64)
+    fixed = np.zeros(len(index))
+    if len(index):
+        fixed = engine.at_points(positions, around.positions, around.charges, around.cell)
+    before, others = np.zeros(len(index)), np.zeros(len(index))
+    apart = np.minimum(nearest(positions, around.ions, around.cell), shortest_repeat(around.cell))
+    for i in range(len(index)):
+        d = positions - positions[i]
+        r = np.sqrt(((d if around.cell is None else around.cell.minimum_image(d)) ** 2).sum(1))
+        r[i] = np.inf
+        before[i] = (charges[:i] / r[:i]).sum()
+        others[i] = (charges / r).sum()
+        apart[i] = min(apart[i], r.min())
+    solute = nearest(positions, around.solute, around.cell)
+    return Sites(index, species, fixed + before, fixed + others, solute, apart)
+
+
+def _no_room(placed: int, total: int, reason: str) -> NoRoomError:
+    return NoRoomError(f"no room: {placed} of {total} ions placed, nothing written; {reason}")

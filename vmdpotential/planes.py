@@ -1,0 +1,246 @@
+"""Planes through a map: which they are, and the values on them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential.errors import UsageError
+from vmdpotential.lattice import Grid, Lattice
+
+Floats = NDArray[np.float64]
+
+_AXES = "xyz"
+# axis of the normal: axes that run to the right and up on the picture
+_IN_PLANE = {0: (1, 2), 1: (0, 2), 2: (0, 1)}
+
+
+def _number(x: float) -> str:
+    text = f"{x:.2f}".rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text.replace("-", "\N{MINUS SIGN}")
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A plane and the two directions that run to the right and up on its picture.
+
+    Parameters
+    ----------
+    point : (3,) float64, A
+        A point of the plane.
+    normal, right, up : (3,) float64
+        Unit vectors, each perpendicular to the others.
+    label : str
+        Such as ``z = 12.5 Å``.
+    """
+
+    point: Floats
+    normal: Floats
+    right: Floats
+    up: Floats
+    label: str
+
+    @classmethod
+    def across(cls, axis: int, position: float) -> Plane:
+        """Return the plane perpendicular to x, y or z (axis 0, 1 or 2) at a position in A."""
+        unit = np.eye(3)
+        right, up = _IN_PLANE[axis]
+        return cls(unit[axis] * position, unit[axis], unit[right], unit[up],
+                   f"{_AXES[axis]} = {_number(position)} Å")
+
+    @classmethod
+    def parse(cls, text: str) -> Plane:
+        """Return the plane that a text such as ``z=12.5`` names.
+
+        Raises
+        ------
+        UsageError
+            When it is not one of x, y and z, an equals sign and a number.
+        """
+        match = re.fullmatch(r"\s*([xyz])\s*=\s*(\S+?)\s*(Å|A)?\s*", text, re.IGNORECASE)
+        try:
+            if match and np.isfinite(position := float(match.group(2))):
+                return cls.across(_AXES.index(match.group(1).lower()), position)
+        except ValueError:
+            pass
+        raise UsageError(f"--plane '{text}': write an axis and a position in A, such as z=12.5")
+
+    @classmethod
+    def through(cls, point: ArrayLike, normal: ArrayLike) -> Plane:
+        """Return the plane through a point (A) with a normal of any length.
+
+        The picture has z upwards as far as the plane allows, or y where the normal is along z.
+
+        Raises
+        ------
+        UsageError
+            When the normal has no length.
+        """
+        point, normal = np.array(point, np.float64), np.array(normal, np.float64)
+        length = np.linalg.norm(normal)
+        if point.shape != (3,) or normal.shape != (3,) or not (np.isfinite(length) and length > 0):
+            raise UsageError(f"--normal {' '.join(f'{x:g}' for x in np.ravel(normal))}: three numbers, not all 0, "
+                             "are needed")
+        unit = normal / length
+        along = np.flatnonzero(np.abs(unit) > 1 - 1e-9)
+        if len(along):
+            return cls.across(int(along[0]), float(point[along[0]]))
+        up = np.array([0.0, 0.0, 1.0]) - unit * unit[2]
+        up /= np.linalg.norm(up)
+        # looking against the normal, as one looks down z on the xy plane
+        right = np.cross(up, unit)
+        smallest = np.abs(normal[np.abs(normal) > 1e-9 * length]).min()
+        short = normal / smallest  # 0.5, 0.5, 0 reads better as 1, 1, 0
+        shown = short if np.abs(short).max() < 10 else unit
+        label = f"normal ({', '.join(_number(float(x)) for x in shown)})"
+        return cls(point, unit, right, up, label)
+
+    @property
+    def axis(self) -> int | None:
+        """The axis that the normal lies along, None for an oblique plane."""
+        along = np.flatnonzero(np.abs(self.normal) > 1 - 1e-9)
+        return int(along[0]) if len(along) else None
+
+    def axis_label(self, direction: NDArray[np.float64]) -> str:
+        """Return what to write beside the picture's axis along `right` or `up`."""
+        along = np.flatnonzero(np.abs(direction) > 1 - 1e-9)
+        if len(along) and direction[along[0]] > 0:
+            return f"{_AXES[along[0]]} (Å)"
+        return f"along ({', '.join(_number(float(x)) for x in direction)}) (Å)"
+
+    def coordinates(self, positions: ArrayLike) -> Floats:
+        """Return (..., 3) coordinates to the right, up and out of the plane, in A.
+
+        Along x, y or z they are the coordinates of the map, in other directions distances from `point`.
+        """
+        relative = np.asarray(positions, np.float64) - self.point
+        base = [self.point @ d if np.max(d) > 1 - 1e-9 else 0.0 for d in (self.right, self.up)]
+        basis = np.stack([self.right, self.up, self.normal], axis=1)
+        return np.asarray(relative @ basis + np.array([*base, 0.0]))
+
+    def positions(self, right: ArrayLike, up: ArrayLike) -> Floats:
+        """Return the positions (..., 3), A, of coordinates on the picture."""
+        zero = self.coordinates(self.point)
+        s, t = np.asarray(right, np.float64) - zero[0], np.asarray(up, np.float64) - zero[1]
+        return np.asarray(self.point + s[..., None] * self.right + t[..., None] * self.up)
+
+
+def middle(lattice: Lattice, axis: int = 2) -> Plane:
+    """Return the plane through the nodes next to the middle of a lattice."""
+    return Plane.across(axis, float(lattice.axes()[axis][lattice.shape[axis] // 2]))
+
+
+def outline(lattice: Lattice, plane: Plane) -> Floats:
+    """Return where the plane cuts the edges of the lattice's box: (M, 2) coordinates on the picture.
+
+    Raises
+    ------
+    UsageError
+        When the plane lies outside the lattice.
+    """
+    low, high = lattice.origin, lattice.last
+    corners = np.array([[(low, high)[n >> d & 1][d] for d in range(3)] for n in range(8)])
+    height = (corners - plane.point) @ plane.normal
+    near = 1e-6 * float(lattice.spacing.min())
+    height[np.abs(height) < near] = 0.0
+    points = [corners[n] for n in range(8) if height[n] == 0]
+    for n in range(8):
+        for d in range(3):
+            m = n | 1 << d
+            if m != n and height[n] * height[m] < 0:
+                t = height[n] / (height[n] - height[m])
+                points.append(corners[n] + t * (corners[m] - corners[n]))
+    if not points:
+        axis = plane.axis
+        if axis is None:
+            where = f"{plane.label} through {' '.join(f'{x:g}' for x in plane.point)}"
+            raise UsageError(f"the plane with {where} A misses the map, which covers {_box(lattice)}")
+        raise UsageError(
+            f"the plane {_AXES[axis]}={plane.point[axis]:g} misses the map, which covers {_AXES[axis]} from "
+            f"{low[axis]:g} to {high[axis]:g} A"
+        )
+    return plane.coordinates(np.array(points))[:, :2]
+
+
+def _box(lattice: Lattice) -> str:
+    return ", ".join(f"{_AXES[d]} {lattice.origin[d]:g} to {lattice.last[d]:g}" for d in range(3)) + " A"
+
+
+def values_on(
+    grid: Grid, plane: Plane, refine: int = 1
+) -> tuple[Floats, tuple[float, float, float, float]]:
+    """Return the values on a plane, by trilinear interpolation.
+
+    Parameters
+    ----------
+    grid : Grid
+    plane : Plane
+    refine : int
+        Points per lattice spacing along the picture's axes; with 1 an axis plane through nodes gives
+        the values of the map itself.
+
+    Returns
+    -------
+    values : (rows, columns) float64, in the map's unit
+        Row 0 is the lowest; NaN outside the map.
+    extent : (left, right, bottom, top), A
+        Coordinates of the outermost points.
+
+    Raises
+    ------
+    UsageError
+        When the plane lies outside the map.
+    """
+    edge = outline(grid.lattice, plane)
+    low, high = edge.min(0), edge.max(0)
+    steps = [_step(grid.lattice, direction) / refine for direction in (plane.right, plane.up)]
+    counts = [int(np.floor((high[d] - low[d]) / steps[d] + 1e-6)) + 1 for d in range(2)]
+    s, t = (low[d] + steps[d] * np.arange(counts[d]) for d in range(2))
+    values = grid.sample(plane.positions(*np.meshgrid(s, t)))
+    return values, (float(s[0]), float(s[-1]), float(t[0]), float(t[-1]))
+
+
+def _step(lattice: Lattice, direction: Floats) -> float:
+    along = np.abs(direction) > 1 - 1e-9
+    return float(lattice.spacing[along][0] if along.any() else lattice.spacing.min())
+
+
+def smooth_values_on(
+    grid: Grid, plane: Plane, refine: int = 4
+) -> tuple[Floats, tuple[float, float, float, float]]:
+    """Return the values on a plane, smoothly interpolated for a picture.
+
+    Between the points of :func:`values_on` a monotone cubic (PCHIP) runs along one axis and then along
+    the other, over asinh(V / s) with s a third of what 98 % of the magnitudes stay below. So nothing overshoots
+    and nodes keep their values, and the spikes at atoms come out round.
+
+    Parameters and results are those of :func:`values_on`, with `refine` steps to a lattice spacing.
+    """
+    from scipy.interpolate import pchip_interpolate
+
+    coarse = 1 if plane.axis is not None else 2  # an oblique plane meets the nodes at any distance
+    values, (left, right, bottom, top) = values_on(grid, plane, coarse)
+    rows, columns = values.shape
+    factor = max(1, min(refine // coarse, 2400 // max(rows, columns)))  # finer than print is of no use
+    s = np.linspace(left, right, (columns - 1) * factor + 1)
+    t = np.linspace(bottom, top, (rows - 1) * factor + 1)
+    missing = ~np.isfinite(values)
+    if missing.any():
+        # beyond the map go on with the values of its nearest points, so that the edge is smooth too
+        places = plane.positions(*np.meshgrid(s[::factor], t[::factor]))[missing]
+        values[missing] = grid.sample(np.clip(places, grid.lattice.origin, grid.lattice.last))
+    scale = float(np.quantile(np.abs(values), 0.98)) / 3 or 1.0
+    result = np.arcsinh(values / scale)
+    for axis, count in enumerate((rows, columns)):
+        if count > 1:
+            fine = np.linspace(0, count - 1, (count - 1) * factor + 1)
+            result = pchip_interpolate(np.arange(count), result, fine, axis=axis)
+    result = np.sinh(result) * scale
+    if missing.any():  # an axis plane is inside everywhere
+        u = (plane.positions(*np.meshgrid(s, t)) - grid.lattice.origin) / grid.lattice.spacing
+        outside = ((u < -1e-6) | (u > np.array(grid.lattice.shape) - 1 + 1e-6)).any(-1)
+        result[outside] = np.nan
+    return result, (left, right, bottom, top)

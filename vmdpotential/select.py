@@ -1,0 +1,231 @@
+"""Which atoms: by kind of residue (water, ion, protein ...) or by gemmi's CID syntax."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.errors import UsageError
+from vmdpotential.names import CUT_LIPIDS, IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
+from vmdpotential.structure import Structure
+
+Mask = NDArray[np.bool_]
+
+ALLOWED = (
+    "all, solute, protein, nucleic, lipid, water, ions, or a CID such as //A (chain), (ALA) (residue name), "
+    "//A/10-20 (residues), //A/10/CA (atom)"
+)
+
+
+def _per_residue(structure: Structure, table: Collection[str]) -> Mask:
+    """Return (R,) which residues have a name of the table."""
+    return named(structure.residue_names[structure.residue_starts[:-1]], table)
+
+
+def _spread(structure: Structure, residues: Mask) -> Mask:
+    """Return (N,) which atoms are in the residues (R,)."""
+    return np.repeat(residues, np.diff(structure.residue_starts))
+
+
+def is_oxygen(structure: Structure) -> Mask:
+    """Return which atoms, (N,) bool, are oxygens: by element, or by name where the file has no element."""
+    names = np.ascontiguousarray(structure.atom_names)
+    if not names.dtype.itemsize or not len(names):
+        first_letter_o = np.zeros(len(structure), bool)
+    else:
+        first_letter_o = names.view(np.uint32).reshape(len(names), -1)[:, 0] == ord("O")
+    blank = structure.elements == ""
+    return np.asarray((structure.elements == "O") | (blank & first_letter_o), bool)
+
+
+def is_water(structure: Structure) -> Mask:
+    """Return which atoms, (N,) bool, belong to waters: residues of a water's name that have an oxygen.
+
+    All sites count, the massless ones of 4- and 5-site models too.
+    """
+    residues = _per_residue(structure, WATERS)
+    if residues.any():
+        starts = structure.residue_starts[:-1]
+        residues &= np.add.reduceat(is_oxygen(structure), starts, dtype=np.int64) > 0
+    return _spread(structure, residues)
+
+
+def is_ion(structure: Structure) -> Mask:
+    """Return which atoms, (N,) bool, are monatomic ions: alone in a residue of an ion's name."""
+    single = np.diff(structure.residue_starts) == 1
+    return _spread(structure, single & _per_residue(structure, IONS))
+
+
+def is_protein(structure: Structure) -> Mask:
+    """Return which atoms, (N,) bool, belong to amino acids or the caps of a protein chain."""
+    return _spread(structure, _per_residue(structure, PROTEIN))
+
+
+def is_nucleic(structure: Structure) -> Mask:
+    """Return which atoms, (N,) bool, belong to nucleotides; a residue of one atom is none."""
+    several = np.diff(structure.residue_starts) > 1
+    return _spread(structure, several & _per_residue(structure, NUCLEIC))
+
+
+def is_lipid(structure: Structure) -> Mask:
+    """Return which atoms, (N,) bool, belong to lipids, sterols and detergents.
+
+    A name cut to three letters (POP for POPC) counts where the residue is as large as a lipid.
+    """
+    lengths = np.diff(structure.residue_starts)
+    whole = (lengths > 1) & _per_residue(structure, LIPIDS)
+    cut = (lengths >= 30) & _per_residue(structure, CUT_LIPIDS)
+    return _spread(structure, whole | cut)
+
+
+_WORDS: dict[str, Callable[[Structure], Mask]] = {
+    "all": lambda structure: np.ones(len(structure), bool),
+    "solute": lambda structure: ~is_water(structure),
+    "protein": is_protein,
+    "nucleic": is_nucleic,
+    "lipid": is_lipid,
+    "lipids": is_lipid,
+    "water": is_water,
+    "waters": is_water,
+    "ion": is_ion,
+    "ions": is_ion,
+}
+
+
+def select(structure: Structure, text: str) -> Mask:
+    """Return which atoms, (N,) bool, a selection means.
+
+    Parameters
+    ----------
+    structure : Structure
+    text : str
+        ``all``, ``solute`` (everything but water), ``protein``, ``nucleic``, ``lipid``, ``water``,
+        ``ions``, or gemmi's CID syntax ``/model/chain/residues/atoms`` and its short forms:
+        ``//A``, ``//A/10-20/CA``, ``(ALA)``, ``[S]`` (element). Segment names are not part of a CID.
+
+    Raises
+    ------
+    UsageError
+        When the text is no selection, or selects no atom.
+    """
+    word = text.strip().lower()
+    mask = _WORDS[word](structure) if word in _WORDS else _by_cid(structure, text.strip())
+    if not mask.any():
+        raise UsageError(f"selection '{text}' has no atoms{_hint(structure, text.strip())}; choose {ALLOWED}")
+    return mask
+
+
+def _hint(structure: Structure, text: str) -> str:
+    """Say what a bare word, which a CID takes for a chain, was probably meant for."""
+    residues = set(unique_names(structure.residue_names)[0].tolist())
+    if text in residues:
+        return f" (chain '{text}' does not exist; the residue name is written '({text})')"
+    return ""
+
+
+def _by_cid(structure: Structure, text: str) -> Mask:
+    """Evaluate a CID with gemmi's own matching, on distinct names and numbers instead of on atoms."""
+    import gemmi
+
+    try:
+        selection = gemmi.Selection(text)
+    except (ValueError, RuntimeError) as error:
+        raise UsageError(f"selection '{text}' is not valid; choose {ALLOWED}") from error
+    path, *properties = selection.str().split(";")
+    if not text:
+        raise UsageError(f"the selection is empty; choose {ALLOWED}")
+
+    one_model = gemmi.Structure()
+    one_model.add_model(gemmi.Model(1))
+    if not len(list(selection.models(one_model))):
+        return np.zeros(len(structure), bool)
+
+    starts = structure.residue_starts[:-1]
+    chains, chain_of = unique_names(structure.chain_ids[starts])
+    residues = _matching_chains(selection, chains.tolist())[chain_of]
+    # the residue part is "(ALA)", names only, or has numbers too: "10.-20.", "33.(ALA)"
+    residue_part = path.split("/")[3] if path.count("/") >= 3 else ""
+    if residue_part not in ("", "*"):
+        candidates = np.flatnonzero(residues)
+        names_only = residue_part.startswith("(")
+        residues[candidates] &= _matching_residues(selection, structure, starts[candidates], names_only)
+    mask = _spread(structure, residues)
+    atoms = np.flatnonzero(mask)
+    mask[atoms] &= _matching_atoms(gemmi.Selection(path), structure, atoms)
+    for condition in properties:
+        mask &= _property(structure, condition, text)
+    return mask
+
+
+def _matching_chains(selection: Any, names: list[str]) -> Mask:
+    import gemmi
+
+    model = gemmi.Model(1)
+    for name in names:
+        model.add_chain(gemmi.Chain(name), unique_name=False)
+    found = {chain.name for chain in selection.chains(model)}
+    return np.array([name in found for name in names], bool)
+
+
+def _matching_residues(selection: Any, structure: Structure, starts: NDArray[np.int64], names_only: bool) -> Mask:
+    import gemmi
+
+    # distinct (name, number, insertion code); numbers only where the selection looks at them
+    names, name_of = unique_names(structure.residue_names[starts])
+    codes, code_of = unique_names(structure.insertion_codes[starts])
+    numbers = structure.residue_ids[starts]
+    if names_only:
+        numbers, code_of = np.zeros_like(numbers), np.zeros_like(code_of)
+    low = int(numbers.min(initial=0))
+    key = ((numbers - low) * len(names) + name_of) * len(codes) + code_of
+    _, where, inverse = np.unique(key, return_index=True, return_inverse=True)
+    chain = gemmi.Chain("A")
+    residue = gemmi.Residue()
+    for first in where.tolist():
+        residue.name = str(names[name_of[first]])
+        residue.seqid = gemmi.SeqId(int(numbers[first]), str(codes[code_of[first]]) or " ")
+        chain.add_residue(residue)
+    for place, added in enumerate(chain):
+        added.subchain = str(place)  # labels that survive the search
+    found = np.zeros(len(where), bool)
+    found[[int(match.subchain) for match in selection.residues(chain)]] = True
+    return found[inverse]
+
+
+def _matching_atoms(selection: Any, structure: Structure, atoms: NDArray[np.int64]) -> Mask:
+    import gemmi
+
+    names, name_of = unique_names(structure.atom_names[atoms])
+    elements, element_of = unique_names(structure.elements[atoms])
+    key = name_of * max(len(elements), 1) + element_of
+    _, where, inverse = np.unique(key, return_index=True, return_inverse=True)
+    residue = gemmi.Residue()
+    for place, first in enumerate(where.tolist()):
+        atom = gemmi.Atom()
+        atom.name = str(names[name_of[first]])
+        atom.element = gemmi.Element(str(elements[element_of[first]]) or _element_of(atom.name))
+        atom.serial = place
+        residue.add_atom(atom)
+    found = np.zeros(len(where), bool)
+    found[[atom.serial for atom in selection.atoms(residue)]] = True
+    return found[inverse]
+
+
+def _element_of(atom_name: str) -> str:
+    """Guess the element from an atom name (the file has none): its first letter, in organic matter."""
+    letters = atom_name.lstrip("0123456789")
+    return letters[:1] or "X"
+
+
+def _property(structure: Structure, condition: str, text: str) -> Mask:
+    """Evaluate a condition on occupancy or B factor: q>0.5, b<20."""
+    match = re.fullmatch(r"([qb])([<>=])(.+)", condition)
+    if not match:
+        raise UsageError(f"selection '{text}': ';{condition}' is not supported; choose {ALLOWED}")
+    values = structure.occupancies if match[1] == "q" else structure.b_factors
+    compare = {"<": np.less, ">": np.greater, "=": np.equal}[match[2]]
+    return compare(values, float(match[3]))

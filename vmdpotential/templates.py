@@ -1,0 +1,287 @@
+"""Charges of whole residues from force-field templates, found by the names of the atoms a residue has.
+
+A residue matches a template when both have the same atoms, after the names are brought to one
+convention (PDB v3). So the atoms present decide protonation, chain ends and deoxyribose, and a
+residue that lacks atoms matches nothing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from vmdpotential.atomnames import common_names, family
+from vmdpotential.errors import InputError
+from vmdpotential.names import WATERS
+
+FORCE_FIELDS = ("charmm36", "amber14")
+
+
+class Template(NamedTuple):
+    """Charges (e) of the atoms of a residue, after patches; `common` has them by common names."""
+
+    label: str
+    charges: dict[str, float]
+    common: dict[str, float] | None
+
+
+class Match(NamedTuple):
+    """Charges (e) in the order of the atoms asked for, and the template they come from."""
+
+    label: str
+    charges: tuple[float, ...]
+
+
+class Miss(NamedTuple):
+    """Atoms that the nearest template does not have, and its atoms that the residue lacks."""
+
+    extra: tuple[str, ...]
+    lacking: tuple[str, ...]
+
+
+# ---- the table --------------------------------------------------------------------------------------
+
+
+def table_text() -> str:
+    """Return the text of the charge table, from the installed package or from the checkout."""
+    from importlib import resources
+
+    try:
+        packed = resources.files("vmdpotential.data").joinpath("charges.csv.gz").read_bytes()
+    except (ModuleNotFoundError, FileNotFoundError):
+        checkout = Path(__file__).resolve().parent.parent / "data" / "charges.csv.gz"
+        try:
+            packed = checkout.read_bytes()
+        except OSError as error:
+            raise InputError(f"{checkout}: the charge table is missing; reinstall vmdpotential") from error
+    return gzip.decompress(packed).decode("ascii")
+
+
+def _parse(atoms: str) -> tuple[dict[str, float], list[str]]:
+    """Return the charges and the removed atoms of one row."""
+    words = atoms.split()
+    charges = (word.split("=") for word in words if "=" in word)
+    return {name: float(charge) for name, charge in charges}, [word[1:] for word in words if "=" not in word]
+
+
+_SIDE_PATCHES = {"CYS": ["DISU"], "ASP": ["ASPP"], "GLU": ["GLUP"], "LYS": ["LSN"]}
+
+
+class Library:
+    """The templates of one force field.
+
+    Parameters
+    ----------
+    force_field : str
+        One of :data:`FORCE_FIELDS`.
+    """
+
+    def __init__(self, force_field: str) -> None:
+        self.force_field = force_field
+        self.residues: dict[str, str] = {}
+        self._patches: dict[str, tuple[dict[str, float], list[str]]] = {}
+        for line in table_text().splitlines()[2:]:
+            field, kind, name, atoms = line.split(",")
+            if field != force_field:
+                continue
+            if kind == "residue":
+                self.residues[name] = atoms
+            else:
+                self._patches[name] = _parse(atoms)
+        if self._patches:
+            # caps that stand as residues of their own are what CHARMM's patches add to their neighbour
+            for cap, patch in (("ACE", "ACE"), ("NME", "CT3")):
+                added = {atom: charge for atom, charge in self._patches[patch][0].items() if atom not in ("C", "O")}
+                self.residues[cap] = " ".join(f"{atom}={charge}" for atom, charge in added.items())
+        self._families: dict[str, list[str]] = {}
+        for name in self.residues:
+            self._families.setdefault(family(name), []).append(name)
+        self._expanded: dict[str, list[Template]] = {}
+
+    def candidates(self, residue_name: str) -> list[str]:
+        """Return the templates that a residue name may mean.
+
+        A name of three letters may also be the beginning of a longer one (POP for POPC and POPE):
+        the columns of a PDB file have no more.
+        """
+        name = residue_name.upper()
+        found = self._families.get(family(name), [])
+        if not found and len(name) == 3 and name not in WATERS:
+            found = [long for long in self.residues if len(long) > 3 and long.startswith(name)]
+        # a variant called by its own name comes first
+        return sorted(found, key=lambda template: template != name)
+
+    def templates(self, name: str) -> Iterator[Template]:
+        """Yield a residue's template, then those with patches on it, ends before protonation."""
+        known = self._expanded.setdefault(name, [])
+        if not known:
+            known.extend(self._expand(name))
+        yield from known
+
+    def _expand(self, name: str) -> Iterator[Template]:
+        base, _ = _parse(self.residues[name])
+        for patches in self._patch_sets(name, base):
+            charges = dict(base)
+            for patch in patches:
+                changed, removed = self._patches[patch]
+                for atom in removed:
+                    charges.pop(atom, None)
+                charges |= changed
+            # the atoms CT1 and CT3 add are called as those of the other end are, so no common names
+            names = None if {"CT1", "CT2", "CT3"} & set(patches) else common_names(list(charges), family(name))
+            common = dict(zip(names, charges.values(), strict=True)) if names else None
+            yield Template("+".join([name, *patches]), charges, common)
+
+    def _patch_sets(self, name: str, base: dict[str, float]) -> Iterator[tuple[str, ...]]:
+        """Yield the combinations of CHARMM's patches that make sense for a residue."""
+        if not self._patches:
+            yield ()
+            return
+        first, middle, last = [""], [""], [""]
+        if {"C1'", "O5'", "P"} <= base.keys():
+            first, middle, last = ["", "DEOX"], ["", "5TER", "5PHO", "5MET"], ["", "3TER", "3PHO"]
+        elif {"N", "CA", "C", "O"} <= base.keys():
+            ends = {"GLY": ["GLYP", "NGNE"], "PRO": ["PROP"], "HYP": ["PROP"]}
+            first = ["", *ends.get(name, ["NTER", "NNEU"]), "ACE"]
+            middle = ["", *_SIDE_PATCHES.get(name, [])]
+            last = ["", "CTER", "CT3", "CT2", "CNEU", *([] if name in ends else ["CT1"])]  # CT1 is for CA with one H
+        for patches in itertools.product(first, middle, last):
+            names = tuple(patch for patch in patches if patch)
+            added = [self._patches[patch][0].keys() - base.keys() for patch in names]
+            if len(set().union(*added)) == sum(map(len, added)):  # NTER and CT3 both have an atom HT1
+                yield names
+
+    def match(self, residue_name: str, atom_names: Sequence[str], disulfide: bool = False) -> Match | Miss:
+        """Find the template with exactly these atoms.
+
+        Parameters
+        ----------
+        residue_name : str
+        atom_names : sequence of str
+        disulfide : bool
+            Whether the sulphur of a cysteine without hydrogen is bonded to another; else it is a thiolate.
+
+        Returns
+        -------
+        Match or Miss
+        """
+        if len(set(atom_names)) < len(atom_names):
+            return Miss(tuple(name for name in dict.fromkeys(atom_names) if list(atom_names).count(name) > 1), ())
+        names = common_names(atom_names, family(residue_name))
+        raw_set, common_set = frozenset(atom_names), frozenset(names or ())
+        nearest: tuple[int, Miss] | None = None
+        for name in self.candidates(residue_name):
+            for template in self.templates(name):
+                if "SG" in raw_set and not _sulphur_fits(template, name, disulfide):
+                    continue
+                if template.charges.keys() == raw_set:
+                    return Match(template.label, tuple(template.charges[atom] for atom in atom_names))
+                if names is None or template.common is None:
+                    continue
+                if template.common.keys() == common_set:
+                    return Match(template.label, tuple(template.common[atom] for atom in names))
+                lacking = tuple(atom for atom in template.common if atom not in common_set)
+                extra = tuple(
+                    atom for atom, common in zip(atom_names, names, strict=True) if common not in template.common
+                )
+                distance = len(extra) + len(lacking)
+                if nearest is None or distance < nearest[0]:
+                    nearest = distance, Miss(extra, lacking)
+        # most atoms unknown: another molecule of the same name
+        if nearest is None or 2 * len(nearest[1].extra) > len(atom_names):
+            return Miss(tuple(atom_names), ())
+        return nearest[1]
+
+
+def _sulphur_fits(template: Template, name: str, disulfide: bool) -> bool:
+    """Tell a cystine from a thiolate: both are cysteine without the sulphur's hydrogen."""
+    if family(name) != "CYS" or "HG" in (template.common or template.charges):
+        return True
+    bonded = "DISU" in template.label or name.endswith("CYX")
+    return bonded == disulfide
+
+
+@cache
+def library(force_field: str) -> Library:
+    """Return the templates of a force field, read once."""
+    return Library(force_field)
+
+
+# ---- water ------------------------------------------------------------------------------------------
+
+
+class WaterModel(NamedTuple):
+    """Charges (e) of oxygen, hydrogen and each further site; distance (A) of that site from the oxygen."""
+
+    oxygen: float
+    hydrogen: float
+    site: float = 0.0
+    distance: float = 0.0
+
+
+#: The first model of a number of sites is taken unless residue name or geometry says another.
+WATER_MODELS = {
+    3: {  # Jorgensen 1983; Berendsen 1981, 1987; Izadi 2016
+        "TIP3P": WaterModel(-0.834, 0.417),
+        "SPC": WaterModel(-0.82, 0.41),
+        "SPC/E": WaterModel(-0.8476, 0.4238),
+        "OPC3": WaterModel(-0.89517, 0.447585),
+    },
+    4: {  # Jorgensen 1983; Horn 2004; Abascal 2005; Wang 2014; Izadi 2014
+        "TIP4P": WaterModel(0.0, 0.52, -1.04, 0.15),
+        "TIP4P-Ew": WaterModel(0.0, 0.52422, -1.04844, 0.125),
+        "TIP4P/2005": WaterModel(0.0, 0.5564, -1.1128, 0.1546),
+        "TIP4P-FB": WaterModel(0.0, 0.52587, -1.05174, 0.10527),
+        "OPC": WaterModel(0.0, 0.679142, -1.358284, 0.1594),
+    },
+    5: {"TIP5P": WaterModel(0.0, 0.241, -0.241, 0.7)},  # Mahoney 2000
+}
+
+_WATER_NAMES = {"SPC": "SPC", "SPCE": "SPC/E", "SPC/E": "SPC/E", "SPE": "SPC/E", "OPC3": "OPC3", "OP3": "OPC3"}
+_VIRTUAL_SITES = frozenset(
+    ["MW4", "EPW", "OM", "LP1W", "LP2W", *(stem + n for stem in ("M", "MW", "EP", "LP", "L") for n in ("", "1", "2"))]
+)
+
+
+def rigid_water(distance: float, count: int) -> str | None:
+    """Return the 4-site model whose massless site is at a distance (A), the mean of `count` waters, or None.
+
+    Coordinates rounded to 0.01 A leave 0.003 A of scatter; a mean that fits no model is of flexible waters.
+    """
+    models = WATER_MODELS[4]
+    nearest = min(models, key=lambda name: abs(models[name].distance - distance))
+    fits = abs(models[nearest].distance - distance) < 0.0003 + 0.003 / math.sqrt(count)
+    return nearest if fits else None
+
+
+def match_water(residue_name: str, atom_names: Sequence[str], four_sites: str | None = None) -> Match | Miss:
+    """Find the charges of a water's sites, as :meth:`Library.match` does.
+
+    Parameters
+    ----------
+    residue_name : str
+    atom_names : sequence of str
+    four_sites : str or None
+        The 4-site model, where the geometry told it (:func:`rigid_water`).
+    """
+    roles = []
+    for name in atom_names:
+        letters = name.lstrip("0123456789")
+        roles.append("M" if name in _VIRTUAL_SITES else letters[:1])
+    extra = tuple(name for name, role in zip(atom_names, roles, strict=True) if role not in ("O", "H", "M"))
+    lacking = ("O",) * (1 - roles.count("O")) + ("H",) * (2 - roles.count("H"))
+    if extra or lacking or roles.count("O") > 1 or roles.count("H") > 2 or len(roles) not in WATER_MODELS:
+        return Miss(extra or (() if lacking else tuple(atom_names)), lacking)
+    models = WATER_MODELS[len(roles)]
+    label = next(iter(models))
+    if len(roles) == 3:
+        label = _WATER_NAMES.get(residue_name.upper(), label)
+    elif len(roles) == 4 and four_sites is not None:
+        label = four_sites
+    model = models[label]
+    return Match(label, tuple({"O": model.oxygen, "H": model.hydrogen, "M": model.site}[role] for role in roles))
