@@ -49,7 +49,9 @@ def test_periodic_map_covers_the_cell_around_the_atoms():
     assert grid.lattice.spacing * grid.lattice.shape == pytest.approx([20, 21, 22])
     assert (grid.lattice.spacing <= 0.9).all()
     middle = grid.lattice.origin + np.array([10, 10.5, 11])
-    assert middle == pytest.approx([100.5, 0.5, 0.5])
+    assert middle == pytest.approx([100.5, 0.5, 0.5], abs=0.46)  # to half a spacing
+    whole = grid.lattice.origin / grid.lattice.spacing
+    assert whole == pytest.approx(np.rint(whole), abs=1e-9)
 
 
 def test_atoms_choose_the_sources_but_not_the_cell():
@@ -151,3 +153,12 @@ class TestLattice:
                 Lattice(np.array(origin), np.full(3, spacing), shape)
         with pytest.raises(InputError, match="no atoms"):
             Lattice.around(np.zeros((0, 3)), 1.0)
+    def test_lattice_around_atoms_covers_the_padding_with_whole_multiples(self):
+        atoms = np.array([[-3.3, 0.1, 7.9], [2.2, 0.1, 9.1]])
+        lattice = Lattice.around(atoms, 0.7, 2.0)
+        assert (lattice.origin <= atoms.min(0) - 2).all()
+        assert (lattice.last >= atoms.max(0) + 2).all()
+        assert (lattice.origin > atoms.min(0) - 2.7).all()
+        assert (lattice.last < atoms.max(0) + 2.7).all()
+        whole = lattice.origin / 0.7
+        assert whole == pytest.approx(np.rint(whole), abs=1e-9)

@@ -49,28 +49,33 @@ class Lattice:
 
     @classmethod
     def around(cls, positions: ArrayLike, spacing: float, padding: float = 0.0) -> Lattice:
-        """Return the lattice that covers positions (N, 3) and `padding` A on every side."""
+        """Return the lattice that covers positions (N, 3) and `padding` A on every side.
+
+        Nodes are at whole multiples of the spacing, so that maps of different frames or selections
+        share their points, and formats that count the origin in spacings can hold them.
+        """
         positions = np.asarray(positions, np.float64)
         if not len(positions):
             raise InputError("there are no atoms to put a lattice around")
         low, high = positions.min(0) - padding, positions.max(0) + padding
-        shape = np.ceil((high - low) / spacing - 1e-9).astype(int) + 1
-        # the lattice is centred, so that what it covers beyond the padding is shared by both sides
-        origin = (low + high) / 2 - (shape - 1) * spacing / 2
-        return cls(origin, np.full(3, spacing), tuple(shape))
+        first = np.floor(low / spacing + 1e-9)
+        shape = (np.ceil(high / spacing - 1e-9) - first).astype(int) + 1
+        return cls(first * spacing, np.full(3, spacing), tuple(shape))
 
     @classmethod
     def over_cell(cls, cell: Cell, spacing: float, origin: ArrayLike = (0.0, 0.0, 0.0)) -> Lattice:
         """Return the lattice of a periodic cell.
 
-        An orthogonal cell is divided evenly, with at most `spacing` A between nodes and no node twice.
-        A triclinic cell gets its axis-aligned bounding box.
+        An orthogonal cell is divided evenly, with at most `spacing` A between nodes and no node twice;
+        nodes are at whole multiples of the spacing, the first within half of it from `origin`. A
+        triclinic cell gets its axis-aligned bounding box.
         """
         origin = np.asarray(origin, np.float64)
         if cell.orthogonal:
             length = np.diagonal(cell.vectors)
             shape = np.maximum(1, np.ceil(np.abs(length) / spacing - 1e-6)).astype(int)
-            return cls(origin, np.abs(length) / shape, tuple(shape))
+            steps = np.abs(length) / shape
+            return cls(np.rint(origin / steps) * steps, steps, tuple(shape))
         corners = np.array([[n >> 2 & 1, n >> 1 & 1, n & 1] for n in range(8)], float) @ cell.vectors
         return cls.around(corners + origin, spacing)
 
