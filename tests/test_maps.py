@@ -156,8 +156,8 @@ class TestLattice:
     def test_lattice_around_atoms_covers_the_padding_with_whole_multiples(self):
         atoms = np.array([[-3.3, 0.1, 7.9], [2.2, 0.1, 9.1]])
         lattice = Lattice.around(atoms, 0.7, 2.0)
-        assert (lattice.origin <= atoms.min(0) - 2).all()
-        assert (lattice.last >= atoms.max(0) + 2).all()
+        assert (lattice.origin <= atoms.min(0) - 2 + 1e-6).all()
+        assert (lattice.last >= atoms.max(0) + 2 - 1e-6).all()
         assert (lattice.origin > atoms.min(0) - 2.7).all()
         assert (lattice.last < atoms.max(0) + 2.7).all()
         whole = lattice.origin / 0.7
