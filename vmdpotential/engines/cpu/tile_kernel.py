@@ -207,39 +207,41 @@ if LEVEL == "avx512" and BITS == 32:
         return signature, codegen
 
     @intrinsic
-    def in_tile(typing, source, first, count, hx, hy, hz, cutoff2, chunk, found):
-        """Append the atoms source[:, first : first + count] in range of a tile to the chunk; return its new length.
+    def in_tile(typing, x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, chunk, found):
+        """Append those of the atoms first : first + count in range of a tile to the chunk; return its new length.
 
-        h are the half widths of the tile, which is centred on 0.
+        c is the centre of the tile and h its half widths; the chunk is relative to the centre. Up to
+        15 atoms more are read, and as many places of the chunk written.
         """
-        i, f = types.int64, types.float32
-        signature = i(source, i, i, f, f, f, f, chunk, i)
+        i, f, d = types.int64, types.float32, types.float64
+        signature = i(x, y, z, q, i, i, d, d, d, f, f, f, f, chunk, i)
 
         def codegen(context, builder, sig, arguments):
-            v = Vector(builder, 32, W)
-            array = context.make_array(sig.args[0])(context, builder, arguments[0])
-            length = builder.extract_value(array.shape, 1)
-            p_source = builder.bitcast(array.data, v.element.as_pointer())
-            rows = [builder.gep(p_source, [builder.add(builder.mul(length, _i64(d)), arguments[1])]) for d in range(4)]
-            half = [v.broadcast(a) for a in arguments[3:6]]
-            limit = v.broadcast(arguments[6])
-            p_chunk = _pointer(context, builder, sig.args[7], arguments[7], v.element)
-            targets = [builder.gep(p_chunk, [_i64(d * ROW)]) for d in range(4)]
+            v, wide = Vector(builder, 32, W), Vector(builder, 64, W)
+            rows = [builder.gep(_pointer(context, builder, sig.args[n], arguments[n], wide.element), [arguments[4]])
+                    for n in range(4)]
+            centre = [wide.broadcast(a) for a in arguments[6:9]]
+            half = [v.broadcast(a) for a in arguments[9:12]]
+            limit = v.broadcast(arguments[12])
+            p_chunk = _pointer(context, builder, sig.args[13], arguments[13], v.element)
+            targets = [builder.gep(p_chunk, [_i64(n * ROW)]) for n in range(4)]
             lane = ir.Constant(_INDEX, list(range(W)))
 
             def body(i, found):
-                atoms = [v.load(rows[d], i) for d in range(4)]
+                atoms = [wide.load(row, i) for row in rows]
+                atoms = [wide.sub(a, c) for a, c in zip(atoms, centre, strict=False)] + atoms[3:]
+                atoms = [builder.fptrunc(a, v.type) for a in atoms]
                 gap2 = v.const(0.0)
-                for d in range(3):
-                    gap = v.max(v.sub(v.fabs(atoms[d]), half[d]), v.const(0.0))
+                for n in range(3):
+                    gap = v.max(v.sub(v.fabs(atoms[n]), half[n]), v.const(0.0))
                     gap2 = v.fma(gap, gap, gap2)
-                left = v.broadcast(builder.trunc(builder.sub(arguments[2], i), I32))
+                left = v.broadcast(builder.trunc(builder.sub(arguments[5], i), I32))
                 mask = builder.and_(v.less(gap2, limit), builder.icmp_signed("<", lane, left))
-                for d in range(4):
-                    v.store(targets[d], found, _compress(v, builder, mask, atoms[d], v.type))
+                for n in range(4):
+                    v.store(targets[n], found, _compress(v, builder, mask, atoms[n], v.type))
                 return [builder.add(found, _count(v, builder, mask))]
 
-            return _filter_loop(builder, arguments[2], body, arguments[8])[0]
+            return _filter_loop(builder, arguments[5], body, arguments[14])[0]
 
         return signature, codegen
 else:
@@ -255,18 +257,16 @@ else:
         return found
 
     @njit(**FAST)
-    def in_tile(source, first, count, hx, hy, hz, cutoff2, chunk, found):
+    def in_tile(x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, chunk, found):
         """Append the atoms in range of a tile to the chunk without vector instructions, as above."""
         zero = REAL(0)
-        from_x, from_y, from_z, from_q = source[0][first:], source[1][first:], source[2][first:], source[3][first:]
-        to_x, to_y, to_z, to_q = chunk[0], chunk[1], chunk[2], chunk[3]
-        for i in range(count):
-            x, y, z = from_x[i], from_y[i], from_z[i]
-            gx, gy, gz = max(abs(x) - hx, zero), max(abs(y) - hy, zero), max(abs(z) - hz, zero)
-            to_x[found] = x
-            to_y[found] = y
-            to_z[found] = z
-            to_q[found] = from_q[i]
+        for i in range(first, first + count):
+            dx, dy, dz = REAL(x[i] - cx), REAL(y[i] - cy), REAL(z[i] - cz)
+            gx, gy, gz = max(abs(dx) - hx, zero), max(abs(dy) - hy, zero), max(abs(dz) - hz, zero)
+            chunk[0, found] = dx
+            chunk[1, found] = dy
+            chunk[2, found] = dz
+            chunk[3, found] = REAL(q[i])
             found += (gx * gx + gy * gy + gz * gz) < cutoff2
         return found
 
@@ -378,45 +378,6 @@ def sum_chunk(chunk, count, table, index, h, soft, cutoff, values, exact_values,
 
 
 @njit(**FAST)
-def gather(x, y, z, q, start, bins, bin_size, cutoff, centre, half, source):
-    """Write the atoms of the bins in range of a tile to source (4, M), relative to its centre.
-
-    Atoms are sorted by bin, z fastest, so that bins in a row along z are one run of atoms; a row is
-    clipped by its distance to the tile. Returns the number of atoms; when it exceeds M, nothing
-    useful was written.
-    """
-    low, high = np.empty(2, np.int64), np.empty(2, np.int64)
-    for d in range(2):
-        low[d] = max(0, math.floor((centre[d] - half[d] - cutoff) / bin_size))
-        high[d] = min(bins[d] - 1, math.floor((centre[d] + half[d] + cutoff) / bin_size))
-    total = 0
-    for bx in range(low[0], high[0] + 1):
-        gx = max(abs((bx + 0.5) * bin_size - centre[0]) - 0.5 * bin_size - half[0], 0.0)
-        for by in range(low[1], high[1] + 1):
-            gy = max(abs((by + 0.5) * bin_size - centre[1]) - 0.5 * bin_size - half[1], 0.0)
-            reach2 = cutoff * cutoff - gx * gx - gy * gy
-            if reach2 <= 0:
-                continue
-            reach = math.sqrt(reach2) + half[2]
-            first_bin = max(0, math.floor((centre[2] - reach) / bin_size))
-            last_bin = min(bins[2] - 1, math.floor((centre[2] + reach) / bin_size))
-            if last_bin < first_bin:
-                continue
-            row = (bx * bins[1] + by) * bins[2]
-            first, end = start[row + first_bin], start[row + last_bin + 1]
-            if total + end - first + 32 <= source.shape[1]:
-                to_x, to_y, to_z, to_q = source[0][total:], source[1][total:], source[2][total:], source[3][total:]
-                from_x, from_y, from_z, from_q = x[first:end], y[first:end], z[first:end], q[first:end]
-                for k in range(end - first):
-                    to_x[k] = REAL(from_x[k] - centre[0])
-                    to_y[k] = REAL(from_y[k] - centre[1])
-                    to_z[k] = REAL(from_z[k] - centre[2])
-                    to_q[k] = REAL(from_q[k])
-            total += end - first
-    return total
-
-
-@njit(**FAST)
 def write_tile(sums, out, first, factor):
     """Write the 8^3 sums of a tile, leaf by leaf, into the map from index `first` on."""
     shape = out.shape
@@ -435,25 +396,57 @@ def write_tile(sums, out, first, factor):
 
 
 @njit(**FAST)
+def rows_in_range(start, bins, bin_size, cutoff, centre, half, rows):
+    """Write the runs of atoms in rows of bins along z in reach of a tile to rows (R, 2); return how many.
+
+    Atoms are sorted by bin, z fastest, so that the bins of a row are one run; a row is clipped by
+    its distance to the tile.
+    """
+    low_x = max(0, math.floor((centre[0] - half[0] - cutoff) / bin_size))
+    high_x = min(bins[0] - 1, math.floor((centre[0] + half[0] + cutoff) / bin_size))
+    low_y = max(0, math.floor((centre[1] - half[1] - cutoff) / bin_size))
+    high_y = min(bins[1] - 1, math.floor((centre[1] + half[1] + cutoff) / bin_size))
+    count = 0
+    for bx in range(low_x, high_x + 1):
+        gx = max(abs((bx + 0.5) * bin_size - centre[0]) - 0.5 * bin_size - half[0], 0.0)
+        for by in range(low_y, high_y + 1):
+            gy = max(abs((by + 0.5) * bin_size - centre[1]) - 0.5 * bin_size - half[1], 0.0)
+            reach2 = cutoff * cutoff - gx * gx - gy * gy
+            if reach2 <= 0:
+                continue
+            reach = math.sqrt(reach2) + half[2]
+            first_bin = max(0, math.floor((centre[2] - reach) / bin_size))
+            last_bin = min(bins[2] - 1, math.floor((centre[2] + reach) / bin_size))
+            if last_bin < first_bin:
+                continue
+            row = (bx * bins[1] + by) * bins[2]
+            rows[count, 0] = start[row + first_bin]
+            rows[count, 1] = start[row + last_bin + 1]
+            count += rows[count, 1] > rows[count, 0]
+    return count
+
+
+@njit(**FAST)
 def run(x, y, z, q, start, bins, bin_size, cutoff, out, origin, spacing, values, soft, factor, first_task, last_task):
     """Sum the tiles of 8^3 points first_task <= t < last_task into the map.
 
-    Atoms x, y, z, q are float64 (N,), sorted by bin; `start` (bins + 1,) is where a bin begins. A
-    `cutoff` of 0 means that all atoms count everywhere.
+    Atoms x, y, z, q are float64 (N + 16,), sorted by bin, with 16 places that are read but do not
+    count; `start` (bins + 1,) is where a bin begins. A `cutoff` of 0 means that all atoms count
+    everywhere; there is one bin then.
     """
-    chunk, table = np.empty((4, ROW), REAL), np.empty((ROWS, ROW), REAL)
-    source = np.empty((4, 4096), REAL)
+    chunk, table = np.zeros((4, ROW), REAL), np.empty((ROWS, ROW), REAL)
     index = np.empty(ROW + 64, np.int32)
     sums = np.empty(512, np.float64)
     centre, half, h = np.empty(3), np.empty(3), np.empty(3, REAL)
     tile, left = np.empty(3, np.int64), np.empty(3, np.int64)
-    everything = cutoff == 0
-    cutoff2 = REAL(cutoff * cutoff)
     tiles_y, tiles_z = (out.shape[1] + 7) // 8, (out.shape[2] + 7) // 8
     real_values = values.astype(REAL)
     for d in range(3):
         h[d] = REAL(spacing[d])
         half[d] = 3.5 * spacing[d]
+    reach_x, reach_y = 2 * (half[0] + cutoff), 2 * (half[1] + cutoff)
+    rows = np.empty(((int(reach_x / bin_size) + 3) * (int(reach_y / bin_size) + 3), 2), np.int64)
+    cutoff2 = REAL(cutoff * cutoff) if cutoff > 0 else REAL(1e30)  # fast arithmetic knows no infinity
     for task in range(first_task, last_task):
         tile[0], tile[1], tile[2] = task // (tiles_y * tiles_z), task // tiles_z % tiles_y, task % tiles_z
         for d in range(3):
@@ -461,27 +454,22 @@ def run(x, y, z, q, start, bins, bin_size, cutoff, out, origin, spacing, values,
             left[d] = out.shape[d] - tile[d]
             centre[d] = origin[d] + (tile[d] + 3.5) * spacing[d]
         sums[:] = 0
-        if everything:
-            for first in range(0, len(x), CHUNK):
-                count = min(CHUNK, len(x) - first)
-                for k in range(count):
-                    chunk[0, k] = REAL(x[first + k] - centre[0])
-                    chunk[1, k] = REAL(y[first + k] - centre[1])
-                    chunk[2, k] = REAL(z[first + k] - centre[2])
-                    chunk[3, k] = REAL(q[first + k])
-                sum_chunk(chunk, count, table, index, h, soft, cutoff, real_values, values, sums, left)
+        row_count = 1
+        if cutoff > 0:
+            row_count = rows_in_range(start, bins, bin_size, cutoff, centre, half, rows)
         else:
-            total = gather(x, y, z, q, start, bins, bin_size, cutoff, centre, half, source)
-            if total + 32 > source.shape[1]:
-                source = np.empty((4, total + 32), REAL)
-                gather(x, y, z, q, start, bins, bin_size, cutoff, centre, half, source)
-            count, done = 0, 0
-            while done < total:
-                room = min(total - done, CHUNK - count)
-                count = in_tile(source, done, room, REAL(half[0]), REAL(half[1]), REAL(half[2]), cutoff2, chunk, count)
-                done += room
-                if count > CHUNK - 16 or done >= total:
-                    if count > 0:
-                        sum_chunk(chunk, count, table, index, h, soft, cutoff, real_values, values, sums, left)
+            rows[0, 0], rows[0, 1] = start[0], start[1]
+        count = 0
+        for row in range(row_count):
+            first, end = rows[row, 0], rows[row, 1]
+            while first < end:
+                room = min(end - first, CHUNK - count)
+                count = in_tile(x, y, z, q, first, room, centre[0], centre[1], centre[2], REAL(half[0]), REAL(half[1]),
+                                REAL(half[2]), cutoff2, chunk, count)
+                first += room
+                if count > CHUNK - 16:
+                    sum_chunk(chunk, count, table, index, h, soft, cutoff, real_values, values, sums, left)
                     count = 0
+        if count > 0:
+            sum_chunk(chunk, count, table, index, h, soft, cutoff, real_values, values, sums, left)
         write_tile(sums, out, tile, factor)
