@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
-from vmdpotential.interactions import Interaction, Quantity, tracing
+from vmdpotential.interactions import Interaction, Quantity, csource, tracing
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
 
 
@@ -32,7 +32,7 @@ def compiled(program, real, folder):
     if compiler is None:
         pytest.skip("no C compiler on this machine")
     source = folder / "radial.c"
-    source.write_text("#include <math.h>\n" + tracing.c_function(program, "radial", real, qualifiers=""))
+    source.write_text("#include <math.h>\n" + csource.c_function(program, "radial", real, qualifiers=""))
     library = folder / f"radial_{real}.so"
     subprocess.run([compiler, "-O1", "-ffp-contract=off", "-Wall", "-Wno-unused-variable", "-Werror", "-shared",
                     "-fPIC", "-o", library, source, "-lm"], check=True)

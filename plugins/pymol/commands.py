@@ -177,10 +177,10 @@ def _run(command: Command, given: dict[str, Any], quiet: Any, cmd: Any) -> Repor
                 atoms = _read(cmd, text or "all", cmd.exp_path(_text(given.get("topology"))))
                 values[parameter.name] = atoms.structure
             elif _role(parameter) == "maps" and isinstance(text, str):
-                maps = [results.find_map(word) for word in _words(text)]
+                maps = [results.find_map(word) for word in _words(value)]
                 values[parameter.name] = maps if parameter.several else maps[0]
             elif parameter.several and isinstance(text, str):
-                values[parameter.name] = _words(text)
+                values[parameter.name] = _words(value)
             elif text != _default(parameter):
                 if parameter.type is Path:
                     text = cmd.exp_path(str(text))
@@ -211,9 +211,13 @@ def _text(value: Any) -> str:
     return text
 
 
-def _words(text: str) -> list[str]:
-    """Return the blank-separated words of an argument; quotes keep blanks together."""
-    return ["".join(parts) for parts in re.findall(r"'([^']*)'|\"([^\"]*)\"|([^\s'\"]+)", text)] or [""]
+def _words(value: Any) -> list[str]:
+    """Return the blank-separated words of an argument, which may stand in brackets; quotes keep blanks together."""
+    text = str(value).strip()
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1]
+    found = re.findall(r"'([^']*)'(?!\S)|\"([^\"]*)\"(?!\S)|(\S+)", text)
+    return ["".join(parts) for parts in found] or [""]
 
 
 def _in_pymol(message: str) -> str:

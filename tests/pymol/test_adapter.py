@@ -157,6 +157,9 @@ def test_maps_go_in_as_grids_with_their_unit_or_as_files(survey_cmd, do, tmp_pat
     assert "3 maps compared" in do(f'potential_compare one two "{path}"')
     one, two, file = calls[-1]["maps"]
     assert file == path
+    for typed in (f'"{path}"', f'[ "{path}" ]', f'maps="{path}"'):
+        assert "1 maps compared" in do(f"potential_compare {typed}")
+        assert calls[-1]["maps"] == (path,)
     assert two.unit == "V"
     for grid in (one, two):
         # x + y + z at the points where PyMOL says that they are

@@ -77,7 +77,8 @@ class Interaction:
         """
         for name in values:
             if name not in {q.name for q in self.quantities}:
-                raise UsageError(f"the interaction {self.name} has no parameter '{name}'")
+                has = ", ".join(q.name for q in self.quantities) or "none"
+                raise UsageError(f"the interaction {self.name} has no parameter '{name}'; it has {has}")
         complete = {}
         for quantity in self.quantities:
             value = float(values.get(quantity.name, quantity.default))

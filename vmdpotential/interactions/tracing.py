@@ -7,8 +7,8 @@ arithmetic and the functions of this module (:func:`fma`, :func:`minimum`, :func
 
 Called with numpy arrays it computes in float64: that is the reference. Called with
 :class:`Expression` leaves it records a :class:`Program`, which :func:`run` evaluates with any
-object that has the operations as methods: :class:`CSource` here, vector LLVM code in the CPU
-engine.
+object that has the operations as methods: C source (:mod:`~vmdpotential.interactions.csource`),
+vector LLVM code in the CPU engine.
 """
 
 from __future__ import annotations
@@ -348,85 +348,3 @@ class Numpy:
 def evaluate(program: Program, values: Mapping[str, Any]) -> Any:
     """Return the result of a program with numpy; values of inputs and parameters by name."""
     return run(program, Numpy, values)[len(program.steps) - 1]
-
-
-class CSource:
-    """Back end that writes C statements, for a host or CUDA compiler.
-
-    Parameters
-    ----------
-    real : {"float", "double"}
-        Type of the arithmetic.
-    """
-
-    def __init__(self, real: str = "float") -> None:
-        self.real = real
-        self.lines: list[str] = []
-        self._suffix = "f" if real == "float" else ""
-
-    def _let(self, text: str, kind: str = "") -> str:
-        name = f"t{len(self.lines)}"
-        self.lines.append(f"  const {kind or self.real} {name} = {text};")
-        return name
-
-    def const(self, value: float) -> str:
-        """Return a literal."""
-        literal = repr(float(value))
-        return f"{literal}{self._suffix}"
-
-    def add(self, a: str, b: str) -> str:
-        """Return a + b."""
-        return self._let(f"{a} + {b}")
-
-    def sub(self, a: str, b: str) -> str:
-        """Return a - b."""
-        return self._let(f"{a} - {b}")
-
-    def mul(self, a: str, b: str) -> str:
-        """Return a * b."""
-        return self._let(f"{a} * {b}")
-
-    def div(self, a: str, b: str) -> str:
-        """Return a / b."""
-        return self._let(f"{a} / {b}")
-
-    def fma(self, a: str, b: str, c: str) -> str:
-        """Return a * b + c, rounded once."""
-        return self._let(f"fma{self._suffix}({a}, {b}, {c})")
-
-    def min(self, a: str, b: str) -> str:
-        """Return the smaller."""
-        return self._let(f"fmin{self._suffix}({a}, {b})")
-
-    def max(self, a: str, b: str) -> str:
-        """Return the larger."""
-        return self._let(f"fmax{self._suffix}({a}, {b})")
-
-    def less(self, a: str, b: str) -> str:
-        """Return the condition a < b."""
-        return self._let(f"{a} < {b}", "int")
-
-    def select(self, condition: str, a: str, b: str) -> str:
-        """Return a where the condition holds, else b."""
-        return self._let(f"{condition} ? {a} : {b}")
-
-    def sqrt(self, a: str) -> str:
-        """Return the square root."""
-        return self._let(f"sqrt{self._suffix}({a})")
-
-    def exp(self, a: str) -> str:
-        """Return the exponential."""
-        return self._let(f"exp{self._suffix}({a})")
-
-    def erfc(self, a: str) -> str:
-        """Return the complementary error function."""
-        return self._let(f"erfc{self._suffix}({a})")
-
-
-def c_function(program: Program, name: str, real: str = "float", qualifiers: str = "static inline") -> str:
-    """Return C source of ``real name(real r2, real rinv, const real *p)``; p holds the parameters in order."""
-    back_end = CSource(real)
-    values = {"r2": "r2", "rinv": "rinv"} | {p: f"p[{i}]" for i, p in enumerate(program.parameters)}
-    result = run(program, back_end, values)[len(program.steps) - 1]
-    lines = "\n".join(back_end.lines)
-    return f"{qualifiers} {real} {name}({real} r2, {real} rinv, const {real} *p)\n{{\n{lines}\n  return {result};\n}}\n"

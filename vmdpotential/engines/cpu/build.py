@@ -16,34 +16,10 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from vmdpotential.cache import folder as cache_folder
 from vmdpotential.interactions.tracing import Program
 
 _IMPORT = "from vmdpotential.engines.cpu.current import MASKED, PRECISION, PROGRAM\n"
-
-
-@cache
-def cache_folder() -> Path:
-    """Return the folder of compiled kernels: under VMDPOTENTIAL_CACHE, else the user's cache folder.
-
-    Where that cannot be written, a temporary folder is used and kernels are compiled anew in every run.
-    """
-    base = os.environ.get("VMDPOTENTIAL_CACHE")
-    if base:
-        folder = Path(base)
-    elif sys.platform == "win32":
-        folder = Path(os.environ.get("LOCALAPPDATA", Path.home())) / "vmdpotential"
-    elif sys.platform == "darwin":
-        folder = Path.home() / "Library" / "Caches" / "vmdpotential"
-    else:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vmdpotential"
-    folder = folder / "kernels"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="vmdpotential-kernels-"))
-    return folder
 
 
 @cache
@@ -72,8 +48,8 @@ def load(template: str, program: Program, precision: str = "single", masked: boo
     if not line:
         raise RuntimeError(f"{template}.py does not import its program")
     text = before + definitions + after
-    tracing = here.parent.parent / "interactions" / "tracing.py"
-    depends = text + (here / "simd.py").read_text() + tracing.read_text() + numba.__version__
+    others = [here / "simd.py", here / "filters.py", here.parent.parent / "interactions" / "tracing.py"]
+    depends = "".join([text, *(other.read_text() for other in others), numba.__version__])
     name = f"vmdpotential_{template}_{hashlib.sha256(depends.encode()).hexdigest()[:16]}"
     if name in sys.modules:  # asked for by other arguments
         return sys.modules[name]

@@ -7,12 +7,11 @@ This module is compiled as a copy, see :mod:`vmdpotential.engines.cpu.build`.
 # mypy: ignore-errors
 
 import numpy as np
-from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
 from vmdpotential.engines.cpu.current import MASKED, PRECISION, PROGRAM
-from vmdpotential.engines.cpu.simd import I64, Vector
+from vmdpotential.engines.cpu.simd import Vector, constant, pointer
 from vmdpotential.interactions.tracing import run as run_program
 
 assert PRECISION == "double"
@@ -28,11 +27,10 @@ def radial(typing, r2, rinv, values):
 
     def codegen(context, builder, sig, arguments):
         v = Vector(builder, 64, 1)
-        pointer = builder.bitcast(context.make_array(sig.args[2])(context, builder, arguments[2]).data,
-                                  v.element.as_pointer())
+        p_values = pointer(context, builder, sig.args[2], arguments[2], v.element)
         inputs = {"r2": arguments[0], "rinv": arguments[1]}
         for k, name in enumerate(PROGRAM.parameters):
-            inputs[name] = v.load_one(pointer, ir.Constant(I64, k))
+            inputs[name] = v.load_one(p_values, constant(k))
         return run_program(PROGRAM, v, inputs)[len(PROGRAM.steps) - 1]
 
     return signature, codegen

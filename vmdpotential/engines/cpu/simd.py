@@ -36,6 +36,16 @@ LANES = {32: 16 if LEVEL == "avx512" else 8, 64: 8 if LEVEL == "avx512" else 4}
 I32, I64 = ir.IntType(32), ir.IntType(64)
 
 
+def pointer(context: Any, builder: Any, kind: Any, array: Any, element: Any) -> Any:
+    """Return the address of a numba array's first element."""
+    return builder.bitcast(context.make_array(kind)(context, builder, array).data, element.as_pointer())
+
+
+def constant(value: int) -> Any:
+    """Return a 64-bit whole number."""
+    return ir.Constant(I64, value)
+
+
 @cache
 def _chebyshev(name: str, degree: int) -> list[float]:
     """Return power-basis coefficients, lowest first, of the polynomials behind exp and erfc.

@@ -24,7 +24,8 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from vmdpotential.engines.cpu.current import MASKED, PRECISION, PROGRAM
-from vmdpotential.engines.cpu.simd import I32, I64, LANES, LEVEL, Vector
+from vmdpotential.engines.cpu.filters import CHUNK, ROW
+from vmdpotential.engines.cpu.simd import I32, I64, LANES, LEVEL, Vector, constant, pointer
 from vmdpotential.interactions.tracing import run as run_program
 
 # Compensated sums of float32 terms would be limited by the rounding of the terms; float64 vectors
@@ -35,8 +36,6 @@ W = LANES[BITS]
 REAL = np.float64 if BITS == 64 else np.float32
 NUMBA_REAL = types.float64 if BITS == 64 else types.float32
 
-CHUNK = 512  # atoms whose tables are in the first-level cache together
-ROW = CHUNK + 32  # length of a table row: room for padding and for reading ahead
 BLOCK = 128  # atoms summed in registers before the sum is added in float64
 Y, Z, Q, X2, GAP = 0, 1, 2, 3, 11  # rows of the table; eight of X2, six of GAP
 ROWS = 17
@@ -47,15 +46,6 @@ DEGREE = PROGRAM.degree()
 CHARGE_FACTOR = 1.0 if DEGREE is None else 0.5**DEGREE
 
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True, "cache": True}
-
-
-def _pointer(context, builder, kind, array, element):
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(data, element.as_pointer())
-
-
-def _i64(value):
-    return ir.Constant(I64, value)
 
 
 @intrinsic
@@ -74,20 +64,21 @@ def leaf(typing, table, index, first, count, row, cy, cz, hy, hz, cutoff2, value
     def codegen(context, builder, sig, arguments):
         v = Vector(builder, BITS, W)
         parts = 16 // W
-        p_table = _pointer(context, builder, sig.args[0], arguments[0], v.element)
-        p_index = builder.gep(_pointer(context, builder, sig.args[1], arguments[1], I32), [arguments[2]])
+        p_table = pointer(context, builder, sig.args[0], arguments[0], v.element)
+        p_index = builder.gep(pointer(context, builder, sig.args[1], arguments[1], I32), [arguments[2]])
         count = arguments[3]
-        p_y = builder.gep(p_table, [_i64(Y * ROW)])
-        p_z = builder.gep(p_table, [_i64(Z * ROW)])
-        p_q = builder.gep(p_table, [_i64(Q * ROW)])
-        p_x2 = [builder.gep(p_table, [builder.mul(builder.add(arguments[4], _i64(k)), _i64(ROW))]) for k in range(4)]
+        p_y = builder.gep(p_table, [constant(Y * ROW)])
+        p_z = builder.gep(p_table, [constant(Z * ROW)])
+        p_q = builder.gep(p_table, [constant(Q * ROW)])
+        planes = [builder.add(arguments[4], constant(k)) for k in range(4)]
+        p_x2 = [builder.gep(p_table, [builder.mul(plane, constant(ROW))]) for plane in planes]
         cy, cz, hy, hz, cutoff2 = (v.broadcast(a) for a in arguments[5:10])
-        p_values = _pointer(context, builder, sig.args[10], arguments[10], v.element)
-        p_sums = builder.gep(_pointer(context, builder, sig.args[11], arguments[11], ir.DoubleType()), [arguments[12]])
+        p_values = pointer(context, builder, sig.args[10], arguments[10], v.element)
+        p_sums = builder.gep(pointer(context, builder, sig.args[11], arguments[11], ir.DoubleType()), [arguments[12]])
         lanes = [range(p * W, p * W + W) for p in range(parts)]
         point_y = [v.add(cy, v.mul(hy, v.lane_values([n // 4 - 1.5 for n in lane]))) for lane in lanes]
         point_z = [v.add(cz, v.mul(hz, v.lane_values([n % 4 - 1.5 for n in lane]))) for lane in lanes]
-        values = {name: v.load_one(p_values, _i64(k)) for k, name in enumerate(PROGRAM.parameters)}
+        values = {name: v.load_one(p_values, constant(k)) for k, name in enumerate(PROGRAM.parameters)}
         uniform = run_program(PROGRAM, v, values, part="uniform")
 
         def atom(step):
@@ -121,9 +112,9 @@ def leaf(typing, table, index, first, count, row, cy, cz, hy, hz, cutoff2, value
 
         size = 4 * parts
         zeros = [v.const(0.0)] * size
-        j0, j1, j2 = atom(_i64(0)), atom(_i64(1)), atom(_i64(2))
+        j0, j1, j2 = atom(constant(0)), atom(constant(1)), atom(constant(2))
         q0, r0, e0 = estimates(j0, distances_yz(j0))
-        start = [_i64(1), j1, j2, *distances_yz(j1), q0, *r0, *e0, *zeros]
+        start = [constant(1), j1, j2, *distances_yz(j1), q0, *r0, *e0, *zeros]
         before = builder.block
         loop = builder.append_basic_block("atoms")
         after = builder.append_basic_block("done")
@@ -137,9 +128,9 @@ def leaf(typing, table, index, first, count, row, cy, cz, hy, hz, cutoff2, value
         step, next_atom, later_atom = state[:3]
         yz, rest = state[3 : 3 + parts], state[3 + parts :]
         q, r2, estimate, sums = rest[0], rest[1 : 1 + size], rest[1 + size : 1 + 2 * size], rest[1 + 2 * size :]
-        last_atom = atom(builder.add(step, _i64(2)))
+        last_atom = atom(builder.add(step, constant(2)))
         next_q, next_r2, next_estimate = estimates(next_atom, yz)
-        next_step = builder.add(step, _i64(1))
+        next_step = builder.add(step, constant(1))
         next_yz = distances_yz(later_atom)
         new_sums = terms(q, r2, estimate, sums)
         end = [next_step, later_atom, last_atom, *next_yz, next_q, *next_r2, *next_estimate, *new_sums]
@@ -150,100 +141,14 @@ def leaf(typing, table, index, first, count, row, cy, cz, hy, hz, cutoff2, value
         wide = Vector(builder, 64, W, fast=False)
         for n, vector in enumerate(new_sums):
             vector = vector if BITS == 64 else builder.fpext(vector, wide.type)
-            wide.store(p_sums, _i64(n * W), wide.add(wide.load(p_sums, _i64(n * W)), vector))
+            wide.store(p_sums, constant(n * W), wide.add(wide.load(p_sums, constant(n * W)), vector))
         return context.get_dummy_value()
 
     return signature, codegen
 
 
 if LEVEL == "avx512" and BITS == 32:
-    _INDEX, _MASK = ir.VectorType(I32, W), ir.IntType(W)
-
-    def _compress(v, builder, mask, vector, kind):
-        suffix = "i32" if kind is _INDEX else "f32"
-        return v.call(f"llvm.x86.avx512.mask.compress.v16{suffix}", [vector, ir.Constant(kind, None), mask], kind)
-
-    def _count(v, builder, mask):
-        return builder.zext(v.call("llvm.ctpop.i16", [builder.bitcast(mask, _MASK)], _MASK), I64)
-
-    def _filter_loop(builder, count, body, *starts):
-        """Loop over 16 atoms a pass; body(i, *state) returns the new state."""
-        before = builder.block
-        loop = builder.append_basic_block("filter")
-        after = builder.append_basic_block("filtered")
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        state = [builder.phi(s.type) for s in (_i64(0), *starts)]
-        for phi, value in zip(state, (_i64(0), *starts), strict=True):
-            phi.add_incoming(value, before)
-        new = [builder.add(state[0], _i64(W)), *body(*state)]
-        for phi, value in zip(state, new, strict=True):
-            phi.add_incoming(value, builder.block)
-        builder.cbranch(builder.icmp_signed("<", new[0], count), loop, after)
-        builder.position_at_end(after)
-        return new[1:]
-
-    @intrinsic
-    def in_leaf(typing, table, row_x, row_y, row_z, count, cutoff2, index):
-        """Write the atoms whose three squared gaps to a leaf sum to less than cutoff2 to index; return how many."""
-        i = types.int64
-        signature = i(table, i, i, i, i, types.float32, index)
-
-        def codegen(context, builder, sig, arguments):
-            v = Vector(builder, 32, W)
-            p_table = _pointer(context, builder, sig.args[0], arguments[0], v.element)
-            rows = [builder.gep(p_table, [builder.mul(arguments[1 + d], _i64(ROW))]) for d in range(3)]
-            limit = v.broadcast(arguments[5])
-            p_index = _pointer(context, builder, sig.args[6], arguments[6], I32)
-
-            def body(i, found, numbers):
-                gap2 = v.add(v.add(v.load(rows[0], i), v.load(rows[1], i)), v.load(rows[2], i))
-                mask = v.less(gap2, limit)
-                v.store(p_index, found, _compress(v, builder, mask, numbers, _INDEX))
-                return builder.add(found, _count(v, builder, mask)), builder.add(numbers, ir.Constant(_INDEX, [W] * W))
-
-            return _filter_loop(builder, arguments[4], body, _i64(0), ir.Constant(_INDEX, list(range(W))))[0]
-
-        return signature, codegen
-
-    @intrinsic
-    def in_tile(typing, x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, chunk, found):
-        """Append those of the atoms first : first + count in range of a tile to the chunk; return its new length.
-
-        c is the centre of the tile and h its half widths; the chunk is relative to the centre. Up to
-        15 atoms more are read, and as many places of the chunk written.
-        """
-        i, f, d = types.int64, types.float32, types.float64
-        signature = i(x, y, z, q, i, i, d, d, d, f, f, f, f, chunk, i)
-
-        def codegen(context, builder, sig, arguments):
-            v, wide = Vector(builder, 32, W), Vector(builder, 64, W)
-            rows = [builder.gep(_pointer(context, builder, sig.args[n], arguments[n], wide.element), [arguments[4]])
-                    for n in range(4)]
-            centre = [wide.broadcast(a) for a in arguments[6:9]]
-            half = [v.broadcast(a) for a in arguments[9:12]]
-            limit = v.broadcast(arguments[12])
-            p_chunk = _pointer(context, builder, sig.args[13], arguments[13], v.element)
-            targets = [builder.gep(p_chunk, [_i64(n * ROW)]) for n in range(4)]
-            lane = ir.Constant(_INDEX, list(range(W)))
-
-            def body(i, found):
-                atoms = [wide.load(row, i) for row in rows]
-                atoms = [wide.sub(a, c) for a, c in zip(atoms, centre, strict=False)] + atoms[3:]
-                atoms = [builder.fptrunc(a, v.type) for a in atoms]
-                gap2 = v.const(0.0)
-                for n in range(3):
-                    gap = v.max(v.sub(v.fabs(atoms[n]), half[n]), v.const(0.0))
-                    gap2 = v.fma(gap, gap, gap2)
-                left = v.broadcast(builder.trunc(builder.sub(arguments[5], i), I32))
-                mask = builder.and_(v.less(gap2, limit), builder.icmp_signed("<", lane, left))
-                for n in range(4):
-                    v.store(targets[n], found, _compress(v, builder, mask, atoms[n], v.type))
-                return [builder.add(found, _count(v, builder, mask))]
-
-            return _filter_loop(builder, arguments[5], body, arguments[14])[0]
-
-        return signature, codegen
+    from vmdpotential.engines.cpu.filters import in_leaf, in_tile
 else:
 
     @njit(**FAST)
@@ -278,9 +183,9 @@ def radial(typing, r2, rinv, values):
 
     def codegen(context, builder, sig, arguments):
         v = Vector(builder, 64, 1)
-        pointer = _pointer(context, builder, sig.args[2], arguments[2], v.element)
+        p_values = pointer(context, builder, sig.args[2], arguments[2], v.element)
         inputs = {"r2": arguments[0], "rinv": arguments[1]}
-        inputs |= {name: v.load_one(pointer, _i64(k)) for k, name in enumerate(PROGRAM.parameters)}
+        inputs |= {name: v.load_one(p_values, constant(k)) for k, name in enumerate(PROGRAM.parameters)}
         return run_program(PROGRAM, v, inputs)[len(PROGRAM.steps) - 1]
 
     return signature, codegen

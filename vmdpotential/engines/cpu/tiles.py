@@ -65,7 +65,7 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
     bin_size = reach / BINS_PER_CUTOFF
     place = (positions - low) * (1 / bin_size)
     bins = place.max(0).astype(np.int64) + 1
-    memory.require(24 * int(np.prod(bins, dtype=object)), f"a cutoff of {reach:g} A with {' x '.join(map(str, bins))} bins",
+    memory.require(24 * int(np.prod(bins, dtype=object)), f"a cutoff of {reach:g} A in so large a map",
                    "use a longer --cutoff")
     which = np.minimum(place.astype(np.int64), bins - 1)
     key = (which[:, 0] * bins[1] + which[:, 1]) * bins[2] + which[:, 2]
