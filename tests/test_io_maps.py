@@ -114,7 +114,7 @@ def test_mrcfile_reads(tmp_path, suffix):
     path = tmp_path / f"map{suffix}"
     write_map(grid, path)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", RuntimeWarning)  # how mrcfile complains of a file
         with mrcfile.open(path, permissive=False) as other:
             np.testing.assert_array_equal(other.data.transpose(2, 1, 0), grid.values)
             np.testing.assert_allclose(list(other.voxel_size.tolist()), grid.lattice.spacing, rtol=1e-6)
@@ -491,10 +491,10 @@ def test_npz_of_something_else(tmp_path, entries, message):
 
 
 def test_missing_file_and_folder(tmp_path):
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="no such file"):
         read_map(tmp_path / "none.dx")
     (tmp_path / "folder.dx").mkdir()
-    with pytest.raises(InputError, match="directory"):
+    with pytest.raises(InputError, match="is a folder"):
         read_map(tmp_path / "folder.dx")
 
 

@@ -612,3 +612,11 @@ def test_viewers_pass_a_structure_and_need_no_output(sin):
         report = command(structure=sin, ions="SOD=2,CLA=2", between="4")
     assert report.objects["structure"].residue_names[-4:].tolist() == ["SOD", "SOD", "CLA", "CLA"]
     assert report.data["files"] == []
+
+
+def test_kept_atoms_are_those_the_new_structure_begins_with(jac):
+    placement = place_ions(jac, concentration=0.05)
+    kept = placement.kept_atoms
+    assert len(kept) + len(placement.ions) == len(placement.structure)
+    np.testing.assert_array_equal(placement.structure.positions[: len(kept)], jac.positions[kept])
+    np.testing.assert_array_equal(placement.structure.atom_names[: len(kept)], jac.atom_names[kept])

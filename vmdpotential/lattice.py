@@ -15,6 +15,17 @@ from vmdpotential.errors import InputError, UsageError
 Floats = NDArray[np.float64]
 
 
+def _counts(numbers: Floats) -> tuple[int, int, int]:
+    """Return (3,) numbers of nodes as integers; far-off atoms or cells ask for more than can be counted."""
+    if not (numbers < 2**31).all():
+        raise UsageError(
+            f"a lattice of {' x '.join(f'{n:.3g}' for n in numbers)} points cannot be made; use a larger --spacing, "
+            "or correct atoms or the cell where they are far too large"
+        )
+    nx, ny, nz = (int(n) for n in numbers)
+    return nx, ny, nz
+
+
 @dataclass(frozen=True, eq=False)
 class Lattice:
     """Regular points: node [i, j, k] is at ``origin + spacing * (i, j, k)``.
@@ -59,8 +70,8 @@ class Lattice:
             raise InputError("there are no atoms to put a lattice around")
         low, high = positions.min(0) - padding, positions.max(0) + padding
         first = np.floor(low / spacing + 1e-9)
-        shape = (np.ceil(high / spacing - 1e-9) - first).astype(int) + 1
-        return cls(first * spacing, np.full(3, spacing), tuple(shape))
+        shape = _counts(np.ceil(high / spacing - 1e-9) - first + 1)
+        return cls(first * spacing, np.full(3, spacing), shape)
 
     @classmethod
     def over_cell(cls, cell: Cell, spacing: float, origin: ArrayLike = (0.0, 0.0, 0.0)) -> Lattice:
@@ -73,9 +84,9 @@ class Lattice:
         origin = np.asarray(origin, np.float64)
         if cell.orthogonal:
             length = np.diagonal(cell.vectors)
-            shape = np.maximum(1, np.ceil(np.abs(length) / spacing - 1e-6)).astype(int)
+            shape = _counts(np.maximum(1, np.ceil(np.abs(length) / spacing - 1e-6)))
             steps = np.abs(length) / shape
-            return cls(np.rint(origin / steps) * steps, steps, tuple(shape))
+            return cls(np.rint(origin / steps) * steps, steps, shape)
         corners = np.array([[n >> 2 & 1, n >> 1 & 1, n & 1] for n in range(8)], float) @ cell.vectors
         return cls.around(corners + origin, spacing)
 
@@ -190,9 +201,29 @@ class Grid:
         return cls(lattice, values, header.get("unit", ""), number("temperature"), number("dielectric"),
                    Provenance(**known))
 
+    def display_limit(self) -> float:
+        """Return a round limit, 1, 2 or 5 times a power of ten, of a symmetric colour scale.
+
+        At least nine values of ten lie inside, and those at the atoms, which are far larger, do not matter.
+        """
+        magnitude = float(np.quantile(np.abs(self.values[:: max(1, self.values.shape[0] // 64)]), 0.9))
+        if not magnitude > 0:
+            return 1.0
+        power = 10.0 ** np.floor(np.log10(magnitude))
+        return float(next(step * power for step in (1, 2, 5, 10) if step * power >= magnitude * (1 - 1e-6)))
+
     def with_values(self, values: NDArray[Any]) -> Grid:
         """Return the same map with other values."""
         return replace(self, values=values)
+
+    def round_level(self, inside: float = 0.9) -> float:
+        """Return 1, 2 or 5 times a power of ten beyond which lies about one value of ten, for surfaces and colours."""
+        thinned = self.values[:: max(1, self.values.shape[0] // 64)]
+        magnitude = float(np.quantile(np.abs(thinned), inside))
+        if not magnitude > 0:
+            return 1.0
+        power = 10.0 ** np.floor(np.log10(magnitude))
+        return float(next(step * power for step in (1, 2, 5, 10) if step * power >= magnitude * (1 - 1e-6)))
 
     def sample(self, points: ArrayLike, outside: float = np.nan) -> Floats:
         """Return the trilinear interpolation at points.

@@ -94,7 +94,7 @@ class Results:
     def _show_map(self, grid: Grid) -> list[str]:
         self._new(self.name, grid.header())
         load_grid(self.cmd, self.name, grid)
-        limit = ramp_limit(grid)
+        limit = grid.round_level()
         self._new(self._ramp, {})
         self.cmd.ramp_new(self._ramp, self.name, [-limit, 0.0, limit], list(COLOURS))
         return [f"map object {self.name}, in {grid.unit or 'no known unit'}; colour ramp {self._ramp} from "
@@ -103,7 +103,7 @@ class Results:
 
     def _show_ions(self, placement: Placement, atoms: Selected) -> list[str]:
         structure = placement.structure
-        kept = kept_atoms(placement)
+        kept = placement.kept_atoms
         added = np.arange(len(kept), len(structure))
         self._new(self.name, {})
         load_structure(self.cmd, self.name, structure, atoms, kept)
@@ -125,23 +125,3 @@ class Results:
             path = Path(folder, "figure.png")
             figure.savefig(path, dpi=150)
             self.cmd.load_png(str(path), quiet=1)
-
-
-def kept_atoms(placement: Placement) -> Any:
-    """Return which atoms of the original structure are still there: all but the waters that the ions replaced."""
-    original = placement.original
-    ions = {ion.position for ion in placement.ions}
-    there = [row for row, position in enumerate(map(tuple, original.positions.tolist())) if position in ions]
-    kept = np.flatnonzero(~np.isin(original.residue_index, original.residue_index[there]))
-    if len(kept) + len(placement.ions) != len(placement.structure):
-        raise InputError("waters lie on top of each other; repair the structure and run it again")
-    return kept
-
-
-def ramp_limit(grid: Grid) -> float:
-    """Return a round limit of a symmetric colour scale: nine values of ten lie inside."""
-    magnitude = float(np.quantile(np.abs(grid.values[:: max(1, grid.values.shape[0] // 64)]), 0.9))
-    if not magnitude > 0:
-        return 1.0
-    power = 10.0 ** np.floor(np.log10(magnitude))
-    return float(next(step * power for step in (1, 2, 5, 10) if step * power >= magnitude * (1 - 1e-6)))

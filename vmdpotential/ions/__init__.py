@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential.errors import UsageError
 from vmdpotential.ions.counts import COUNT_METHODS, Counts, Species, explicit_counts, parse_list, plan_counts
@@ -96,6 +97,8 @@ class Placement:
         Before; what undoes it.
     ions : tuple of PlacedIon
         In the order of the structure.
+    replaced : (K,) int64
+        Residues of `original`, waters, that the ions took the place of.
     counts : Counts
     site : str
         ``potential`` or ``random``.
@@ -108,11 +111,20 @@ class Placement:
     structure: Structure
     original: Structure
     ions: tuple[PlacedIon, ...]
+    replaced: NDArray[np.int64]
     counts: Counts
     site: str
     seed: int | None
     temperature: float
     dielectric: float
+
+    @property
+    def kept_atoms(self) -> NDArray[np.int64]:
+        """The atoms of `original` that `structure` begins with, in order: all but the replaced waters'."""
+        starts = self.original.residue_starts
+        drop = np.zeros(len(starts) - 1, bool)
+        drop[self.replaced] = True
+        return np.flatnonzero(~np.repeat(drop, np.diff(starts)))
 
     @property
     def waters_removed(self) -> int:
@@ -277,7 +289,8 @@ def place_ions(
         for number, i in enumerate(order, 1)
     )
     return Placement(
-        edited, structure, placed, counts, site, seed if site == "random" else None, temperature, dielectric
+        edited, structure, placed, np.sort(residues[chosen]), counts, site, seed if site == "random" else None,
+        temperature, dielectric,
     )
 
 
@@ -307,7 +320,9 @@ def _replaceable(structure: Structure, residues: Any, keep: str | None) -> Any:
         return np.arange(len(residues))
     kept = np.logical_or.reduceat(select(structure, keep), structure.residue_starts[:-1])[residues]
     if not kept.any():
-        raise UsageError(f"--keep '{keep}': selects no water")
+        raise UsageError(f"--keep '{keep}': selects no water; leave it out, or select waters")
+    if kept.all():
+        raise UsageError(f"--keep '{keep}': keeps all waters, so that none is left for ions; select fewer")
     return np.flatnonzero(~kept)
 
 
