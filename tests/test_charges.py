@@ -346,6 +346,16 @@ def test_four_site_model_by_geometry() -> None:
         assert report.templates == {model: 895}
 
 
+def test_four_site_model_with_the_massless_site_second() -> None:
+    """CHARMM lists OH2, OM, H1, H2."""
+    sites = np.array([[0, 0, 0], [0.1546, 0, 0], [0.5859, 0.7570, 0], [0.5859, -0.7570, 0]])
+    names = ["OH2", "OM", "H1", "H2"]
+    structure = Structure(sites, names, ["TIP4"] * 4, [1] * 4, [0] * 4)
+    result, report = charges_and_report(structure)
+    assert report.templates == {"TIP4P/2005": 1}
+    assert result.known_charges.tolist() == [0, -1.1128, 0.5564, 0.5564]
+
+
 def test_spc_by_name() -> None:
     structure = Structure(np.zeros((3, 3)), ["OW", "HW1", "HW2"], ["SPCE"] * 3, [1] * 3, [0] * 3)
     assert assign_charges(structure).known_charges.tolist() == [-0.8476, 0.4238, 0.4238]

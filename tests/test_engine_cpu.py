@@ -162,6 +162,16 @@ def test_a_point_on_an_atom_has_the_potential_at_the_soft_core(precision):
     np.testing.assert_allclose(values, reference, rtol=2e-6, atol=2e-7)
 
 
+def test_a_cutoff_much_shorter_than_the_spacing():
+    lattice = Lattice(np.zeros(3), np.full(3, 100.0), (9, 10, 11))
+    atoms = lattice.points() + np.random.default_rng(4).uniform(-0.4, 0.4, (lattice.size, 3))
+    charges = np.random.default_rng(5).normal(size=lattice.size)
+    bound = interaction("shifted_coulomb", cutoff=1.0)
+    expected = charges * bound(np.linalg.norm(atoms - lattice.points(), axis=1))
+    values = ENGINE.cutoff(lattice, atoms, charges, bound)
+    assert relative_rms(values.ravel(), expected) < 1e-6
+
+
 def test_a_crystal_on_the_lattice_is_finite_and_right():
     # every atom on a lattice point: the rule for coincident points carries the whole map
     side = np.arange(6) * 2.0

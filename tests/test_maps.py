@@ -41,6 +41,21 @@ def test_units_temperature_and_dielectric_scale_the_values():
     assert (thermal.unit, thermal.temperature, thermal.dielectric) == ("kT/e", 310.0, 4.0)
 
 
+@pytest.mark.parametrize(("options", "error"), [
+    ({"precision": "half"}, "--precision 'half': choose one of single"),
+    ({"dielectric": 1e-320}, "make no potential"),
+    ({"temperature": 1e-320}, "make no potential"),
+    ({"dielectric": np.inf}, "make no potential"),
+    ({"dielectric": 1e-38}, "too large for a map"),
+    ({"method": "cutoff", "interaction": "coulomb", "cutoff": np.inf}, "cannot be truncated"),
+])
+def test_values_that_no_map_can_hold_are_refused(options, error):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises((UsageError, InputError), match=error):
+            potential_map(DIPOLE, padding=1, **options)
+
+
 def test_periodic_map_covers_the_cell_around_the_atoms():
     cell = Cell.from_parameters(20, 21, 22)
     grid = potential_map(charges_at([[100, 0, 0], [101, 1, 1]], [1, -1], cell), spacing=0.9)
@@ -153,6 +168,18 @@ class TestLattice:
                 Lattice(np.array(origin), np.full(3, spacing), shape)
         with pytest.raises(InputError, match="no atoms"):
             Lattice.around(np.zeros((0, 3)), 1.0)
+        for spacing, padding, named in ((0, 1, "spacing"), (np.inf, 1, "spacing"), (1, -1, "padding")):
+            with pytest.raises(UsageError, match=f"--{named}"):
+                Lattice.around(np.zeros((1, 3)), spacing, padding)
+
+    def test_a_cell_vector_may_point_to_negative_coordinates(self):
+        cell = Cell(np.diag([-20.0, 21, 22]))
+        grid = potential_map(charges_at([[5, 5, 5], [6, 6, 6]], [1, -1], cell), spacing=1)
+        middle = (grid.lattice.origin + grid.lattice.last) / 2
+        assert middle == pytest.approx([5.5, 5.5, 5.5], abs=1)
+        assert grid.sample([5.0, 5, 5]) > 100
+        assert grid.sample([6.0, 6, 6]) < -100
+
     def test_lattice_around_atoms_covers_the_padding_with_whole_multiples(self):
         atoms = np.array([[-3.3, 0.1, 7.9], [2.2, 0.1, 9.1]])
         lattice = Lattice.around(atoms, 0.7, 2.0)

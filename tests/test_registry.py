@@ -51,6 +51,17 @@ def program(tmp_path):
         def add():
             registry.register("method", "direct", None)
         """)
+    install(tmp_path, "leaving_potential", "raise SystemExit(7)\n")
+    install(tmp_path, "absent_potential", """
+        from vmdpotential import registry
+        def add():
+            registry.register("command", "absent", "no_such_module:command")
+        """)
+    install(tmp_path, "plain_potential", """
+        from vmdpotential import registry
+        def add():
+            registry.register("command", "plain", print)
+        """)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
 
     def run(*arguments):
@@ -88,6 +99,9 @@ def test_broken_plugins_are_named_and_the_rest_works(program):
     assert "broken plugin broken_potential (broken_potential:add): ModuleNotFoundError" in done.stdout
     assert "broken plugin greedy_potential (greedy_potential:add): UsageError: the method 'direct' is registered" \
         in done.stdout
+    assert "broken plugin leaving_potential (leaving_potential:add): SystemExit: 7" in done.stdout
+    assert "broken plugin absent (no_such_module:command): ModuleNotFoundError" in done.stdout
+    assert "broken plugin plain_potential (plain_potential:add): UsageError: the command 'plain' is a" in done.stdout
     assert "weakened" in done.stdout
 
 

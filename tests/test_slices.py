@@ -573,7 +573,7 @@ def test_shell(map_file, tmp_path, capsys):
         ({"profile": "w"}, "--profile 'w': choose one of x, y, z"),
         ({"output": "f.jpg"}, "f.jpg: the suffix is of no figure format; choose one of .png"),
         ({"maps": []}, "a map file is needed"),
-        ({"maps": ["none.dx"]}, "none.dx: cannot be read"),
+        ({"maps": ["none.dx"]}, "none.dx: there is no such file"),
     ],
 )
 def test_wrong_usage(map_file, options, message):

@@ -56,7 +56,7 @@ class Cell:
         cx, cy = c * cos[1], c * (cos[0] - cos[1] * cos[2]) / sin_gamma
         z2 = c * c - cx * cx - cy * cy
         if z2 <= 0:
-            raise InputError(f"the periodic cell angles {alpha:g} {beta:g} {gamma:g} close no cell")
+            raise InputError(f"the periodic cell angles {alpha:g} {beta:g} {gamma:g} close no cell; correct them")
         return cls(np.array([[a, 0, 0], [b * cos[2], b * sin_gamma, 0], [cx, cy, np.sqrt(z2)]]))
 
     @cached_property

@@ -12,7 +12,7 @@ from vmdpotential.atomnames import family
 from vmdpotential.errors import ChargeError, UsageError
 from vmdpotential.names import IONS, WATERS, unique_names
 from vmdpotential.structure import Structure
-from vmdpotential.templates import FORCE_FIELDS, Match, Miss, library, match_water, rigid_water
+from vmdpotential.templates import FORCE_FIELDS, Match, Miss, library, match_water, rigid_water, water_roles
 
 #: What may be asked for; `auto` is the force field that matches most atoms.
 CHOICES = ("auto", *FORCE_FIELDS)
@@ -223,9 +223,12 @@ def _match_all(structure: Structure, kinds: _Kinds, force_field: str) -> list[Ma
 
 
 def _four_site_model(structure: Structure, kinds: _Kinds, kind: int) -> str | None:
-    """Tell the model of a kind of 4-site waters from the distance of its last site from its first."""
+    """Tell the model of a kind of 4-site waters from the distance of its massless site from the oxygen."""
     starts = structure.residue_starts[:-1][kinds.kind_of == kind]
-    distances = structure.positions[starts + 3] - structure.positions[starts]
+    roles = water_roles(kinds.kinds[kind].atom_names)
+    if sorted(roles) != ["H", "H", "M", "O"]:
+        return None
+    distances = structure.positions[starts + roles.index("M")] - structure.positions[starts + roles.index("O")]
     if structure.cell is not None:
         distances = structure.cell.minimum_image(distances)
     return rigid_water(float(np.sqrt((distances**2).sum(1)).mean()), len(starts))

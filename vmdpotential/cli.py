@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from vmdpotential import __version__, progress, registry
-from vmdpotential.errors import UsageError, VmdpotentialError
+from vmdpotential.errors import BackendError, OutputError, UsageError, VmdpotentialError
 from vmdpotential.parameters import Command, Parameter
 
 EXIT_CODES = """exit codes: 0 done; 2 wrong usage or unsuitable input; 3 the task cannot be done;
@@ -21,7 +23,20 @@ class _Parser(argparse.ArgumentParser):
     """argparse, but an error is one line, as everywhere in this program."""
 
     def error(self, message: str) -> NoReturn:
+        if message.endswith("expected one argument"):
+            message += " (one that begins with a dash is written after '=', a file also as ./-name)"
         raise UsageError(f"{message}; see '{self.prog} --help'")
+
+
+class _Once(argparse.Action):
+    """A file that is named once: of two outputs the first must not get lost."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
+                 option_string: str | None = None) -> None:
+        """Keep the value, or refuse a second one."""
+        if hasattr(namespace, self.dest):
+            parser.error(f"argument {option_string}: takes one file and is given twice")
+        setattr(namespace, self.dest, values)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -33,7 +48,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"vmdpotential {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     for name in registry.available("command"):
-        command: Command = registry.get("command", name)
+        try:
+            command: Command = registry.get("command", name)
+        except BackendError:  # of another package; `vmdpotential plugins` says why
+            continue
         sub = commands.add_parser(
             name, help=command.summary, description=command.description, epilog=EXIT_CODES,
             formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
@@ -59,7 +77,8 @@ def _add(parser: argparse.ArgumentParser, parameter: Parameter) -> None:
     settings: dict[str, Any] = {"help": text, "default": argparse.SUPPRESS}
     metavar = option.metavar or ("|".join(allowed) if allowed else parameter.flag.upper())
     if option.positional:
-        nargs = "+" if parameter.several else None if parameter.required else "?"
+        one, several = (None, "+") if parameter.required else ("?", "*")
+        nargs = several if parameter.several else one
         parser.add_argument(parameter.name, metavar=metavar, nargs=nargs, **settings)
         return
     names = [f"--{parameter.flag}"] + ([f"-{option.short}"] if option.short else [])
@@ -67,6 +86,8 @@ def _add(parser: argparse.ArgumentParser, parameter: Parameter) -> None:
         parser.add_argument(*names, action=argparse.BooleanOptionalAction, **settings)
     elif parameter.several:
         parser.add_argument(*names, metavar=metavar, action="extend", nargs="+", **settings)
+    elif parameter.type is Path:
+        parser.add_argument(*names, metavar=metavar, action=_Once, **settings)
     else:
         parser.add_argument(*names, metavar=metavar, **settings)
 
@@ -79,12 +100,29 @@ def run(arguments: Sequence[str]) -> None:
     VmdpotentialError
         Whatever the command raises.
     """
-    values = vars(build_parser().parse_args(_join_negative_values(arguments)))
+    known, unknown = build_parser().parse_known_args(_join_negative_values(arguments))
+    values = vars(known)
+    if unknown:
+        raise UsageError(
+            f"unrecognized arguments: {' '.join(unknown)}; see 'vmdpotential {values['command']} --help'")
     command: Command = registry.get("command", values.pop("command"))
     as_json = values.pop("json")
     with progress.listening(progress.Terminal()):
         report = command(**values)
-    print(json.dumps(report.data, allow_nan=False) if as_json else "\n".join(report.lines))
+    if as_json:  # with the lines for people, which viewers that run the program show
+        _print(json.dumps({**report.data, "report": list(report.lines)}, allow_nan=False))
+    else:
+        _print("\n".join(report.lines))
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        sys.stdout = open(os.devnull, "w")  # Python would try to write the rest once more  # noqa: SIM115
+        raise OutputError(f"standard output: cannot be written ({error.strerror}); send it elsewhere") from None
 
 
 def _join_negative_values(arguments: Sequence[str]) -> list[str]:
@@ -92,7 +130,7 @@ def _join_negative_values(arguments: Sequence[str]) -> list[str]:
     joined: list[str] = []
     for argument in arguments:
         negative = len(argument) > 1 and argument[0] == "-" and (argument[1].isdigit() or argument[1] == ".")
-        if negative and joined and joined[-1].startswith("--") and "=" not in joined[-1]:
+        if negative and joined and joined[-1].startswith("--") and joined[-1] != "--" and "=" not in joined[-1]:
             joined[-1] += f"={argument}"
         else:
             joined.append(argument)
@@ -102,18 +140,35 @@ def _join_negative_values(arguments: Sequence[str]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    _prepare_streams()
     try:
         run(sys.argv[1:] if arguments is None else arguments)
-        sys.stdout.flush()
     except VmdpotentialError as error:
-        print(f"vmdpotential: {' '.join(str(error).split())}", file=sys.stderr)
-        return error.exit_code
+        return _fail(str(error), error.exit_code)
     except MemoryError:
-        print("vmdpotential: out of memory; use a larger --spacing or fewer atoms", file=sys.stderr)
-        return 3
+        return _fail("out of memory; use fewer atoms, a larger --spacing, or a lower --dpi", 3)
     except KeyboardInterrupt:
-        print("vmdpotential: interrupted", file=sys.stderr)
-        return 130
+        return _fail("interrupted", 130)
     except BrokenPipeError:  # the reader of our output, such as head, has gone
         sys.stderr.close()
+    except OSError as error:  # of files other than inputs and outputs: compiled kernels, fonts
+        where = error.filename or "a temporary file"
+        return _fail(f"{where}: {error.strerror or error}; is the disk full, or closed to you?", 3)
     return 0
+
+
+def _fail(message: str, code: int) -> int:
+    """Print one line without control characters, which a binary file may have brought, and return the exit code."""
+    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(message.split()))
+    print(f"vmdpotential: {line}", file=sys.stderr)
+    return code
+
+
+def _prepare_streams() -> None:
+    """Let names that the terminal's encoding lacks pass as escapes, and closed streams swallow what they get."""
+    for name in ("stdout", "stderr"):
+        stream: Any = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure") and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")

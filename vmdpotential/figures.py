@@ -6,7 +6,9 @@ Figures are made without pyplot, so nothing is registered, shown or kept, and se
 
 from __future__ import annotations
 
+import io
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import __version__, output
+from vmdpotential import __version__, memory, output
 from vmdpotential.errors import UsageError
 from vmdpotential.lattice import Grid
 from vmdpotential.planes import Plane, outline, values_on
@@ -68,7 +70,8 @@ def style() -> Iterator[None]:
     """Set fonts, line widths and font embedding for the block only."""
     import matplotlib
 
-    with matplotlib.rc_context():
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # a map's name may have letters no font has
         # a user's own settings must not change a figure for print
         defaults: Any = {key: value for key, value in matplotlib.rcParamsDefault.items()
                          if not key.startswith("backend")}
@@ -153,7 +156,10 @@ def compose(
     if value_range is not None:
         check_range(value_range)
     for panel in panels:
-        outline(panel.grid.lattice, panel.plane)
+        try:
+            outline(panel.grid.lattice, panel.plane)
+        except UsageError as error:
+            raise UsageError(f"{panel.name}: {error}" if panel.name else str(error)) from None
     limits = value_range
     if panels and limits is None:
         limits = robust_range([values_on(panel.grid, panel.plane)[0] for panel in panels])
@@ -208,6 +214,7 @@ def _same_ticks(axes: Sequence[Axes]) -> None:
 
 
 def _short(name: str) -> str:
+    name = name.encode("utf-8", "replace").decode()  # names of files may be any bytes
     return name if len(name) <= 24 else f"{name[:11]}…{name[-12:]}"
 
 
@@ -340,10 +347,15 @@ def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title:
         For the file's metadata.
     """
     check_figure_format(path)
+    pixels = float(np.prod(figure.get_size_inches())) * dpi**2
+    memory.require(int(12 * pixels), f"{path}: a figure of {pixels / 1e6:.0f} million pixels", "use a lower --dpi")
     program = f"vmdpotential {__version__}"
     suffix = path.suffix.lower()
     metadata: dict[str, Any] = {"Title": title, "Software" if suffix == ".png" else "Creator": program}
     if suffix != ".png":
         metadata["CreationDate" if suffix == ".pdf" else "Date"] = None
-    with style(), output.writing([path], force) as (temporary,):
-        figure.savefig(temporary, format=suffix[1:], dpi=dpi, metadata=metadata)
+    content = io.BytesIO()  # where a write cannot fail, because matplotlib's PDF writer then hides why
+    with style():
+        figure.savefig(content, format=suffix[1:], dpi=dpi, metadata=metadata)
+    with output.writing([path], force) as (temporary,):
+        temporary.write_bytes(content.getbuffer())

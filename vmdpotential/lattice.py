@@ -15,6 +15,13 @@ from vmdpotential.errors import InputError, UsageError
 Floats = NDArray[np.float64]
 
 
+def _check_spacing(spacing: float, padding: float = 0.0) -> None:
+    if not 0 < spacing < np.inf:
+        raise UsageError(f"--spacing {spacing:g}: must be a distance in A, above 0")
+    if not 0 <= padding < np.inf:
+        raise UsageError(f"--padding {padding:g}: must be a distance in A, at least 0")
+
+
 def _counts(numbers: Floats) -> tuple[int, int, int]:
     """Return (3,) numbers of nodes as integers; far-off atoms or cells ask for more than can be counted."""
     if not (numbers < 2**31).all():
@@ -45,7 +52,7 @@ class Lattice:
     shape: tuple[int, int, int]
 
     def __post_init__(self) -> None:
-        origin = np.array(np.broadcast_to(np.asarray(self.origin, np.float64), 3))
+        origin = np.broadcast_to(np.asarray(self.origin, np.float64), 3) + 0.0  # no -0
         spacing = np.array(np.broadcast_to(np.asarray(self.spacing, np.float64), 3))
         shape = tuple(int(n) for n in self.shape)
         if len(shape) != 3 or min(shape) < 1:
@@ -65,6 +72,7 @@ class Lattice:
         Nodes are at whole multiples of the spacing, so that maps of different frames or selections
         share their points, and formats that count the origin in spacings can hold them.
         """
+        _check_spacing(spacing, padding)
         positions = np.asarray(positions, np.float64)
         if not len(positions):
             raise InputError("there are no atoms to put a lattice around")
@@ -81,12 +89,14 @@ class Lattice:
         nodes are at whole multiples of the spacing, the first within half of it from `origin`. A
         triclinic cell gets its axis-aligned bounding box.
         """
+        _check_spacing(spacing)
         origin = np.asarray(origin, np.float64)
         if cell.orthogonal:
             length = np.diagonal(cell.vectors)
             shape = _counts(np.maximum(1, np.ceil(np.abs(length) / spacing - 1e-6)))
             steps = np.abs(length) / shape
-            return cls(np.rint(origin / steps) * steps, steps, shape)
+            low = origin + np.minimum(length, 0)  # a vector may point to negative coordinates
+            return cls(np.rint(low / steps) * steps, steps, shape)
         corners = np.array([[n >> 2 & 1, n >> 1 & 1, n & 1] for n in range(8)], float) @ cell.vectors
         return cls.around(corners + origin, spacing)
 
@@ -201,25 +211,14 @@ class Grid:
         return cls(lattice, values, header.get("unit", ""), number("temperature"), number("dielectric"),
                    Provenance(**known))
 
-    def display_limit(self) -> float:
-        """Return a round limit, 1, 2 or 5 times a power of ten, of a symmetric colour scale.
-
-        At least nine values of ten lie inside, and those at the atoms, which are far larger, do not matter.
-        """
-        magnitude = float(np.quantile(np.abs(self.values[:: max(1, self.values.shape[0] // 64)]), 0.9))
-        if not magnitude > 0:
-            return 1.0
-        power = 10.0 ** np.floor(np.log10(magnitude))
-        return float(next(step * power for step in (1, 2, 5, 10) if step * power >= magnitude * (1 - 1e-6)))
-
     def with_values(self, values: NDArray[Any]) -> Grid:
         """Return the same map with other values."""
         return replace(self, values=values)
 
-    def round_level(self, inside: float = 0.9) -> float:
+    def display_limit(self) -> float:
         """Return 1, 2 or 5 times a power of ten beyond which lies about one value of ten, for surfaces and colours."""
         thinned = self.values[:: max(1, self.values.shape[0] // 64)]
-        magnitude = float(np.quantile(np.abs(thinned), inside))
+        magnitude = float(np.quantile(np.abs(thinned), 0.9))
         if not magnitude > 0:
             return 1.0
         power = 10.0 ** np.floor(np.log10(magnitude))

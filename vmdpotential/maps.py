@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import __version__, memory, registry
 from vmdpotential.cell import Cell
-from vmdpotential.engines import Engine, get_engine
+from vmdpotential.engines import PRECISIONS, Engine, get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions import Bound
 from vmdpotential.lattice import Grid, Lattice, Provenance
@@ -18,6 +18,9 @@ from vmdpotential.methods import Method, Sources
 from vmdpotential.select import select
 from vmdpotential.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
+
+#: Atoms in 1 A^3 that no matter has (water 0.1, diamond 0.18): a cell with more is a mistake.
+DENSEST = 1.0
 
 
 def potential_map(
@@ -77,13 +80,16 @@ def potential_map(
     Raises
     ------
     InputError
-        When there are no charges, no atoms, or no cell for a periodic boundary.
+        When there are no charges, no atoms, or no cell for a periodic boundary, or when values would
+        be larger than float32 holds.
     UsageError
         For names, values and combinations that do not fit.
     MemoryPlanError
         When the map does not fit into memory.
     """
     constant = coulomb_constant(unit, temperature, dielectric)
+    if precision not in PRECISIONS:
+        raise UsageError(f"--precision '{precision}': choose one of {', '.join(PRECISIONS)}")
     chosen, cell = choose_method(structure, method, boundary)
     bound = bind_interaction(chosen, interaction, cutoff, parameters or {})
     charges = structure.known_charges
@@ -91,14 +97,15 @@ def potential_map(
     positions = structure.positions[sources]
     if lattice is None:
         lattice = plan_lattice(structure, positions, cell, spacing, padding)
-    points = " x ".join(map(str, lattice.shape))
-    # the map, and atoms with their images and sorted copies
-    memory.require(4 * lattice.size + 200 * len(positions), f"a map of {points} points",
-                   "use a larger --spacing, less --padding or fewer --atoms")
+    _plan_memory(lattice, len(positions), cell, bound.cutoff)
     backend: Engine = get_engine(engine)
     values: NDArray[np.float32] = chosen.compute(
         lattice, Sources(positions, charges[sources], cell, bound, precision), backend)
-    values *= np.float32(constant)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values *= np.float32(constant)
+    if not np.isfinite([values.min(), values.max()]).all():
+        raise InputError(f"{_name(structure)}: its potential is too large for a map (3e38 {unit}); correct the "
+                         "charges, --temperature or --dielectric")
     provenance = Provenance(
         method=chosen.name, interaction=str(bound), boundary="periodic" if cell is not None else "open",
         cutoff=bound.cutoff, precision=precision, engine=backend.name, atoms=atoms,
@@ -130,10 +137,30 @@ def choose_method(structure: Structure, method: str, boundary: str) -> tuple[Met
         )
     if boundary == "open":
         return chosen, None
+    name = _name(structure)
     if structure.cell is None:
-        name = structure.sources[0] if structure.sources else "structure"
         raise InputError(f"{name}: has no periodic cell; use --boundary open")
+    if structure.cell.volume * DENSEST < len(structure):
+        raise InputError(
+            f"{name}: {len(structure)} atoms do not fit into its periodic cell of {structure.cell.volume:.3g} A^3; "
+            "correct the cell, or use --boundary open"
+        )
     return chosen, structure.cell
+
+
+def _name(structure: Structure) -> str:
+    return structure.sources[0] if structure.sources else "structure"
+
+
+def _plan_memory(lattice: Lattice, atoms: int, cell: Cell | None, cutoff: float | None) -> None:
+    """Refuse a map that does not fit into memory with the atoms, their images and sorted copies of them."""
+    points = " x ".join(map(str, lattice.shape))
+    memory.require(4 * lattice.size + 200 * atoms, f"a map of {points} points",
+                   "use a larger --spacing, less --padding or fewer --atoms")
+    if cell is not None and cutoff is not None:
+        images = atoms * float(np.prod(lattice.last - lattice.origin + 2 * cutoff)) / cell.volume
+        memory.require(int(4 * lattice.size + 200 * images), f"a map with {images:.3g} periodic images of atoms",
+                       f"use a --cutoff shorter than {cutoff:g} A or fewer --atoms")
 
 
 def bind_interaction(method: Method, name: str, cutoff: float, parameters: Mapping[str, float]) -> Bound:

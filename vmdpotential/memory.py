@@ -17,13 +17,9 @@ def limit() -> int:
     UsageError
         When the variable is not a number with an optional k, M, G or T.
     """
-    text = os.environ.get("VMDPOTENTIAL_MEMORY", "").strip().lower().removesuffix("b")
-    if text:
-        unit = text[-1] if text[-1] in UNITS else ""
-        try:
-            return int(float(text.removesuffix(unit)) * UNITS[unit])
-        except ValueError:
-            raise UsageError(f"VMDPOTENTIAL_MEMORY={text!r}: give bytes, such as 8G") from None
+    wanted = from_environment("VMDPOTENTIAL_MEMORY")
+    if wanted is not None:
+        return wanted
     try:
         with open("/proc/meminfo") as file:
             free = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
@@ -38,6 +34,27 @@ def limit() -> int:
         except (OSError, ValueError):  # no such group, or "max"
             continue
     return free
+
+
+def from_environment(name: str) -> int | None:
+    """Return the bytes that an environment variable gives, such as 8G; None where it is not set.
+
+    Raises
+    ------
+    UsageError
+        When the variable is not a number with an optional k, M, G or T.
+    """
+    text = os.environ.get(name, "").strip().lower().removesuffix("b")
+    if not text:
+        return None
+    unit = text[-1] if text[-1] in UNITS else ""
+    try:
+        count = float(text.removesuffix(unit)) * UNITS[unit]
+    except ValueError:
+        count = 0
+    if not 0 < count < 2**62:
+        raise UsageError(f"{name}={text!r}: give bytes, such as 8G")
+    return int(count)
 
 
 def require(needed: int, what: str, cure: str) -> None:

@@ -38,7 +38,8 @@ def writing(paths: Sequence[Path], force: bool = False) -> Iterator[list[Path]]:
     """
     check(paths, force)
     token = secrets.token_hex(4)
-    temporary = [path.with_name(f".{token}-{path.name}") for path in paths]
+    # the end of a long name is enough, and keeps the whole as short as file systems want it
+    temporary = [path.with_name(f".{token}-{path.name[-40:]}") for path in paths]
     try:
         yield temporary
         for source, target in zip(temporary, paths, strict=True):
@@ -53,22 +54,37 @@ def writing(paths: Sequence[Path], force: bool = False) -> Iterator[list[Path]]:
 
 def check(paths: Sequence[Path], force: bool = False) -> None:
     """Raise what :func:`writing` would raise, before any work is done."""
-    if len({os.path.abspath(path) for path in paths}) < len(paths):
-        raise UsageError("the same output file is named twice")
+    named: set[str] = set()
     for path in paths:
-        if path.is_dir():
-            raise OutputError(f"{path}: is a folder; name a file")
-        if not path.parent.is_dir():
-            raise OutputError(f"{path}: the folder {path.parent} does not exist; create it first")
-        if path.exists() and not force:
-            raise UsageError(f"{path}: exists; use --force to replace it")
-        if not os.access(path.parent, os.W_OK):
-            raise OutputError(f"{path}: no permission to write in {path.parent}")
+        if os.path.abspath(path) in named:
+            raise UsageError(f"{path}: the same output file is named twice; give each a name of its own")
+        named.add(os.path.abspath(path))
+        try:
+            _check_one(path, force)
+        except OSError as error:  # a name that is too long, a loop of links
+            raise describe(error, [path]) from error
+
+
+def _check_one(path: Path, force: bool) -> None:
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder; name a file")
+    if not path.parent.is_dir():
+        if path.parent.exists():
+            raise OutputError(f"{path}: {path.parent} is no folder; name one that is")
+        raise OutputError(f"{path}: the folder {path.parent} does not exist; create it first")
+    if path.exists() and not force:
+        raise UsageError(f"{path}: exists; use --force to replace it")
+    if not os.access(path.parent, os.W_OK):
+        raise OutputError(f"{path}: no permission to write in {path.parent}; name another folder")
 
 
 def describe(error: OSError, paths: Sequence[Path]) -> OutputError:
     """Return one line for what went wrong while writing `paths`."""
     name = ", ".join(map(str, paths))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return OutputError(f"{name}: the disk is full; nothing was written")
+        return OutputError(f"{name}: the disk is full; nothing was written; make room, or write to another disk")
+    if error.errno == errno.EFBIG:
+        return OutputError(f"{name}: is larger than a file may be here; nothing was written; see 'ulimit -f'")
+    if error.errno == errno.ENAMETOOLONG:
+        return OutputError(f"{name}: the name is too long; use a shorter one")
     return OutputError(f"{name}: cannot be written ({error.strerror or error}); nothing was written")

@@ -18,6 +18,7 @@ import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -99,7 +100,7 @@ class Parameter:
                 raise UsageError(f"--{self.flag}: a value is needed")
             return None
         if self.several:
-            items = [value] if isinstance(value, (str, Path, *self.objects)) else list(value)
+            items = list(value) if isinstance(value, (list, tuple)) else [value]
             return tuple(self._one(item) for item in items)
         return self._one(value)
 
@@ -126,13 +127,23 @@ class Parameter:
                 reason = str(error) if option.parse or self.type in (bool, Path) else (
                     "a whole number is needed" if self.type is int else "a number is needed")
                 raise UsageError(f"--{self.flag} {value!r}: {reason}") from None
-        if isinstance(value, int) and self.type is float:
-            value = float(value)
+        value = self._typed(value)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             self._check_limits(value)
         allowed = option.allowed()
         if allowed and value not in allowed:
             raise UsageError(f"--{self.flag} {value!r}: choose one of {', '.join(allowed)}")
+        return value
+
+    def _typed(self, value: Any) -> Any:
+        """Return a value that a program passed, as its type; a number may be of any kind (numpy's too)."""
+        number = {float: Real, int: Integral, bool: Integral, str: Real}.get(self.type)
+        if number is not None and isinstance(value, number):
+            return self.type(value)
+        plain = self.type in (bool, int, float, str, Path) and self.option.parse is None
+        if plain and not isinstance(value, (self.type, *self.objects)):
+            wanted = " or ".join(kind.__name__ for kind in (self.type, *self.objects))
+            raise UsageError(f"--{self.flag}: {wanted} is needed, not {type(value).__name__}")
         return value
 
     def _check_limits(self, value: float) -> None:

@@ -12,7 +12,8 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import BackendError, UsageError
+from vmdpotential.parameters import Command
 
 #: Entry-point group that other packages use.
 GROUP = "vmdpotential.plugins"
@@ -22,14 +23,14 @@ KINDS = ("command", "method", "interaction", "engine")
 _entries: dict[str, dict[str, Any]] = {
     "command": {
         name: f"vmdpotential.commands.{name}:command"
-        for name in ("map", "ionize", "slice", "plugins", "benchmark")
+        for name in ("map", "ionize", "slice", "view", "devices", "plugins", "install", "verify", "benchmark")
     },
     "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff")},
     "interaction": {
         name: f"vmdpotential.interactions.{name}:INTERACTION"
         for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent")
     },
-    "engine": {"cpu": "vmdpotential.engines.cpu:ENGINE"},
+    "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
 }
 _broken: dict[str, str] = {}
 _loaded = False
@@ -41,13 +42,21 @@ def register(kind: str, name: str, target: Any) -> None:
     Raises
     ------
     UsageError
-        When the kind is unknown or the name is taken.
+        When the kind is unknown, the name is taken, or a command is not a
+        :class:`~vmdpotential.parameters.Command`.
     """
     if kind not in KINDS:
         raise UsageError(f"'{kind}' cannot be registered; choose one of {', '.join(KINDS)}")
     if name in _entries[kind]:
         raise UsageError(f"the {kind} '{name}' is registered already")
+    if not isinstance(target, str):
+        _check(kind, name, target)
     _entries[kind][name] = target
+
+
+def _check(kind: str, name: str, target: Any) -> None:
+    if kind == "command" and not isinstance(target, Command):
+        raise UsageError(f"the command '{name}' is a {type(target).__name__}; register Command.of(function)")
 
 
 def available(kind: str) -> list[str]:
@@ -63,6 +72,8 @@ def get(kind: str, name: str) -> Any:
     ------
     UsageError
         When there is no such name; the message lists those there are.
+    BackendError
+        When what another package registered cannot be imported; :func:`broken` names it from then on.
     """
     _load_plugins()
     if name not in _entries[kind]:
@@ -70,8 +81,16 @@ def get(kind: str, name: str) -> Any:
     target = _entries[kind][name]
     if isinstance(target, str):
         module, _, attribute = target.partition(":")
-        target = getattr(import_module(module), attribute)
-        _entries[kind][name] = target
+        try:
+            found = getattr(import_module(module), attribute)
+            _check(kind, name, found)
+        except (Exception, SystemExit) as error:  # foreign code may raise anything
+            if module.startswith("vmdpotential."):
+                raise
+            reason = _broken[f"{name} ({target})"] = f"{type(error).__name__}: {error}"
+            raise BackendError(
+                f"the {kind} '{name}' cannot be loaded ({reason}); repair or remove its package") from error
+        target = _entries[kind][name] = found
     return target
 
 
@@ -89,5 +108,5 @@ def _load_plugins() -> None:
     for entry in entry_points(group=GROUP):
         try:
             entry.load()()
-        except Exception as error:  # a foreign plugin may raise anything, and must not stop the rest
+        except (Exception, SystemExit) as error:  # a foreign plugin may raise anything, and must not stop the rest
             _broken[f"{entry.name} ({entry.value})"] = f"{type(error).__name__}: {error}"

@@ -259,6 +259,11 @@ def rigid_water(distance: float, count: int) -> str | None:
     return nearest if fits else None
 
 
+def water_roles(atom_names: Sequence[str]) -> list[str]:
+    """Return what each site of a water is: O, H or M (a massless site); else its name's first letter."""
+    return ["M" if name in _VIRTUAL_SITES else name.lstrip("0123456789")[:1] for name in atom_names]
+
+
 def match_water(residue_name: str, atom_names: Sequence[str], four_sites: str | None = None) -> Match | Miss:
     """Find the charges of a water's sites, as :meth:`Library.match` does.
 
@@ -269,10 +274,7 @@ def match_water(residue_name: str, atom_names: Sequence[str], four_sites: str | 
     four_sites : str or None
         The 4-site model, where the geometry told it (:func:`rigid_water`).
     """
-    roles = []
-    for name in atom_names:
-        letters = name.lstrip("0123456789")
-        roles.append("M" if name in _VIRTUAL_SITES else letters[:1])
+    roles = water_roles(atom_names)
     extra = tuple(name for name, role in zip(atom_names, roles, strict=True) if role not in ("O", "H", "M"))
     lacking = ("O",) * (1 - roles.count("O")) + ("H",) * (2 - roles.count("H"))
     if extra or lacking or roles.count("O") > 1 or roles.count("H") > 2 or len(roles) not in WATER_MODELS:

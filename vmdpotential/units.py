@@ -37,7 +37,7 @@ def coulomb_constant(
     Raises
     ------
     UsageError
-        When the unit is unknown, or temperature or dielectric is not positive.
+        When the unit is unknown, or temperature or dielectric is not positive (or hardly so).
     """
     from scipy import constants
 
@@ -54,4 +54,7 @@ def coulomb_constant(
         factor = volt * constants.e * constants.N_A / (1000 * constants.calorie)
     else:
         raise UsageError(f"unit '{unit}' is unknown; choose one of {', '.join(POTENTIAL_UNITS)}")
-    return float(factor / dielectric)
+    result = float(factor / dielectric)
+    if not 0 < result < float("inf"):
+        raise UsageError(f"temperature {temperature:g} K and dielectric {dielectric:g} make no potential; correct them")
+    return result

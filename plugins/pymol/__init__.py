@@ -1,26 +1,53 @@
 """Electrostatic potential maps, ion placement and slice images inside PyMOL.
 
-Adds the commands potential_map, potential_ionize and potential_slice; ``help potential_map`` tells how to
-use them. PyMOL loads this file in three ways: as a plugin of its start-up folder, by
-``run plugins/pymol/__init__.py``, and by ``import vmdpotential.plugins.pymol``. In the first two it is
-a copy that hands over to the installed package.
+Adds the commands potential_map, potential_ionize and potential_slice and a dialog for them; ``help
+potential_map`` tells how to use them. PyMOL loads this file in three ways: as a plugin of its start-up
+folder, by ``run plugins/pymol/__init__.py``, and by ``import vmdpotential.plugins.pymol``. In the first
+two it is a copy that hands over to the installed package.
 """
 
 import sys
 from importlib import import_module
-
-from pymol import cmd, colorprinting
+from typing import Any
 
 _PACKAGE = "vmdpotential.plugins.pymol"
 
+
+def _load() -> None:
+    from pymol import cmd, colorprinting
+
+    try:
+        if __name__ == _PACKAGE:
+            import_module(f"{_PACKAGE}.commands").register(cmd)
+        else:
+            import_module(_PACKAGE)
+    except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
+        colorprinting.error(
+            f" vmdpotential: PyMOL's Python has no package '{missing}'; install it with: "
+            f'"{sys.executable}" -m pip install {missing}'
+        )
+
+
+def __init_plugin__(app: Any = None) -> None:  # noqa: N807 - PyMOL's name
+    """Add an entry for each command to PyMOL's Plugin menu; without its Qt window there are the commands only."""
+    if _PACKAGE not in sys.modules:
+        return  # _load has said what is missing
+    from pymol import cmd
+    from pymol.plugins import QtNotAvailableError, addmenuitemqt
+
+    commands, arguments = (import_module(f"{_PACKAGE}.{name}") for name in ("commands", "arguments"))
+    try:
+        for name in [command.name for command in arguments.viewer_commands()]:
+            addmenuitemqt(f"Electrostatic potential|{name.capitalize()} ...",
+                          lambda name=name: commands.potential_dialog(name, _self=cmd))
+    except QtNotAvailableError:
+        pass
+
+
 try:
-    if __name__ == _PACKAGE:
-        import_module(f"{_PACKAGE}.commands").register(cmd)
-    else:
-        import_module(_PACKAGE)
-except ModuleNotFoundError as error:
-    _missing = str(error.name).partition(".")[0]
-    colorprinting.error(
-        f" vmdpotential: PyMOL's Python has no package '{_missing}'; install it with: "
-        f'"{sys.executable}" -m pip install {_missing}'
-    )
+    _load()
+except ModuleNotFoundError as _error:
+    # the package is also imported outside PyMOL, to build what is installed there
+    if _error.name != "pymol" or __name__ != _PACKAGE:
+        raise

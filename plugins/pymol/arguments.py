@@ -1,21 +1,47 @@
-"""The arguments of PyMOL's commands, made from the declarations of the registry's."""
+"""The arguments of PyMOL's commands and the fields of the dialog, made from the declarations of the registry's."""
 
 from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pymol import colorprinting
+
+from vmdpotential import registry
 from vmdpotential.lattice import Grid
 from vmdpotential.parameters import Command, Parameter
 from vmdpotential.structure import Structure
 
-from .show import default_name, display_options
+from .display import default_name, display_options
+
+#: Put before the name of each command.
+PREFIX = "potential_"
 
 
-def role(parameter: Parameter) -> str:
+def viewer_commands() -> Iterator[Command]:
+    """Yield every registered command that takes atoms or maps; one that cannot be loaded is named and left out."""
+    for name in registry.available("command"):
+        try:
+            command: Command = registry.get("command", name)
+        except Exception as error:  # whatever a foreign module raises on import
+            colorprinting.warning(f" vmdpotential: the command '{name}' is left out: {error}")
+            continue
+        if any(role(parameter) for parameter in command.parameters):
+            yield command
+
+
+def pymol_name(command: Command) -> str:
+    """Return what a command is called in PyMOL."""
+    return PREFIX + re.sub(r"\W", "_", command.name)
+
+
+def role(parameter: Parameter | None) -> str:
     """Return 'selection' or 'maps' for what PyMOL holds, else an empty string."""
+    if parameter is None:
+        return ""
     if Structure in parameter.objects:
         return "selection"
     return "maps" if Grid in parameter.objects else ""
@@ -26,7 +52,8 @@ def is_topology(command: Command, parameter: Parameter) -> bool:
     return parameter.name == "topology" and any(role(other) == "selection" for other in command.parameters)
 
 
-def argument(parameter: Parameter) -> str:
+def argument_name(parameter: Parameter) -> str:
+    """Return what a parameter is called in PyMOL."""
     return "selection" if role(parameter) == "selection" else parameter.name
 
 
@@ -37,23 +64,30 @@ def to_file(command: Command) -> bool:
 
 def offered(command: Command) -> list[Parameter]:
     """Return the parameters that PyMOL offers: what it holds first, then the others as declared."""
-    offered = [
+    chosen = [
         p for p in command.parameters
         if p.option.viewer or p.required or is_topology(command, p) or (p.name == "force" and to_file(command))
     ]
-    return sorted(offered, key=lambda p: not (role(p) and p.required))
+    return sorted(chosen, key=lambda p: not (role(p) and p.required))
+
+
+def displayed(command: Command) -> tuple[Parameter, ...]:
+    """Return the options of how PyMOL shows the result, without those that the command has itself."""
+    taken = {parameter.name for parameter in command.parameters}
+    return () if to_file(command) else tuple(p for p in display_options(command) if p.name not in taken)
 
 
 def arguments(command: Command) -> dict[str, Parameter | None]:
     """Return PyMOL's arguments in their order; None stands for the name of the objects that are made."""
     first, *others = offered(command)
-    arguments: dict[str, Parameter | None] = {argument(first): first}
+    found: dict[str, Parameter | None] = {argument_name(first): first}
     if not to_file(command):
-        arguments["name"] = None
-    return arguments | {argument(parameter): parameter for parameter in others}
+        found["name"] = None
+    return found | {argument_name(parameter): parameter for parameter in (*others, *displayed(command))}
 
 
 def default_text(parameter: Parameter | None) -> str:
+    """Return the default of an argument as it would be typed, empty for none."""
     if parameter is None:
         return ""
     if parameter.required:
@@ -67,24 +101,27 @@ def default_text(parameter: Parameter | None) -> str:
     return str(parameter.default)
 
 
-def help_text(name: str, command: Command) -> str:
+def describe(parameter: Parameter | None) -> str:
+    """Return the help of an argument, one line."""
+    if parameter is None:
+        return "what the new objects are called"
+    return parameter.option.help + (f", {parameter.option.unit}" if parameter.option.unit else "")
+
+
+def help_text(command: Command) -> str:
     """Return PyMOL's kind of docstring."""
-    words = {float: "number", int: "whole number", bool: "yes or no", str: "text", Path: "file"}
-    entries = []
-    arguments = arguments(command)
-    for argument, parameter in arguments.items():
-        if parameter is None:
-            text, default = "text: what the new objects are called", Results.default_name(command)
-        else:
-            option, default = parameter.option, default_text(parameter)
+    kinds = {float: "number", int: "whole number", bool: "yes or no", str: "text", Path: "file"}
+    name, entries, found = pymol_name(command), [], arguments(command)
+    for argument, parameter in found.items():
+        kind, default = "text", default_name(command)
+        if parameter is not None:
+            default = default_text(parameter)
             kind = {"selection": "selection of atoms", "maps": "map objects or files"}.get(
-                role(parameter), ", ".join(option.allowed()) or words.get(parameter.type, "text"))
-            text = f"{kind}: {option.help}" + (f", {option.unit}" if option.unit else "")
-        text += f" {{default: {default}}}" if default else ""
-        entries.append(
-            textwrap.fill(f"{argument} = {text}", 78, initial_indent="    ", subsequent_indent="        "))
-    usage = name + "".join(f" [, {argument}" if n else f" [ {argument}" for n, argument in enumerate(arguments))
-    usage = textwrap.fill(usage + " " + "]" * len(arguments), 78, initial_indent="    ", subsequent_indent="        ")
+                role(parameter), ", ".join(parameter.option.allowed()) or kinds.get(parameter.type, "text"))
+        text = f"{argument} = {kind}: {describe(parameter)}" + (f" {{default: {default}}}" if default else "")
+        entries.append(textwrap.fill(text, 78, initial_indent="    ", subsequent_indent="        "))
+    usage = name + "".join(f" [, {argument}" if n else f" [ {argument}" for n, argument in enumerate(found))
+    usage = textwrap.fill(usage + " " + "]" * len(found), 78, initial_indent="    ", subsequent_indent="        ")
     description = textwrap.indent(command.description, "    ")
     return "\n".join(["DESCRIPTION", "", description, "", "USAGE", "", usage, "", "ARGUMENTS", "",
                       "\n\n".join(entries), ""])
@@ -109,7 +146,6 @@ def words(value: Any) -> list[str]:
 
 
 def in_pymol(message: str) -> str:
-    """Write the options in a message as PyMOL's arguments are written."""
-    message = re.sub(r"(?<!\S)-o(?!\S)", "output", message)
-    message = re.sub(r"--(?:no-)?([a-z][a-z-]*)", lambda match: match[1].replace("-", "_"), message)
-    return message
+    """Write the options in a message as PyMOL's arguments are written, in one line."""
+    message = re.sub(r"(?<!\S)-o(?!\S)", "output", " ".join(message.split()))
+    return re.sub(r"--(?:no-)?([a-z][a-z-]*)", lambda match: match[1].replace("-", "_"), message)

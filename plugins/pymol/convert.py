@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,8 @@ class Selected:
         Which atom of the selection, as PyMOL counts through it, each atom of the structure is.
     selection : str
     state : int
+    count : int
+        Atoms of the selection; more than in the structure where there are alternate locations.
     """
 
     structure: Structure
@@ -45,6 +47,7 @@ class Selected:
     order: Any
     selection: str
     state: int
+    count: int
 
 
 def read_selection(cmd: Any, selection: str, state: int = -1) -> Selected:
@@ -103,7 +106,7 @@ def read_selection(cmd: Any, selection: str, state: int = -1) -> Selected:
         sources=tuple(objects),
     )
     atoms = list(zip(columns["model"].tolist(), columns["index"].tolist(), strict=True))
-    return Selected(structure, atoms, order, selection, state)
+    return Selected(structure, atoms, order, selection, state, len(rows))
 
 
 def read_with_topology(cmd: Any, selection: str, topology: Path, state: int = -1) -> Selected:
@@ -115,14 +118,14 @@ def read_with_topology(cmd: Any, selection: str, topology: Path, state: int = -1
         When the topology cannot be read, or lists other atoms than the objects that the selection is of.
     """
     whole = read_selection(cmd, f"byobject ({selection})", state)
-    merged = io.merge(whole.structure, io._read_topology(topology))
+    merged = io.merge(whole.structure, io.read_topology(topology))
     wanted: set[tuple[str, int]] = set()
     cmd.iterate_state(state, selection, "add_row((model, index))", space={"add_row": wanted.add})
     chosen = np.array([atom in wanted for atom in whole.atoms])
     if not chosen.any():
         raise InputError(f"selection '{selection}' has no atoms in this state; load a structure or select others")
     atoms = [atom for atom in whole.atoms if atom in wanted]
-    return Selected(merged.take(chosen), atoms, whole.order[chosen], whole.selection, state)
+    return Selected(merged.take(chosen), atoms, whole.order[chosen], whole.selection, state, whole.count)
 
 
 def _changes(columns: Mapping[str, Any], *names: str) -> Any:
@@ -233,10 +236,12 @@ def read_grid(cmd: Any, name: str, header: Mapping[str, str]) -> Grid:
     return Grid.from_header(lattice, values, header)
 
 
-def load_ions(cmd: Any, name: str, structure: Structure, atoms: Any) -> None:
-    """Make an object of some atoms (indices) of a structure that have no bonds, such as ions."""
+def load_ions(cmd: Any, name: str, structure: Structure, atoms: Any, energies: Sequence[float]) -> None:
+    """Make an object of some atoms (indices) of a structure that have no bonds, with their energies as b."""
     model = Indexed()
     model.atom = [_atom(structure, int(row)) for row in atoms]
+    for atom, energy in zip(model.atom, energies, strict=True):
+        atom.b = energy
     cmd.load_model(model, name, zoom=0)
 
 

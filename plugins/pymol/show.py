@@ -1,18 +1,22 @@
-"""Results of a command as objects of PyMOL: maps with a colour ramp, ions, images."""
+"""Results of a command as objects of PyMOL: maps with a colour ramp, surfaces, ions, images."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError
 from vmdpotential.lattice import Grid
 from vmdpotential.parameters import Command, Report
+from vmdpotential.planes import Plane
 
 from .convert import Selected, load_grid, load_ions, load_structure, read_grid
+from .display import default_name
+from .made import Session
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Colours of negative, zero and positive potential, and of ions by the sign of their charge.
 COLOURS = ("red", "white", "blue")
+_MAP_PARTS = ("ramp", "positive", "negative", "surface", "cut")
+_ION_PARTS = ("ions",)
 
 
 class Results:
@@ -32,6 +38,8 @@ class Results:
     command : Command
     name : str
         What the objects are called; empty for a default.
+    options : mapping
+        How they are shown, see :mod:`.display`.
 
     Raises
     ------
@@ -39,85 +47,144 @@ class Results:
         When an object of that name exists that no earlier run has made.
     """
 
-    def __init__(self, cmd: Any, command: Command, name: str) -> None:
+    def __init__(self, cmd: Any, command: Command, name: str, options: Mapping[str, Any]) -> None:
         self.cmd = cmd
-        self.name = cmd.get_legal_name(name or self.default_name(command))
-        # kept on PyMOL's instance: {object: header of its map, empty for others}
-        if not hasattr(cmd, "_vmdpotential"):
-            cmd._vmdpotential = {}
-        self.made: dict[str, dict[str, str]] = cmd._vmdpotential
-        for taken in (self.name, self._ramp, self._ions):
-            if taken in cmd.get_names("all") and taken not in self.made:
-                raise UsageError(f"name '{name or self.name}': the object {taken} exists already; choose another name")
+        self.name = cmd.get_legal_name(name or default_name(command))
+        self.options = options
+        self.session = Session.of(cmd)
+        self._lines: list[str] = []
+        self.session.check_free([self.name, *map(self._part, (*_MAP_PARTS, *_ION_PARTS))])
 
-    @staticmethod
-    def default_name(command: Command) -> str:
-        """Return what the objects are called unless the user says so."""
-        return {"map": "potential", "ionize": "ionized"}.get(command.name, command.name)
-
-    @property
-    def _ramp(self) -> str:
-        return f"{self.name}_ramp"
-
-    @property
-    def _ions(self) -> str:
-        return f"{self.name}_ions"
+    def _part(self, part: str) -> str:
+        return f"{self.name}_{part}"
 
     def find_map(self, name: str) -> Grid | Path:
         """Return a map object as a Grid; another name is a file's."""
         if name in self.cmd.get_names("objects"):
             if self.cmd.get_type(name) != "object:map":
                 raise InputError(f"object '{name}' is no map; choose one made by potential_map or loaded from a file")
-            return read_grid(self.cmd, name, self.made.get(name, {}))
+            return read_grid(self.cmd, name, self.session.header(name))
         if not Path(name).exists():
             raise InputError(f"'{name}' is neither a map object nor a file")
         return Path(name)
 
     def show(self, report: Report, atoms: Selected | None) -> list[str]:
-        """Make an object of everything in the report that PyMOL can show; return what to tell the user."""
+        """Make an object of everything in the report that PyMOL can show; return what to tell the user.
+
+        All of it is made, or nothing.
+        """
         from vmdpotential.ions import Placement
 
-        lines = []
-        for value in report.objects.values():
-            if isinstance(value, Grid):
-                lines += self._show_map(value)
-            elif isinstance(value, Placement) and atoms is not None:
-                lines += self._show_ions(value, atoms)
-            elif hasattr(value, "savefig"):  # matplotlib's Figure; importing it only to ask would be slow
-                self._show_figure(value)
-        return lines
+        parts = _ION_PARTS if any(isinstance(value, Placement) for value in report.objects.values()) else _MAP_PARTS
+        names = [self.name, *map(self._part, parts)]
+        self.session.check_free(names)  # the user may have made one while the command ran
+        if atoms is not None and self.cmd.count_atoms(atoms.selection, state=atoms.state) != atoms.count:
+            raise InputError("the selected atoms were changed while the command ran; run it again")
+        step = self.session.start(names)
+        self._lines = []
+        try:
+            for value in report.objects.values():
+                if isinstance(value, Grid):
+                    self._show_map(value, atoms)
+                elif isinstance(value, Placement) and atoms is not None:
+                    self._show_ions(value, atoms)
+                    self.session.placements.append(step)
+                elif hasattr(value, "savefig"):  # matplotlib's Figure; importing it only to ask would be slow
+                    self._show_figure(value)
+        except BaseException:
+            self.session.take_back(step)
+            raise
+        return self._lines
 
-    def _new(self, name: str, header: dict[str, str]) -> None:
-        self.cmd.delete(name)
-        self.made[name] = header
+    def _clear(self, parts: tuple[str, ...]) -> None:
+        """Delete what an earlier run of this name made."""
+        for name in (self.name, *map(self._part, parts)):
+            if self.session.is_ours(name):
+                self.cmd.delete(name)
 
-    def _show_map(self, grid: Grid) -> list[str]:
-        self._new(self.name, grid.header())
-        load_grid(self.cmd, self.name, grid)
-        limit = grid.round_level()
-        self._new(self._ramp, {})
-        self.cmd.ramp_new(self._ramp, self.name, [-limit, 0.0, limit], list(COLOURS))
-        return [f"map object {self.name}, in {grid.unit or 'no known unit'}; colour ramp {self._ramp} from "
-                f"{-limit:g} to {limit:g}; colour a surface by it with: set surface_color, {self._ramp}"]
+    def _made(self, part: str = "", header: Mapping[str, str] | None = None) -> None:
+        self.session.add(self._part(part) if part else self.name, header or {})
 
+    def _show_map(self, grid: Grid, atoms: Selected | None) -> None:
+        cmd, ramp, limit = self.cmd, self._part("ramp"), grid.display_limit()
+        self._clear(_MAP_PARTS)
+        load_grid(cmd, self.name, grid)
+        self._made(header=grid.header())
+        cmd.ramp_new(ramp, self.name, [-limit, 0.0, limit], list(COLOURS))
+        self._made("ramp")
+        self._lines.append(
+            f"map object {self.name}, in {grid.unit or 'no known unit'}; colour ramp {ramp} from "
+            f"{-limit:g} to {limit:g}; colour a surface by it with: set surface_color, {ramp}")
+        if (level := self.options.get("isosurface")) is not None:
+            for part, value, colour in (("positive", level, COLOURS[2]), ("negative", -level, COLOURS[0])):
+                cmd.isosurface(self._part(part), self.name, value)
+                self._made(part)
+                cmd.color(colour, self._part(part))
+                cmd.set("transparency", 0.4, self._part(part))
+            self._lines.append(f"isosurfaces {self._part('positive')} and {self._part('negative')} at {level:g} and "
+                               f"{-level:g} {grid.unit}".rstrip())
+        if self.options.get("surface") and atoms is not None:
+            self._show_surface(atoms, ramp)
+        if (plane := self.options.get("cut")) is not None:
+            self._show_cut(grid, plane, ramp)
 
-    def _show_ions(self, placement: Placement, atoms: Selected) -> list[str]:
-        structure = placement.structure
+    def _show_surface(self, atoms: Selected, ramp: str) -> None:
+        """Show the surface of a copy, so that the user's object stays as it is."""
+        cmd, name = self.cmd, self._part("surface")
+        solute = f"({atoms.selection}) and not solvent"
+        cmd.create(name, solute if cmd.count_atoms(solute, state=atoms.state) else atoms.selection,
+                   source_state=0 if atoms.state < 0 else atoms.state, zoom=0)
+        self._made("surface")
+        cmd.show_as("surface", name)
+        cmd.set("surface_color", ramp, name)
+        self._lines.append(f"object {name}: the surface, coloured by {ramp}")
+
+    def _show_cut(self, grid: Grid, plane: Plane, ramp: str) -> None:
+        """Make a slice object; PyMOL takes its place from the camera only, so it is moved in the session's form."""
+        cmd, name = self.cmd, self._part("cut")
+        lattice, axis = grid.lattice, plane.axis
+        assert axis is not None  # only x=, y= and z= can be given
+        position = float(plane.point[axis])
+        if not lattice.origin[axis] <= position <= lattice.last[axis]:
+            raise InputError(f"cut {'xyz'[axis]}={position:g}: the map reaches from {lattice.origin[axis]:g} to "
+                             f"{lattice.last[axis]:g} A")
+        point = (lattice.origin + lattice.last) / 2
+        point[axis] = position
+        cmd.slice_new(name, self.name)
+        saved = cmd.get_session(name, partial=1, quiet=1)
+        (state,) = next(entry for entry in saved["names"] if entry and entry[0] == name)[5][2]
+        state[6] = point.tolist()
+        state[7] = np.stack([plane.right, plane.up, plane.normal], axis=1).ravel().tolist()
+        cmd.delete(name)
+        cmd.set_session(saved, partial=1, quiet=1)
+        self._made("cut")
+        cmd.color(ramp, name)
+        self._lines.append(f"slice object {name}, through {'xyz'[axis]}={position:g} A, coloured by {ramp}")
+
+    def _show_ions(self, placement: Placement, atoms: Selected) -> None:
+        cmd, structure, ions = self.cmd, placement.structure, self._part("ions")
         kept = placement.kept_atoms
         added = np.arange(len(kept), len(structure))
-        self._new(self.name, {})
-        load_structure(self.cmd, self.name, structure, atoms, kept)
-        self._new(self._ions, {})
+        self._clear(_ION_PARTS)
+        load_structure(cmd, self.name, structure, atoms, kept)
+        self._made()
+        for name in set(structure.sources) & set(cmd.get_names("objects")):
+            if cmd.count_atoms(f"%{name}") == cmd.count_atoms(f"%{name} and ({atoms.selection})"):
+                cmd.disable(name)  # all its atoms are in the new object; potential_undo shows it again
         if not len(added):
-            return [f"object {self.name}: no ions were needed"]
-        load_ions(self.cmd, self._ions, structure, added)
-        self.cmd.show_as("spheres", self._ions)
-        self.cmd.set("sphere_scale", 0.6, self._ions)
-        self.cmd.color(COLOURS[0], f"{self._ions} and partial_charge < 0")
-        self.cmd.color(COLOURS[2], f"{self._ions} and partial_charge > 0")
-        return [f"object {self.name}: {len(kept)} atoms kept, {len(added)} ions; object {self._ions}: the ions, "
-                f"positive {COLOURS[2]}, negative {COLOURS[0]}"]
-
+            self._lines.append(f"object {self.name}: no ions were needed")
+            return
+        load_ions(cmd, ions, structure, added, [ion.energy for ion in placement.ions])
+        self._made("ions")
+        cmd.show_as("spheres", ions)
+        cmd.set("sphere_scale", 0.6, ions)
+        cmd.color(COLOURS[0], f"{ions} and partial_charge < 0")
+        cmd.color(COLOURS[2], f"{ions} and partial_charge > 0")
+        if self.options.get("labels"):
+            cmd.label(ions, "'%.1f' % b")
+        self._lines.append(
+            f"object {self.name}: {len(kept)} atoms kept, {len(added)} ions; object {ions}: the ions, positive "
+            f"{COLOURS[2]}, negative {COLOURS[0]}, b is the energy in kcal/mol; take it back with: potential_undo")
 
     def _show_figure(self, figure: Figure) -> None:
         """Show a picture of the figure in PyMOL's window."""

@@ -28,14 +28,19 @@ def benchmark(
     """Time a map of a box of random water molecules on this machine.
 
     From arrays in to array out, sorting included, kernels compiled and warm. The first run, which
-    compiles or loads them, is reported apart.
+    compiles or loads them, is reported apart. For a GPU, the time of its kernels alone and the part
+    of what its special function units could do (one inverse root a pair) are given too.
     """
     import numpy as np
 
+    from vmdpotential import memory
     from vmdpotential.engines import get_engine
     from vmdpotential.lattice import Lattice
 
-    backend = get_engine(engine)
+    points = round(box / spacing) ** 3
+    memory.require(4 * points + 20 * int(box**3), f"a map of {points} points",
+                   "use a smaller --box or a larger --spacing")
+    backend: Any = get_engine(engine)
     positions, charges = water_box(box)
     count = round(box / spacing)
     lattice = Lattice(np.full(3, spacing / 2), np.full(3, spacing), (count, count, count))
@@ -47,11 +52,12 @@ def benchmark(
         interaction = registry.get("interaction", "coulomb").bind()
         pairs = float(lattice.size) * len(positions)
         compute = backend.direct
-    seconds = []
+    seconds, on_device = [], []
     for _ in range(repeats + 1):
         start = time.perf_counter()
         compute(lattice, positions, charges, interaction, precision)
         seconds.append(time.perf_counter() - start)
+        on_device.append(getattr(backend, "device_seconds", None))
     median = statistics.median(seconds[1:])
     lines = [
         f"{method} sum, {precision} precision, {backend.name} engine ({backend.describe()})",
@@ -64,6 +70,12 @@ def benchmark(
         "atoms": len(positions), "points": lattice.size, "pairs": pairs, "first": seconds[0],
         "seconds": seconds[1:], "median": median,
     }
+    if on_device[0] is not None:
+        device = statistics.median(filter(None, on_device[1:]))
+        limit = backend.special_limit
+        lines.append(f"on the GPU {device * 1e3:.3f} ms, {pairs / device:.3g} pairs/s, "
+                     f"{100 * pairs / device / limit:.0f} % of the special function units' {limit:.3g}/s")
+        data |= {"device_median": device, "special_limit": limit, "ratio_to_limit": pairs / device / limit}
     return Report(lines, data)
 
 

@@ -43,8 +43,8 @@ def ionize(
     naming: Annotated[str, Option(
         "whose ion names are written; auto is the input's convention",
         choices=CONVENTIONS)] = "auto",
-    temperature: Annotated[float, Option("for energies in kT", unit="K", above=0)] = DEFAULT_TEMPERATURE,
-    dielectric: Annotated[float, Option("relative permittivity for energies", above=0)] = 1.0,
+    temperature: Annotated[float, Option("for energies in kT", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE,
+    dielectric: Annotated[float, Option("relative permittivity for energies", above=0, high=1e6)] = 1.0,
     engine: Annotated[str, Option("what computes the potential", choices=_engines)] = "auto",
     dry_run: Annotated[bool, Option("report ions and sites, write nothing", viewer=False)] = False,
     output: Annotated[tuple[Path, ...], Option(

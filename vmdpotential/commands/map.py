@@ -82,12 +82,14 @@ def map_(
         files.check([output], force)
 
     from vmdpotential.charges import charges_and_report
-    from vmdpotential.engines import get_engine
+    from vmdpotential.engines import get_engine, reason
     from vmdpotential.io import read_structure
     from vmdpotential.maps import potential_map
 
     if isinstance(structure, Path):
         structure = read_structure(structure, topology=topology)
+    elif topology is not None:
+        raise UsageError("--topology: is for structures read from a file")
     structure, charge_report = charges_and_report(structure, force_field)
     start = time.perf_counter()
     grid = potential_map(
@@ -110,12 +112,15 @@ def map_(
         f"{low:.4g} to {high:.4g} {unit} at {temperature:g} K, dielectric {dielectric:g}",
         f"{seconds:.2f} s on the {made.engine} engine ({get_engine(engine).describe()})",
     ]
+    if engine == "auto" and reason():
+        lines.append(reason())
     if output is not None:
         lines.append(f"wrote {output}")
     data = {
         "file": None if output is None else str(output), "shape": list(lattice.shape),
         "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(), "unit": unit,
         "temperature": temperature, "dielectric": dielectric, "minimum": low, "maximum": high,
+        "display_limit": grid.display_limit(),
         "net_charge": charge_report.net_charge, "charges": charge_report.source, "method": made.method,
         "boundary": made.boundary, "interaction": made.interaction, "cutoff": made.cutoff,
         "precision": made.precision, "engine": made.engine, "seconds": seconds,

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from vmdpotential import registry
-from vmdpotential.parameters import Command, Report
+from vmdpotential.parameters import Command, Option, Report
 
 
-def plugins() -> Report:
+def plugins(
+    declarations: Annotated[bool, Option(
+        "declare the options of the commands for structures and maps instead, for viewers (with --json)",
+        viewer=False)] = False,
+) -> Report:
     """List commands, methods, interactions and engines, and plugins that failed to load."""
+    if declarations:
+        from vmdpotential.declarations import declarations as declare
+
+        declared = declare()
+        return Report([f"{name}: {found['summary']}; options: {', '.join(o['name'] for o in found['options'])}"
+                       for name, found in declared["commands"].items()], declared)
     names = {kind: registry.available(kind) for kind in registry.KINDS}
     broken = registry.broken()
     lines = [f"{kind}s: {', '.join(found)}" for kind, found in names.items()]

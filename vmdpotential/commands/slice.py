@@ -95,6 +95,8 @@ def slice_(
     chosen = [Plane.parse(item) if isinstance(item, str) else item for item in plane]
     if point is not None and normal is None:
         raise UsageError("--point: give --normal too, or --plane for a plane across an axis")
+    if topology is not None and structure is None:
+        raise UsageError("--topology: give --structure too, the coordinates of its atoms")
     if range is not None:
         slices.check_range(range)
     if output is not None:
@@ -107,6 +109,8 @@ def slice_(
         from vmdpotential.io import read_structure
 
         atoms = read_structure(atoms, topology)
+    elif topology is not None:
+        raise UsageError("--topology: is for structures read from a file")
     lattice = grids[0].lattice
     if normal is not None:
         chosen.append(Plane.through((lattice.origin + lattice.last) / 2 if point is None else point, normal))

@@ -15,12 +15,14 @@ Potentials are sums of ``q V(r)`` in e/A, without the Coulomb constant.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
+from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
     from vmdpotential.cell import Cell
@@ -52,8 +54,11 @@ class Engine(Protocol):
         """Return the potential (P,) of all atoms, or their nearest images, at points (P, 3)."""
 
 
+_reason = ""
+
+
 def get_engine(name: str = "auto") -> Engine:
-    """Return an engine by name; ``auto`` takes the fastest that works here.
+    """Return an engine by name; ``auto`` takes cuda where it works, else cpu.
 
     Raises
     ------
@@ -62,5 +67,28 @@ def get_engine(name: str = "auto") -> Engine:
     BackendError
         When the engine cannot work on this machine.
     """
-    engine: Any = registry.get("engine", "cpu" if name == "auto" else name)
+    if name == "auto":
+        name = automatic()
+    engine: Any = registry.get("engine", name)
+    if hasattr(engine, "check"):
+        engine.check()
     return engine  # type: ignore[no-any-return]
+
+
+@cache
+def automatic() -> str:
+    """Return the name of the engine that ``auto`` stands for; :func:`reason` says why."""
+    global _reason
+    try:
+        registry.get("engine", "cuda").check()
+    except BackendError as error:
+        _reason = f"the cuda engine does not work here: {error}"
+        return "cpu"
+    _reason = ""
+    return "cuda"
+
+
+def reason() -> str:
+    """Return why ``auto`` takes the cpu engine, empty where it takes cuda."""
+    automatic()
+    return _reason

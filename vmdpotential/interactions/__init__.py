@@ -115,9 +115,9 @@ class Bound:
         Raises
         ------
         UsageError
-            When it has a cutoff of its own, or `end` is not positive.
+            When it has a cutoff of its own, or `end` is no positive number.
         """
-        if "cutoff" in self.values or not end > 0:
+        if "cutoff" in self.values or not 0 < end < np.inf:
             raise UsageError(f"{self.interaction.name} cannot be truncated at {end:g} A")
         return replace(self, end=end)
 

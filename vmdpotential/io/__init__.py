@@ -18,7 +18,10 @@ from vmdpotential.io import text as files
 from vmdpotential.io.merge import merge
 from vmdpotential.structure import Structure
 
-__all__ = ["check_formats", "merge", "read_map", "read_structure", "write_map", "write_structure", "write_structures"]
+__all__ = [
+    "check_formats", "merge", "read_map", "read_structure", "read_topology", "write_map", "write_structure",
+    "write_structures",
+]
 
 _READERS = {"pdb": "pdb:read_pdb", "mmcif": "mmcif:read_mmcif", "gro": "gro:read_gro", "pqr": "pqr:read_pqr"}
 _TOPOLOGIES = {"psf": "psf:read_psf", "prmtop": "prmtop:read_prmtop"}
@@ -63,17 +66,21 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
     BackendError
         When the format needs MDAnalysis, which is not installed.
     """
-    path = Path(path)
+    with files.curing():
+        return _read_structure(Path(path), None if topology is None else Path(topology))
+
+
+def _read_structure(path: Path, topology: Path | None) -> Structure:
     kind = recognise.kind_of(path)
     if kind in _TOPOLOGIES or kind == "gromacs-topology":
         raise InputError(
-            f"{path}: a topology has no coordinates: give the coordinate file, with --topology for this one"
+            f"{path}: a topology has no coordinates; give the coordinate file, with --topology for this one"
         )
     if topology is None:
         if kind in ("amber-coordinates", "frames"):
-            raise InputError(f"{path}: has coordinates only, without names and charges: add its --topology")
+            raise InputError(f"{path}: has coordinates only, without names and charges; add its --topology")
         return _find("elements:fill")(_read_whole(path, kind))  # type: ignore[no-any-return]
-    names = _find("elements:fill")(_read_topology(Path(topology)))
+    names = _find("elements:fill")(_read_topology(topology))
     if kind == "amber-coordinates":
         positions, cell = _find("prmtop:read_coordinates")(path)
     elif kind == "frames":
@@ -86,6 +93,31 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
 def _read_whole(path: Path, kind: str) -> Structure:
     structure: Structure = _find(_READERS.get(kind, "mdanalysis:read_structure"))(path)
     return structure
+
+
+def read_topology(path: str | Path) -> Structure:
+    """Return the names, residues, charges and bonds of a topology file, for :func:`merge` with coordinates.
+
+    Parameters
+    ----------
+    path : Path
+        PSF, prmtop, PQR, TPR or a structure file with charges.
+
+    Returns
+    -------
+    Structure
+        In the file's atom order; positions are those of the file where it has some.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read or holds coordinates only.
+    BackendError
+        When the format needs MDAnalysis, which is not installed.
+    """
+    path = Path(path)
+    with files.curing():
+        return _read_topology(path)
 
 
 def _read_topology(path: Path) -> Structure:

@@ -102,7 +102,7 @@ def read_ccp4(path: Path) -> Grid:
         header = stream.read(_HEADER)
         if len(header) < _HEADER or header[208:211] != b"MAP":
             what = "is empty" if not size else "has no 'MAP' at byte 208"
-            raise InputError(f"{path}: {what}; it is not an MRC or CCP4 map")
+            raise InputError(f"{path}: {what}, so it is not an MRC or CCP4 map")
         order = "<" if 0 <= int.from_bytes(header[12:16], "little", signed=True) < 256 else ">"
         words = np.frombuffer(header, order + "i4")
         floats = np.frombuffer(header, order + "f4")

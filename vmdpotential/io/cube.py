@@ -120,7 +120,7 @@ def _lines(path: Path, stream: IO[bytes]) -> Iterator[tuple[int, str]]:
         number += 1
         if not text:
             what = "is empty" if number == 1 else f"line {number}: ends within the header"
-            raise InputError(f"{path}: {what}; it is not a cube file")
+            raise InputError(f"{path}: {what}, so it is not a cube file")
         yield number, text.decode("latin-1").rstrip("\r\n")
 
 
@@ -134,5 +134,5 @@ def _vector(path: Path, number: int, words: list[str]) -> tuple[int, list[float]
         return count, [x, y, z], [float(word) for word in words[4:5]]
     except (ValueError, IndexError):
         raise InputError(
-            f"{path}: line {number}: a whole number and three coordinates belong here; it is not a cube file"
+            f"{path}: line {number}: a whole number and three coordinates belong here, so it is not a cube file"
         ) from None

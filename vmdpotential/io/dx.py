@@ -131,7 +131,7 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
         number += 1
         if not text:
             what = "is empty" if number == 1 else f"line {number}: ends before the data of its array"
-            raise InputError(f"{path}: {what}; it is not an OpenDX map")
+            raise InputError(f"{path}: {what}, so it is not an OpenDX map")
         line = text.decode("latin-1").rstrip("\r\n")
         words = line.split()
         if not words:

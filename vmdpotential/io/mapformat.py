@@ -65,12 +65,12 @@ def parse_header(lines: Iterable[str]) -> dict[str, str]:
             joined.append(line)
     if any(line.startswith(MARK) for line in joined):
         pairs = (line.partition(": ") for line in joined if not line.startswith(MARK))
-        return {name.strip(): unquote(text) for name, colon, text in pairs if colon}
+        return {name.strip(): unquote(text, errors="surrogateescape") for name, colon, text in pairs if colon}
     return _foreign(" ".join(joined))
 
 
 def _escape(text: str) -> str:
-    text = quote(text, safe=_PLAIN)
+    text = quote(text, safe=_PLAIN, errors="surrogateescape")  # names of files may be any bytes
     if text.endswith(" "):  # a blank at the end of a line is lost
         text = text[:-1] + "%20"
     return "%20" + text[1:] if text.startswith(" ") else text
@@ -219,7 +219,9 @@ def read_numbers(
             raise InputError(f"{path}: line {line}: has more than the {count:,} values that its header announces")
         progress.report("reading the map", have / count)
     if have < count:
-        raise InputError(f"{path}: line {line}: ends after {have:,} of {count:,} values; the file is truncated")
+        raise InputError(
+            f"{path}: line {line}: ends after {have:,} of {count:,} values; the file is truncated, write it again"
+        )
     return np.concatenate(parts), rest
 
 

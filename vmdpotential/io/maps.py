@@ -7,6 +7,7 @@ from pathlib import Path
 
 from vmdpotential import output
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.io import text as files
 from vmdpotential.lattice import Grid, Lattice
 
 #: Suffixes of map files, longest first.
@@ -91,9 +92,10 @@ def read_map(path: Path | str) -> Grid:
     if not suffix:
         raise InputError(f"{path}: the suffix is of no map format; choose one of {', '.join(SUFFIXES)}")
     try:
-        return _reader(suffix)(path)
+        with files.curing():
+            return _reader(suffix)(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+        raise files.unreadable(path, error) from None
 
 
 def map_name(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 import re
 import warnings
@@ -16,7 +17,11 @@ from numpy.typing import NDArray
 from vmdpotential.cell import Cell
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
 from vmdpotential.io import prmtop
+from vmdpotential.io.text import first_bytes
 from vmdpotential.structure import Floats, Integers, Names, Structure, Topology
+
+#: Packages that MDAnalysis needs for some suffixes; without them it prints more than one line.
+_NEEDS = {".gsd": "gsd", ".h5md": "h5py", ".tng": "pytng"}
 
 #: Suffixes that MDAnalysis must be told the format of (a GROMACS ``.top`` is not an Amber one).
 _FORMATS = {".top": "ITP", ".itp": "ITP"}
@@ -99,6 +104,9 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
             return _gromacs_frame(path, n_atoms, frame)
         from MDAnalysis.coordinates.core import get_reader_for
 
+        if suffix in (".coor", ".namdbin"):  # its number of atoms would be believed, and memory taken for them
+            counts = [int.from_bytes(first_bytes(path, 4), order) for order in ("little", "big")]
+            _check_counts(path, n_atoms if n_atoms in counts else counts[0], n_atoms, 1, frame)
         if suffix == ".dcd":  # a damaged one is found here: the reader would print a traceback when it is deleted
             from MDAnalysis.lib.formats.libdcd import DCDFile
 
@@ -154,27 +162,34 @@ def _cell(dimensions: Any, path: Path) -> Cell | None:
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[None]:
     """Turn whatever MDAnalysis raises into one line, and keep its warnings and log lines quiet."""
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file" if not path.exists() else f"{path}: is a folder; name a file")
+    first_bytes(path, 1)  # a missing file is named before anything else happens
     logger = logging.getLogger("MDAnalysis")
     level = logger.level
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             import MDAnalysis  # noqa: F401
+
+            warnings.simplefilter("ignore")  # it sets filters of its own when it is imported first
         except ImportError:
             raise BackendError(
                 f"{path}: needs MDAnalysis to be read; install it with pip install 'vmdpotential[traj]'"
             ) from None
+        package = _NEEDS.get(path.suffix.lower())
+        if package and importlib.util.find_spec(package) is None:
+            raise BackendError(f"{path}: needs {package} to be read; install it with pip install {package}")
         logger.setLevel(logging.CRITICAL)
         try:
             yield
-        except (VmdpotentialError, MemoryError):
+        except VmdpotentialError:
             raise
+        except MemoryError:
+            raise InputError(f"{path}: MDAnalysis needs more memory for it than there is; is it damaged?") from None
         except Exception as error:  # its parsers raise anything
             reason = str(error).strip().split("\n")
             text = next((line for line in reversed(reason) if line.startswith("Error:")), reason[0] if reason else "")
-            text = text.removeprefix("Error:").replace(str(path), "it").strip() or type(error).__name__
+            text = text.removeprefix("Error:").replace(f"{path}:", "").replace(str(path), "it").strip()
+            text = text or ("it ends too soon" if isinstance(error, EOFError) else type(error).__name__)
             raise InputError(f"{path}: MDAnalysis cannot read it ({text[:200]})") from None
         finally:
             logger.setLevel(level)

@@ -107,8 +107,8 @@ def _at_once(path: Path, raw: bytes) -> tuple[gemmi.cif.Block, Columns]:
     try:
         document = cif.read_string(raw)
     except (ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split()).removeprefix("string:")
-        raise InputError(f"{path}: is not a valid mmCIF file (line {reason})") from None
+        reason = re.sub(r"^\w*:(\d+)[^ ]*:", r"line \1:", " ".join(str(error).split()))
+        raise InputError(f"{path}: is not a valid mmCIF file ({reason})") from None
     for block in document:
         if block.find_mmcif_category("_atom_site."):
             try:

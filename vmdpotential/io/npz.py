@@ -49,6 +49,9 @@ def read_npz(path: Path) -> Grid:
     values = entries.pop("values")
     if values.ndim != 3 or not values.size:
         raise InputError(f"{path}: its values have shape {values.shape}; a map has three axes")
+    for name in ("origin", "spacing"):
+        if entries[name].shape not in ((), (3,)):
+            raise InputError(f"{path}: its {name} has shape {entries[name].shape}; three numbers are needed")
     nx, ny, nz = values.shape
     try:
         lattice = Lattice(entries.pop("origin"), entries.pop("spacing"), (nx, ny, nz))

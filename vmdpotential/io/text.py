@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
+import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, cast
 
@@ -36,7 +38,7 @@ def read_bytes(path: Path) -> bytes:
     """
     data = _read(Path(path), -1)
     if not data or data.isspace():
-        raise InputError(f"{path}: is empty")
+        raise InputError(f"{path}: is empty; write or copy it again")
     return data
 
 
@@ -44,7 +46,7 @@ def first_bytes(path: Path, count: int = 8192) -> bytes:
     """Return the first bytes of a file, decompressed; raises what :func:`read_bytes` does."""
     data = _read(Path(path), count)
     if not data:
-        raise InputError(f"{path}: is empty")
+        raise InputError(f"{path}: is empty; write or copy it again")
     return data
 
 
@@ -76,12 +78,31 @@ def _read(path: Path, count: int) -> bytes:
                 if not kind or isinstance(error, PermissionError):
                     raise
                 raise InputError(f"{path}: the {_KIND[kind]} file is damaged or cut short; copy it again") from None
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: is a folder; name a file") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, error: OSError) -> InputError:
+    """Return one line for why a file cannot be read, and what to do."""
+    if isinstance(error, FileNotFoundError) and path.is_symlink():
+        return InputError(f"{path}: is a link to {os.readlink(path)}, which does not exist; link it to another file")
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"{path}: there is no such file; check its name and folder")
+    if isinstance(error, IsADirectoryError):
+        return InputError(f"{path}: is a folder; name a file")
+    return InputError(f"{path}: cannot be read ({error.strerror or error}); copy it to where it can be")
+
+
+@contextlib.contextmanager
+def curing() -> Iterator[None]:
+    """Add what to do about a damaged file to errors of readers that only say what is wrong with it."""
+    try:
+        yield
+    except InputError as error:
+        if "; " in str(error):
+            raise
+        cure = "correct it, write it again, or give it the suffix of its format"
+        raise type(error)(f"{error}; {cure}") from None
 
 
 def _compression(path: Path, file: IO[bytes]) -> str:

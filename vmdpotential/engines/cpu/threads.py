@@ -21,7 +21,7 @@ def count() -> int:
     """
     text = os.environ.get("VMDPOTENTIAL_THREADS", "")
     if text:
-        if not text.isdigit() or int(text) < 1:
+        if not text.isdecimal() or int(text) < 1:
             raise UsageError(f"VMDPOTENTIAL_THREADS={text!r}: a positive whole number is needed")
         return int(text)
     if hasattr(os, "sched_getaffinity"):

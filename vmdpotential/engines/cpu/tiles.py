@@ -22,6 +22,9 @@ SOFT_CORE = 0.01
 #: Bins per cutoff length: finer ones fit the sphere better, coarser ones make longer runs of atoms (measured: 3).
 BINS_PER_CUTOFF = 3
 
+#: Where a short cutoff would make more bins than this, nearly all of them empty, bins are larger.
+MOST_BINS_PER_ATOM = 16
+
 
 def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
            precision: str = "single") -> NDArray[np.float32]:
@@ -63,6 +66,9 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
     kernel = build.load("tile_kernel", scaled.program, precision, masked=interaction.masked)
     low = positions.min(0)
     bin_size = reach / BINS_PER_CUTOFF
+    extent = positions.max(0) - low
+    while np.prod(np.floor(extent / bin_size) + 1) > max(2**20, MOST_BINS_PER_ATOM * len(positions)):
+        bin_size *= 2
     place = (positions - low) * (1 / bin_size)
     bins = place.max(0).astype(np.int64) + 1
     memory.require(24 * int(np.prod(bins, dtype=object)), f"a cutoff of {reach:g} A in so large a map",

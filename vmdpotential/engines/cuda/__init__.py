@@ -1,0 +1,77 @@
+"""The CUDA engine: kernels compiled by nvcc through PyCUDA, the only package that imports it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from vmdpotential.cell import Cell
+    from vmdpotential.interactions import Bound
+    from vmdpotential.lattice import Lattice
+
+Floats = NDArray[np.float64]
+
+
+class CudaEngine:
+    """All NVIDIA GPUs of this machine, or those that the environment variable VMDPOTENTIAL_GPUS names."""
+
+    name = "cuda"
+
+    def check(self) -> None:
+        """Make sure that the engine works here.
+
+        Raises
+        ------
+        BackendError
+            When PyCUDA, the driver, nvcc or a GPU that is new enough is missing; the message says which.
+        """
+        from vmdpotential.engines.cuda import device
+
+        device.gpus()
+
+    def describe(self) -> str:
+        """Return the GPUs in use."""
+        from vmdpotential.engines.cuda import device
+
+        return "; ".join(map(str, device.gpus()))
+
+    @property
+    def device_seconds(self) -> float:
+        """Seconds that a GPU computed for the last map, without transfers; the longest of several GPUs."""
+        from vmdpotential.engines.cuda import maps
+
+        return maps.device_seconds
+
+    @property
+    def special_limit(self) -> float:
+        """Inverse square roots a second that the special function units of all GPUs can make."""
+        from vmdpotential.engines.cuda import device
+
+        return sum(gpu.special_limit for gpu in device.gpus())
+
+    def direct(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
+               precision: str = "single") -> NDArray[np.float32]:
+        """Return the map of all atoms, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cuda import maps
+
+        return maps.direct(lattice, positions, charges, interaction, precision)
+
+    def cutoff(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
+               precision: str = "single", cell: Cell | None = None) -> NDArray[np.float32]:
+        """Return the map of the atoms within the cutoff, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cuda import maps
+
+        return maps.cutoff(lattice, positions, charges, interaction, precision, cell)
+
+    def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
+                  interaction: Bound | None = None) -> Floats:
+        """Return the potential of all atoms at points, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cuda.points import at_points
+
+        return at_points(points, positions, charges, cell, interaction)
+
+
+ENGINE = CudaEngine()

@@ -1,9 +1,9 @@
-// What every kernel shares; stands before each kernel file when it is compiled, and before this the
-// traced radial function's own text. Macros that the host sets:
+// What every kernel shares; when a kernel file is compiled, this stands before it, and between the two
+// the text of the traced radial function. Macros that the host sets:
 //   REAL      float or double, the type of the terms
 //   MASKED    1 where pairs beyond the cutoff must be left out
 //   FLUSH     terms that are summed in REAL before the sum is added in double
-//   PARAMETERS, CHARGE_FACTOR   see radial.py
+//   UNIFORMS  doubles or floats, the field of the task that the radial function reads
 
 // All lengths are in units of a power of two times the largest spacing, where lattice points have
 // exact coordinates, and relative to the lattice's first point; positions alone are in A.
@@ -26,10 +26,12 @@ struct Task {
     double spacing[3];
     double low[3];             // corner of the cells
     double cell_size[3];
+    double inverse_cell[3];    // 1/cell_size: where an atom belongs, and which cells are in range
     double cutoff;             // 0: none
     double soft;               // nearer than this, an atom counts as if at this distance
     double factor;             // of all sums
-    double values[16];         // parameters of the radial function
+    double doubles[32];        // what the radial function reads, and the same in single precision
+    float floats[32];
     int cells[3];
     int shape[3];              // of the whole lattice
     int first_plane;           // along x, a multiple of 8
@@ -48,6 +50,14 @@ __device__ __forceinline__ float inverse_root(float x)
 }
 
 __device__ __forceinline__ double inverse_root(double x) { return rsqrt(x); }
+
+// max(a - b, 0) for a - b <= 1: one instruction, which the compiler does not make of __saturatef.
+__device__ __forceinline__ float saturated_difference(float a, float b)
+{
+    float y;
+    asm("sub.sat.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
 
 __device__ __forceinline__ Four make_four(REAL x, REAL y, REAL z, REAL w)
 {

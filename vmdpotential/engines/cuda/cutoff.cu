@@ -7,26 +7,24 @@
 // sums the 4 points of a column along x; of its evaluations three quarters are in range at the usual
 // cutoff of 24 spacings. No atom is ever left over: a full list is summed and filled again.
 //
-// Rows are visited with x fastest, because then both lists of a warp fill at the same rate.
+// Rows are visited with x fastest and in leaps, because then both lists of a warp fill at the same rate.
 
 #define CHUNK 512
 #define WARPS 4
 #define MAX_ROWS 256
+#define SPARE ((CAPACITY - 32) / 2 - 8 < 24 ? (CAPACITY - 32) / 2 - 8 : 24)  // what stays in a list, by one pass less
 
 constexpr int unroll = UNROLL;  // a pragma takes no macro
 
 struct Lists { Four atom[WARPS][2][2 * CAPACITY + 1]; };  // the odd one keeps the two lists in different banks
 
-extern "C" __global__ void __launch_bounds__(128) cutoff(const Task task)
+extern "C" __global__ void __launch_bounds__(128, BLOCKS) cutoff(const Task task)
 {
     __shared__ Four chunk[CHUNK];
     __shared__ Lists lists;
     __shared__ unsigned near[CHUNK / 32];
     __shared__ int row_first[MAX_ROWS], row_base[MAX_ROWS + 1];
     __shared__ int warp_sums[WARPS];
-    REAL parameters[PARAMETERS];
-    for (int k = 0; k < PARAMETERS; k++)
-        parameters[k] = (REAL)task.values[k];
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, half_warp = lane >> 4;
     const int tile[3] = {(int)blockIdx.z * 8 + task.first_plane, (int)blockIdx.y * 8, (int)blockIdx.x * 8};
     double centre[3], half[3];
@@ -38,26 +36,27 @@ extern "C" __global__ void __launch_bounds__(128) cutoff(const Task task)
     // the rows in range, each clipped along z by its distance to the tile
     int low[2], size[2];
     for (int d = 0; d < 2; d++) {
-        const double near_end = (centre[d] - half[d] - task.cutoff - task.low[d]) / task.cell_size[d];
-        const double far_end = (centre[d] + half[d] + task.cutoff - task.low[d]) / task.cell_size[d];
+        const double near_end = (centre[d] - half[d] - task.cutoff - task.low[d]) * task.inverse_cell[d];
+        const double far_end = (centre[d] + half[d] + task.cutoff - task.low[d]) * task.inverse_cell[d];
         low[d] = max(0, (int)floor(near_end));
         size[d] = max(0, min(task.cells[d] - 1, (int)floor(far_end)) - low[d] + 1);
     }
     const int rows = min(MAX_ROWS, size[0] * size[1]);
+    const int stride = size[0] % 5 ? 5 : 7;
     int length[MAX_ROWS / 128], sum = 0;
     for (int k = 0; k < MAX_ROWS / 128; k++) {
         const int r = threadIdx.x * (MAX_ROWS / 128) + k;
         length[k] = 0;
         if (r < rows) {
-            const int x = low[0] + r % size[0], y = low[1] + r / size[0];
+            const int x = low[0] + r % size[0] * stride % size[0], y = low[1] + r / size[0];
             const double wx = 0.5 * task.cell_size[0], wy = 0.5 * task.cell_size[1];
             const double gx = fmax(fabs(task.low[0] + (2 * x + 1) * wx - centre[0]) - wx - half[0], 0.0);
             const double gy = fmax(fabs(task.low[1] + (2 * y + 1) * wy - centre[1]) - wy - half[1], 0.0);
             const double reach2 = task.cutoff * task.cutoff - gx * gx - gy * gy;
             if (reach2 > 0) {
                 const double reach = sqrt(reach2) + half[2], middle = centre[2] - task.low[2];
-                const int first = max(0, (int)floor((middle - reach) / task.cell_size[2]));
-                const int last = min(task.cells[2] - 1, (int)floor((middle + reach) / task.cell_size[2]));
+                const int first = max(0, (int)floor((middle - reach) * task.inverse_cell[2]));
+                const int last = min(task.cells[2] - 1, (int)floor((middle + reach) * task.inverse_cell[2]));
                 if (first <= last) {
                     const int row = x * task.cells[1] + y;
                     const int *starts = task.starts + (size_t)row * (task.cells[2] + 1);
@@ -99,25 +98,27 @@ extern "C" __global__ void __launch_bounds__(128) cutoff(const Task task)
     int filled[2] = {0, 0};
     double total[4] = {0, 0, 0, 0};
 
-    auto sum_lists = [&](int count) {
+    auto sum_lists = [&](int count) {  // a multiple of the pass of the loop
         __syncwarp();
-        for (int first = 0; first < count; first += FLUSH) {
+        const Four *next = own_list;
+        for (int left = count; left > 0; left -= FLUSH) {
             REAL sum[4] = {0, 0, 0, 0};
-            const int end = min(first + FLUSH, count);
-#pragma unroll unroll
-            for (int j = first; j < end; j++) {
-                const Four a = own_list[2 * j], x2 = own_list[2 * j + 1];
-                const REAL dy = point_y - a.x, dz = point_z - a.y;
-                const REAL yz2 = dy * dy + dz * dz;
-                const REAL d2[4] = {x2.x, x2.y, x2.z, x2.w};
+#pragma unroll 1
+            for (int pass = min(left, FLUSH); pass > 0; pass -= unroll, next += 2 * unroll)
 #pragma unroll
-                for (int k = 0; k < 4; k++) {
-                    const REAL r2 = d2[k] + yz2;
-                    const REAL potential = radial(r2, inverse_root(r2), parameters);
-                    if (!MASKED || r2 < cutoff2)
-                        sum[k] += a.z * potential;
+                for (int j = 0; j < unroll; j++) {
+                    const Four a = next[2 * j], x2 = next[2 * j + 1];
+                    const REAL dy = point_y - a.x, dz = point_z - a.y;
+                    const REAL yz2 = dy * dy + dz * dz;
+                    const REAL d2[4] = {x2.x, x2.y, x2.z, x2.w};
+#pragma unroll
+                    for (int k = 0; k < 4; k++) {
+                        const REAL r2 = d2[k] + yz2;
+                        const REAL potential = radial(r2, inverse_root(r2), task.UNIFORMS);
+                        if (!MASKED || r2 < cutoff2)
+                            sum[k] += a.z * potential;
+                    }
                 }
-            }
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 total[k] += (double)sum[k];
@@ -132,39 +133,48 @@ extern "C" __global__ void __launch_bounds__(128) cutoff(const Task task)
             }
     };
 
+    const REAL inverse_hx = 1 / hx, inverse_hy = 1 / hy, inverse_hz = 1 / hz;
+    auto candidate = [&](int slot) {  // relative to the tile's centre
+        int r = 0;  // the last row that starts at or before this slot
+        for (int step = MAX_ROWS / 2; step; step /= 2)
+            if (row_base[r + step] <= slot)
+                r += step;
+        const double4_t atom = task.atoms[row_first[r] + slot - row_base[r]];
+        return make_four((REAL)(atom.x - centre[0]), (REAL)(atom.y - centre[1]), (REAL)(atom.z - centre[2]),
+                         (REAL)atom.w);
+    };
+
     for (int base = 0; base < candidates; base += CHUNK) {
         __syncthreads();
+        bool any_near = false;
         for (int s = threadIdx.x; s < CHUNK; s += 128) {
             bool is_near = false;
+            Four a = make_four(FAR, FAR, FAR, 0);
             if (base + s < candidates) {
-                int r = 0;  // the last row that starts at or before this slot
-                for (int step = MAX_ROWS / 2; step; step /= 2)
-                    if (row_base[r + step] <= base + s)
-                        r += step;
-                const double4_t atom = task.atoms[row_first[r] + base + s - row_base[r]];
-                const Four a = make_four((REAL)(atom.x - centre[0]), (REAL)(atom.y - centre[1]),
-                                         (REAL)(atom.z - centre[2]), (REAL)atom.w);
-                chunk[s] = a;
+                a = candidate(base + s);
                 is_near = fabs(a.x) < 4 * hx && fabs(a.y) < 4 * hy && fabs(a.z) < 4 * hz &&
-                          on_lattice(a.x, hx, 1 / hx, soft) && on_lattice(a.y, hy, 1 / hy, soft) &&
-                          on_lattice(a.z, hz, 1 / hz, soft);
+                          on_lattice(a.x, hx, inverse_hx, soft) && on_lattice(a.y, hy, inverse_hy, soft) &&
+                          on_lattice(a.z, hz, inverse_hz, soft);
+                if (is_near)
+                    a.x = FAR;
             }
+            chunk[s] = a;
             const unsigned word = __ballot_sync(~0u, is_near);
             if (lane == 0)
                 near[s / 32] = word;
+            any_near = any_near || word;
         }
-        __syncthreads();
+        any_near = __syncthreads_or(any_near);
         const int count = min(CHUNK, candidates - base);
         for (int first = 0; first < count; first += 32) {
-            const Four a = first + lane < count ? chunk[first + lane] : make_four(FAR, FAR, FAR, 0);
-            const bool apart = near[first / 32] >> lane & 1;
+            const Four a = chunk[first + lane];
             const REAL gy = fmax(fabs(a.y - cube_y) - (REAL)1.5 * hy, (REAL)0);
             const REAL gz = fmax(fabs(a.z - cube_z) - (REAL)1.5 * hz, (REAL)0);
             const REAL gap2 = gy * gy + gz * gz;
 #pragma unroll
             for (int c = 0; c < 2; c++) {
                 const REAL gx = fmax(fabs(a.x - (REAL)(4 * c - 2) * hx) - (REAL)1.5 * hx, (REAL)0);
-                const bool in_reach = gap2 + gx * gx < cutoff2 && !apart;
+                const bool in_reach = gap2 + gx * gx < cutoff2;
                 const unsigned found = __ballot_sync(~0u, in_reach);
                 if (in_reach) {
                     const int j = filled[c] + __popc(found & lower_lanes);
@@ -182,15 +192,16 @@ extern "C" __global__ void __launch_bounds__(128) cutoff(const Task task)
             const int most = max(filled[0], filled[1]), least = min(filled[0], filled[1]);
             if (most > CAPACITY - 32) {
                 // what one list has more than the other stays, unless there is no room for it
-                const int done = most - least <= (CAPACITY - 32) / 2 ? least : most;
-                if (done > least)
+                const bool even = most - least <= SPARE;
+                const int done = even ? least & -unroll : (most + unroll - 1) & -unroll;
+                if (!even)
                     fill_up(done);
                 sum_lists(done);
                 for (int c = 0; c < 2; c++) {
                     const int rest = max(0, filled[c] - done);
                     if (lane < rest) {
                         const Four yzq = list[c][2 * (done + lane)], d2 = list[c][2 * (done + lane) + 1];
-                        list[c][2 * lane] = yzq;  // `rest` is shorter than `done`: nothing is overwritten unread
+                        list[c][2 * lane] = yzq;  // not more than `done`: nothing is overwritten unread
                         list[c][2 * lane + 1] = d2;
                     }
                     filled[c] = rest;
@@ -198,21 +209,21 @@ extern "C" __global__ void __launch_bounds__(128) cutoff(const Task task)
                 __syncwarp();
             }
         }
-        for (int w = 0; w < CHUNK / 32; w++)
+        for (int w = 0; any_near && w < CHUNK / 32; w++)
             for (unsigned bits = near[w]; bits; bits &= bits - 1) {
-                const Four a = chunk[32 * w + __ffs(bits) - 1];
+                const Four a = candidate(base + 32 * w + __ffs(bits) - 1);
                 const REAL dy = point_y - a.y, dz = point_z - a.z;
 #pragma unroll
                 for (int k = 0; k < 4; k++) {
                     const REAL dx = point_x + (REAL)k * hx - a.x;
                     const REAL r2 = fmax(dx * dx + dy * dy + dz * dz, soft * soft);
-                    const REAL potential = radial(r2, 1 / sqrt(r2), parameters);
+                    const REAL potential = radial(r2, 1 / sqrt(r2), task.UNIFORMS);
                     if (r2 < cutoff2)
                         total[k] += (double)a.w * (double)potential;
                 }
             }
     }
-    const int most = max(filled[0], filled[1]);
+    const int most = (max(filled[0], filled[1]) + unroll - 1) & -unroll;
     fill_up(most);
     sum_lists(most);
 

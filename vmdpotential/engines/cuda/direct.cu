@@ -30,9 +30,6 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) direct(const Task task
 {
     __shared__ Four atoms[TILE][3];
     __shared__ unsigned near[WORDS];
-    REAL parameters[PARAMETERS];
-    for (int k = 0; k < PARAMETERS; k++)
-        parameters[k] = (REAL)task.values[k];
     const int lane_z = threadIdx.x & 31, lane_y = threadIdx.x >> 5;
     const int first_x = blockIdx.z * 8 + task.first_plane, first_y = blockIdx.y * 8, first_z = blockIdx.x * 32;
     const double hx = task.spacing[0], hy = task.spacing[1], hz = task.spacing[2];
@@ -88,9 +85,9 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) direct(const Task task
                 for (int k = 0; k < 8; k++) {
                     const REAL r2 = x2[k] + yz2;
                     if (k < SOFTWARE)
-                        sum[k] += a.w * radial(r2, software_inverse_root(r2), parameters);
+                        sum[k] += a.w * radial(r2, software_inverse_root(r2), task.UNIFORMS);
                     else
-                        sum[k] += a.z * radial(r2, inverse_root(r2), parameters);
+                        sum[k] += a.z * radial(r2, inverse_root(r2), task.UNIFORMS);
                 }
             }
 #pragma unroll
@@ -106,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) direct(const Task task
                 for (int k = 0; k < 8; k++) {
                     const double dx = (k - 3.5) * hx - nx;
                     const double r2 = fmax(dx * dx + ny * ny + nz * nz, task.soft * task.soft);
-                    total[k] += task.charges[j] * (double)radial((REAL)r2, (REAL)(1 / sqrt(r2)), parameters);
+                    total[k] += task.charges[j] * (double)radial((REAL)r2, (REAL)(1 / sqrt(r2)), task.UNIFORMS);
                 }
             }
     }

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Scaled
-from vmdpotential.interactions.tracing import CSource, Program, evaluate, run
+from vmdpotential.interactions.csource import CSource
+from vmdpotential.interactions.tracing import Numpy, Program, run
 
 #: How much too large the kernels' software inverse root is.
 SOFTWARE_SCALE = 16.0
 
-#: Parameters that fit into maps.TASK.
-MAX_PARAMETERS = 16
+#: Values that fit into maps.TASK.
+MAX_UNIFORMS = 32
 
 
 class DeviceSource(CSource):
     """C for the device: a value known to be at most 1 is cut off at 0 by saturation, which is free."""
 
-    def __init__(self, real: str, at_most_one: frozenset[str]) -> None:
+    def __init__(self, real: str, at_most_one: dict[str, tuple[str, str]]) -> None:
         super().__init__(real)
-        self.at_most_one = at_most_one
+        self.at_most_one = at_most_one  # a difference and its two terms
 
     def max(self, a: str, b: str) -> str:
         """Return the larger."""
         zero = self.const(0.0)
         for value, other in ((a, b), (b, a)):
             if other == zero and value in self.at_most_one and self.real == "float":
-                return self._let(f"__saturatef({value})")
+                return self._let(f"saturated_difference({', '.join(self.at_most_one[value])})")
         return super().max(a, b)
 
 
 def source(scaled: Scaled, real: str) -> str:
-    """Return ``real radial(real r2, real rinv, const real *p)`` for the device.
+    """Return ``real radial(real r2, real rinv, const real *u)`` for the device.
+
+    `u` holds :func:`uniforms`: what is the same for all pairs is computed on the host and lies in
+    constant memory, which instructions read without a register.
 
     Parameters
     ----------
@@ -39,28 +42,62 @@ def source(scaled: Scaled, real: str) -> str:
     real : {"float", "double"}
     """
     program = scaled.program
-    inputs = {"r2": "r2", "rinv": "rinv"} | {name: f"p[{k}]" for k, name in enumerate(program.parameters)}
-    bounded = _at_most_one(program, dict(zip(program.parameters, scaled.values, strict=True)))
-    names = run(program, CSource(real), inputs)
-    back_end = DeviceSource(real, frozenset(names[n] for n in bounded))
-    result = run(program, back_end, inputs)[len(program.steps) - 1]
+    numbers = _uniform_steps(program)
+    done = {number: f"u[{k}]" for k, number in enumerate(numbers)}
+    terms: dict[str, tuple[str, str]] = {}
+    back_end = DeviceSource(real, terms)
+    inputs = {"r2": "r2", "rinv": "rinv"}
+    names: dict[int, str] = {}
+    bounded = _at_most_one(scaled)
+    for number, (operation, *arguments) in enumerate(program.steps):
+        if number in done:
+            names[number] = done[number]
+        elif operation == "const":
+            names[number] = back_end.const(arguments[0])
+        elif operation == "input":
+            names[number] = inputs[arguments[0]]
+        elif not program.uniform()[number]:
+            names[number] = getattr(back_end, operation)(*(names[a] for a in arguments))
+            if number in bounded:
+                terms[names[number]] = (names[arguments[0]], names[arguments[1]])
     lines = "\n".join(back_end.lines)
-    return (f"__device__ __forceinline__ {real} radial({real} r2, {real} rinv, const {real} *p)\n"
-            f"{{\n{lines}\n  return {result};\n}}\n")
+    return (f"__device__ __forceinline__ {real} radial({real} r2, {real} rinv, const {real} *u)\n"
+            f"{{\n{lines}\n  return {names[len(program.steps) - 1]};\n}}\n")
 
 
-def _at_most_one(program: Program, values: Mapping[str, float]) -> list[int]:
-    """Return the steps of the form u - r^2 whose u, the same for all pairs, is at most 1."""
-    found = []
-    for number, (step, uniform) in enumerate(zip(program.steps, program.uniform(), strict=True)):
-        if step[0] != "sub" or uniform:
-            continue
-        first, second = step[1:]
-        if program.uniform()[first] and program.steps[second] == ("input", "r2"):
-            left = Program(program.steps[: first + 1], program.parameters)
-            if float(evaluate(left, dict(values) | {"r2": 1.0, "rinv": 1.0})) <= 1:
-                found.append(number)
+def uniforms(scaled: Scaled) -> list[float]:
+    """Return the values that the radial function reads from `u`.
+
+    Raises
+    ------
+    UsageError
+        When there are more than :data:`MAX_UNIFORMS`.
+    """
+    program = scaled.program
+    values = dict(zip(program.parameters, scaled.values, strict=True)) | {"r2": 1.0, "rinv": 1.0}
+    steps = run(program, Numpy, values)
+    found = [float(steps[number]) for number in _uniform_steps(program)]
+    if len(found) > MAX_UNIFORMS:
+        raise UsageError(f"the interaction needs {len(found)} constants; the cuda engine takes {MAX_UNIFORMS}")
     return found
+
+
+def _uniform_steps(program: Program) -> list[int]:
+    """Return the steps that are the same for all pairs and that others use, constants left out."""
+    uniform = program.uniform()
+    used = {a for step, same in zip(program.steps, uniform, strict=True)
+            if not same and step[0] != "input" for a in step[1:]}
+    return [n for n in sorted(used) if uniform[n] and program.steps[n][0] != "const"]
+
+
+def _at_most_one(scaled: Scaled) -> set[int]:
+    """Return the steps of the form u - r^2 whose u, the same for all pairs, is at most 1."""
+    program = scaled.program
+    values = dict(zip(program.parameters, scaled.values, strict=True)) | {"r2": 1.0, "rinv": 1.0}
+    steps, uniform = run(program, Numpy, values), program.uniform()
+    return {number for number, step in enumerate(program.steps)
+            if step[0] == "sub" and uniform[step[1]] and program.steps[step[2]] == ("input", "r2")
+            and float(steps[step[1]]) <= 1}
 
 
 def software_charge(program: Program) -> float | None:

@@ -11,7 +11,7 @@ extern "C" __global__ void count(const Task task)
     bool inside = true;
     for (int d = 0; d < 3; d++) {
         const double x = (task.positions[3 * (size_t)i + d] - task.origin[d]) * task.inverse_unit - task.low[d];
-        const double place = floor(x / task.cell_size[d]);
+        const double place = floor(x * task.inverse_cell[d]);
         inside = inside && place >= 0 && place < task.cells[d];
         c[d] = inside ? (int)place : 0;
     }

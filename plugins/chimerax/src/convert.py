@@ -1,0 +1,231 @@
+"""ChimeraX's atoms and volumes as Structure and Grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from chimerax.atomic import concatenate
+
+from vmdpotential import io
+from vmdpotential.cell import Cell
+from vmdpotential.errors import InputError, UsageError, VmdpotentialError
+from vmdpotential.io import elements
+from vmdpotential.io.maps import read_map
+from vmdpotential.lattice import Grid, Lattice
+from vmdpotential.structure import Structure
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Atoms as they are seen.
+
+    Parameters
+    ----------
+    structure : Structure
+        In the coordinate system of `place`.
+    atoms : ChimeraX's Atoms
+        In the same order.
+    models : list of ChimeraX's atomic structures
+    place : ChimeraX's Place
+        From the structure's coordinates to those of the scene: the position of the first model, so that
+        its periodic cell lies along its own axes however the model is turned.
+    """
+
+    structure: Structure
+    atoms: Any
+    models: list[Any]
+    place: Any
+
+
+def read_atoms(atoms: Any, place: Any = None) -> Selected:
+    """Return atoms in the order of the file they came from, residues whole.
+
+    Charges are those of the atoms' attribute ``charge``, where they have it (the command addcharge,
+    and the results of ``potential ionize``). Alternate locations are those shown.
+
+    Parameters
+    ----------
+    atoms : ChimeraX's Atoms
+    place : ChimeraX's Place, optional
+        The coordinate system, instead of that of the first model; where it is another, there is no cell.
+
+    Raises
+    ------
+    InputError
+        When there are no atoms, when two models have atoms at the same place, when only some of the
+        atoms have charges, or when the models' periodic cells differ.
+    """
+    if not len(atoms):
+        raise InputError("no atoms are specified; open a structure, or specify others")
+    # in the order of their numbers, each in the order of its atoms
+    models = sorted(set(atoms.unique_structures), key=lambda model: model.id or ())
+    parts, keys = [], []
+    for number, model in enumerate(models):
+        every = model.atoms
+        chosen = every.filter(every.mask(atoms))
+        residue = model.residues.indices(chosen.residues)
+        # atoms added later, such as hydrogens, come last in a model, but belong to their residue
+        first = np.full(len(model.residues), len(chosen))
+        np.minimum.at(first, residue, np.arange(len(chosen)))
+        order = np.argsort(first[residue], kind="stable")
+        parts.append(chosen[order])
+        keys.append(np.column_stack([np.full(len(order), number), residue[order]]))
+    ordered = concatenate(parts)
+    own = models[0].scene_position
+    if place is None or own.same(place):
+        place, same = own, True
+    else:
+        same = False
+    if same and len(models) == 1:
+        positions = np.array(ordered.coords, np.float64)
+    else:
+        positions = np.array(place.inverse() * ordered.scene_coords, np.float64)
+    residue = np.concatenate(keys)  # (N, 2): model, and residue in it
+    if len(models) > 1:
+        _check_places(models, residue[:, 0], positions)
+    residues = ordered.residues
+    structure = Structure(
+        positions=positions,
+        atom_names=np.array(ordered.names, np.str_),
+        residue_names=np.array(residues.names, np.str_),
+        residue_ids=np.array(residues.numbers, np.int64),
+        residue_index=np.concatenate([[0], np.cumsum((np.diff(residue, axis=0) != 0).any(1))]),
+        chain_ids=np.char.strip(np.array(residues.chain_ids, np.str_)),
+        elements=elements.complete(
+            np.array(ordered.element_names, np.str_), np.array(ordered.names, np.str_),
+            np.array(residues.names, np.str_)),
+        insertion_codes=np.char.strip(np.array(residues.insertion_codes, np.str_)),
+        charges=_charges(ordered),
+        hetero=np.array(residues.polymer_types) == 0,
+        occupancies=np.array(ordered.occupancies, np.float64),
+        b_factors=np.array(ordered.bfactors, np.float64),
+        cell=_cell(models) if same else None,  # its vectors would be turned
+        sources=tuple(f"#{model.id_string} {model.name}" for model in models),
+    )
+    return Selected(structure, ordered, models, place)
+
+
+def read_with_topology(atoms: Any, topology: Path, place: Any = None) -> Selected:
+    """Return atoms with the charges and bonds of a topology of their whole models.
+
+    Raises
+    ------
+    InputError
+        When the topology cannot be read, or lists other atoms than the models.
+    """
+    if not len(atoms):
+        raise InputError("no atoms are specified; open a structure, or specify others")
+    whole = read_atoms(atoms.unique_structures.atoms, place)
+    merged = io.merge(whole.structure, io._read_topology(topology))
+    chosen = whole.atoms.mask(atoms)
+    return Selected(merged.take(chosen), whole.atoms.filter(chosen), whole.models, whole.place)
+
+
+def _check_places(models: Sequence[Any], number: Any, positions: Any) -> None:
+    """Refuse a model and its copy, in which every charge would count twice."""
+    rounded = np.round(positions, 4)
+    order = np.lexsort(rounded.T)
+    same = (rounded[order][1:] == rounded[order][:-1]).all(1) & (number[order][1:] != number[order][:-1])
+    if same.any():
+        at = int(np.flatnonzero(same)[0])
+        one, two = sorted(number[order[at : at + 2]])
+        raise InputError(f"#{models[one].id_string} and #{models[two].id_string} have atoms at the same place; "
+                         "specify atoms of one of them")
+
+
+def _charges(atoms: Any) -> Any:
+    """Return (N,) the attribute charge, None where no atom has it."""
+    # only atoms that something has made an object of in Python can have the attribute
+    found = [getattr(atom, "charge", None) if atom is not None else None for atom in atoms.instances(instantiate=False)]
+    missing = [row for row, charge in enumerate(found) if charge is None]
+    if not missing:
+        return np.array(found, np.float64)
+    if len(missing) == len(found):
+        return None
+    raise InputError(f"{len(missing)} of {len(found)} atoms have no charge, such as {atoms[missing[0]].atomspec}, and "
+                     "the others have; assign all with addcharge, or give a topology")
+
+
+def _cell(models: Sequence[Any]) -> Cell | None:
+    """Return the periodic cell of the models that have one; they must agree."""
+    found = {model.id_string: parameters for model in models if (parameters := _cell_parameters(model))}
+    if not found:
+        return None
+    (first, parameters), *others = found.items()
+    for name, other in others:
+        if not np.allclose(parameters, other, atol=1e-3):
+            raise InputError(f"#{first} and #{name} have different periodic cells; specify atoms of one of them")
+    return Cell.from_parameters(*parameters)
+
+
+def _cell_parameters(model: Any) -> list[float] | None:
+    """Return lengths (A) and angles (degrees) of a model's cell, from what its file said."""
+    record = next(iter(model.metadata.get("CRYST1", [])), "")
+    if record:
+        words = [record[start:end] for start, end in ((6, 15), (15, 24), (24, 33), (33, 40), (40, 47), (47, 54))]
+    else:
+        from chimerax.mmcif import get_mmcif_tables_from_metadata
+
+        (table,) = get_mmcif_tables_from_metadata(model, ["cell"])
+        if table is None:
+            return None
+        names = ("length_a", "length_b", "length_c", "angle_alpha", "angle_beta", "angle_gamma")
+        words = next(iter(table.fields(names, missing_value="?")), [])
+    try:
+        # mmCIF may give the uncertainty in brackets: 61.64(5)
+        parameters = [float(word.partition("(")[0]) for word in words]
+    except ValueError:
+        return None
+    # files without a cell, such as those of NMR and of electron microscopy, say 1 1 1 or 0 0 0
+    return parameters if len(parameters) == 6 and max(parameters[:3]) > 1 else None
+
+
+def read_volume(volume: Any) -> Grid:
+    """Return a map model as a Grid, in the model's own coordinates.
+
+    Raises
+    ------
+    InputError
+        When its axes are not at right angles, or turned.
+    """
+    data = volume.data
+    skewed = any(abs(angle - 90) > 1e-3 for angle in data.cell_angles)
+    if skewed or not np.allclose(data.rotation, np.eye(3), atol=1e-5):
+        raise InputError(f"map #{volume.id_string} has oblique axes; resample it first with: "
+                         f"volume resample #{volume.id_string} spacing {min(data.step):.3g}")
+    values = np.ascontiguousarray(data.full_matrix().transpose(2, 1, 0), dtype=np.float32)  # from z, y, x
+    return Grid.from_header(Lattice(data.origin, data.step, values.shape), values, _header(volume))
+
+
+def _header(volume: Any) -> Mapping[str, str]:
+    """Return the unit of a map and how it was made, which ChimeraX does not keep: as made here, else of its file."""
+    if hasattr(volume, "vmdpotential_header"):
+        header: Mapping[str, str] = volume.vmdpotential_header
+        return header
+    path = volume.data.path
+    if not isinstance(path, str) or not Path(path).is_file():
+        return {}
+    try:
+        return read_map(Path(path)).header()
+    except VmdpotentialError:  # a format that only ChimeraX reads
+        return {}
+
+
+def common_place(volumes: Sequence[Any]) -> Any:
+    """Return the coordinate system of maps; they must share it.
+
+    Raises
+    ------
+    UsageError
+        When one has been moved against another.
+    """
+    first, *others = volumes
+    for other in others:
+        if not first.scene_position.same(other.scene_position, angle_tolerance=1e-3, shift_tolerance=1e-4):
+            raise UsageError(f"maps #{first.id_string} and #{other.id_string} are moved against each other; resample "
+                             f"one with: volume resample #{other.id_string} onGrid #{first.id_string}")
+    return first.scene_position

@@ -1,0 +1,31 @@
+"""What is said when ChimeraX's Python lacks the package vmdpotential, or something that it needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chimerax.core.commands import CmdDesc, WholeRestOfLine
+from chimerax.core.commands import register as _register
+from chimerax.core.errors import UserError
+
+
+def describe(error: ImportError) -> str:
+    """Return one line that names the missing package and the command that installs it."""
+    package = (error.name or "").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and package and package != "vmdpotential":
+        return f"ChimeraX's Python has no package '{package}', which vmdpotential needs; type: pip install {package}"
+    if isinstance(error, ModuleNotFoundError) and error.name == "vmdpotential":
+        return "ChimeraX's Python has no package 'vmdpotential'; type: pip install vmdpotential, and restart ChimeraX"
+    return (f"the package 'vmdpotential' does not fit this bundle ({error}); type: "
+            "pip install vmdpotential upgrade true, and restart ChimeraX")
+
+
+def register(name: str, synopsis: str, error: ImportError, logger: Any) -> None:
+    """Add a command that takes anything and raises a UserError."""
+    message = describe(error)
+
+    def refuse(session: Any, arguments: str = "") -> None:
+        raise UserError(f"{name}: {message}")
+
+    description = CmdDesc(optional=[("arguments", WholeRestOfLine)], synopsis=synopsis)
+    _register(name, description, refuse, logger=logger)

@@ -1,0 +1,92 @@
+"""Progress on ChimeraX's status line, and stopping with the Escape key."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Any
+
+#: Seconds between two looks at the keyboard and two messages.
+INTERVAL = 0.2
+
+
+class StatusLine:
+    """A listener of :mod:`vmdpotential.progress` that writes to the status line.
+
+    As a context manager it lets the Escape key stop the work in ChimeraX's window; other keys, clicks
+    and drags are dropped meanwhile, so that no model can be closed under it. Without a window Ctrl-C
+    stops the work as it does everywhere.
+
+    Parameters
+    ----------
+    session : ChimeraX's session
+    name : str
+        What is being done, written in front.
+    """
+
+    def __init__(self, session: Any, name: str) -> None:
+        self.session = session
+        self.name = name
+        self._label = ""
+        self._start = self._shown = 0.0
+        self._keys = _EscapeKey() if session.ui.is_gui else None
+
+    def __enter__(self) -> StatusLine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.session.logger.status("")
+
+    def __call__(self, label: str, fraction: float) -> None:
+        """Show how much of `label` is done; raise KeyboardInterrupt when Escape was pressed."""
+        now = time.monotonic()
+        if label != self._label:
+            self._label, self._start = label, now
+        elif now - self._shown < INTERVAL:
+            return
+        self._shown = now
+        text = f"{self.name}: {label}"
+        if 0 < fraction < 1:
+            left = (now - self._start) * (1 - fraction) / fraction
+            text += f", {100 * fraction:.0f} %, {left:.0f} s left"
+        elif fraction == 0:
+            text += ", starting (kernels are compiled once)"
+        self.session.logger.status(text + (", Esc stops it" if self._keys else ""))
+        if self._keys is not None and self._keys.pressed():
+            raise KeyboardInterrupt
+
+
+class _EscapeKey:
+    """Looks into the window's events for the Escape key."""
+
+    def pressed(self) -> bool:
+        """Handle the events that wait, without those of the user, and tell whether Escape was among them."""
+        from Qt.QtCore import QEvent, QObject, Qt
+        from Qt.QtWidgets import QApplication
+
+        kinds = QEvent.Type
+        dropped = {kinds.KeyPress, kinds.KeyRelease, kinds.ShortcutOverride, kinds.Shortcut, kinds.MouseButtonPress,
+                   kinds.MouseButtonRelease, kinds.MouseButtonDblClick, kinds.MouseMove, kinds.Wheel, kinds.Drop,
+                   kinds.Close}
+        found = []
+
+        class Filter(QObject):  # type: ignore[misc]
+            def eventFilter(self, watched: Any, event: Any) -> bool:  # noqa: N802 (Qt's name)
+                if event.type() == kinds.KeyPress and event.key() == Qt.Key.Key_Escape:
+                    found.append(True)
+                if event.type() not in dropped:
+                    return False
+                event.ignore()
+                return True
+
+        application = QApplication.instance()
+        keys = Filter()
+        application.installEventFilter(keys)
+        try:
+            application.processEvents()
+        finally:
+            application.removeEventFilter(keys)
+        return bool(found)

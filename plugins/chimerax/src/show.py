@@ -1,0 +1,155 @@
+"""Results of a command as models of ChimeraX: maps with surfaces, structures with ions, images in the log."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vmdpotential.errors import UsageError
+from vmdpotential.lattice import Grid
+from vmdpotential.parameters import Command, Report
+
+from .convert import Selected
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from vmdpotential.ions import Placement
+
+#: Colours of negative and positive potential, and of ions by the sign of their charge.
+NEGATIVE, POSITIVE = (255, 0, 0, 255), (0, 0, 255, 255)
+
+#: Opacity of the surfaces of a map.
+OPACITY = 0.5
+
+
+def default_name(command: Command) -> str:
+    """Return what the models are called unless the user says so."""
+    return {"map": "potential", "ionize": "ionized"}.get(command.name, command.name)
+
+
+def show(session: Any, report: Report, name: str, selected: Selected | None) -> tuple[list[Any], list[str]]:
+    """Make a model of everything in the report that ChimeraX can show.
+
+    Parameters
+    ----------
+    session : ChimeraX's session
+    report : Report
+    name : str
+        Of the models.
+    selected : Selected or None
+        The atoms that the command was given.
+
+    Returns
+    -------
+    models : list
+        New models; none of the user's is changed.
+    lines : list of str
+        What to tell the user.
+    """
+    from vmdpotential.ions import Placement
+
+    models, lines = [], []
+    for value in report.objects.values():
+        if isinstance(value, Grid):
+            model, line = _show_map(session, value, name, selected)
+        elif isinstance(value, Placement) and selected is not None:
+            model, line = _show_ions(session, value, name, selected)
+        elif hasattr(value, "savefig"):  # matplotlib's Figure; importing it only to ask would be slow
+            _show_figure(session, value)
+            continue
+        else:
+            continue
+        models.append(model)
+        lines.append(line)
+    return models, lines
+
+
+def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) -> tuple[Any, str]:
+    from chimerax.map import volume_from_grid_data
+    from chimerax.map_data import ArrayGridData
+
+    lattice = grid.lattice
+    values = np.ascontiguousarray(grid.values.transpose(2, 1, 0))  # ChimeraX's order is z, y, x
+    data = ArrayGridData(values, lattice.origin.tolist(), lattice.spacing.tolist(), name=name)
+    volume = volume_from_grid_data(data, session, open_model=False, show_dialog=False)
+    volume.vmdpotential_header = grid.header()
+    if selected is not None:
+        volume.position = selected.place
+    level = grid.display_limit()
+    colours = [(*(channel / 255 for channel in colour[:3]), OPACITY) for colour in (NEGATIVE, POSITIVE)]
+    if min(lattice.shape) > 1:
+        # caps would close the negative surface around all that is above its level: the whole box
+        volume.set_parameters(surface_levels=[-level, level], surface_colors=colours, cap_faces=False)
+    session.models.add([volume])
+    number, unit = volume.id_string, grid.unit or "no known unit"
+    line = f"map #{number} {name}, in {unit}; surfaces at {-level:g} (red) and {level:g} (blue)"
+    if selected is not None:
+        line += (f"; colour a molecular surface by it with: color electrostatic #{selected.models[0].id_string} "
+                 f"map #{number} range {-level:g},{level:g}")
+    return volume, line
+
+
+def _show_ions(session: Any, placement: Placement, name: str, selected: Selected) -> tuple[Any, str]:
+    """Make a copy of the model, without the other atoms and the replaced waters, and with the ions."""
+    if len(selected.models) > 1:
+        numbers = ",".join(f"#{model.id_string}" for model in selected.models)
+        raise UsageError(f"the atoms are of several models; join them first with: combine {numbers}")
+    (source,) = selected.models
+    structure = placement.structure
+    kept = placement.kept_atoms
+    new = source.copy(name)
+    new.position = source.scene_position  # it may be a part of a moved model
+    keep = np.zeros(source.num_atoms, bool)
+    rows = source.atoms.indices(selected.atoms)[kept]
+    keep[rows] = True
+    atoms = new.atoms  # in the order of the source's
+    if selected.structure.charges is not None:  # else templates give them again
+        _set_charges(session, [atoms[row] for row in rows.tolist()], structure.known_charges[: len(kept)])
+    _add_ions(session, new, structure, len(kept), selected)
+    atoms.filter(~keep).delete()
+    session.models.add([new])
+    ions = len(structure) - len(kept)
+    return new, (f"model #{new.id_string} {name}: {len(kept)} atoms kept, {ions} ions as spheres, positive blue, "
+                 f"negative red; #{source.id_string} is unchanged")
+
+
+def _add_ions(session: Any, model: Any, structure: Any, first: int, selected: Selected) -> None:
+    """Add the atoms of a structure from `first` on to a model, each a residue."""
+    from chimerax.atomic import Element
+
+    # the model's own coordinates are those of the structure, since there is one model
+    added = []
+    for row in range(first, len(structure)):
+        residue = model.new_residue(str(structure.residue_names[row]), str(structure.chain_ids[row]) or " ",
+                                    int(structure.residue_ids[row]))
+        atom = model.new_atom(str(structure.atom_names[row]), Element.get_element(str(structure.elements[row])))
+        residue.add_atom(atom)
+        atom.coord = structure.positions[row]
+        atom.draw_mode = atom.SPHERE_STYLE
+        atom.color = POSITIVE if structure.known_charges[row] > 0 else NEGATIVE
+        added.append(atom)
+    if selected.structure.charges is not None:
+        _set_charges(session, added, structure.known_charges[first:])
+
+
+def _set_charges(session: Any, atoms: list[Any], charges: Any) -> None:
+    """Set the attribute that addcharge sets, so that later commands find the charges."""
+    from chimerax.atomic import Atom
+
+    Atom.register_attr(session, "charge", "vmdpotential", attr_type=float)
+    for atom, charge in zip(atoms, charges.tolist(), strict=True):
+        atom.charge = charge
+
+
+def _show_figure(session: Any, figure: Figure) -> None:
+    """Put a picture of the figure into the log."""
+    from PIL import Image
+
+    stream = BytesIO()
+    figure.savefig(stream, format="png", dpi=150)
+    stream.seek(0)
+    with Image.open(stream) as image:
+        session.logger.info("", image=(image.convert("RGB"), True))

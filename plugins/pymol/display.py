@@ -1,0 +1,41 @@
+"""How PyMOL shows results: what can be chosen, declared as the commands declare their parameters."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from vmdpotential.parameters import Command, Option, Parameter, Report
+from vmdpotential.planes import Plane
+
+
+def _plane(text: str) -> Plane:
+    return Plane.parse(text)
+
+
+def _maps(
+    isosurface: Annotated[float | None, Option(
+        "level of a positive and a negative isosurface, in the map's unit; none unless given", above=0)] = None,
+    surface: Annotated[bool, Option("molecular surface of the selection without solvent, coloured by the map")] = False,
+    cut: Annotated[Plane | None, Option(
+        "plane through the map, coloured by it, such as z=12.5; none unless given", unit="A", parse=_plane)] = None,
+) -> Report:
+    return Report([], {})
+
+
+def _ions(
+    labels: Annotated[bool, Option("write its energy when placed beside every ion, kcal/mol")] = True,
+) -> Report:
+    return Report([], {})
+
+
+_MAPS, _IONS = Command.of(_maps).parameters, Command.of(_ions).parameters
+
+
+def display_options(command: Command) -> tuple[Parameter, ...]:
+    """Return the parameters that say how the result of a command is shown."""
+    return _IONS if command.name == "ionize" else _MAPS
+
+
+def default_name(command: Command) -> str:
+    """Return what the objects are called unless the user says so."""
+    return {"map": "potential", "ionize": "ionized"}.get(command.name, command.name)

@@ -1,0 +1,123 @@
+"""What was made in a PyMOL session: which objects are ours, and how a placement is undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vmdpotential.errors import TaskError, UsageError
+
+
+@dataclass(frozen=True)
+class Made:
+    """An object that a command made: the header of its map (else empty), and what it looked like then."""
+
+    header: Mapping[str, str]
+    looks: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What undoes a run: the names it made, which objects were shown, and objects of ours that it replaced."""
+
+    names: tuple[str, ...]
+    shown: tuple[str, ...]
+    replaced: Mapping[str, Made]
+    session: Any = None
+
+
+@dataclass
+class Session:
+    """The objects that were made in one PyMOL; an object that the user has changed since is the user's."""
+
+    cmd: Any
+    made: dict[str, Made] = field(default_factory=dict)
+    placements: list[Step] = field(default_factory=list)
+    dialog: Any = None
+
+    @classmethod
+    def of(cls, cmd: Any) -> Session:
+        """Return that of a PyMOL, kept on its cmd module or instance."""
+        if not hasattr(cmd, "_vmdpotential"):
+            cmd._vmdpotential = cls(cmd)
+        session: Session = cmd._vmdpotential
+        return session
+
+    def add(self, name: str, header: Mapping[str, str]) -> None:
+        """Note that an object was made."""
+        self.made[name] = Made(header, self._looks(name))
+
+    def is_ours(self, name: str) -> bool:
+        """Tell whether an object is there, as it was made here."""
+        return name in self.cmd.get_names("all") and name in self.made and self.made[name].looks == self._looks(name)
+
+    def header(self, name: str) -> Mapping[str, str]:
+        """Return the header of a map that was made here, empty for another."""
+        return self.made[name].header if self.is_ours(name) else {}
+
+    def check_free(self, names: Iterable[str]) -> None:
+        """Refuse names of objects that are the user's.
+
+        Raises
+        ------
+        UsageError
+        """
+        for name in names:
+            if name in self.cmd.get_names("all") and not self.is_ours(name):
+                raise UsageError(f"name: the object {name} exists already; choose another name")
+
+    def start(self, names: Iterable[str]) -> Step:
+        """Remember the session as it is before a run that replaces these objects."""
+        replaced = {name: self.made[name] for name in names if name in self.cmd.get_names("all") and name in self.made}
+        return Step(tuple(names), tuple(self.cmd.get_names("all", enabled_only=1)), replaced, self._saved(replaced))
+
+    def take_back(self, step: Step) -> list[str]:
+        """Delete what a run made and put back what was there and shown; return the names that were deleted."""
+        gone = [name for name in step.names if self.is_ours(name)]
+        for name in gone:
+            self.cmd.delete(name)
+        for name in step.names:
+            self.made.pop(name, None)
+        if step.session is not None and not set(step.replaced) & set(self.cmd.get_names("all")):
+            self.cmd.set_session(step.session, partial=1, quiet=1)
+            self.made.update(step.replaced)
+        for name in set(step.shown) & set(self.cmd.get_names("all")):
+            self.cmd.enable(name)
+        return gone
+
+    def undo(self) -> str:
+        """Undo the last placement of ions and return what to tell the user.
+
+        Raises
+        ------
+        TaskError
+            When there is none.
+        """
+        if not self.placements:
+            raise TaskError("there is no placement of ions to undo")
+        step = self.placements.pop()
+        changed = [name for name in step.names if name in self.cmd.get_names("all") and not self.is_ours(name)]
+        gone = self.take_back(step)
+        text = f"deleted {' and '.join(gone)}" if gone else "nothing was left to delete"
+        if step.session is not None:
+            text += f", {' and '.join(step.replaced)} of before is back"
+        if changed:
+            text += f"; {' and '.join(changed)} was changed since and stays"
+        return text
+
+    def _saved(self, names: Iterable[str]) -> Any:
+        """Return PyMOL's session with these objects only, None for none."""
+        wanted = " ".join(names)
+        return self.cmd.get_session(wanted, partial=1, quiet=1) if wanted else None
+
+    def _looks(self, name: str) -> tuple[Any, ...]:
+        """Return what tells an object from another that the user has given its name."""
+        kind = self.cmd.get_type(name)
+        if kind == "object:molecule":
+            coordinates = self.cmd.get_coords(f"%{name}", 0)
+            total = () if coordinates is None else tuple(coordinates.sum(0, dtype="float64").round(2).tolist())
+            return kind, self.cmd.count_atoms(f"%{name}"), total
+        if kind == "object:map":
+            return kind, self.cmd.get_volume_field(name).shape, tuple(map(tuple, self.cmd.get_extent(name)))
+        return (kind,)

@@ -1,0 +1,109 @@
+"""One run of a command in PyMOL: what it takes is read, the command runs, the results are shown."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pymol import CmdException
+
+from vmdpotential import progress
+from vmdpotential.errors import UsageError, VmdpotentialError
+from vmdpotential.parameters import Command, Report
+
+from . import arguments
+from .convert import Selected, read_selection, read_with_topology
+from .show import Results
+
+
+class Task:
+    """A command with values for its arguments, read from PyMOL at once.
+
+    PyMOL is touched when the task is made and in :meth:`show` only, so that :meth:`compute` can run in a
+    thread beside the window.
+
+    Parameters
+    ----------
+    cmd : PyMOL's cmd module or instance
+    command : Command
+    given : mapping
+        Values by the names of :func:`arguments.arguments`, mostly text; those left out have their defaults.
+
+    Raises
+    ------
+    CmdException
+        One line that names the argument and the cure.
+    """
+
+    def __init__(self, cmd: Any, command: Command, given: Mapping[str, Any]) -> None:
+        self.cmd, self.command, self.given = cmd, command, given
+        self.values: dict[str, Any] = {}
+        self.atoms: Selected | None = None
+        with _one_line():
+            options = {parameter.name: parameter.convert(arguments.unquoted(self._given(parameter)))
+                       for parameter in arguments.displayed(command)}
+            self.results = Results(cmd, command, arguments.unquoted(given.get("name")), options)
+            for parameter in arguments.offered(command):
+                if not arguments.is_topology(command, parameter):
+                    self._read(parameter)
+
+    def compute(self, listener: progress.Listener) -> Report:
+        """Run the command, without touching PyMOL.
+
+        Raises
+        ------
+        CmdException
+        KeyboardInterrupt
+            When the listener raises it to stop the work.
+        """
+        with _one_line(), progress.listening(listener):
+            return self.command(**self.values)
+
+    def show(self, report: Report) -> list[str]:
+        """Make objects of what came out, all or none; return what to tell the user, line by line.
+
+        Raises
+        ------
+        CmdException
+        """
+        with _one_line():
+            lines = [*report.lines, *self.results.show(report, self.atoms)]
+        return [arguments.in_pymol(line) for line in lines]
+
+    def _given(self, parameter: Any) -> Any:
+        return self.given.get(arguments.argument_name(parameter), arguments.default_text(parameter))
+
+    def _read(self, parameter: Any) -> None:
+        """Put the value of a parameter into `values`, unless it is the default."""
+        value, role = self._given(parameter), arguments.role(parameter)
+        text = arguments.unquoted(value) if value is None or isinstance(value, str) else value
+        if text == "" and not (parameter.required and role == "selection"):
+            if parameter.required:
+                raise UsageError(f"{arguments.argument_name(parameter)}: a value is needed")
+        elif role == "selection" and isinstance(text, str):
+            topology = self.cmd.exp_path(arguments.unquoted(self.given.get("topology")))
+            self.atoms = (read_with_topology(self.cmd, text or "all", Path(topology)) if topology
+                          else read_selection(self.cmd, text or "all"))
+            self.values[parameter.name] = self.atoms.structure
+        elif role == "maps" and isinstance(text, str):
+            maps = [self.results.find_map(word) for word in arguments.words(value)]
+            self.values[parameter.name] = maps if parameter.several else maps[0]
+        elif parameter.several and isinstance(text, str):
+            self.values[parameter.name] = arguments.words(value)
+        elif text != arguments.default_text(parameter):
+            if parameter.type is Path:
+                text = self.cmd.exp_path(str(text))
+            self.values[parameter.name] = str(text) if parameter.type in (int, float, bool) else text
+
+
+@contextlib.contextmanager
+def _one_line() -> Iterator[None]:
+    """Turn what the user can cure into PyMOL's own error, in one line."""
+    try:
+        yield
+    except VmdpotentialError as error:
+        raise CmdException(arguments.in_pymol(str(error))) from None
+    except MemoryError:
+        raise CmdException("out of memory; use a larger spacing or fewer atoms") from None

@@ -1,0 +1,198 @@
+# Atoms of VMD as files that keep what VMD knows: an mmCIF file (positions, names, residues, segments, elements, cell)
+# and, where there are charges, a PSF (charges, types, masses and all bonded terms). VMD's own writers round charges,
+# cut names or drop the segment.
+
+namespace eval ::vmdpotential::export {
+    # VMD holds single precision: 7 digits give back every number of up to 7 digits that a file held
+    variable keywords {name resname resid insertion chain segname element x y z occupancy beta charge mass type}
+}
+
+# Write the atoms of a molecule that a command was given; return {structure file, PSF or empty, whether charged}.
+proc ::vmdpotential::export::write {molecule given folder topology} {
+    set text all
+    set frame now
+    if {[dict exists $given frame] && [dict get $given frame] ne ""} {
+        set frame [dict get $given frame]
+    }
+    if {[dict exists $given sel] && [dict get $given sel] ne ""} {
+        set text [dict get $given sel]
+        if {[::vmdpotential::is_selection $text]} {
+            if {![dict exists $given frame]} {
+                set frame [$text frame]
+            }
+            # its atoms, whatever frame its text was evaluated in
+            set text "index [$text list]"
+            if {$text eq "index "} {
+                error "selection '[dict get $given sel]' has no atoms; select others"
+            }
+        }
+    }
+    if {[catch {atomselect $molecule $text frame $frame} selection]} {
+        error "selection '$text', frame $frame: $selection"
+    }
+    set failed [catch {write_atoms $molecule $selection $text $frame $folder $topology} result options]
+    $selection delete
+    if {$failed} {
+        return -options $options $result
+    }
+    return $result
+}
+
+proc ::vmdpotential::export::write_atoms {molecule selection text frame folder topology} {
+    variable keywords
+    if {![$selection num]} {
+        error "selection '$text' has no atoms in frame $frame; select others"
+    }
+    set atoms [$selection get $keywords]
+    set cell [molinfo $molecule get {a b c alpha beta gamma} frame $frame]
+    set structure [file join $folder structure.cif]
+    write_cif $structure $atoms $cell
+    set charged 0
+    foreach atom $atoms {
+        if {[lindex $atom 12] != 0} {
+            set charged 1
+            break
+        }
+    }
+    if {!$charged || !$topology} {
+        return [list $structure {} $charged]
+    }
+    set psf [file join $folder structure.psf]
+    write_psf $psf $atoms [terms $molecule $selection]
+    return [list $structure $psf 1]
+}
+
+# Return a name as one word of printable ASCII, as file formats need it.
+proc ::vmdpotential::export::word {text empty} {
+    set text [regsub -all {[^!-~]} [join [regexp -all -inline {\S+} $text] _] _]
+    return [expr {$text eq "" ? $empty : $text}]
+}
+
+# Return a name as a value of an mmCIF file.
+proc ::vmdpotential::export::quote {text} {
+    set text [word $text ?]
+    if {[regexp {^[A-Za-z0-9+*][A-Za-z0-9+*:.,/()-]*$} $text] && ![regexp -nocase {^(data|save|loop|stop|global)_} $text]} {
+        return $text
+    }
+    # inside there are no blanks, so no quote ends the value before its end
+    return [expr {[string index $text 0] eq "\"" ? "'$text'" : $text eq "?" ? "?" : "\"$text\""}]
+}
+
+proc ::vmdpotential::export::write_cif {path atoms cell} {
+    set lines [list data_vmd]
+    set lengths [lrange $cell 0 2]
+    if {[lindex $lengths 0] > 0 && [lindex $lengths 1] > 0 && [lindex $lengths 2] > 0} {
+        foreach name {length_a length_b length_c angle_alpha angle_beta angle_gamma} value $cell {
+            lappend lines [format "_cell.%s %.5f" $name $value]
+        }
+    }
+    lappend lines loop_
+    foreach name {group_PDB id type_symbol label_atom_id label_alt_id label_comp_id label_asym_id label_entity_id
+            label_seq_id auth_seq_id pdbx_PDB_ins_code auth_asym_id vmdpotential_segment_id Cartn_x Cartn_y Cartn_z
+            occupancy B_iso_or_equiv} {
+        lappend lines _atom_site.$name
+    }
+    set row 0
+    foreach atom $atoms {
+        lassign $atom name resname resid insertion chain segment element x y z occupancy beta
+        if {$element eq "" || $element eq "X"} {
+            set element ?
+        }
+        lappend lines [format "ATOM %d %s %s . %s %s 1 . %d %s %s %s %.5f %.5f %.5f %.2f %.2f" [incr row] \
+            [quote $element] [quote [word $name X]] [quote [word $resname X]] [quote $chain] $resid \
+            [quote $insertion] [quote $chain] [quote $segment] $x $y $z $occupancy $beta]
+    }
+    write_lines $path $lines
+}
+
+# Return {bonds angles dihedrals impropers cross-terms} of the selected atoms, each a flat list of their rows from 1.
+proc ::vmdpotential::export::terms {molecule selection} {
+    set row 0
+    foreach index [$selection list] {
+        set rows($index) [incr row]
+    }
+    set bonds {}
+    foreach index [$selection list] partners [$selection getbonds] {
+        foreach partner $partners {
+            if {$partner > $index && [info exists rows($partner)]} {
+                lappend bonds $rows($index) $rows($partner)
+            }
+        }
+    }
+    set result [list $bonds]
+    foreach kind {angles dihedrals impropers crossterms} {
+        set found {}
+        if {[catch {lindex [molinfo $molecule get $kind] 0} entries]} {
+            set entries {}  ;# a VMD that does not have them
+        }
+        foreach entry $entries {
+            if {$kind ne "crossterms"} {
+                set entry [lrange $entry 1 end]  ;# the first is the type
+            }
+            set here {}
+            foreach index $entry {
+                if {![info exists rows($index)]} {
+                    break
+                }
+                lappend here $rows($index)
+            }
+            if {[llength $here] == [llength $entry]} {
+                lappend found {*}$here
+            }
+        }
+        lappend result $found
+    }
+    return $result
+}
+
+proc ::vmdpotential::export::write_psf {path atoms terms} {
+    lassign $terms bonds angles dihedrals impropers crossterms
+    set lines [list "PSF EXT CMAP XPLOR" "" [format "%10d !NTITLE" 1] " REMARKS from VMD" "" \
+        [format "%10d !NATOM" [llength $atoms]]]
+    set row 0
+    foreach atom $atoms {
+        lassign $atom name resname resid insertion chain segment element x y z occupancy beta charge mass type
+        set segment [word $segment [word $chain SYS]]
+        lappend lines [format "%10d %-8s %-8s %-8s %-8s %-6s %14.7g %13.5f %11d" [incr row] $segment \
+            $resid[string trim $insertion] [word $resname X] [word $name X] [word $type [word $name X]] \
+            $charge $mass 0]
+    }
+    foreach {name list size per_line} [list "NBOND: bonds" $bonds 2 8 "NTHETA: angles" $angles 3 9 \
+            "NPHI: dihedrals" $dihedrals 4 8 "NIMPHI: impropers" $impropers 4 8 "NDON: donors" {} 2 8 \
+            "NACC: acceptors" {} 2 8] {
+        section lines $name $list $size $per_line
+    }
+    lappend lines "" [format "%10d !NNB" 0] ""
+    set zeros [lrepeat [llength $atoms] 0]
+    numbers lines $zeros 8
+    lappend lines "" [format "%10d%10d !NGRP NST2" 1 0] [format "%10d%10d%10d" 0 0 0]
+    section lines "NCRTERM: cross-terms" $crossterms 8 8
+    write_lines $path $lines
+}
+
+proc ::vmdpotential::export::section {name title list size per_line} {
+    upvar 1 $name lines
+    lappend lines "" [format "%10d !%s" [expr {[llength $list] / $size}] $title]
+    numbers lines $list $per_line
+}
+
+proc ::vmdpotential::export::numbers {name list per_line} {
+    upvar 1 $name lines
+    for {set from 0} {$from < [llength $list]} {incr from $per_line} {
+        set line ""
+        foreach number [lrange $list $from [expr {$from + $per_line - 1}]] {
+            append line [format "%10d" $number]
+        }
+        lappend lines $line
+    }
+}
+
+proc ::vmdpotential::export::write_lines {path lines} {
+    set channel [open $path w]
+    fconfigure $channel -encoding utf-8 -translation lf
+    if {[catch {puts $channel [join $lines \n]} message]} {
+        catch {close $channel}
+        error "$path: cannot be written ($message)"
+    }
+    close $channel
+}

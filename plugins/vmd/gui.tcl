@@ -1,0 +1,274 @@
+# The dialog, for VMD with Tk: a page for each command of the program, with a field for each option it declares. It only
+# makes the words of a command; running it is the same as typing it.
+
+namespace eval ::vmdpotential::gui {
+    variable window .vmdpotential
+    # text of a field, by {command option}
+    variable field
+    variable job {}
+    array set field {}
+    # commands in the order of their pages
+    variable pages {}
+}
+
+# Open the dialog, or bring it to the front; return its window, as VMD's menu wants.
+proc ::vmdpotential::gui::show {} {
+    variable window
+    if {[winfo exists $window]} {
+        wm deiconify $window
+        raise $window
+        return $window
+    }
+    toplevel $window
+    wm title $window "Electrostatic potential and ions"
+    ttk::frame $window.all -padding 8
+    pack $window.all -fill both -expand 1
+    fill
+    return $window
+}
+
+# Fill the window: with the pages, or with what is missing.
+proc ::vmdpotential::gui::fill {} {
+    variable window
+    variable pages
+    foreach child [winfo children $window.all] {
+        destroy $child
+    }
+    if {[catch {::vmdpotential::declarations} commands]} {
+        ttk::label $window.all.missing -text $commands -wraplength 480 -justify left
+        ttk::button $window.all.locate -text "Locate the program ..." -command ::vmdpotential::gui::locate
+        pack $window.all.missing $window.all.locate -side top -anchor w -pady 6
+        return
+    }
+    ttk::notebook $window.all.pages
+    set pages {}
+    foreach command [dict keys $commands] {
+        set page $window.all.pages.page[llength $pages]
+        lappend pages $command
+        ttk::frame $page -padding 8
+        $window.all.pages add $page -text [string totitle $command]
+        page $page $command
+    }
+    ttk::label $window.all.help -wraplength 720 -justify left -anchor nw -text " \n "
+    ttk::frame $window.all.buttons
+    foreach {name label command} {
+        run Run ::vmdpotential::gui::run
+        preview "Preview ions" {::vmdpotential::gui::run 1}
+        clear "Clear preview" {::potential clear}
+        stop Stop ::vmdpotential::gui::stop
+    } {
+        pack [ttk::button $window.all.buttons.$name -text $label -command $command] -side left -padx 4
+    }
+    ttk::frame $window.all.log
+    # small, so that the table of ions fits
+    text $window.all.log.text -height 10 -width 112 -wrap word -state disabled -takefocus 1 \
+        -font [list {*}[lrange [font actual TkFixedFont] 0 1] -size 8] \
+        -yscrollcommand [list $window.all.log.bar set]
+    $window.all.log.text tag configure -err -foreground #b00000
+    ttk::scrollbar $window.all.log.bar -command [list $window.all.log.text yview]
+    pack $window.all.log.bar -side right -fill y
+    pack $window.all.log.text -side left -fill both -expand 1
+    pack $window.all.pages -fill x
+    pack $window.all.help -fill x -pady 4
+    pack $window.all.buttons -anchor w -pady 4
+    pack $window.all.log -fill both -expand 1
+    bind $window.all.pages <<NotebookTabChanged>> ::vmdpotential::gui::refresh
+    set ::vmdpotential::job::listener ::vmdpotential::gui::listen
+    refresh
+}
+
+# Ask for the program where it was not found.
+proc ::vmdpotential::gui::locate {} {
+    variable window
+    set path [tk_getOpenFile -parent $window -title "The program vmdpotential"]
+    if {$path eq ""} {
+        return
+    }
+    if {[catch {::potential program $path} message]} {
+        tk_messageBox -parent $window -icon error -message $message
+        return
+    }
+    fill
+}
+
+# One page: fields in two columns.
+proc ::vmdpotential::gui::page {page command} {
+    variable field
+    variable window
+    set all [::vmdpotential::options $command]
+    foreach name {wait dry_run} {
+        dict unset all $name
+    }
+    set rows [expr {([dict size $all] + 1) / 2}]
+    set number 0
+    dict for {name declaration} $all {
+        set column [expr {$number / $rows * 2}]
+        set row [expr {$number % $rows}]
+        set key [list $command $name]
+        if {![info exists field($key)]} {
+            set field($key) [dict get $declaration default]
+        }
+        set label $page.label$number
+        set box $page.field$number
+        set unit [dict get $declaration unit]
+        set text [string map {_ { }} $name][expr {$unit eq "" ? "" : " ($unit)"}]
+        ttk::label $label -text $text -anchor e
+        input $box $key $declaration
+        grid $label -row $row -column $column -sticky e -padx {8 4} -pady 1
+        grid $box -row $row -column [expr {$column + 1}] -sticky ew -pady 1
+        set help [list $window.all.help configure -text "$name: [::vmdpotential::describe $declaration]"]
+        foreach widget [concat $label $box [winfo children $box]] {
+            # the help is text of the program, or of another package's command: % in it is no field of an event
+            bind $widget <Enter> [string map {% %%} $help]
+            bind $widget <FocusIn> [string map {% %%} $help]
+        }
+        incr number
+    }
+    grid columnconfigure $page {1 3} -weight 1
+}
+
+# The widget of a field.
+proc ::vmdpotential::gui::input {box key declaration} {
+    set variable ::vmdpotential::gui::field($key)
+    set choices [dict get $declaration choices]
+    set kind [dict get $declaration kind]
+    if {[lindex $key 1] eq "mol"} {
+        ttk::combobox $box -textvariable $variable -width 18 \
+            -postcommand [list ::vmdpotential::gui::list_molecules $box]
+    } elseif {[llength $choices]} {
+        ttk::combobox $box -textvariable $variable -values $choices -state readonly -width 18
+    } elseif {$kind eq "boolean"} {
+        ttk::checkbutton $box -variable $variable -onvalue yes -offvalue no
+    } elseif {$kind eq "file" || $kind eq "map"} {
+        ttk::frame $box
+        set several [dict get $declaration several]
+        ttk::entry $box.entry -textvariable $variable -width 14
+        if {$several} {
+            # names of files, as a list that only the button makes, so that a blank in a name separates nothing
+            $box.entry configure -state readonly
+        }
+        ttk::button $box.choose -text ... -width 3 -command [list ::vmdpotential::gui::choose $key $several]
+        pack $box.choose -side right
+        pack $box.entry -side left -fill x -expand 1
+    } else {
+        ttk::entry $box -textvariable $variable -width 20
+    }
+}
+
+proc ::vmdpotential::gui::list_molecules {box} {
+    set values top
+    foreach molecule [molinfo list] {
+        lappend values "$molecule: [lindex [molinfo $molecule get name] 0]"
+    }
+    $box configure -values $values
+}
+
+# Let the user choose a file; without a choice, a list of files is emptied.
+proc ::vmdpotential::gui::choose {key several} {
+    variable field
+    variable window
+    set writes [expr {[lsearch -exact {output table} [lindex $key 1]] >= 0}]
+    set path [expr {$writes ? [tk_getSaveFile -parent $window -confirmoverwrite 0] : [tk_getOpenFile -parent $window]}]
+    if {$several} {
+        if {$path eq ""} {
+            set field($key) {}
+        } else {
+            lappend field($key) $path
+        }
+    } elseif {$path ne ""} {
+        set field($key) $path
+    }
+}
+
+# The command on the page that is shown.
+proc ::vmdpotential::gui::current {} {
+    variable window
+    variable pages
+    return [lindex $pages [$window.all.pages index current]]
+}
+
+# Return the words of a command: fields that are not as declared.
+proc ::vmdpotential::gui::words {command} {
+    variable field
+    set words {}
+    dict for {name declaration} [::vmdpotential::options $command] {
+        set key [list $command $name]
+        if {![info exists field($key)] || $field($key) eq [dict get $declaration default]} {
+            continue
+        }
+        set value $field($key)
+        if {$name eq "mol"} {
+            regexp {^\s*(\d+)} $value all value
+        }
+        if {![dict get $declaration several]} {
+            lappend words -$name $value
+        } elseif {[lsearch -exact {file map} [dict get $declaration kind]] >= 0} {
+            foreach item $value {
+                lappend words -$name $item
+            }
+        } else {
+            foreach item [regexp -all -inline {\S+} $value] {
+                lappend words -$name $item
+            }
+        }
+    }
+    return $words
+}
+
+proc ::vmdpotential::gui::run {{preview 0}} {
+    variable job
+    set command [current]
+    set words [concat [words $command] -wait 0]
+    if {$preview} {
+        lappend words -dry_run yes
+    }
+    if {[catch {::vmdpotential::run_command $command $words} result]} {
+        ::vmdpotential::say $result -err
+    } else {
+        set job $result
+    }
+    refresh
+}
+
+proc ::vmdpotential::gui::stop {} {
+    variable job
+    if {$job ne "" && [catch {::potential stop $job} message]} {
+        ::vmdpotential::say $message -err
+    }
+}
+
+# A job has started or ended.
+proc ::vmdpotential::gui::listen {id event} {
+    variable window
+    variable job
+    if {$id eq $job && $event ne "started"} {
+        set job {}
+    }
+    if {[winfo exists $window.all.log.text]} {
+        refresh
+    }
+}
+
+# Add a line to the log of the dialog, where it is open; level as for vmdcon.
+proc ::vmdpotential::gui::log {text level} {
+    variable window
+    set log $window.all.log.text
+    if {![llength [info commands ::winfo]] || ![winfo exists $log]} {
+        return
+    }
+    $log configure -state normal
+    $log insert end $text\n $level
+    $log configure -state disabled
+    $log see end
+}
+
+# Buttons that make sense now.
+proc ::vmdpotential::gui::refresh {} {
+    variable window
+    variable job
+    set previews [dict exists [::vmdpotential::options [current]] dry_run]
+    foreach {name usable} [list run [expr {$job eq ""}] preview [expr {$job eq "" && $previews}] \
+            clear $previews stop [expr {$job ne ""}]] {
+        $window.all.buttons.$name state [expr {$usable ? "!disabled" : "disabled"}]
+    }
+}

@@ -1,0 +1,225 @@
+# The program as a child process: started through a pipe, so that VMD's display goes on; its progress is shown line by
+# line, and it can be stopped. A job is a dictionary; those that run stand in the array `running`.
+
+namespace eval ::vmdpotential::job {
+    variable last 0
+    variable running
+    # id -> {code result options} as for return; set when a job ends, which is what 'wait' waits for
+    variable ended
+    # folder of this session, with a folder for each job
+    variable session {}
+    # called when a job has started or ended, for the dialog
+    variable listener {}
+    # milliseconds a child has to end after it was asked to
+    variable grace 15000
+    # VMD's launcher sets these for itself; the program's Python must not see them
+    variable environment {env -u LD_LIBRARY_PATH -u PYTHONHOME -u PYTHONPATH}
+    array set running {}
+    array set ended {}
+}
+
+# Return the words of a pipe: standard output goes to a file, standard error into the pipe. exec takes words that begin
+# with < > | for redirections, so what is said by users stands behind --option= or is a full path. The program replaces
+# the shell: the pipe's process is the program.
+proc ::vmdpotential::job::pipe {program arguments output} {
+    variable environment
+    set script {out=$1; shift; exec "$@" 2>&1 >"$out" </dev/null}
+    return [concat $environment [list sh -c $script sh $output] $program $arguments]
+}
+
+# Run the program and return its standard output; for questions that are answered at once.
+proc ::vmdpotential::job::ask {program args} {
+    set folder [make_folder]
+    set output [file join $folder answer.json]
+    set failed [catch {exec {*}[pipe $program $args $output]} message]
+    if {!$failed} {
+        set message [read_file $output]
+    }
+    file delete -force -- $folder
+    if {$failed} {
+        # the program's own words, or what the shell says first
+        set lines [split [string trim $message] \n]
+        error "[lindex $program 0] does not answer: [lindex [concat [lsearch -all -inline -glob $lines vmdpotential:*] $lines] 0]"
+    }
+    return $message
+}
+
+proc ::vmdpotential::job::read_file {path} {
+    set channel [open $path r]
+    fconfigure $channel -encoding utf-8
+    set text [read $channel]
+    close $channel
+    return $text
+}
+
+# Return a new folder that only this user can read; it is gone when VMD ends.
+proc ::vmdpotential::job::make_folder {} {
+    variable session
+    variable last
+    if {$session eq "" || ![file isdirectory $session]} {
+        set parent /tmp
+        if {[info exists ::env(TMPDIR)] && [file isdirectory $::env(TMPDIR)]} {
+            set parent [file normalize $::env(TMPDIR)]
+        }
+        set session [exec mktemp -d [file join $parent vmdpotential.XXXXXXXX]]
+        # VMD sets vmd_quit when it ends
+        trace add variable ::vmd_quit write ::vmdpotential::job::leave
+        trace add execution exit enter ::vmdpotential::job::leave
+    }
+    set folder [file join $session [incr last]]
+    file mkdir $folder
+    return $folder
+}
+
+# End all children and remove all files: VMD ends.
+proc ::vmdpotential::job::leave {args} {
+    variable session
+    variable running
+    foreach id [array names running] {
+        catch {exec kill -TERM {*}[dict get $running($id) pids]}
+    }
+    catch {file delete -force -- $session}
+    set session {}
+}
+
+# Start a job and return its id.
+proc ::vmdpotential::job::start {job} {
+    variable running
+    variable ended
+    variable last
+    set id [incr last]
+    set output [file join [dict get $job folder] answer.json]
+    set words [pipe [::vmdpotential::find_program {}] [dict get $job words] $output]
+    if {[catch {open |$words r} channel]} {
+        ::vmdpotential::discard $job
+        error "the program cannot be started: $channel"
+    }
+    dict set job channel $channel
+    dict set job pids [pid $channel]
+    dict set job output $output
+    dict set job errors {}
+    dict set job stopped 0
+    set running($id) $job
+    unset -nocomplain ended($id)
+    fconfigure $channel -blocking 0 -buffering line -encoding utf-8
+    fileevent $channel readable [list ::vmdpotential::job::readable $id]
+    tell $id started "[dict get $job command] is running; 'potential stop' ends it"
+    return $id
+}
+
+proc ::vmdpotential::job::tell {id event text} {
+    variable listener
+    ::vmdpotential::say $text [expr {$event eq "failed" ? "-err" : "-info"}]
+    if {$listener ne "" && $event ne "progress"} {
+        catch {{*}$listener $id $event}
+    }
+}
+
+# The child has written a line, or has ended.
+proc ::vmdpotential::job::readable {id} {
+    variable running
+    set channel [dict get $running($id) channel]
+    while {[gets $channel line] >= 0} {
+        if {[string match "vmdpotential: *" $line]} {
+            dict lappend running($id) errors [string range $line 14 end]
+        } elseif {[string trim $line] ne ""} {
+            tell $id progress $line
+        }
+    }
+    if {[eof $channel]} {
+        finish $id
+    }
+}
+
+# Take the job's result and show it; whatever goes wrong becomes the job's error.
+proc ::vmdpotential::job::finish {id} {
+    variable running
+    variable ended
+    set job $running($id)
+    unset running($id)
+    set channel [dict get $job channel]
+    fconfigure $channel -blocking 1
+    set failed [catch {close $channel} message options]
+    if {[dict get $job stopped]} {
+        set failed 1
+        set message "[dict get $job command] was stopped"
+    } elseif {$failed} {
+        if {[llength [dict get $job errors]]} {
+            set message [in_vmd [lindex [dict get $job errors] end]]
+        }
+    } else {
+        set failed [catch {::vmdpotential::show::result $job [read_file [dict get $job output]]} message]
+    }
+    if {$failed} {
+        ::vmdpotential::discard $job
+        tell $id failed $message
+    } else {
+        tell $id done "[dict get $job command] is done"
+    }
+    set ended($id) [list $failed $message]
+}
+
+# Write the program's options in a message as they are written here.
+proc ::vmdpotential::job::in_vmd {message} {
+    while {[regexp -indices {(?:^|[\s(])(--[a-z][a-z-]*)} $message all option]} {
+        set name [string map {- _} [string range $message [expr {[lindex $option 0] + 2}] [lindex $option 1]]]
+        set message [string replace $message {*}$option -$name]
+    }
+    return $message
+}
+
+# Wait until a job, or the last one that was started, has ended; return its result or raise its error.
+proc ::vmdpotential::job::wait {{id {}}} {
+    variable running
+    variable ended
+    if {$id eq ""} {
+        set id [lindex [lsort -integer [concat [array names running] [array names ended]]] end]
+        if {$id eq ""} {
+            return {}
+        }
+    }
+    if {![info exists running($id)] && ![info exists ended($id)]} {
+        error "there is no job '$id'"
+    }
+    while {![info exists ended($id)]} {
+        vwait ::vmdpotential::job::ended($id)
+    }
+    lassign $ended($id) failed result
+    if {$failed} {
+        return -code error $result
+    }
+    return $result
+}
+
+# Return what is running, as {id command ...}.
+proc ::vmdpotential::job::jobs {} {
+    variable running
+    set list {}
+    foreach id [lsort -integer [array names running]] {
+        lappend list $id [dict get $running($id) command]
+    }
+    return $list
+}
+
+# End a job, or all; one that does not listen is killed.
+proc ::vmdpotential::job::stop {{id {}}} {
+    variable running
+    variable grace
+    set ids [expr {$id eq "" ? [array names running] : [list $id]}]
+    foreach id $ids {
+        if {![info exists running($id)]} {
+            error "there is no job '$id' that runs"
+        }
+        dict set running($id) stopped 1
+        catch {exec kill -TERM {*}[dict get $running($id) pids]}
+        after $grace [list ::vmdpotential::job::kill $id]
+    }
+    return [llength $ids]
+}
+
+proc ::vmdpotential::job::kill {id} {
+    variable running
+    if {[info exists running($id)]} {
+        catch {exec kill -KILL {*}[dict get $running($id) pids]}
+    }
+}

@@ -1,0 +1,213 @@
+# What a command made, shown in VMD: maps as volumes with representations, ionized systems as molecules, ions as a
+# preview, figures as images.
+
+namespace eval ::vmdpotential::show {
+    # type of VMD's reader by suffix; VMD calls MRC and CCP4 the same
+    variable types {.dx dx .mrc ccp4 .ccp4 ccp4 .map ccp4 .cube cube .psf psf .pdb pdb .pqr pqr .cif pdbx}
+    variable picture 0
+}
+
+# Return {the program's output options, the job}: files in the job's folder where the user names none.
+proc ::vmdpotential::show::outputs {job given declared} {
+    if {![dict exists $declared output] || ([dict exists $given output] && [dict get $given output] ne "")} {
+        return [list {} $job]
+    }
+    set folder [dict get $job folder]
+    switch -- [dict get $job command] {
+        map { set names potential.dx }
+        slice { set names slice.png }
+        view { set names page.html }
+        ionize {
+            if {[dict exists $given dry_run] && [string is true -strict [dict get $given dry_run]]} {
+                return [list {} $job]
+            }
+            # a PSF needs charges, which only a molecule that has some gives
+            set names [expr {[dict get $job charged] ? {ionized.psf ionized.pdb} : {ionized.pdb}}]
+        }
+        default { set names {} }
+    }
+    set words {}
+    foreach name $names {
+        lappend words --output=[file join $folder $name]
+    }
+    return [list $words $job]
+}
+
+# Show the answer of the program and return it as a dictionary.
+proc ::vmdpotential::show::result {job text} {
+    set data [::vmdpotential::json::parse $text]
+    foreach line [dict get $data report] {
+        # what lies in the job's folder is no file of the user's
+        if {[string first [dict get $job folder] $line] < 0} {
+            ::vmdpotential::say $line
+        }
+    }
+    set keep 0
+    switch -- [dict get $job command] {
+        map { set keep [show_map $job $data] }
+        ionize { set data [show_ions $job $data] }
+        slice { set keep [show_figure $job [dict get $data figure]] }
+        default { set keep 1 }
+    }
+    if {$keep} {
+        foreach name {structure.cif structure.psf answer.json} {
+            file delete -- [file join [dict get $job folder] $name]
+        }
+    } else {
+        ::vmdpotential::discard $job
+    }
+    return $data
+}
+
+proc ::vmdpotential::show::type_of {path} {
+    variable types
+    set suffix [string tolower [file extension $path]]
+    return [expr {[dict exists $types $suffix] ? [dict get $types $suffix] : ""}]
+}
+
+# Load a map into its molecule, with isosurfaces of both signs and a slice in one colour scale.
+proc ::vmdpotential::show::show_map {job data} {
+    variable ::vmdpotential::maps
+    set molecule [dict get $job molecule]
+    set file [dict get $data file]
+    if {[lsearch -exact [molinfo list] $molecule] < 0} {
+        error "molecule $molecule is gone; the map has not been loaded"
+    }
+    lappend maps($molecule) $file
+    set type [type_of $file]
+    if {$type eq ""} {
+        ::vmdpotential::say "VMD has no reader for $file; name it .dx to see it" -warn
+        return 1
+    }
+    # the molecule must be the last word: VMD ignores 'molid N' and loads into the top molecule
+    mol addfile $file type $type waitfor all $molecule
+    set volume [expr {[molinfo $molecule get numvolumedata] - 1}]
+    set limit [dict get $data display_limit]
+    set level $limit
+    if {[dict exists $job given isovalue] && [dict get $job given isovalue] ne ""} {
+        set level [dict get $job given isovalue]
+        if {![string is double -strict $level] || $level == 0} {
+            error "-isovalue '$level': a number other than 0 is needed"
+        }
+        set level [expr {abs($level)}]
+    }
+    forget $molecule
+    # positive blue (colour 0), negative red (colour 1); style: volume, no box, solid, every point, thin lines
+    add_representation $molecule [list Isosurface $level $volume 0 0 1 1] [list ColorID 0] Transparent
+    add_representation $molecule [list Isosurface [expr {-$level}] $volume 0 0 1 1] [list ColorID 1] Transparent
+    # through the middle of the map, across z
+    set slice [add_representation $molecule [list VolumeSlice 0.5 $volume 2 2] [list Volume $volume] Opaque]
+    mol scaleminmax $molecule $slice [expr {-$limit}] $limit
+    ::vmdpotential::say "molecule $molecule, volume $volume: isosurfaces at $level (blue) and -$level (red),\
+        colours from -$limit to $limit [dict get $data unit]"
+    return 1
+}
+
+# Add a representation without touching what the next one of the user's will look like; return its number.
+proc ::vmdpotential::show::add_representation {molecule style colour material} {
+    variable ::vmdpotential::shown
+    mol addrep $molecule
+    set number [expr {[molinfo $molecule get numreps] - 1}]
+    mol modselect $number $molecule all
+    mol modstyle $number $molecule {*}$style
+    mol modcolor $number $molecule {*}$colour
+    mol modmaterial $number $molecule $material
+    lappend shown($molecule) [mol repname $molecule $number]
+    return $number
+}
+
+# Remove the representations of the map before; the user may have removed some.
+proc ::vmdpotential::show::forget {molecule} {
+    variable ::vmdpotential::shown
+    if {![info exists shown($molecule)]} {
+        return
+    }
+    foreach name $shown($molecule) {
+        set number [mol repindex $molecule $name]
+        if {$number >= 0} {
+            mol delrep $number $molecule
+        }
+    }
+    unset shown($molecule)
+}
+
+# Preview ions, or load the ionized system as a molecule; return the answer with its molecule.
+proc ::vmdpotential::show::show_ions {job data} {
+    if {[dict get $data dry_run]} {
+        show_preview [dict get $job molecule] [dict get $data ions]
+        return $data
+    }
+    clear_preview
+    set loaded {}
+    foreach file [lsort -command by_topology [dict get $data files]] {
+        set type [type_of $file]
+        if {$type eq ""} {
+            continue
+        }
+        if {$loaded eq ""} {
+            set loaded [mol new $file type $type waitfor all]
+        } else {
+            mol addfile $file type $type waitfor all $loaded
+        }
+    }
+    if {$loaded ne ""} {
+        set name "[lindex [molinfo [dict get $job molecule] get name] 0] with ions"
+        mol rename $loaded $name
+        dict set data molecule $loaded
+        ::vmdpotential::say "molecule $loaded: $name"
+    }
+    return $data
+}
+
+# A PSF comes first: coordinates are added to it.
+proc ::vmdpotential::show::by_topology {one two} {
+    return [expr {([type_of $two] eq "psf") - ([type_of $one] eq "psf")}]
+}
+
+# Draw where ions would be.
+proc ::vmdpotential::show::show_preview {molecule ions} {
+    variable ::vmdpotential::preview
+    clear_preview
+    foreach ion $ions {
+        set colour [expr {[dict get $ion charge] > 0 ? "blue" : "red"}]
+        lappend preview [list $molecule [graphics $molecule color $colour]]
+        lappend preview [list $molecule [graphics $molecule sphere [dict get $ion position] radius 1.5 resolution 16]]
+        set text [format "%s %.0f kcal/mol" [dict get $ion name] [dict get $ion energy]]
+        lappend preview [list $molecule [graphics $molecule text [dict get $ion position] $text size 0.8]]
+    }
+    ::vmdpotential::say "[llength $ions] ions shown (positive blue, negative red), nothing written;\
+        'potential clear' takes them away"
+}
+
+proc ::vmdpotential::show::clear_preview {} {
+    variable ::vmdpotential::preview
+    foreach entry $preview {
+        lassign $entry molecule id
+        catch {graphics $molecule delete $id}  ;# the molecule may be gone
+    }
+    set preview {}
+}
+
+# Say where a figure is and, with Tk that reads PNG files, show it.
+proc ::vmdpotential::show::show_figure {job file} {
+    variable picture
+    ::vmdpotential::say "figure: $file"
+    if {![info exists ::tk_version] || [package vcompare $::tk_version 8.6] < 0
+            || [string tolower [file extension $file]] ne ".png"} {
+        return 1
+    }
+    set window .vmdpotential_figure[incr picture]
+    catch {
+        set image [image create photo -file $file]
+        # printed resolution is too fine for a screen
+        set factor [expr {int(ceil([image width $image] / 800.0))}]
+        set small [image create photo]
+        $small copy $image -subsample $factor $factor
+        image delete $image
+        toplevel $window
+        wm title $window [file tail $file]
+        pack [label $window.image -image $small]
+        bind $window.image <Destroy> [list image delete $small]
+    }
+    return 1
+}

@@ -1,0 +1,229 @@
+"""What the page holds, as plain data for its script: atoms, maps in 16 bits, and ions."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import gzip
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import io
+from vmdpotential.errors import InputError
+from vmdpotential.ions import PlacedIon, Placement
+from vmdpotential.lattice import Grid, Lattice
+from vmdpotential.names import IONS
+from vmdpotential.select import is_ion
+from vmdpotential.structure import Structure
+
+Floats = NDArray[np.float64]
+
+#: What the page says about its values; an IEEE half has 11 significant bits.
+PRECISION = "16-bit floating point, each value to 1 part in 2048"
+
+_LABELS = {
+    "quantity": "Quantity", "unit": "Unit", "temperature": "Temperature", "dielectric": "Dielectric constant",
+    "spacing": "Spacing of the file", "method": "Method", "interaction": "Interaction", "boundary": "Boundary",
+    "cutoff": "Cutoff", "tolerance": "Tolerance", "precision": "Precision of the sums", "engine": "Engine",
+    "atoms": "Charges of", "inputs": "Inputs", "program": "Program",
+}
+_UNITS = {"temperature": " K", "spacing": " Å", "cutoff": " Å"}
+
+
+def structure_content(structure: Structure) -> dict[str, Any]:
+    """Return the atoms as text that the viewer parses: PDB, or mmCIF where a name or number does not fit."""
+    narrow = (
+        len(structure) < 100_000
+        and not (np.char.str_len(structure.residue_names) > 3).any()
+        and not (np.abs(structure.residue_ids) > 999).any() | (structure.residue_ids > 9999).any()
+    )
+    structure = replace(structure, cell=None)
+    for suffix in [".pdb", ".cif"] if narrow else [".cif"]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"structure{suffix}"
+            try:
+                io.write_structure(structure, path)
+            except ValueError:  # the names or coordinates are too wide for a PDB file
+                if suffix == ".cif":
+                    raise
+                continue
+            return {"format": suffix[1:], "text": path.read_text("utf-8"), "atoms": len(structure)}
+    raise AssertionError("mmCIF holds every structure")
+
+
+def map_content(grid: Grid, name: str, around: Floats, margin: float, points: int) -> dict[str, Any]:
+    """Return a map as the page stores it, cut to the atoms and thinned where it has too many points.
+
+    Parameters
+    ----------
+    grid : Grid
+    name : str
+    around : (N, 3) float64, A
+        Atoms that the kept part covers.
+    margin : float, A
+        Kept around them.
+    points : int
+        Most points that are kept.
+
+    Raises
+    ------
+    InputError
+        When a value is not a number.
+    """
+    if not np.isfinite(grid.values).all():
+        raise InputError(f"{name}: has values that are not numbers; compute the map again")
+    kept = thinned(cut(grid, around, margin), points)
+    size = np.abs(kept.values)
+    scale = 2.0 ** np.ceil(np.log2(max(float(size.max()), 1e-30) / 32768))
+    lattice = kept.lattice
+    spread = [float(x) for x in np.quantile(size, [0.3, 0.9, 0.98, 0.9995])]
+    return {
+        "name": name, "unit": grid.unit, "label": label(grid), "shape": list(lattice.shape),
+        "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(), "scale": scale,
+        "minimum": float(kept.values.min()), "maximum": float(kept.values.max()), "quantiles": spread,
+        "data": packed((kept.values / scale).astype("<f2")), "about": about(grid, kept),
+        "thinned": kept.lattice.spacing.tolist() != grid.lattice.spacing.tolist(), "precision": PRECISION,
+    }
+
+
+def packed(values: NDArray[np.float16]) -> str:
+    """Return base64 of gzip of the high bytes followed by the low bytes, which alone hardly compress."""
+    planes = np.ascontiguousarray(values).view(np.uint8).reshape(-1, 2)
+    return base64.b64encode(gzip.compress(planes[:, ::-1].T.tobytes(), 6, mtime=0)).decode("ascii")
+
+
+def overlaps(grid: Grid, around: Floats) -> bool:
+    """Return whether any of the atoms lies in the map."""
+    return bool(((around >= grid.lattice.origin) & (around <= grid.lattice.last)).all(1).any())
+
+
+def cut(grid: Grid, around: Floats, margin: float) -> Grid:
+    """Return the part of a map that covers atoms and a margin, on the map's own points; all where none is inside."""
+    lattice = grid.lattice
+    if not overlaps(grid, around):
+        return grid
+    top = np.array(lattice.shape) - 1
+    low = np.clip(np.floor((around.min(0) - margin - lattice.origin) / lattice.spacing), 0, top).astype(int)
+    high = np.clip(np.ceil((around.max(0) + margin - lattice.origin) / lattice.spacing), 0, top).astype(int)
+    part = tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))
+    kept = Lattice(lattice.origin + low * lattice.spacing, lattice.spacing, tuple(high - low + 1))
+    return replace(grid, lattice=kept, values=grid.values[part])
+
+
+def thinned(grid: Grid, points: int) -> Grid:
+    """Return a map of at most so many points, by trilinear interpolation; itself where it has no more."""
+    lattice = grid.lattice
+    if lattice.size <= points:
+        return grid
+    extent = lattice.last - lattice.origin
+    factor = (lattice.size / points) ** (1 / 3)
+    steps = np.array(lattice.shape) - 1
+    while True:
+        shape = tuple(np.maximum(steps / factor, np.minimum(steps, 1)).astype(int) + 1)
+        if np.prod(shape) <= points or max(shape) <= 2:
+            break
+        factor *= 1.01
+    coarse = Lattice(lattice.origin, extent / np.maximum(np.array(shape) - 1, 1) + (extent == 0), shape)
+    y, z = (axis.ravel() for axis in np.meshgrid(*coarse.axes()[1:], indexing="ij"))
+    values = np.empty(shape, np.float32)
+    for i, x in enumerate(coarse.axes()[0]):  # one plane at a time, to keep the memory small
+        plane = np.stack([np.full(len(y), x), y, z], axis=1)
+        values[i] = grid.sample(np.minimum(plane, lattice.last)).reshape(shape[1:])
+    return replace(grid, lattice=coarse, values=values)
+
+
+def label(grid: Grid) -> str:
+    """Return the unit as people read it, with the temperature that kT stands for."""
+    if grid.unit.startswith("kT") and grid.temperature is not None:
+        return f"{grid.unit} at {grid.temperature:g} K"
+    return grid.unit or "unit not stated"
+
+
+def about(grid: Grid, kept: Grid) -> list[list[str]]:
+    """Return rows (what, value) of where a map comes from and what of it the page holds."""
+    header = {"unit": "not stated", "temperature": "not stated", **grid.header()}
+    header["inputs"] = header.get("inputs", "").replace("|", ", ")
+    steps = dict.fromkeys(f"{h:.4g}" for h in grid.lattice.spacing)
+    header["spacing"] = " × ".join(steps)
+    rows = []
+    for key, what in _LABELS.items():
+        value = header.get(key, "")
+        if value:
+            stated = value != "not stated"
+            rows.append([what, f"{value}{_UNITS.get(key, '') if stated else ''}"])
+    points, spacing = (" × ".join(map(str, items)) for items in (
+        kept.lattice.shape, dict.fromkeys(f"{h:.3g}" for h in kept.lattice.spacing)))
+    rows.append(["In this page", f"{points} points, {spacing} Å apart; {PRECISION}"])
+    return rows
+
+
+def ion_content(ions: Placement | Sequence[PlacedIon] | Path | None, structure: Structure) -> list[dict[str, Any]]:
+    """Return the ions: those placed, with their energies, then those of the structure that are no part of them."""
+    if isinstance(ions, Path):
+        found = _read_table(ions)
+    else:
+        placed = ions.ions if isinstance(ions, Placement) else ions or ()
+        found = [_placed(dict(zip(PlacedIon.COLUMNS, ion.row, strict=True)), "ion") for ion in placed]
+    known = np.array([ion["position"] for ion in found]).reshape(-1, 3)
+    for atom in np.flatnonzero(is_ion(structure)):
+        position = structure.positions[atom]
+        if len(known) and (np.abs(known - position) < 0.05).all(1).any():
+            continue
+        name = str(structure.residue_names[atom])
+        found.append(_ion(name, int(structure.residue_ids[atom]), position.tolist(), None))
+    return found
+
+
+def _ion(name: str, number: int, position: list[float], charge: int | None) -> dict[str, Any]:
+    known = IONS.get(name.upper())
+    if charge is None:
+        charge = 0 if known is None else known.charge
+    return {"name": name, "number": number, "element": "" if known is None else known.element, "charge": charge,
+            "position": position, "water": "", "solute": None, "ion": None, "energy": None, "final": None}
+
+
+def _read_table(path: Path) -> list[dict[str, Any]]:
+    try:
+        with path.open(newline="", encoding="utf-8") as stream:
+            reader = csv.DictReader(stream)
+            rows = list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: cannot be read as a table of ions ({reason})") from None
+    missing = [name for name in ("name", "x_A", "y_A", "z_A") if name not in (reader.fieldnames or ())]
+    if missing:
+        raise InputError(f"{path}: has no column {missing[0]}; give the table that ionize --table wrote")
+    return [_placed(row, f"{path}: line {line}") for line, row in enumerate(rows, 2)]
+
+
+def _placed(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    def number(column: str) -> float | None:
+        text = row.get(column)
+        if text in (None, ""):
+            return None
+        try:
+            value = float(str(text))
+        except ValueError:
+            value = np.nan
+        if not np.isfinite(value):
+            raise InputError(f"{where}: {column} '{text}' is not a number; repair the table")
+        return value
+
+    position = [number(column) for column in ("x_A", "y_A", "z_A")]
+    if None in position:
+        raise InputError(f"{where}: has no position; repair the table")
+    charge = number("charge")
+    ion = _ion(str(row["name"]), int(number("residue_id") or 0), [float(x or 0) for x in position],
+               None if charge is None else int(charge))
+    segment = row.get("water_segment") or ""
+    ion["water"] = " ".join(filter(None, [str(row.get("water") or ""), str(segment)]))
+    for key, column in (("solute", "solute_distance_A"), ("ion", "ion_distance_A"),
+                        ("energy", "energy_kcal_per_mol"), ("final", "final_energy_kcal_per_mol")):
+        ion[key] = number(column)
+    return ion

@@ -1,0 +1,93 @@
+"""ChimeraX's core as a library: a session without a window, from the wheel that holds its Python packages.
+
+The wheel's own ``chimerax/__init__.py`` imports every bundle, and those need Qt; and it lacks the module
+that stands in for the window. Everything else here is what ChimeraX does when it starts.
+"""
+
+import builtins
+import collections
+import importlib.util
+import os
+import site
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import appdirs
+
+
+def start(home):
+    """Return a session of ChimeraX whose user folders are below `home`, with the bundles in `home`/site."""
+    found = importlib.util.find_spec("chimerax")
+    package = types.ModuleType("chimerax")
+    package.__path__ = [*found.submodule_search_locations, str(home / "site" / "chimerax")]
+    sys.modules["chimerax"] = package
+    os.environ["HOME"] = str(home)
+    for name, version in (("app_dirs", "1.7"), ("app_dirs_unversioned", None)):
+        setattr(package, name, appdirs.AppDirs("ChimeraX", appauthor="UCSF", version=version))
+    for folder in ("bin", "data", "lib"):
+        setattr(package, f"app_{folder}_dir", str(home / folder))
+    builtins.line_profile = lambda function: function
+    collections.Mapping = collections.abc.Mapping  # the parser library asks for it where Python 3.9 had it
+
+    from chimerax.core import triggerset
+
+    class UI:
+        """What a session asks of its window."""
+
+        is_gui = False
+        has_graphics = False
+
+        def __init__(self, session):
+            self.triggers = triggerset.TriggerSet()
+            self.triggers.add_trigger("ready")
+
+        def thread_safe(self, function, *arguments, **keywords):
+            function(*arguments, **keywords)
+
+    sys.modules["chimerax.core.nogui"] = types.ModuleType("chimerax.core.nogui")
+    sys.modules["chimerax.core.nogui"].UI = UI
+
+    from chimerax.core import attributes, core_settings, session, toolshed, undo
+
+    made = session.Session("ChimeraX")
+    core_settings.init(made)
+    session.register_misc_commands(made)
+    attributes.RegAttrManager(made)
+    site.USER_SITE = str(home / "site")
+    toolshed.init(made.logger, session=made, check_available=False)
+    made.toolshed = toolshed.get_toolshed()
+    made.undo = undo.Undo(made, first=True)
+
+    from chimerax import atomic
+
+    atomic.bundle_api.initialize(made, None)
+    return made
+
+
+def build(source, home):
+    """Build the bundle's wheel in a folder, install it into `home`/site, and return the wheel's path.
+
+    In a process of its own, because setuptools and the current folder belong to the whole process.
+    """
+    home.mkdir(exist_ok=True)
+    program = (
+        "import sys, logging; sys.path.insert(0, sys.argv[1])\n"
+        "import pathlib, core\n"
+        "session = core.start(pathlib.Path(sys.argv[2]))\n"
+        "from chimerax.bundle_builder.bundle_builder_toml import Bundle\n"
+        "Bundle.from_path(session.logger, sys.argv[3]).build_wheel()\n"
+    )
+    run(sys.executable, "-c", program, Path(__file__).parent, home, source, cwd=source)
+    (wheel,) = (source / "dist").glob("*.whl")
+    run(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index",
+        "--target", home / "site", wheel)
+    return wheel
+
+
+def run(*command, **settings):
+    """Run a program and return what it prints; that is shown when it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **settings)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr

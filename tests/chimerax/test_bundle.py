@@ -1,0 +1,152 @@
+"""The bundle's wheel, what the real toolshed makes of it, and its help."""
+
+import configparser
+import sys
+import tomllib
+import zipfile
+from email.parser import Parser
+from html.parser import HTMLParser
+from pathlib import Path
+
+import core
+import pytest
+
+import vmdpotential
+from vmdpotential import registry
+
+ROOT = Path(__file__).resolve().parents[2]
+BUNDLE = ROOT / "plugins" / "chimerax"
+COMMANDS = ["map", "ionize", "slice", "view"]
+
+
+def test_wheel_holds_code_and_help_and_says_what_it_needs(wheel):
+    with zipfile.ZipFile(wheel) as opened:
+        packed = set(opened.namelist())
+        (name,) = [name for name in packed if name.endswith("METADATA")]
+        metadata = Parser().parsestr(opened.read(name).decode())
+    expected = {f"chimerax/vmdpotential/{path.relative_to(BUNDLE / 'src')}" for path in (BUNDLE / "src").rglob("*.*")
+                if path.suffix in (".py", ".html")}
+    assert {name for name in packed if ".dist-info" not in name} == expected
+    assert metadata["Name"] == "ChimeraX-VMDPotential"
+    assert metadata["Version"] == vmdpotential.__version__
+    requirements = [text.replace(" ", "") for text in metadata.get_all("Requires-Dist")]
+    assert requirements == ["ChimeraX-Core>=1.7", "vmdpotential>=0.1"]
+
+
+def test_toolshed_finds_the_bundle_and_its_commands(session):
+    bundle = session.toolshed.find_bundle("ChimeraX-VMDPotential", session.logger)
+    assert bundle.version == vmdpotential.__version__
+    assert bundle.package_name == "chimerax.vmdpotential"
+    assert [command.name for command in bundle.commands] == [f"potential {name}" for name in COMMANDS]
+    for command in bundle.commands:
+        declared = registry.get("command", command.name.removeprefix("potential "))
+        assert command.synopsis == declared.summary
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_usage_lists_every_option_with_unit_and_default(session, name):
+    from chimerax.core.commands import cli
+
+    text = cli.usage(session, f"potential {name}")
+    command = registry.get("command", name)
+    for parameter in command.parameters:
+        first, *others = parameter.name.split("_")
+        keyword = first + "".join(word.capitalize() for word in others)
+        offered = parameter.option.viewer or parameter.required or (parameter.name == "topology" and name != "slice")
+        if not offered and parameter.name != "force":
+            assert f"[{keyword} _" not in text
+        elif offered and not parameter.required:
+            assert f"[{keyword} _" in text
+            assert parameter.option.help in text
+            if parameter.option.unit:
+                assert f", {parameter.option.unit}" in text
+    assert command.summary in text
+    assert ("[force _" in text) == (name in ("slice", "view"))
+
+
+def test_help_page_describes_every_command(session):
+    from chimerax.core.commands import cli
+    from chimerax.core.toolshed import get_help_directories
+
+    pages = [Path(folder, "user/commands/potential.html") for folder in get_help_directories()]
+    (page,) = [page for page in pages if page.exists()]
+    anchors = set()
+
+    class Anchors(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            anchors.update(value for key, value in attrs if key == "id")
+
+    Anchors().feed(page.read_text(encoding="utf-8"))
+    for name in COMMANDS:
+        assert f"user/commands/potential.html#{name}" in cli.html_usage(session, f"potential {name}")
+        assert name in anchors
+
+
+def test_the_package_ships_the_bundle():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    globs = setup["options.package_data"]["vmdpotential.plugins"].replace(",", "\n").split()
+    packed = {path for pattern in globs for path in (ROOT / "plugins").glob(pattern)}
+    files = {path for path in BUNDLE.rglob("*") if path.suffix in (".py", ".toml", ".html", ".md", ".png")}
+    assert files - packed == set()
+    assert tomllib.loads((BUNDLE / "pyproject.toml").read_text())["project"]["version"] == vmdpotential.__version__
+
+
+def in_a_process(home, code, tmp_path):
+    """Run code with `session` and `run` in a process of its own; return what it prints."""
+    (tmp_path / "ion.pdb").write_text(
+        "HETATM    1 NA   NA  A   1       0.000   0.000   0.000  1.00  0.00          NA\nEND\n")
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import pathlib, core\n"
+        "session = core.start(pathlib.Path(sys.argv[2]))\n"
+        "from chimerax.core.commands import run\n"
+        "from chimerax.core.errors import UserError\n"
+        "from chimerax.pdb import open_pdb\n"
+        "session.models.add(open_pdb(session, sys.argv[3], 'ion')[0])\n" + code)
+    return core.run(sys.executable, "-c", program, Path(__file__).parent, home, tmp_path / "ion.pdb", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(("package", "cure"), [
+    ("vmdpotential", "no package 'vmdpotential'; type: pip install vmdpotential, and restart ChimeraX"),
+    ("gemmi", "no package 'gemmi', which vmdpotential needs; type: pip install gemmi"),
+    ("numba", "no package 'numba', which vmdpotential needs; type: pip install numba"),
+])
+def test_missing_package_is_one_line_with_the_cure(home, tmp_path, package, cure):
+    output = in_a_process(home, f"sys.modules[{package!r}] = None\n" + (
+        "try:\n    run(session, 'potential map #1 spacing 5')\n"
+        "except UserError as error:\n    print('UserError', error)\n"), tmp_path)
+    (line,) = [line for line in output.splitlines() if line.startswith("UserError")]
+    assert line == f"UserError potential map: ChimeraX's Python has {cure}"
+
+
+def test_commands_of_other_packages(home, tmp_path):
+    output = in_a_process(home, """
+from pathlib import Path
+from typing import Annotated
+from vmdpotential import registry
+from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.structure import Structure
+
+def number_of_atoms(
+    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    least_charge: Annotated[float, Option("that counts", unit="e", low=0)] = 0.0,
+) -> Report:
+    "Count atoms."
+    return Report([f"{len(structure)} atoms from {least_charge:g} e"], {})
+
+registry.register("command", "count", Command.of(number_of_atoms, "count"))
+registry.register("command", "broken", "no_such_module:command")
+from chimerax.core.commands import cli
+cli.usage(session, "potential map")
+print(cli.usage(session, "potential count"))
+run(session, "potential count #1 leastCharge 0.5")
+try:
+    run(session, "potential count #1 leastCharge -1")
+except UserError as error:
+    print("UserError", error)
+""", tmp_path)
+    assert "[leastCharge _a number: that counts, e; default 0.0_]" in output
+    assert "1 atoms from 0.5 e" in output
+    assert "the command 'broken' is left out: No module named 'no_such_module'" in output
+    assert "UserError potential count: leastCharge -1: must be at least 0 e" in output

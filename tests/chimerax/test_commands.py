@@ -1,0 +1,302 @@
+"""The commands in ChimeraX give what the package gives, and change no model of the user."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from PIL import Image
+
+import vmdpotential as vp
+
+ROOT = Path(__file__).resolve().parents[2]
+COULOMB = 1.602176634e-19 / (4 * np.pi * 8.8541878128e-12) * 1e10  # V A / e, CODATA 2018
+
+# two ions 4 A apart, and a water far away
+IONS = """\
+CRYST1   40.000   40.000   40.000  90.00  90.00  90.00 P 1           1
+HETATM    1 NA   NA  A   1       1.000   2.000   3.000  1.00  0.00          NA
+HETATM    2 CL   CL  A   2       5.000   2.000   3.000  1.00  0.00          CL
+HETATM    3 O    HOH W   3      20.000  20.000  20.000  1.00  0.00           O
+HETATM    4 H1   HOH W   3      20.957  20.000  20.000  1.00  0.00           H
+HETATM    5 H2   HOH W   3      19.760  20.927  20.000  1.00  0.00           H
+END
+"""
+
+
+@pytest.fixture
+def ions(opened, tmp_path):
+    (tmp_path / "ions.pdb").write_text(IONS)
+    return opened(tmp_path / "ions.pdb")
+
+
+def state(model):
+    """Return what a user sees of a structure, to tell whether it has changed."""
+    atoms = model.atoms
+    return (model.name, model.id_string, atoms.names.tolist(), atoms.coords.tolist(), atoms.colors.tolist(),
+            atoms.draw_modes.tolist(), model.num_bonds, model.position.matrix.tolist(), model.display,
+            [getattr(atom, "charge", None) for atom in atoms.instances(instantiate=False) if atom])
+
+
+def by_definition(points, places, charges):
+    return COULOMB * sum(q / np.linalg.norm(points - place, axis=1) for place, q in zip(places, charges, strict=True))
+
+
+def test_map_by_definition(ions, do, log):
+    before = state(ions)
+    volume = do("potential map #1:NA,CL spacing 1 boundary open unit V")
+    assert volume.name == "potential"
+    assert state(ions) == before
+    lattice = np.random.default_rng(2).integers(-6, 10, (60, 3)) + np.array([0.0, 0.0, 0.0])
+    away = np.linalg.norm(lattice[:, None] - ions.atoms.coords[:2], axis=2).min(1) > 0.5
+    expected = by_definition(lattice[away], ions.atoms.coords[:2], [1, -1])
+    assert_allclose(volume.interpolated_values(lattice[away]), expected, rtol=1e-5, atol=1e-6)
+    # surfaces at plus and minus the same level, blue and red
+    low, high = volume.surfaces
+    assert low.level == -high.level < 0
+    assert tuple(low.rgba[:3]) == (1, 0, 0)
+    assert tuple(high.rgba[:3]) == (0, 0, 1)
+    volume.update_drawings()
+    for surface in (low, high):  # nothing but the surface of its level, no caps over the sides of the box
+        vertices = surface.scene_position * surface.vertices
+        assert len(vertices) > 20
+        inside = (vertices > volume.data.origin).all(1) & (vertices < 8).all(1)
+        assert_allclose(volume.interpolated_values(vertices[inside]), surface.level, rtol=1e-3)
+    assert f"map #2 potential, in V; surfaces at {low.level:g} (red) and {high.level:g} (blue)" in log.text
+    assert "net charge 0 e" in log.text
+    assert [shown for shown in log.shown if shown][-1] == "potential map: map #2 potential, in V"
+
+
+def test_map_of_a_moved_model_moves_with_it(ions, do):
+    from chimerax.geometry import rotation, translation
+
+    ions.position = translation((100, 0, 0)) * rotation((1, 2, 3), 40)
+    volume = do("potential map #1:NA,CL spacing 1 boundary open unit V name moved")
+    nodes = np.array([[3.0, 5.0, 4.0], [-2.0, 0.0, 1.0], [8.0, -3.0, 0.0]])
+    seen = ions.scene_position * nodes
+    to_map = volume.scene_position.inverse() * seen
+    # distances to the atoms are taken where both are seen
+    expected = by_definition(seen, ions.atoms.scene_coords[:2], [1, -1])
+    assert_allclose(volume.interpolated_values(to_map), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_map_with_charges_of_the_atoms(ions, do, log):
+    from chimerax.atomic import Atom
+
+    Atom.register_attr(ions.session, "charge", "add charge", attr_type=float)
+    for atom, charge in zip(ions.atoms, (2.0, 0.5, 0, 0, 0), strict=True):
+        atom.charge = charge
+    volume = do("potential map #1 spacing 1 boundary open unit V padding 3")
+    node = np.array([[1.0, 2.0, 0.0]])
+    assert_allclose(volume.interpolated_values(node), by_definition(node, ions.atoms.coords[:2], [2, 0.5]), rtol=1e-5)
+    assert "net charge +2.5000 e" in log.text
+
+
+def test_periodic_map_uses_the_cell(ions, do):
+    volume = do("potential map #1 spacing 2 method cutoff cutoff 8")
+    assert volume.data.size == (20, 20, 20)
+    assert_allclose(volume.data.step, 2)
+    expected = vp.potential_map(
+        vp.assign_charges(vp.read_structure(ions.filename)), method="cutoff", cutoff=8.0, spacing=2.0)
+    assert_allclose(volume.data.full_matrix().transpose(2, 1, 0), expected.values, atol=1e-3)
+
+
+@pytest.fixture(scope="module")
+def protein():
+    return vp.read_structure(ROOT / "data" / "dhfr.pdb.gz", topology=ROOT / "data" / "dhfr.psf.gz")
+
+
+@pytest.fixture
+def dhfr(opened, tmp_path):
+    import gzip
+
+    (tmp_path / "dhfr.pdb").write_bytes(gzip.decompress((ROOT / "data" / "dhfr.pdb.gz").read_bytes()))
+    return opened(tmp_path / "dhfr.pdb")
+
+
+def test_structure_is_that_of_the_reader(dhfr):
+    from chimerax.vmdpotential.convert import read_atoms
+
+    ours, theirs = read_atoms(dhfr.atoms).structure, vp.read_structure(ROOT / "data" / "dhfr.pdb.gz")
+    for name in ("atom_names", "residue_names", "residue_ids", "residue_index", "chain_ids", "elements", "hetero"):
+        assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+    assert_array_equal(ours.positions, theirs.positions)
+    assert_allclose(ours.cell.vectors, theirs.cell.vectors, atol=1e-4)
+
+
+def test_map_of_part_of_a_model_with_a_topology(dhfr, do, protein):
+    volume = do(f'potential map #1/A:1-60 topology "{ROOT / "data" / "dhfr.psf.gz"}" spacing 2 boundary open '
+                "method direct")
+    part = protein.take((protein.residue_ids <= 60) & (protein.chain_ids == "A"))
+    expected = vp.potential_map(part, spacing=2.0, method="direct", boundary="open")
+    values = volume.data.full_matrix().transpose(2, 1, 0)
+    assert values.shape == expected.lattice.shape
+    assert_allclose(volume.data.origin, expected.lattice.origin)
+    rms = np.sqrt((expected.values**2).mean())
+    assert np.sqrt(((values - expected.values) ** 2).mean()) < 1e-5 * rms
+
+
+def test_ionize(dhfr, do, log, protein):
+    before = state(dhfr)
+    new = do(f'potential ionize #1 topology "{ROOT / "data" / "dhfr.psf.gz"}" concentration 0.15 name salty')
+    assert state(dhfr) == before
+    placement = vp.place_ions(protein, concentration=0.15)
+    expected = placement.structure
+    assert (new.id_string, new.name, new.num_atoms) == ("2", "salty", len(expected))
+    atoms = new.atoms[len(expected) - len(placement.ions):]
+    assert_allclose(atoms.coords, [ion.position for ion in placement.ions], atol=1e-3)
+    # a PDB file has no type names: ions are named as the model names what it has, by the same rule as from a file
+    assert_array_equal(atoms.residues.names, [ion.name for ion in placement.ions])
+    assert (atoms.draw_modes == atoms[0].SPHERE_STYLE).all()
+    positive = np.array([ion.charge > 0 for ion in placement.ions])
+    assert_array_equal(atoms.colors[positive], [[0, 0, 255, 255]] * positive.sum())
+    assert_array_equal(atoms.colors[~positive], [[255, 0, 0, 255]] * (~positive).sum())
+    # read again it is what the package made, with its charges and its cell
+    from chimerax.vmdpotential.convert import read_atoms
+
+    again = read_atoms(new.atoms).structure
+    for name in ("atom_names", "residue_names", "residue_ids", "residue_index", "elements"):
+        assert_array_equal(getattr(again, name), getattr(expected, name), err_msg=name)
+    assert_allclose(again.positions, expected.positions, atol=1e-3)
+    assert_allclose(again.charges, expected.charges, atol=1e-6)
+    assert abs(again.net_charge) < 1e-3
+    assert_allclose(again.cell.vectors, expected.cell.vectors, atol=1e-3)
+    # bonds go with their atoms, and no water has lost one
+    assert new.num_bonds == dhfr.num_bonds - 2 * len(placement.ions)
+    assert f"model #2 salty: {len(expected) - len(placement.ions)} atoms kept, {len(placement.ions)} ions" in log.text
+    for ion in placement.ions[:3]:
+        x, y, z = ion.position
+        assert re.search(rf"{ion.name} +{x:.3f} +{y:.3f} +{z:.3f} +{ion.water}", log.text)
+
+
+def test_ionize_of_a_part_of_a_moved_model(dhfr, do):
+    from chimerax.geometry import translation
+
+    dhfr.position = translation((0, 0, 50))
+    new = do("potential ionize #1 ions NA=3,CL=2")
+    assert new.scene_position.same(dhfr.scene_position)
+    ions = new.atoms[-5:]
+    assert_array_equal(ions.element_names, ["Na"] * 3 + ["Cl"] * 2)
+    # an ion is where a water oxygen is seen
+    distance = np.linalg.norm(dhfr.atoms.scene_coords[None] - ions.scene_coords[:, None], axis=2).min(1)
+    assert_allclose(distance, 0, atol=1e-9)
+    # without a topology no charges are set: templates give them again
+    assert not [atom for atom in new.atoms.instances(instantiate=False) if hasattr(atom, "charge")]
+    part = do("potential ionize #1/A,W:1-4000 ions NA=3 name part")
+    assert part.num_atoms == (dhfr.atoms.residues.chain_ids == "A").sum() + 3 * 4000 - 3 * 3 + 3
+
+
+def test_slice(ions, do, log, tmp_path):
+    do("potential map #1:NA,CL spacing 1 boundary open unit V padding 5")
+    path = tmp_path / "a slice.png"
+    before = state(ions)
+    do(f'potential slice #2 plane z=3,y=2 structure #1 range -20,20 contours 5 dpi 100 output "{path}"')
+    with Image.open(path) as image:
+        assert image.size[0] == pytest.approx(89 / 25.4 * 100, abs=2)
+        pixels = np.asarray(image.convert("RGB"), float)
+    # both signs are there, in the colours of the map's surfaces: blue and red
+    assert ((pixels[..., 2] - pixels[..., 0]) > 60).any()
+    assert ((pixels[..., 0] - pixels[..., 2]) > 60).any()
+    assert "colours: -20 to 20 V" in log.text  # the unit that the map was made with
+    ((shown, _),) = log.images
+    assert shown.mode == "RGB"
+    assert min(shown.size) > 200
+    assert state(ions) == before
+    do("potential slice #2 profile z")
+    assert "profile: mean over planes along z" in log.text
+    assert "name a file with output to keep it" in log.text
+
+
+def test_slice_of_a_map_that_chimerax_opened(session, ions, do, log, tmp_path):
+    from chimerax.map.volume import open_map
+
+    volume = do("potential map #1:NA,CL spacing 1 boundary open padding 5 name one")
+    structure = vp.assign_charges(vp.read_structure(ions.filename).take(np.arange(2)))
+    vp.write_map(vp.potential_map(structure, spacing=1.0, padding=5.0, boundary="open"), tmp_path / "one.dx")
+    models, _ = open_map(session, str(tmp_path / "one.dx"))
+    session.models.add(models)
+    points = np.random.default_rng(4).uniform(0, 6, (30, 3))
+    assert_allclose(models[0].interpolated_values(points), volume.interpolated_values(points), rtol=1e-4, atol=1e-3)
+    # ChimeraX keeps no unit; it is read from the file again, else the two could not share a scale
+    do(f"potential slice #{volume.id_string},{models[0].id_string} plane x=3")
+    shown = re.findall(r"x = 3 Å, (\S+) to (\S+) kT/e", log.text)
+    assert len(shown) == 2
+    assert_allclose(np.array(shown[0], float), np.array(shown[1], float), rtol=1e-3)
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("map #1 spacing 0", "potential map: spacing 0: must be at least 0.01 A"),
+    ("map #1 spacing far", 'Invalid "spacing" argument: Expected a number'),
+    ("map #1 unit hartree", 'Invalid "unit" argument: Should be one of'),
+    ("map #1 topology /no/such.psf", 'Invalid "topology" argument: File \'/no/such.psf\' does not exist'),
+    ("map #1 set spam", "potential map: set 'spam': give NAME=NUMBER"),
+    ("map #1 atoms nothing!", "potential map: selection 'nothing!' is not valid"),
+    ("map #1:77", "potential map: no atoms are specified; open a structure, or specify others"),
+    ("map #1 method direct boundary periodic", "potential map: boundary periodic"),
+    ("map #1 spacing 0.01 boundary open", "potential map: a map of"),
+    ("map", 'Missing or invalid "structure" argument'),
+    ("ionize #1:NA,CL", "potential ionize: "),
+    ("ionize #1 cation XX", "potential ionize: cation 'XX': no such ion"),
+    ("ionize #1 fromSolute -1", "potential ionize: fromSolute -1: must be at least 0 A"),
+    ("ionize #1 ions SOD=99", "potential ionize: "),
+    ("slice #1", "potential slice: maps: there is no such map"),
+    ("slice #7", "potential slice: maps: there is no such map"),
+    ("view #1 output page.txt", "potential view: page.txt: a page is written as .html"),
+])
+def test_wrong_use_is_one_line(session, ions, do, line, message):
+    from chimerax.core.errors import UserError
+
+    before = state(ions)
+    with pytest.raises(UserError) as caught:
+        do(f"potential {line}")
+    text = str(caught.value)
+    assert text.startswith(message)
+    assert "\n" not in text
+    assert "--" not in text
+    assert session.models.list() == [ions]
+    assert state(ions) == before
+
+
+def test_atoms_without_charges_are_named(opened, do, tmp_path):
+    from chimerax.core.errors import UserError
+
+    (tmp_path / "ligand.pdb").write_text(IONS.replace("CL   CL ", "X1   LIG").replace(" CL\n", "  C\n"))
+    opened(tmp_path / "ligand.pdb")
+    with pytest.raises(UserError, match=r"potential map: #1 ligand: no \S+ charge for 1 atom: LIG X1 \(1\).*topology"):
+        do("potential map #1")
+
+
+def test_several_models_are_ionized_only_when_combined(ions, opened, do, tmp_path):
+    from chimerax.core.errors import UserError
+    from chimerax.geometry import translation
+
+    (tmp_path / "two.pdb").write_text(IONS)
+    opened(tmp_path / "two.pdb").position = translation((0, 10, 0))
+    with pytest.raises(UserError, match="join them first with: combine #1,#2"):
+        do("potential ionize #1,2 ions NA=1 fromSolute 0 between 0")
+
+
+def test_progress_is_on_the_status_line(ions, do, log):
+    do("potential map #1 spacing 1 boundary open")
+    assert any(text.startswith("potential map: ") for text in log.shown)
+
+
+def test_stopped_work_leaves_nothing(session, ions, do, log, monkeypatch):
+    from chimerax.core.errors import CancelOperation
+    from chimerax.vmdpotential.progress import StatusLine
+
+    calls = []
+
+    def stop(self, label, fraction):
+        calls.append(fraction)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StatusLine, "__call__", stop)
+    with pytest.raises(CancelOperation):
+        do("potential map #1 spacing 0.5 boundary open")
+    assert len(calls) == 1
+    assert session.models.list() == [ions]
+    assert log.shown[-1] == "potential map: stopped, nothing was made"
+    monkeypatch.undo()
+    assert do("potential map #1 spacing 2 boundary open") in session.models.list()

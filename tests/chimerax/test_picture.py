@@ -1,0 +1,33 @@
+"""What ChimeraX draws: the picture of plugins/chimerax/README.md."""
+
+import ctypes
+import gzip
+import sys
+from pathlib import Path
+
+import core
+import numpy as np
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_picture(home, tmp_path):
+    try:
+        ctypes.CDLL("libOSMesa.so.8")
+    except OSError:
+        pytest.skip("OSMesa (libosmesa6), which draws without a screen, is not installed")
+    (tmp_path / "dhfr.pdb").write_bytes(gzip.decompress((ROOT / "data" / "dhfr.pdb.gz").read_bytes()))
+    path = tmp_path / "picture.png"
+    output = core.run(sys.executable, Path(__file__).parent / "picture.py", home, tmp_path / "dhfr.pdb", path)
+    assert "surfaces at -100 (red) and 100 (blue)" in output
+    with Image.open(path) as image:
+        red, green, blue = np.moveaxis(np.asarray(image.convert("RGB"), int), 2, 0)
+    # both surfaces and both kinds of ions are seen, with background between them and around them
+    assert 0.05 < ((red - blue > 60) & (red - green > 60)).mean() < 0.5
+    assert 0.02 < ((blue - red > 60) & (blue - green > 60)).mean() < 0.5
+    white = (red == 255) & (green == 255) & (blue == 255)
+    assert white[0].all()
+    assert white[:, 0].all()
+    assert 0.3 < white.mean() < 0.9

@@ -1,0 +1,282 @@
+"""The CUDA kernels on a GPU against float64 definitions.
+
+Run with ``pytest -m gpu``. Where there is no GPU the tests are skipped, or fail when the environment
+variable VMDPOTENTIAL_REQUIRE_GPU is set.
+"""
+
+import itertools
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from vmdpotential import engines, registry
+from vmdpotential.cell import Cell
+from vmdpotential.commands.benchmark import water_box
+from vmdpotential.commands.verify import definition
+from vmdpotential.engines import PRECISIONS
+from vmdpotential.engines.cuda import device, maps
+from vmdpotential.errors import BackendError, MemoryPlanError
+from vmdpotential.interactions import Interaction, Quantity
+from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
+from vmdpotential.lattice import Lattice
+
+pytestmark = pytest.mark.gpu
+
+
+#: Relative rms error that each precision promises.
+TOLERANCE = {"single": 3e-6, "compensated": 1e-6, "double": 1e-7}
+
+
+@pytest.fixture
+def engine():
+    try:
+        return engines.get_engine("cuda")
+    except BackendError as error:
+        if os.environ.get("VMDPOTENTIAL_REQUIRE_GPU"):
+            raise
+        pytest.skip(str(error))
+
+
+def interaction(name, **values):
+    return registry.get("interaction", name).bind(**values)
+
+
+def random_charges(count, low, high, seed=0):
+    rng = np.random.default_rng(seed)
+    charges = rng.normal(size=count)
+    return rng.uniform(low, high, (count, 3)), charges - charges.mean()
+
+
+def relative_rms(values, reference):
+    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
+
+
+# shapes straddle the edges of cubes (4), tiles (8) and rows of threads (32)
+SHAPES = [(1, 1, 1), (3, 4, 5), (7, 8, 9), (8, 17, 4), (16, 1, 23), (9, 31, 33), (17, 9, 65)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_direct_equals_definition(engine, shape, precision):
+    lattice = Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), shape)
+    for count in (1, 255, 257, 1100):
+        positions, charges = random_charges(1100, -6, 14)
+        positions, charges = positions[:count], charges[:count]
+        values = engine.direct(lattice, positions, charges, interaction("coulomb"), precision)
+        assert values.shape == shape
+        assert values.dtype == np.float32
+        reference = definition(lattice.points(), positions, charges, interaction("coulomb"), None).reshape(shape)
+        assert relative_rms(values, reference) < TOLERANCE[precision]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("cutoff", [2.3, 9.0])
+def test_cutoff_equals_definition(engine, shape, precision, cutoff):
+    positions, charges = random_charges(3000, -10, 20)
+    lattice = Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), shape)
+    bound = interaction("shifted_coulomb", cutoff=cutoff)
+    values = engine.cutoff(lattice, positions, charges, bound, precision)
+    reference = definition(lattice.points(), positions, charges, bound, None).reshape(shape)
+    assert np.abs(values - reference).max() < TOLERANCE[precision] * 3 * max(1, np.abs(reference).max())
+
+
+def everything(r2, rinv, p):
+    r = r2 * rinv
+    a = fma(r, rinv, -1.0) + minimum(r, p.length) / maximum(sqrt(r2), 0.25 * p.length)
+    b = select(less(r, p.length), exp(-r / p.length), erfc(r / p.length) ** 3)
+    return (a * b - (b - 2.0) / (1.0 + a * a)) * rinv
+
+
+FOREIGN = [
+    Interaction("everything", everything, [Quantity("length", "A", 5.0, 0.1, 100, "any")]).bind(),
+    Interaction("ewald", lambda r2, rinv, p: erfc(r2 * rinv * p.alpha) * rinv,
+                [Quantity("alpha", "1/A", 0.35, 0.01, 10, "splitting")]).bind(),
+    Interaction("cubic", lambda r2, rinv, p: rinv - (1.5 - 0.5 * r2 / p.cutoff**2) / p.cutoff,
+                [Quantity("cutoff", "A", 6.0, 0.1, 100, "end")]).bind(),
+]
+OURS = [interaction(name) for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent")]
+
+
+@pytest.mark.parametrize("bound", [*OURS, *FOREIGN], ids=lambda b: b.interaction.name)
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_every_interaction_in_every_traversal(engine, bound, precision):
+    positions, charges = random_charges(400, 0, 16)
+    lattice = Lattice(np.array([4.0, 4.1, 4.2]), np.full(3, 0.8), (9, 9, 9))
+    tolerance = {"single": 5e-6, "double": 1e-7}[precision]
+    reference = definition(lattice.points(), positions, charges, bound, None).reshape(lattice.shape)
+    if bound.cutoff is None:
+        values = engine.direct(lattice, positions, charges, bound, precision)
+        assert relative_rms(values, reference) < tolerance
+        bound = bound.truncated(5.0)
+        reference = definition(lattice.points(), positions, charges, bound, None).reshape(lattice.shape)
+    values = engine.cutoff(lattice, positions, charges, bound, precision)
+    assert relative_rms(values, reference) < tolerance
+    at_points = engine.at_points(lattice.points(), positions, charges, None, bound)
+    np.testing.assert_allclose(at_points, reference.ravel(), atol=1e-12 * np.abs(reference).max())
+
+
+CELLS = [Cell.from_parameters(24, 25, 26), Cell.from_parameters(24, 25, 26, 70, 80, 110),
+         Cell.from_parameters(30, 30, 30, 60, 60, 90), Cell.from_parameters(9, 10, 40)]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda c: " ".join(f"{x:g}" for x in c.parameters))
+def test_periodic_cutoff_counts_every_image(engine, cell):
+    positions, charges = random_charges(300, -40, 40)
+    lattice = Lattice.over_cell(cell, 1.3, [-5.0, 2.0, 1.0])
+    bound = interaction("shifted_coulomb", cutoff=11.0)
+    values = engine.cutoff(lattice, positions, charges, bound, "single", cell)
+    pick = np.random.default_rng(2).integers(0, lattice.shape, (300, 3))
+    reference = definition(lattice.points(pick), positions, charges, bound, cell)
+    assert relative_rms(values[tuple(pick.T)], reference) < 3e-6
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_point_on_an_atom_has_the_potential_at_the_soft_core(engine, precision):
+    lattice = Lattice(np.zeros(3), np.full(3, 0.5), (10, 10, 10))
+    positions = np.array([[1.0, 1.5, 2.0], [3.0, 3.0, 3.004], [2.2, 2.2, 2.2]])
+    charges = np.array([0.7, -0.4, 1.0])
+    for bound, sum_map in ((interaction("shifted_coulomb", cutoff=4.0), engine.cutoff),
+                           (interaction("coulomb"), engine.direct)):
+        reference = definition(lattice.points(), positions, charges, bound, None).reshape(lattice.shape)
+        values = sum_map(lattice, positions, charges, bound, precision)
+        np.testing.assert_allclose(values, reference, rtol=2e-6, atol=1e-6)
+        assert values[2, 3, 4] == pytest.approx(0.7 / 0.01, rel=0.01)
+
+
+@pytest.mark.parametrize("method", ["direct", "cutoff"])
+def test_a_crystal_on_the_lattice_is_finite_and_right(engine, method):
+    side = np.arange(6) * 2.0
+    positions = np.stack(np.meshgrid(side, side, side, indexing="ij"), -1).reshape(-1, 3)
+    charges = (-1.0) ** (positions.sum(1) / 2)
+    lattice = Lattice(np.zeros(3), np.full(3, 1.0), (11, 11, 11))
+    bound = interaction("coulomb") if method == "direct" else interaction("shifted_coulomb", cutoff=5.0)
+    values = getattr(engine, method)(lattice, positions, charges, bound)
+    reference = definition(lattice.points(), positions, charges, bound, None).reshape(11, 11, 11)
+    np.testing.assert_allclose(values, reference, rtol=3e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("cell", [None, *CELLS], ids=str)
+@pytest.mark.parametrize("count", [1, 150, 3000])
+def test_at_points_takes_the_nearest_image(engine, cell, count):
+    positions, charges = random_charges(count + 1, -60, 60)
+    points = np.random.default_rng(7).uniform(-60, 60, (131, 3))
+    points[0] = positions[0]
+    d = points[:, None] - positions
+    r2 = (d * d).sum(2)
+    if cell is not None:
+        d -= np.rint(cell.fractional(d)) @ cell.vectors
+        r2 = np.min([((d + np.array(step) @ cell.vectors) ** 2).sum(2)
+                     for step in itertools.product(range(-2, 3), repeat=3)], axis=0)
+    reference = (charges / np.maximum(np.sqrt(r2), 0.01)).sum(1)
+    np.testing.assert_allclose(engine.at_points(points, positions, charges, cell), reference, rtol=1e-10, atol=1e-10)
+
+
+def box_map(engine, method="cutoff", precision="single"):
+    positions, charges = water_box(30.0)
+    lattice = Lattice(np.full(3, 0.3), np.full(3, 0.6), (50, 49, 51))
+    bound = interaction("shifted_coulomb", cutoff=9.0) if method == "cutoff" else interaction("coulomb")
+    return getattr(engine, method)(lattice, positions, charges, bound, precision)
+
+
+@pytest.mark.parametrize("method", ["direct", "cutoff"])
+def test_the_same_map_every_time_and_in_slabs(engine, method, monkeypatch):
+    whole = box_map(engine, method).copy()
+    for _ in range(3):
+        np.testing.assert_array_equal(box_map(engine, method), whole)
+    seen = []
+    launch = maps.Sum.launch
+    monkeypatch.setattr(maps.Sum, "launch", lambda self, gpu, task, slab, stream: (
+        seen.append(slab), launch(self, gpu, task, slab, stream)))
+    monkeypatch.setenv("VMDPOTENTIAL_GPU_MEMORY", "400k")
+    np.testing.assert_array_equal(box_map(engine, method), whole)
+    assert len(seen) > 1
+    monkeypatch.setenv("VMDPOTENTIAL_GPU_MEMORY", "100k")
+    with pytest.raises(MemoryPlanError, match="GPU memory"):
+        box_map(engine, method)
+
+
+@pytest.mark.parametrize("method", ["direct", "cutoff"])
+def test_several_gpus_give_the_map_of_one(engine, method, monkeypatch):
+    gpus = device.gpus()
+    if len(gpus) < 2:
+        pytest.skip("there is one GPU")
+    monkeypatch.setattr(maps, "PAIRS_PER_GPU", 1e30)
+    one = box_map(engine, method).copy()
+    monkeypatch.setattr(maps, "PAIRS_PER_GPU", 1.0)
+    np.testing.assert_array_equal(box_map(engine, method), one)
+
+
+def test_two_workers_share_the_slabs_and_an_error_reaches_the_caller(engine, monkeypatch):
+    """Two workers on one GPU take turns at its lock, as two GPUs would take slabs."""
+    gpu = device.gpus()[0]
+    positions, charges = water_box(30.0)
+    lattice = Lattice(np.full(3, 0.3), np.full(3, 0.6), (50, 49, 51))
+    bound = interaction("shifted_coulomb", cutoff=9.0)
+    whole = maps.cutoff(lattice, positions, charges, bound).copy()
+    np.testing.assert_array_equal(maps.cutoff(lattice, positions, charges, bound, gpus=[gpu, gpu]), whole)
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(maps.Sum, "launch", fail)
+    with pytest.raises(KeyboardInterrupt):
+        maps.cutoff(lattice, positions, charges, bound, gpus=[gpu, gpu])
+
+
+def test_a_map_stays_while_a_view_of_it_is_used(engine):
+    first = box_map(engine)
+    corner, copy = first[:5, :5, :5], first.copy()
+    del first
+    other = box_map(engine, "direct")
+    np.testing.assert_array_equal(corner, copy[:5, :5, :5])
+    assert not np.array_equal(other, copy)
+
+
+def test_the_context_of_a_viewer_stays_current(engine):
+    drv = device.driver()
+    viewer = drv.Device(0).make_context()
+    try:
+        held = drv.mem_alloc(1024)
+        drv.memset_d8(held, 7, 1024)
+        box_map(engine)
+        back = np.empty(1024, np.uint8)
+        drv.memcpy_dtoh(back, held)  # fails in any other context
+        assert (back == 7).all()
+        held.free()
+    finally:
+        viewer.pop()
+        viewer.detach()
+
+
+def test_maps_from_several_threads(engine):
+    expected = box_map(engine).copy()
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(box_map(engine))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    for values in found:
+        np.testing.assert_array_equal(values, expected)
+
+
+def test_atoms_out_of_reach_give_zeros(engine):
+    lattice = Lattice(np.zeros(3), np.ones(3), (3, 3, 3))
+    assert not engine.cutoff(lattice, np.full((2, 3), 1e3), np.ones(2), interaction("shifted_coulomb")).any()
+
+
+def test_all_atoms_in_one_place(engine):
+    positions = np.full((20_000, 3), 3.3) + np.random.default_rng(0).normal(size=(20_000, 3)) * 1e-3
+    charges = np.ones(len(positions))
+    lattice = Lattice(np.zeros(3), np.ones(3), (9, 9, 9))
+    bound = interaction("shifted_coulomb", cutoff=6.0)
+    reference = definition(lattice.points(), positions, charges, bound, None).reshape(9, 9, 9)
+    assert relative_rms(engine.cutoff(lattice, positions, charges, bound), reference) < 1e-5
+
+
+def test_verify_passes(engine):
+    assert registry.get("command", "verify")(engine="cuda").data["passed"]

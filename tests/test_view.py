@@ -1,0 +1,368 @@
+"""The page and the command view, without a browser; tests/web looks at the page in one."""
+
+import base64
+import dataclasses
+import gzip
+import hashlib
+import html
+import json
+import os
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vmdpotential import cli, io
+from vmdpotential.errors import BackendError, InputError
+from vmdpotential.ions import PlacedIon
+from vmdpotential.lattice import Grid, Lattice, Provenance
+from vmdpotential.plugins.web import view_page
+from vmdpotential.plugins.web.content import ion_content, map_content, structure_content, thinned
+from vmdpotential.plugins.web.script import embeddable, find_viewer_script
+from vmdpotential.structure import Structure
+
+HOSTILE = """</script><script>window.hacked=1</script><img src=x onerror="hacked=1"> & 'quoted' <!--"""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_set(monkeypatch):
+    monkeypatch.delenv("VMDPOTENTIAL_3DMOL", raising=False)
+
+
+@pytest.fixture
+def npm(tmp_path):
+    """A folder as npm would leave it, with a script that stands for 3Dmol.js."""
+    package = tmp_path / "npm" / "node_modules" / "3dmol"
+    (package / "build").mkdir(parents=True)
+    (package / "build" / "3Dmol-min.js").write_text("var $3Dmol={createViewer:0,end:'</script>'};\r\n")
+    (package / "LICENSE").write_text("3Dmol.js: BSD <3-Clause>")
+    (package / "package.json").write_text('{"version": "9.8.7"}')
+    return tmp_path / "npm"
+
+
+@pytest.fixture
+def molecule():
+    """Two residues, one water and one ion."""
+    names = ["N", "CA", "C", "O", "N", "CA", "C", "O", "OW", "HW1", "HW2", "NA"]
+    positions = np.random.default_rng(5).uniform(8, 14, (12, 3)).round(3)
+    positions[-1] = 20, 3.5, 4.25
+    return Structure(
+        positions, names, ["ALA"] * 4 + ["GLY"] * 4 + ["SOL"] * 3 + ["NA"], [1] * 4 + [2] * 4 + [3] * 3 + [4],
+        np.repeat(range(4), [4, 4, 3, 1]), elements=[name[0] for name in names[:11]] + ["Na"], chain_ids=["A"] * 12,
+        title="two residues", sources=("small.pdb",))
+
+
+@pytest.fixture
+def grid():
+    rng = np.random.default_rng(6)
+    lattice = Lattice((1.0, 2.0, 3.0), (0.5, 0.6, 0.7), (50, 40, 30))
+    values = rng.normal(size=lattice.shape) * 10 ** rng.uniform(-4, 5, lattice.shape)
+    about = Provenance(method="direct", boundary="open", inputs=("a.pdb", "b <b>.psf"), program="vmdpotential 1.2.3")
+    return Grid(lattice, values, "kT/e", 310.5, 4.0, about)
+
+
+class Elements(HTMLParser):
+    """What a browser would find in a page: elements with attributes, and the texts inside."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.inside = [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes), []))
+
+        self.inside = True
+
+    def handle_endtag(self, tag):
+        self.inside = False
+
+    def handle_data(self, data):
+        if self.inside:
+            self.found[-1][2].append(data)
+
+    def of(self, tag):
+        return [(attributes, "".join(texts)) for name, attributes, texts in self.found if name == tag]
+
+
+def content_of(page):
+    (text,) = [text for attributes, text in Elements(page.html).of("script") if attributes.get("id") == "content"]
+    return json.loads(text)
+
+
+def values_of(content):
+    """Unpack a map by its description: high bytes, then low bytes, of IEEE halves."""
+    raw = np.frombuffer(gzip.decompress(base64.b64decode(content["data"])), np.uint8).reshape(2, -1)
+    halves = np.ascontiguousarray(raw[::-1].T).view("<f2").ravel()
+    return halves.astype(np.float64).reshape(content["shape"]) * content["scale"]
+
+
+def check_values(content, expected):
+    """11 bits of each value, down to 2e-9 of the largest."""
+    error = np.abs(values_of(content) - expected)
+    assert error.max() > 0
+    assert (error <= np.maximum(2**-11 * np.abs(expected), 2**-39 * np.abs(expected).max())).all()
+
+
+def test_page_is_one_file_whose_scripts_alone_may_run(npm, molecule, grid):
+    elements = Elements(view_page(molecule, grid, viewer_script=npm).html)
+    assert not [a for _, a, _ in elements.found if "src" in a or str(a.get("href", "")).startswith(("http", "//"))]
+    (policy,) = [a["content"] for a, _ in elements.of("meta") if a.get("http-equiv") == "Content-Security-Policy"]
+    rules = {rule.split()[0]: rule.split()[1:] for rule in policy.split(";")}
+    assert rules["default-src"] == ["'none'"]
+    assert "connect-src" not in rules
+    scripts = [text for attributes, text in elements.of("script") if not attributes]
+    assert len(scripts) == 5
+    assert rules["script-src"] == [
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts]
+    assert "3Dmol.js 9.8.7\n\n3Dmol.js: BSD <3-Clause>" in [text for _, text in elements.of("pre")]
+
+
+def test_hostile_texts_stay_texts(npm, molecule, grid):
+    plain = Elements(view_page(molecule, grid, viewer_script=npm).html)
+    names = np.array(molecule.atom_names, dtype="<U60")
+    names[0] = HOSTILE[:50]
+    ion = PlacedIon(HOSTILE, 1, 1, 1, (1.0, 2.0, 3.0), HOSTILE, HOSTILE, None, None, -1.0, -2.0, -3.0, -4.0)
+    hostile = dataclasses.replace(molecule, title=HOSTILE, atom_names=names)
+    about = dataclasses.replace(grid.provenance, inputs=(HOSTILE,))
+    page = view_page(hostile, dataclasses.replace(grid, unit=HOSTILE, provenance=about), [ion], names=[HOSTILE],
+                     viewer_script=npm)
+    elements = Elements(page.html)
+    assert [tag for tag, _, _ in elements.found] == [tag for tag, _, _ in plain.found]
+    assert [a for _, a, _ in elements.found] == [a for _, a, _ in plain.found]
+    assert elements.of("title") == [({}, " ".join(HOSTILE.split()))]
+    content = content_of(page)
+    assert content["ions"][0]["name"] == content["maps"][0]["name"] == content["maps"][0]["unit"] == HOSTILE
+    assert ["Inputs", HOSTILE] in content["maps"][0]["about"]
+
+
+def test_values_keep_eleven_bits(molecule, grid):
+    content = map_content(grid, "m", grid.lattice.points([[0, 0, 0], [49, 39, 29]]), 0, 10**6)
+    assert content["shape"] == [50, 40, 30]
+    check_values(content, grid.values)
+    assert (content["minimum"], content["maximum"]) == (grid.values.min(), grid.values.max())
+
+
+@pytest.mark.parametrize("factor", [1e-7, 1e9])
+def test_values_keep_eleven_bits_whatever_their_size(grid, factor):
+    scaled = grid.with_values(grid.values * np.float32(factor))
+    content = map_content(scaled, "m", grid.lattice.points([[0, 0, 0]]), 1e3, 10**6)
+    check_values(content, scaled.values)
+
+
+def test_a_map_of_zeros_is_shown(grid):
+    content = map_content(grid.with_values(grid.values * 0), "m", np.ones((1, 3)) * 5, 2, 10**6)
+    assert not values_of(content).any()
+
+
+def test_a_map_is_cut_to_the_atoms_on_its_own_points(grid):
+    around = np.array([[10.0, 10.0, 10.0], [12.0, 13.0, 14.0]])
+    content = map_content(grid, "m", around, 2.0, 10**6)
+    origin, spacing, shape = (np.array(content[key]) for key in ("origin", "spacing", "shape"))
+    assert (origin <= 8).all()
+    assert (origin > 8 - spacing).all()
+    assert (origin + spacing * (shape - 1) >= [14, 15, 16]).all()
+    first = np.rint((origin - grid.lattice.origin) / spacing).astype(int)
+    np.testing.assert_allclose(first * spacing + grid.lattice.origin, origin, atol=1e-12)
+    part = grid.values[tuple(slice(a, a + n) for a, n in zip(first, shape, strict=True))]
+    check_values(content, part)
+    assert not content["thinned"]
+
+
+def test_a_large_map_is_thinned_by_interpolation(grid):
+    coarse = thinned(grid, 5000)
+    assert 4000 < coarse.lattice.size <= 5000
+    np.testing.assert_allclose(coarse.lattice.last, grid.lattice.last)
+    np.testing.assert_allclose(coarse.values.ravel(), grid.sample(coarse.lattice.points()), rtol=1e-6)
+    content = map_content(grid, "m", grid.lattice.points([[0, 0, 0]]), 1e3, 5000)
+    assert content["thinned"]
+    assert f"{' × '.join(map(str, coarse.lattice.shape))} points" in dict(content["about"])["In this page"]
+
+
+def test_unit_temperature_and_provenance_are_stated(npm, molecule, grid):
+    (content,) = content_of(view_page(molecule, grid, viewer_script=npm))["maps"]
+    assert content["label"] == "kT/e at 310.5 K"
+    about = dict(content["about"])
+    assert (about["Unit"], about["Temperature"], about["Dielectric constant"]) == ("kT/e", "310.5 K", "4")
+    assert about["Inputs"] == "a.pdb, b <b>.psf"
+    assert about["Program"] == "vmdpotential 1.2.3"
+    assert "1 part in 2048" in about["In this page"]
+    (bare,) = content_of(view_page(molecule, Grid(grid.lattice, grid.values), viewer_script=npm))["maps"]
+    assert bare["label"] == "unit not stated"
+    assert dict(bare["about"])["Temperature"] == "not stated"
+
+
+def test_waters_are_left_out_unless_asked_for(npm, molecule, tmp_path):
+    for atoms, count in (("solute", 8), ("all", 11), ("(GLY)", 4)):
+        content = content_of(view_page(molecule, atoms=atoms, viewer_script=npm))
+        path = tmp_path / f"{count}.pdb"
+        path.write_text(content["structure"]["text"])
+        read = io.read_structure(path)
+        assert len(read) == content["structure"]["atoms"] == count
+        kept = molecule.take(np.isin(molecule.residue_names, {8: ["ALA", "GLY"], 11: ["ALA", "GLY", "SOL"],
+                                                              4: ["GLY"]}[count]))
+        np.testing.assert_allclose(read.positions, kept.positions, atol=5e-4)
+        assert read.atom_names.tolist() == kept.atom_names.tolist()
+        assert [ion["position"] for ion in content["ions"]] == [[20, 3.5, 4.25]]  # in any case, and once
+
+
+def test_names_too_long_for_a_pdb_file_are_kept(molecule, tmp_path):
+    long = dataclasses.replace(molecule, residue_names=np.where(molecule.residue_names == "GLY", "POPC", "ALA"))
+    content = structure_content(long)
+    assert content["format"] == "cif"
+    path = tmp_path / "long.cif"
+    path.write_text(content["text"])
+    assert io.read_structure(path).residue_names.tolist() == long.residue_names.tolist()
+
+
+def table(tmp_path, ions):
+    path = tmp_path / "ions.csv"
+    lines = [",".join(PlacedIon.COLUMNS), *(",".join(map(str, ion.row)) for ion in ions)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_ions_of_a_table_are_those_of_the_placement(tmp_path, molecule):
+    ions = [
+        PlacedIon("SOD", 1, 2, 1, (1.25, -2.5, 3.0), "HOH 77", "WAT", 5.25, None, -10.5, -17.5, -8.25, -14.0),
+        PlacedIon("NA", 2, 1, 1, (20.0, 3.5, 4.25), "HOH 78", "", 6.0, 7.0, -11.5, -18.5, -9.25, -15.0),
+    ]
+    direct = ion_content(ions, molecule)
+    assert direct == ion_content(table(tmp_path, ions), molecule)
+    assert len(direct) == 2  # the second is the structure's own
+    assert direct[0] == {"name": "SOD", "number": 1, "element": "Na", "charge": 1, "position": [1.25, -2.5, 3.0],
+                         "water": "HOH 77 WAT", "solute": 5.25, "ion": None, "energy": -10.5, "final": -8.25}
+    (alone,) = ion_content(None, molecule)
+    assert (alone["name"], alone["charge"], alone["energy"]) == ("NA", 1, None)
+    assert len(ion_content(ions[:1], molecule)) == 2
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("a,b\n1,2\n", "no column name"),
+    ("name,x_A,y_A,z_A\nSOD,1,two,3\n", "line 2: y_A 'two' is not a number"),
+    ("name,x_A,y_A,z_A\nSOD,1,nan,3\n", "line 2: y_A 'nan' is not a number"),
+    ("name,x_A,y_A,z_A\nSOD,1,2,3\nSOD,1,2\n", "line 3: has no position"),
+    (b"\xff\xfe\x00", "cannot be read as a table"),
+])
+def test_a_bad_table_is_named_with_its_line(tmp_path, molecule, text, message):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError, match=message) as caught:
+        ion_content(path, molecule)
+    assert str(path) in str(caught.value)
+
+
+def test_a_map_with_gaps_is_refused(npm, molecule, grid):
+    values = grid.values.copy()
+    values[3, 4, 5] = np.nan
+    with pytest.raises(InputError, match="map 1: has values that are not numbers"):
+        view_page(molecule, grid.with_values(values), viewer_script=npm)
+
+
+def test_a_map_elsewhere_is_shown_whole_with_a_warning(npm, molecule, grid):
+    far = dataclasses.replace(grid, lattice=Lattice((500.0, 0, 0), grid.lattice.spacing, grid.lattice.shape))
+    page = view_page(molecule, [grid, far], names=["near", "far"], viewer_script=npm)
+    assert len(page.warnings) == 1
+    assert page.warnings[0].startswith("far: does not cover")
+    assert page.summary["maps"][1]["shape"] == [50, 40, 30]
+
+
+def test_viewer_script_is_found(npm, tmp_path, monkeypatch):
+    script = npm / "node_modules" / "3dmol" / "build" / "3Dmol-min.js"
+    for named in (npm, npm / "node_modules" / "3dmol", script):
+        found = find_viewer_script(named)
+        assert (found.path, found.version) == (script, "9.8.7")
+    monkeypatch.setenv("VMDPOTENTIAL_3DMOL", str(npm))
+    assert find_viewer_script().path == script
+    monkeypatch.delenv("VMDPOTENTIAL_3DMOL")
+    below = npm / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)  # folders above are looked into, as node does
+    assert find_viewer_script().path == script
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.prefix", str(npm))
+    assert find_viewer_script().path == script
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    (tmp_path / "vmdpotential").symlink_to(npm)
+    assert find_viewer_script().path == tmp_path / "vmdpotential" / "node_modules" / script.relative_to(
+        npm / "node_modules")
+
+
+def test_a_missing_viewer_script_is_told_how_to_get(npm, tmp_path):
+    with pytest.raises(BackendError, match=r"3Dmol-min\.js or the folder of the npm package"):
+        find_viewer_script(tmp_path)
+    (tmp_path / "other.js").write_text("alert()")
+    with pytest.raises(InputError, match=r"is not 3Dmol\.js"):
+        find_viewer_script(tmp_path / "other.js")
+    (npm / "node_modules" / "3dmol" / "LICENSE").unlink()
+    with pytest.raises(BackendError, match="put the file LICENSE"):
+        find_viewer_script(npm)
+
+
+def test_scripts_are_made_safe_to_embed():
+    assert embeddable("a='</SCRIPT>'\r\nb='<!--'\rc=1<2") == "a='\\x3c/SCRIPT>'\nb='\\x3c!--'\nc=1<2"
+
+
+def test_notebook_frame_holds_the_whole_page_in_a_sandbox(npm, molecule):
+    page = view_page(molecule, title='a "b" <c>', viewer_script=npm)
+    ((attributes, _),) = Elements(page._repr_html_()).of("iframe")
+    assert attributes["srcdoc"] == page.html
+    assert attributes["sandbox"] == "allow-scripts"
+    assert attributes["title"] == 'a "b" <c>'
+    assert html.unescape(html.escape(page.html)) == page.html
+
+
+@pytest.fixture
+def files(tmp_path, molecule, grid, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    io.write_structure(molecule, "small.pdb")
+    io.write_map(grid, "map.npz")
+    io.write_map(grid, "map2.dx")
+    return tmp_path
+
+
+def test_command_writes_a_page(files, npm, capsys):
+    arguments = ["view", "small.pdb", "map.npz", "map2.dx", "--viewer-script", str(npm), "-o", "page.html"]
+    assert cli.main([*arguments, "--level", "7.5", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    text = Path("page.html").read_text("utf-8")
+    assert report["bytes"] == len(text.encode())
+    assert [item["name"] for item in report["maps"]] == ["map", "map2"]
+    assert '"level":7.5' in text
+    assert (report["title"], report["atoms"], report["ions"]) == ("two residues", 8, 1)
+    assert cli.main(arguments) == 2
+    assert "--force" in capsys.readouterr().err
+    assert cli.main([*arguments, "--force", "--title", "Other <title>"]) == 0
+    assert "<title>Other &lt;title&gt;</title>" in Path("page.html").read_text("utf-8")
+
+
+def test_command_without_maps_shows_the_structure(files, npm):
+    assert cli.main(["view", "small.pdb", "--viewer-script", str(npm), "-o", "page.html"]) == 0
+    assert '"maps":[]' in Path("page.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("options", "code", "message"), [
+    (["-o", "page.png"], 2, "written as .html"),
+    ([], 2, "give -o FILE"),
+    (["-o", "p.html", "--level", "0"], 2, "--level 0"),
+    (["-o", "p.html", "--atoms", "//Z"], 2, "has no atoms"),
+    (["-o", "p.html", "--ions", "none.csv"], 2, "none.csv"),
+    (["-o", "p.html", "--viewer-script", "."], 4, "3Dmol-min.js"),
+    (["-o", "no/p.html"], 3, "folder no does not exist"),
+])
+def test_command_refuses_with_one_line_and_no_file(files, npm, capsys, options, code, message):
+    options = options if "--viewer-script" in options else [*options, "--viewer-script", str(npm)]
+    before = sorted(os.listdir())
+    assert cli.main(["view", "small.pdb", "map.npz", *options]) == code
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert sorted(os.listdir()) == before
+
+
+def test_without_3dmol_the_error_says_what_to_run(files, capsys, monkeypatch):
+    monkeypatch.setattr("vmdpotential.plugins.web.script._folders", lambda: iter([files]))
+    assert cli.main(["view", "small.pdb", "-o", "p.html"]) == 4
+    assert "npm install --prefix" in capsys.readouterr().err

@@ -1,0 +1,121 @@
+"""The VMD plugin under tclsh: tests/vmd/vmdpotential.test with the real program as the child and the golden case."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import golden
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PLUGIN = ROOT / "plugins" / "vmd"
+TCLSH = shutil.which("tclsh")
+needs_tclsh = pytest.mark.skipif(TCLSH is None, reason="tclsh is missing (Debian: apt-get install tcl)")
+
+
+def tcl_list(items):
+    """Numbers and plain words, or lists of them, as a Tcl list."""
+    return "{" + " ".join(tcl_list(item) if isinstance(item, (list, tuple)) else str(item) for item in items) + "}"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with the program, the golden case and what is expected of it, and an empty folder for scratch files."""
+    folder = tmp_path_factory.mktemp("vmd plugin [exit] {")
+    (folder / "tmp").mkdir()
+    program = folder / "vmdpotential run"
+    # the plugin hides PYTHONPATH from its child, as VMD's own must not be seen by it
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m vmdpotential "$@"\n')
+    program.chmod(0o700)
+    golden.write(folder)
+    system, ions = golden.structure(), golden.ions()
+    probe = np.concatenate([np.arange(5), np.arange(5, len(system), 97)])
+    values = golden.interpolated(system.positions[probe])
+    # a file of six digits, summed in single precision: what matters is the largest node around the atom
+    around = np.floor(system.positions[probe])[:, None] + np.array(list(np.ndindex(2, 2, 2)))
+    scales = np.abs(golden.potential(around.reshape(-1, 3))).reshape(-1, 8).max(1)
+    kept = len(system) - 3 * len(ions)
+    expected = {
+        "map_options": tcl_list(word for name, value in golden.MAP_OPTIONS.items() for word in (f"-{name}", value)),
+        "ion_options": tcl_list(word for name, value in golden.ION_OPTIONS.items() for word in (f"-{name}", value)),
+        "probe": "{index " + " ".join(map(str, probe)) + "}",
+        "values": tcl_list(f"{value:.9g}" for value in values),
+        "scales": tcl_list(f"{scale:.4g}" for scale in scales),
+        "ions": tcl_list(word for name, place in ions for word in (name, place)),
+        "ion_rows": tcl_list(range(kept, kept + len(ions))),
+        "atoms": len(system),
+        "ionized": kept + len(ions),
+    }
+    (folder / "expected.tcl").write_text("\n".join(f"{name} {value}" for name, value in expected.items()))
+    return folder
+
+
+def run(home, *arguments, stdin=None, **environment):
+    variables = {
+        **os.environ, "VMDPOTENTIAL": str(home / "vmdpotential run"), "VMDPOTENTIAL_GOLDEN": str(home),
+        "VMDPOTENTIAL_PLUGIN": str(PLUGIN), "TMPDIR": str(home / "tmp"), "HOME": str(home), **environment}
+    return subprocess.run(
+        arguments, env=variables, stdin=stdin or subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
+        cwd=home)
+
+
+def check(done, least):
+    """Assert that all tests of a run of tcltest passed."""
+    output = done.stdout + done.stderr
+    summary = re.search(r"Total\s+(\d+)\s+Passed\s+(\d+)\s+Skipped\s+(\d+)\s+Failed\s+(\d+)", output)
+    assert summary, output
+    total, passed, skipped, failed = map(int, summary.groups())
+    assert (failed, skipped) == (0, 0), output
+    assert passed == total > least
+    assert done.returncode == 0
+
+
+@needs_tclsh
+def test_plugin_under_tclsh(home):
+    # PYTHONHOME is what VMD's launcher sets for its own Python; the program's would not even start with it
+    check(run(home, TCLSH, ROOT / "tests" / "vmd" / "vmdpotential.test", PYTHONHOME="/no/such/python"), 40)
+    assert list((home / "tmp").iterdir()) == []  # nothing is left behind
+
+
+@needs_tclsh
+def test_what_the_readme_shows(home):
+    text = (PLUGIN / "README.md").read_text()
+    shown = re.search(r"\n    mol new dhfr.psf\n(    .*\n)+", text)[0]
+    script = (
+        f"source {{{ROOT / 'tests' / 'vmd' / 'recorder.tcl'}}}\nlappend auto_path {{{PLUGIN}}}\n"
+        f"package require vmdpotential\n{shown.replace('dhfr', 'golden')}\npotential wait\n"
+        "puts \"MOLECULES [molinfo num] [molinfo top get numvolumedata] [llength [potential jobs]]\"\nexit\n")
+    (home / "slice.png").unlink(missing_ok=True)
+    (home / "shown.tcl").write_text(script)
+    # not as a file to source, but as typed
+    with (home / "shown.tcl").open() as typed:
+        done = run(home, TCLSH, stdin=typed)
+    assert not done.stderr
+    assert "MOLECULES 2 1 0" in done.stdout
+    assert (home / "slice.png").stat().st_size > 1000
+    assert list((home / "tmp").iterdir()) == []
+
+
+@pytest.fixture
+def display():
+    """A display that nobody sees."""
+    read, write = os.pipe()
+    server = subprocess.Popen(["Xvfb", "-displayfd", str(write), "-screen", "0", "1000x1000x24", "-nolisten", "tcp"],
+                              pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.close(write)
+    with os.fdopen(read) as stream:
+        number = stream.readline().strip()
+    yield f":{number}"
+    server.terminate()
+    server.wait(20)
+
+
+@pytest.mark.skipif(not shutil.which("wish"), reason="wish is missing (Debian: apt-get install tk)")
+@pytest.mark.skipif(not shutil.which("Xvfb"), reason="Xvfb is missing (Debian: apt-get install xvfb)")
+def test_dialog(home, display):
+    check(run(home, "wish", ROOT / "tests" / "vmd" / "dialog.test", DISPLAY=display), 10)
+    assert list((home / "tmp").iterdir()) == []

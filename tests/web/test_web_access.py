@@ -1,0 +1,118 @@
+"""The page for everybody: screen readers, small and dark screens, no 3D graphics, and texts that mean harm."""
+
+import pytest
+
+
+def nodes(browser):
+    """Return (role, name, focusable) of what a screen reader sees."""
+    tree = browser.call("Accessibility.getFullAXTree")["nodes"]
+    found = []
+    for node in tree:
+        if node.get("ignored"):
+            continue
+        focusable = any(p["name"] == "focusable" and p["value"]["value"] for p in node.get("properties", ()))
+        found.append((node["role"]["value"], node.get("name", {}).get("value", ""), focusable))
+    return found
+
+
+def test_everything_that_takes_the_focus_has_a_name(browser, small):
+    browser.open(small.path)
+    browser.click("input[name=axis][value='2']")
+    found = [node for node in nodes(browser) if node[2] and node[0] != "RootWebArea"]
+    assert len(found) > 20
+    assert [node for node in found if not node[1].strip() and node[0] not in ("generic",)] == []
+    roles = {role for role, _, _ in nodes(browser)}
+    assert {"slider", "table", "columnheader", "rowheader", "status", "radiogroup", "heading", "application"} <= roles
+    sliders = [name for role, name, _ in found if role == "slider"]
+    assert sliders == ["Level", "Opacity", "At"]
+
+
+def test_focus_goes_through_the_page_in_order(browser, small):
+    browser.open(small.path)
+    browser.click("input[name=axis][value='2']")
+    browser.run("document.activeElement.blur(); window.getSelection().removeAllRanges()")
+    browser.run("document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')")
+    seen = []
+    for _ in range(18):
+        browser.press("Tab")
+        seen.append(browser.run("(document.activeElement.id || document.activeElement.name || "
+                                "document.activeElement.className || document.activeElement.tagName)"))
+        outline = browser.run("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none", seen
+    assert seen[:15] == ["skip", "reset", "theme", "scene", "level", "level-number", "positive", "negative", "opacity",
+                         "axis", "position", "range", "style", "show-ions", "table"]
+    assert seen[15:] == ["BUTTON"] * 3
+
+
+CONTRASTS = """(() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+  const rgb = (text) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = text; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data]; };
+  const light = (c) => c.slice(0, 3).map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92
+    : ((v + 0.055) / 1.055) ** 2.4).reduce((sum, v, n) => sum + v * [0.2126, 0.7152, 0.0722][n], 0);
+  const ground = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor);
+    if (c[3] === 255) return c; } return [255, 255, 255, 255]; };
+  return [...document.querySelectorAll('body *')].filter((e) => e.offsetParent && !e.closest(':disabled')
+      && !e.querySelector(':disabled') && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
+    .map((e) => { const a = light(rgb(getComputedStyle(e).color)), b = light(ground(e));
+      return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), e.tagName + '#' + e.id]; });
+})()"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_stand_out(browser, small, scheme):
+    browser.open(small.path, scheme=scheme)
+    browser.click("input[name=axis][value='0']")
+    assert browser.run("document.documentElement.dataset.theme") == scheme
+    browser.click("#ions tr:nth-child(2) button")
+    found = browser.run(CONTRASTS)
+    assert len(found) > 60
+    assert [item for item in found if item[0] < 4.5] == []
+
+
+def test_theme_button(browser, small):
+    browser.open(small.path)
+    browser.click("#theme")
+    assert browser.run("document.querySelector('#theme').getAttribute('aria-pressed')") == "true"
+    assert browser.run("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1280, 800)])
+def test_page_fits_the_screen(browser, small, size):
+    browser.open(small.path, size)
+    assert browser.run("document.documentElement.scrollWidth") <= size[0]
+    view, panel = browser.run("['#view', '#panel'].map((s) => { const r = document.querySelector(s)"
+                              ".getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; })")
+    if size[0] < 760:
+        assert panel[1] >= view[1] + view[3]
+        assert view[2] == panel[2] == size[0]
+        assert 300 <= view[3] <= 0.6 * size[1]
+    else:
+        assert panel[0] >= view[0] + view[2]
+        assert view[2] > 850
+        assert browser.run("document.documentElement.scrollHeight") <= size[1]
+
+
+def test_without_webgl_the_page_says_so_and_shows_the_rest(browser_without_webgl, protein):
+    browser = browser_without_webgl
+    browser.open(protein.path)
+    assert "WebGL is switched off" in browser.run("document.querySelector('#message').innerText")
+    assert ("alert", True) in [(role, "WebGL" in name or not name) for role, name, _ in nodes(browser)]
+    assert browser.run("document.querySelector('#level').matches(':disabled')")
+    browser.click("#ions tr:nth-child(4) button")
+    assert browser.run("document.querySelector('#status').textContent").startswith("SOD 4")
+    assert "298.15 K" in browser.run("document.querySelector('#about').innerText")
+    assert browser.problems() == []
+
+
+def test_hostile_texts_are_shown_and_do_nothing(browser, sphere, hostile):
+    browser.open(sphere.path)
+    browser.set("#map", 1)
+    browser.do("vmdpotential.scene.picked(vmdpotential.scene.model.selectedAtoms({})[0], -1)")
+    assert browser.run("window.hacked") is None
+    assert browser.run("document.querySelectorAll('img').length") == 0
+    shown = " ".join(hostile.split())
+    assert browser.run("document.title") == browser.run("document.querySelector('h1').textContent") == shown
+    assert browser.run("document.querySelector('#map').selectedOptions[0].textContent") == hostile
+    assert '"<b>' in browser.run("document.querySelector('#status').textContent")
+    assert browser.problems() == []

@@ -1,0 +1,34 @@
+"""The command ``devices``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vmdpotential import registry
+from vmdpotential.errors import BackendError
+from vmdpotential.parameters import Command, Report
+
+
+def devices() -> Report:
+    """List what can compute here: each engine with its hardware, or why it does not work.
+
+    The last line says which engine ``--engine auto`` takes.
+    """
+    from vmdpotential.engines import automatic, get_engine, reason
+
+    lines, data = [], {}
+    for name in registry.available("engine"):
+        try:
+            found = get_engine(name).describe()
+            data[name] = {"works": True, "hardware": found}
+            lines.append(f"{name}: {found}")
+        except BackendError as error:
+            data[name] = {"works": False, "reason": str(error)}
+            lines.append(f"{name}: does not work: {error}")
+    chosen = automatic()
+    lines.append(f"auto: {chosen}" + (f", because {reason()}" if reason() else ""))
+    report: dict[str, Any] = {"engines": data, "auto": chosen, "reason": reason()}
+    return Report(lines, report)
+
+
+command = Command.of(devices)

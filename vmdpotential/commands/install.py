@@ -1,0 +1,94 @@
+"""The command ``install``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+from vmdpotential import startup
+from vmdpotential.errors import InputError, OutputError, UsageError
+from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.viewers import VIEWERS, Viewer, plan
+
+
+def install(
+    viewer: Annotated[str, Option("which viewer", choices=VIEWERS, positional=True, viewer=False)],
+    yes: Annotated[bool, Option("do it; without, what would be done is only said", viewer=False)] = False,
+    uninstall: Annotated[bool, Option("undo it", viewer=False)] = False,
+    folder: Annotated[Path | None, Option(
+        "where the plugin gets a folder of its own, instead of the viewer's usual place", viewer=False)] = None,
+) -> Report:
+    """Put the plugin where a viewer finds it, and say how to load it.
+
+    The plugin's files are copied. What the viewer needs to load them is added once to its start-up file,
+    between two marker comments; everything else in that file stays, to the byte. Nothing is done
+    without --yes.
+
+    Raises
+    ------
+    UsageError
+        When the folder holds something else.
+    InputError
+        When the start-up file cannot be read.
+    OutputError
+        When something cannot be written; then nothing is changed.
+    """
+    plugin = plan(viewer, folder)
+    old = None if plugin.startup is None else startup.read(plugin.startup)
+    target = plugin.folder
+    if uninstall and folder is None:
+        target = startup.folder_of(old) or target
+    if not uninstall and target.exists() and not plugin.owns(target):
+        raise UsageError(f"{target}: holds something else; choose another place with --folder")
+    lines = _uninstall(plugin, target, old, yes) if uninstall else _install(plugin, old, yes)
+    again = shlex.join(["vmdpotential", "install", viewer, *(["--folder", str(folder)] if folder is not None else [])])
+    if not yes:
+        lines.append(f"nothing has been done; to do it: {again}{' --uninstall' if uninstall else ''} --yes")
+    elif not uninstall:
+        lines.append(f"to undo this: {again} --uninstall --yes")
+    data = {"viewer": viewer, "folder": str(target), "done": yes, "uninstalled": yes and uninstall,
+            "startup": None if plugin.startup is None else str(plugin.startup)}
+    return Report(lines, data)
+
+
+def _install(plugin: Viewer, old: bytes | None, yes: bool) -> list[str]:
+    if not plugin.names:
+        raise InputError(f"{plugin.source}: the plugin's files are missing; install the package again")
+    lines = [f"{'wrote' if yes else 'would write'} {plugin.folder}: {', '.join([*plugin.names, *plugin.more])}"]
+    new = None
+    if plugin.startup is not None:
+        new = startup.with_block(old, plugin.lines, plugin.startup, plugin.folder)
+        if new == old:
+            lines.append(f"{plugin.startup}: loads it already")
+        else:
+            lines += [f"{'added' if yes else 'would add'} to {plugin.startup}:", *(f"    {x}" for x in plugin.lines)]
+    if yes:
+        there = plugin.folder.exists()
+        startup.put_folder(plugin.source, plugin.folder, plugin.names, plugin.more)
+        if plugin.startup is not None and new != old:
+            try:
+                startup.replace(plugin.startup, new)
+            except OutputError:
+                if not there:
+                    startup.remove_folder(plugin.folder)
+                raise
+    return [*lines, *plugin.after]
+
+
+def _uninstall(plugin: Viewer, target: Path, old: bytes | None, yes: bool) -> list[str]:
+    lines = []
+    if plugin.startup is not None and old is not None and startup.has_block(old):
+        new = startup.removed(old, plugin.startup)
+        what = "the file, which was made for it" if new is None else "its lines"
+        lines.append(f"{'removed' if yes else 'would remove'} {what}: {plugin.startup}")
+        if yes:
+            startup.replace(plugin.startup, new)
+    if plugin.owns(target):
+        lines.append(f"{'removed' if yes else 'would remove'} {target}")
+        if yes:
+            startup.remove_folder(target)
+    return [*(lines or [f"{plugin.title}: nothing is installed"]), *plugin.undone]
+
+
+command = Command.of(install)

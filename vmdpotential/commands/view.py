@@ -1,0 +1,91 @@
+"""The command ``view``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+from vmdpotential import output as files
+from vmdpotential.errors import UsageError
+from vmdpotential.ions import Placement
+from vmdpotential.lattice import Grid
+from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.structure import Structure
+
+
+def view(
+    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    maps: Annotated[tuple[Path | Grid, ...], Option("map files, or maps", positional=True, metavar="MAP")] = (),
+    topology: Annotated[Path | None, Option(
+        "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None,
+    ions: Annotated[Path | Placement | None, Option(
+        "table of ions with their energies, as ionize --table writes it; ions of the structure are listed in any case",
+        metavar="CSV")] = None,
+    atoms: Annotated[str, Option(
+        "what is shown: solute (everything but water), all, protein ..., or a selection", metavar="CID")] = "solute",
+    level: Annotated[float | None, Option(
+        "of the positive and the negative isosurface at first, in the map's unit; for a tenth of the map unless given",
+        above=0)] = None,
+    title: Annotated[str | None, Option("of the page; the structure's own unless given")] = None,
+    margin: Annotated[float, Option("that a map is kept around the atoms shown", unit="A", low=0, high=1e4)] = 10.0,
+    points: Annotated[int, Option(
+        "most lattice points of a map that the page keeps; one with more is thinned", low=1000, high=100_000_000,
+    )] = 2_000_000,
+    viewer_script: Annotated[Path | None, Option(
+        "3Dmol.js, or the folder of its npm package, where it is not found by itself", viewer=False)] = None,
+    output: Annotated[Path | None, Option("page to write, .html", short="o", metavar="FILE")] = None,
+    force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
+) -> Report:
+    """Make a web page of a structure, isosurfaces and slices of maps, and ions.
+
+    The page is one file that holds everything and needs no network: it can be sent, kept and opened
+    years later. 3Dmol.js draws it; get it once with: npm install 3dmol
+
+    Raises
+    ------
+    UsageError
+        For options that do not fit together.
+    InputError
+        For a file that cannot be read.
+    BackendError
+        When 3Dmol.js is not found.
+    """
+    if output is None and isinstance(structure, Path):
+        raise UsageError("view: give -o FILE for the page, such as -o page.html")
+    if output is not None:
+        if output.suffix.lower() not in (".html", ".htm"):
+            raise UsageError(f"{output}: a page is written as .html")
+        files.check([output], force)
+    from vmdpotential.io.maps import map_name, read_map
+
+    web: Any = import_module("vmdpotential.plugins.web.page")
+    import_module("vmdpotential.plugins.web.script").find_viewer_script(viewer_script)  # before any work
+    if isinstance(structure, Path):
+        from vmdpotential.io import read_structure
+
+        structure = read_structure(structure, topology)
+    names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
+    grids = [read_map(item) if isinstance(item, Path) else item for item in maps]
+    page = web.view_page(
+        structure, grids, ions, atoms=atoms, level=level, title=title or "", names=names, margin=margin, points=points,
+        viewer_script=viewer_script,
+    )
+    if output is not None:
+        page.save(output, force)
+    size = len(page.html.encode("utf-8"))
+    summary = page.summary
+    lines = [f"{page.title}: {summary['atoms']} atoms, {summary['ions']} ions; drawn by {summary['viewer']}"]
+    for item in summary["maps"]:
+        shape, spacing = (" x ".join(map(str, values)) for values in (
+            item["shape"], dict.fromkeys(f"{h:.3g}" for h in item["spacing"])))
+        lines.append(f"{item['name']}: {shape} points, {spacing} A apart{' (thinned)' if item['thinned'] else ''}, "
+                     f"{item['minimum']:.4g} to {item['maximum']:.4g} {item['unit']}".rstrip())
+    lines += [f"warning: {warning}" for warning in page.warnings]
+    lines.append(f"{f'wrote {output}' if output else 'page'}: {size / 1e6:.1f} MB")
+    data = {"file": None if output is None else str(output), "bytes": size, "title": page.title, **summary,
+            "warnings": list(page.warnings)}
+    return Report(lines, data, {"page": page})
+
+
+command = Command.of(view)

@@ -1,0 +1,82 @@
+"""The registry's commands as plain data, for viewers that talk to the program instead of importing it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vmdpotential import registry
+from vmdpotential.parameters import Command, Parameter
+
+_KINDS = {bool: "boolean", int: "integer", float: "number", Path: "file"}
+
+
+def declarations() -> dict[str, Any]:
+    """Return every command that takes a structure or a map, ready for JSON.
+
+    Returns
+    -------
+    dict
+        ``{"version": ..., "commands": {name: {"summary", "description", "options"}}, "broken": {name: reason}}``;
+        an option has ``name``, ``kind`` (``structure``, ``map``, ``file``, ``boolean``, ``integer``, ``number`` or
+        ``text``), ``several``, ``required``, ``positional``, ``viewer``, ``default`` (as text, empty for none),
+        ``help``, ``unit`` and ``choices``.
+    """
+    from vmdpotential import __version__
+
+    commands, broken = {}, dict(registry.broken())
+    for name in registry.available("command"):
+        try:
+            command: Command = registry.get("command", name)
+            found = declare(command)
+        except Exception as error:  # a foreign command may raise anything on import, and must not stop the rest
+            broken[name] = f"{type(error).__name__}: {error}"
+            continue
+        if {option["kind"] for option in found["options"]} & {"structure", "map"}:
+            commands[name] = found
+    return {"version": __version__, "commands": commands, "broken": broken}
+
+
+def declare(command: Command) -> dict[str, Any]:
+    """Return the declaration of one command, see :func:`declarations`."""
+    return {
+        "summary": command.summary,
+        "description": command.description,
+        "options": [_declare_option(parameter) for parameter in command.parameters],
+    }
+
+
+def _declare_option(parameter: Parameter) -> dict[str, Any]:
+    option = parameter.option
+    return {
+        "name": parameter.name, "kind": kind(parameter), "several": parameter.several,
+        "required": parameter.required, "positional": option.positional, "viewer": option.viewer,
+        "default": "" if parameter.required else _text(parameter.default), "help": option.help, "unit": option.unit,
+        "choices": list(option.allowed()),
+    }
+
+
+def kind(parameter: Parameter) -> str:
+    """Return what a parameter is to a viewer: a structure or a map that it holds, or a value."""
+    from vmdpotential.lattice import Grid
+    from vmdpotential.structure import Structure
+
+    if Structure in parameter.objects:
+        return "structure"
+    if Grid in parameter.objects:
+        return "map"
+    return "text" if parameter.option.parse else _KINDS.get(parameter.type, "text")
+
+
+def _text(value: Any) -> str:
+    """Return a default as it would be typed."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={item}" for key, item in value.items())
+    if isinstance(value, (tuple, list)):
+        return " ".join(map(str, value))
+    return str(value)

@@ -1,0 +1,228 @@
+"""GPUs: which there are, their contexts, and what is kept on them.
+
+This package alone imports PyCUDA, and only when a GPU is asked for. Work runs in the device's
+primary context, pushed and popped around it, so that a viewer in the same process keeps its own.
+
+The environment variables VMDPOTENTIAL_GPUS (such as 0,1) and VMDPOTENTIAL_GPU_MEMORY (such as 4G)
+choose the GPUs and limit the memory taken on each.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vmdpotential import memory
+from vmdpotential.engines.cuda import build
+from vmdpotential.errors import BackendError, MemoryPlanError, UsageError
+
+#: The oldest compute capability that the kernels run on.
+OLDEST = (6, 0)
+
+#: Evaluations of 1/r a clock and multiprocessor: what the special function units can do.
+SPECIAL_RATE = 16
+
+_CURE = "or use --engine cpu"
+
+
+@cache
+def driver() -> Any:
+    """Return the module pycuda.driver, initialised.
+
+    Raises
+    ------
+    BackendError
+        When PyCUDA is not installed, there is no NVIDIA driver, or it finds no GPU.
+    """
+    try:
+        import pycuda.driver as drv
+    except ModuleNotFoundError as error:
+        raise BackendError(f"PyCUDA is not installed (no module {error.name}); "
+                           f"pip install 'vmdpotential[cuda]', {_CURE}") from None
+    except ImportError as error:
+        raise BackendError(f"there is no NVIDIA driver ({_line(error)}); install it, {_CURE}") from None
+    try:
+        drv.init()
+        count = drv.Device.count()
+    except drv.Error as error:
+        raise BackendError(f"the NVIDIA driver does not work ({_line(error)}); see nvidia-smi, {_CURE}") from None
+    if not count:
+        raise BackendError(f"the NVIDIA driver finds no GPU; see nvidia-smi, {_CURE}")
+    return drv
+
+
+@cache
+def nvcc() -> str:
+    """Return the path of the CUDA compiler.
+
+    Raises
+    ------
+    BackendError
+        When there is none on PATH, in CUDA_HOME or in /usr/local/cuda.
+    """
+    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")] + ["/usr/local/cuda"]
+    for path in ("nvcc", *(str(Path(home, "bin", "nvcc")) for home in homes if home)):
+        found = shutil.which(path)
+        if found:
+            return found
+    raise BackendError(f"the CUDA compiler nvcc is missing; install the CUDA toolkit and put nvcc on PATH, {_CURE}")
+
+
+class Gpu:
+    """One GPU: its context, kernels and buffers. ``with gpu:`` makes it current."""
+
+    def __init__(self, number: int) -> None:
+        device = driver().Device(number)
+        self.number = number
+        self.name = str(device.name())
+        self.capability = tuple(device.compute_capability())
+        if self.capability < OLDEST:
+            raise BackendError(
+                f"GPU {number} ({self.name}) is too old: compute capability {_dotted(self.capability)}, "
+                f"{_dotted(OLDEST)} is needed; {_CURE.removeprefix('or ')}")
+        attribute = driver().device_attribute
+        self.multiprocessors = int(device.get_attribute(attribute.MULTIPROCESSOR_COUNT))
+        self.clock = 1e3 * float(device.get_attribute(attribute.CLOCK_RATE))
+        self.memory = int(device.total_memory())
+        with errors(f"GPU {number}"):
+            self._context = device.retain_primary_context()
+        self._lock = threading.RLock()
+        self._buffers: dict[str, tuple[Any, int]] = {}
+        self._modules: dict[Any, Any] = {}
+
+    def __enter__(self) -> Gpu:
+        self._lock.acquire()
+        self._context.push()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        driver().Context.pop()
+        self._lock.release()
+
+    @property
+    def special_limit(self) -> float:
+        """Inverse square roots that the special function units can make in a second."""
+        return SPECIAL_RATE * self.multiprocessors * self.clock
+
+    def free(self) -> int:
+        """Return the bytes that may be taken: what is free and what our own buffers hold, up to the limit set."""
+        held = sum(size for _, size in self._buffers.values())
+        free: int = int(driver().mem_get_info()[0]) + held - 64 * 2**20  # the driver wants some for launches
+        limit = memory.from_environment("VMDPOTENTIAL_GPU_MEMORY")
+        return free if limit is None else min(free, limit)
+
+    def buffer(self, name: str, size: int) -> int:
+        """Return the address of a buffer of at least `size` bytes that lasts until it is asked for again.
+
+        Raises
+        ------
+        MemoryPlanError
+            When the card is full.
+        """
+        held = self._buffers.get(name)
+        if held is None or held[1] < size or held[1] > 2 * size + 2**24:
+            self._buffers.pop(name, None)
+            held = None  # freed before the new one is taken
+            with errors(f"GPU {self.number} ({self.name})", size):
+                self._buffers[name] = (driver().mem_alloc(max(size, 16)), size)
+        return int(self._buffers[name][0])
+
+    def trim(self, keep: int = 2**30) -> None:
+        """Give memory back when more than `keep` bytes are held."""
+        if sum(size for _, size in self._buffers.values()) > keep:
+            self._buffers.clear()
+
+    def upload(self, name: str, array: np.ndarray[Any, Any]) -> int:
+        """Copy an array to the buffer of that name and return its address."""
+        address = self.buffer(name, array.nbytes)
+        if array.nbytes:
+            driver().memcpy_htod(address, np.ascontiguousarray(array))
+        return address
+
+    def kernel(self, file: str, function: str, macros: Mapping[str, object], radial: str, size: int) -> Any:
+        """Return a compiled kernel whose one argument is a struct of `size` bytes.
+
+        The file is compiled once for each set of macros and radial function.
+        """
+        key = (file, tuple(sorted(macros.items())), radial)
+        if key not in self._modules:
+            self._modules[key] = build.compile_module(file, macros, radial, nvcc(), self.capability), {}
+        module, functions = self._modules[key]
+        if function not in functions:
+            functions[function] = module.get_function(function)
+            functions[function].prepare(f"{size}s")
+        return functions[function]
+
+    def release(self) -> None:
+        """Give back everything that is kept on the GPU."""
+        with self:
+            self._buffers.clear()
+            self._modules.clear()
+
+    def __str__(self) -> str:
+        return f"{self.name}, {memory.size(self.memory)}, compute capability {_dotted(self.capability)}"
+
+
+@contextlib.contextmanager
+def errors(what: str, size: int = 0) -> Iterator[None]:
+    """Turn CUDA's errors inside the block into ours; `size` is what the block wants to take, in bytes."""
+    drv = driver()
+    try:
+        yield
+    except drv.MemoryError:
+        free = memory.size(drv.mem_get_info()[0]) if size else "too little"
+        raise MemoryPlanError(
+            f"{what} is full: {memory.size(size)} of memory are needed, {free} is free; end other programs on it, "
+            f"or use --engine cpu") from None
+    except drv.Error as error:
+        raise BackendError(f"{what}: {_line(error)}; see vmdpotential verify, {_CURE}") from None
+
+
+@cache
+def gpus() -> tuple[Gpu, ...]:
+    """Return the GPUs that may be used, after VMDPOTENTIAL_GPUS; all that are new enough otherwise.
+
+    Raises
+    ------
+    BackendError
+        When none can be used; the message says why.
+    UsageError
+        When the variable names a GPU that is not there.
+    """
+    count = driver().Device.count()
+    nvcc()
+    text = os.environ.get("VMDPOTENTIAL_GPUS", "")
+    if text:
+        numbers = [int(n) if n.strip().isdigit() else -1 for n in text.split(",")]
+        if not all(0 <= n < count for n in numbers):
+            raise UsageError(f"VMDPOTENTIAL_GPUS={text!r}: give numbers from 0 to {count - 1}, such as 0,1")
+        found = [Gpu(n) for n in dict.fromkeys(numbers)]
+    else:
+        found, reasons = [], []
+        for n in range(count):
+            try:
+                found.append(Gpu(n))
+            except BackendError as error:
+                reasons.append(error)
+        if not found:
+            raise reasons[0]
+    for gpu in found:
+        atexit.register(gpu.release)
+    return tuple(found)
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def _dotted(capability: tuple[int, ...]) -> str:
+    return ".".join(map(str, capability))

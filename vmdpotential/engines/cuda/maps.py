@@ -1,0 +1,347 @@
+"""Maps on GPUs: what each kernel is given, and slabs of the map that fit a GPU.
+
+The atoms are sorted on each GPU for the whole lattice and every tile of points has one position in
+it, so that a map made in slabs, or on several GPUs, equals the whole bit by bit.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import memory, progress
+from vmdpotential.cell import Cell
+from vmdpotential.engines import PRECISIONS
+from vmdpotential.engines.cuda import radial
+from vmdpotential.errors import MemoryPlanError, UsageError
+from vmdpotential.interactions import Bound, Scaled
+from vmdpotential.lattice import Lattice
+
+Floats = NDArray[np.float64]
+
+#: A lattice point nearer to an atom than this, in A, gets the potential at this distance.
+SOFT_CORE = 0.01
+
+#: Points along x of a tile: slabs are whole layers of tiles.
+LAYER = 8
+
+#: Cells across the atoms in range of a tile; the kernel has room for 16 x 16 rows of cells.
+CELLS_ACROSS = 12
+
+#: Cells at most; beyond, they get larger.
+MOST_CELLS = 2**27
+
+#: Pairs of one launch, about half a second of a fast GPU, so that Ctrl-C is heard.
+PAIRS_PER_LAUNCH = 2e12
+
+#: Pairs below which a second GPU is not worth its start.
+PAIRS_PER_GPU = 2e11
+
+#: Struct Task of common.cuh.
+TASK = np.dtype(
+    [(name, np.uint64) for name in ("positions", "charges", "atoms", "cell", "rank", "index", "starts", "rows",
+                                    "out", "partial")]
+    + [("origin", np.float64, 3), ("inverse_unit", np.float64), ("spacing", np.float64, 3), ("low", np.float64, 3),
+       ("cell_size", np.float64, 3), ("inverse_cell", np.float64, 3), ("cutoff", np.float64), ("soft", np.float64),
+       ("factor", np.float64), ("doubles", np.float64, radial.MAX_UNIFORMS),
+       ("floats", np.float32, radial.MAX_UNIFORMS), ("cells", np.int32, 3), ("shape", np.int32, 3),
+       ("first_plane", np.int32), ("count", np.int32)], align=True)
+
+
+@dataclass(frozen=True)
+class Slab:
+    """Planes ``start <= i < stop`` of a map along x."""
+
+    start: int
+    stop: int
+
+
+def slabs(shape: tuple[int, int, int], room: int, parts: int = 1) -> list[Slab]:
+    """Return slabs of whole layers of tiles of which each fits into `room` bytes, at least `parts` where possible.
+
+    Raises
+    ------
+    MemoryPlanError
+        When not even one layer fits.
+    """
+    nx, ny, nz = shape
+    layer = 4 * LAYER * ny * nz
+    if layer > room:
+        raise MemoryPlanError(
+            f"a map of {nx} x {ny} x {nz} points needs {memory.size(layer)} of GPU memory at least, "
+            f"{memory.size(room)} are free; use a larger --spacing, or --engine cpu")
+    layers = -(-nx // LAYER)
+    pieces = min(layers, max(parts, -(-layers // (room // layer))))
+    each = -(-layers // pieces) * LAYER
+    return [Slab(start, min(start + each, nx)) for start in range(0, nx, each)]
+
+
+def macros(scaled: Scaled, masked: bool, precision: str, direct: bool) -> dict[str, object]:
+    """Return the knobs of a kernel; how many terms are summed before the sum is added in double sets the precision."""
+    software_charge = radial.software_charge(scaled.program)
+    software = 2 if radial.is_plain(scaled.program) and precision == "single" else 0
+    knobs: dict[str, object] = {
+        "REAL": "double" if precision == "double" else "float",
+        "UNIFORMS": "doubles" if precision == "double" else "floats",
+        "MASKED": int(masked),
+        "FLUSH": {"single": 128, "compensated": 16, "double": 128}[precision],
+        "UNROLL": 1 if precision == "double" else 2 if direct else 4,
+    }
+    if direct:
+        knobs |= {"SOFTWARE": software, "SOFT_CHARGE": software_charge if software else 1.0,
+                  "BLOCKS": 2 if precision == "double" else 4}
+    else:
+        knobs |= {"CAPACITY": 48, "BLOCKS": 4} if precision == "double" else {"CAPACITY": 96, "BLOCKS": 6}
+    return knobs
+
+
+def check(positions: Floats, charges: Floats, precision: str) -> tuple[Floats, Floats]:
+    """Return positions (N, 3) and charges (N,) as contiguous float64.
+
+    Raises
+    ------
+    UsageError
+        For arrays that do not fit together, or an unknown precision.
+    """
+    positions = np.ascontiguousarray(positions, np.float64)
+    charges = np.ascontiguousarray(charges, np.float64)
+    if positions.ndim != 2 or positions.shape[1] != 3 or charges.shape != positions.shape[:1]:
+        raise UsageError(f"positions {positions.shape} and charges {charges.shape} do not fit: (N, 3) and (N,) are "
+                         "needed")
+    if precision not in PRECISIONS:
+        raise UsageError(f"there is no precision '{precision}'; choose one of {', '.join(PRECISIONS)}")
+    if len(positions) >= 2**31:
+        raise MemoryPlanError(f"{len(positions)} atoms are more than the cuda engine can number")
+    return positions, charges
+
+
+def base_task(lattice: Lattice, scaled: Scaled, count: int) -> Any:
+    """Return a filled record of :data:`TASK` without addresses and cells."""
+    task = np.zeros((), TASK)
+    task["origin"], task["inverse_unit"] = lattice.origin, 1 / scaled.length
+    task["spacing"], task["shape"] = lattice.spacing / scaled.length, lattice.shape
+    task["cutoff"], task["soft"] = scaled.cutoff or 0.0, SOFT_CORE / scaled.length
+    task["factor"], task["count"] = scaled.factor, count
+    uniforms = radial.uniforms(scaled)
+    task["doubles"][: len(uniforms)] = task["floats"][: len(uniforms)] = uniforms
+    return task
+
+
+def add_cells(task: Any, limit: int = MOST_CELLS) -> int:
+    """Set the cells around the lattice, as far as the cutoff reaches; return how many integers their starts need."""
+    reach, spacing = float(task["cutoff"]), task["spacing"]
+    extent = (task["shape"] - 1) * spacing + 2 * reach
+    size = 2 * (reach + 3.5 * spacing) / CELLS_ACROSS
+    cells = np.floor(extent / size).astype(np.int64) + 1
+    if cells.prod() > limit:
+        size = size * (cells.prod() / limit) ** (1 / 3)
+        cells = np.floor(extent / size).astype(np.int64) + 1
+    task["low"], task["cell_size"], task["inverse_cell"], task["cells"] = -reach, size, 1 / size, cells
+    return int(cells[0] * cells[1] * (cells[2] + 1))
+
+
+class Sum:
+    """A map being summed: what is the same on every GPU."""
+
+    def __init__(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str,
+                 scaled: Scaled) -> None:
+        self.lattice, self.positions, self.charges = lattice, positions, charges
+        self.task = base_task(lattice, scaled, len(positions))
+        self.direct = scaled.cutoff is None
+        self.starts = 0 if self.direct else add_cells(self.task)
+        self.macros = macros(scaled, interaction.masked, precision, self.direct)
+        self.radial = radial.source(scaled, str(self.macros["REAL"]))
+        volume = 4 / 3 * np.pi * (interaction.cutoff or 0.0) ** 3
+        box = float(np.prod(lattice.last - lattice.origin + 2 * (interaction.cutoff or 0.0)))
+        share = 1.0 if self.direct else min(1.0, volume / box)
+        self.pairs = float(lattice.size) * len(positions) * share
+
+    @property
+    def fixed_bytes(self) -> int:
+        """Bytes that a GPU needs beside the map."""
+        rows = int(self.task["cells"][0]) * int(self.task["cells"][1]) + 1
+        return len(self.positions) * (32 if self.direct else 76) + 4 * (self.starts + rows)
+
+    def prepare(self, gpu: Any, stream: Any) -> Any:
+        """Upload the atoms, sort them where there is a cutoff, and return the GPU's task."""
+        task = self.task.copy()
+        count = len(self.positions)
+        task["positions"] = gpu.upload("positions", self.positions)
+        task["charges"] = gpu.upload("charges", self.charges)
+        if self.direct:
+            return task
+        rows = int(task["cells"][0]) * int(task["cells"][1])
+        for name, size in (("atoms", 32), ("cell", 4), ("rank", 4), ("index", 4)):
+            task[name] = gpu.buffer(name, size * count)
+        task["starts"] = gpu.buffer("starts", 4 * self.starts)
+        task["rows"] = gpu.buffer("rows", 4 * (rows + 1))
+        return task
+
+    def sort(self, gpu: Any, task: Any, stream: Any) -> None:
+        """Queue the kernels that sort the atoms by cell."""
+        from vmdpotential.engines.cuda.device import driver
+
+        driver().memset_d32_async(int(task["starts"]), 0, self.starts, stream)
+        arguments = task.tobytes()
+        blocks = -(-len(self.positions) // 256)
+        rows = int(task["cells"][0]) * int(task["cells"][1])
+        for name, grid, block in (("count", blocks, 256), ("scan_rows", -(-rows // 8), 256), ("scan_totals", 1, 1024),
+                                  ("place", blocks, 256), ("order", blocks, 256)):
+            kernel = gpu.kernel("sort.cu", name, {"REAL": "float"}, "", TASK.itemsize)
+            kernel.prepared_async_call((grid, 1, 1), (block, 1, 1), stream, arguments)
+
+    def launch(self, gpu: Any, task: Any, slab: Slab, stream: Any) -> None:
+        """Queue the kernel of one slab."""
+        nx, ny, nz = slab.stop - slab.start, *self.lattice.shape[1:]
+        task["first_plane"] = slab.start
+        if self.direct:
+            name, grid, block = "direct", (-(-nz // 32), -(-ny // 8), -(-nx // 8)), (256, 1, 1)
+        else:
+            name, grid, block = "cutoff", (-(-nz // 8), -(-ny // 8), -(-nx // 8)), (128, 1, 1)
+        kernel = gpu.kernel(f"{name}.cu", name, self.macros, self.radial, TASK.itemsize)
+        kernel.prepared_async_call(grid, block, stream, task.tobytes())
+
+
+def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
+           precision: str = "single", gpus: Sequence[Any] = ()) -> NDArray[np.float32]:
+    """Return the sum over all atoms at all lattice points, (nx, ny, nz) float32 in e/A.
+
+    Work is N times the number of points. An interaction with a cutoff belongs in :func:`cutoff`.
+    """
+    if interaction.cutoff is not None:
+        return cutoff(lattice, positions, charges, interaction, precision, gpus=gpus)
+    positions, charges = check(positions, charges, precision)
+    if not len(positions):
+        return np.zeros(lattice.shape, np.float32)
+    scaled = interaction.scaled(float(lattice.spacing.max()))
+    return run(Sum(lattice, positions, charges, interaction, precision, scaled), "direct sum", gpus)
+
+
+def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str = "single",
+           cell: Cell | None = None, gpus: Sequence[Any] = ()) -> NDArray[np.float32]:
+    """Return the sum over the atoms within the cutoff, and their periodic images where a cell is given.
+
+    Returns
+    -------
+    (nx, ny, nz) float32, e/A
+    """
+    reach = interaction.cutoff
+    if reach is None:
+        raise UsageError(f"the interaction {interaction} has no cutoff; use --method direct")
+    positions, charges = check(positions, charges, precision)
+    if cell is not None and len(positions):
+        positions, index = cell.images_in_box(positions, lattice.origin - reach, lattice.last + reach)
+        charges = charges[index]
+    if not len(positions):
+        return np.zeros(lattice.shape, np.float32)
+    # a unit between the cutoff and twice it, in which the lattice points have exact coordinates
+    spacing = float(lattice.spacing.max())
+    scaled = interaction.scaled(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))
+    return run(Sum(lattice, positions, charges, interaction, precision, scaled), "cutoff sum", gpus)
+
+
+#: Seconds that a GPU computed for the last map, transfers left out; the longest of several GPUs.
+device_seconds = 0.0
+
+
+def run(work: Sum, label: str, chosen: Sequence[Any] = ()) -> NDArray[np.float32]:
+    """Sum a map in slabs, one worker a GPU, and return it.
+
+    Raises
+    ------
+    MemoryPlanError
+        When a GPU cannot take one layer of the map.
+    BackendError
+        When a GPU fails.
+    """
+    global device_seconds
+    from vmdpotential.engines.cuda import device, pinned
+
+    device_seconds = 0.0
+    gpus = list(chosen) or list(device.gpus())[: max(1, int(work.pairs // PAIRS_PER_GPU))]
+    room = []
+    for gpu in gpus:
+        with gpu:
+            room.append(max(0, gpu.free() - work.fixed_bytes))
+    parts = max(int(np.ceil(work.pairs / PAIRS_PER_LAUNCH)), 4 * len(gpus) if len(gpus) > 1 else 1)
+    todo: queue.SimpleQueue[Slab] = queue.SimpleQueue()
+    pieces = slabs(work.lattice.shape, min(room), parts)
+    for piece in pieces:
+        todo.put(piece)
+    with gpus[0]:
+        out = pinned.empty(work.lattice.shape)
+    done: list[Slab] = []
+    errors: list[BaseException] = []
+
+    def worker(gpu: Any) -> None:
+        try:
+            _worker(gpu, work, todo, out, lambda slab: _report(done, slab, len(pieces), label), errors)
+        except BaseException as error:
+            errors.append(error)
+
+    if len(gpus) == 1:
+        worker(gpus[0])
+    else:
+        threads = [threading.Thread(target=worker, args=(gpu,), daemon=True) for gpu in gpus]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.1)
+                    progress.report(label, min(len(done) / len(pieces), 0.999))
+        except BaseException as error:
+            errors.append(error)  # the workers stop after the slab under way
+            for thread in threads:
+                thread.join()
+    if errors:
+        raise errors[0]
+    progress.report(label, 1.0)
+    return out
+
+
+def _report(done: list[Slab], slab: Slab, count: int, label: str) -> None:
+    done.append(slab)
+    if threading.current_thread() is threading.main_thread():
+        progress.report(label, min(len(done) / count, 0.999))
+
+
+def _worker(gpu: Any, work: Sum, todo: queue.SimpleQueue[Slab], out: NDArray[np.float32],
+            report: Callable[[Slab], None], errors: list[BaseException]) -> None:
+    """Take slabs from the queue until it is empty or another worker failed."""
+    global device_seconds
+    from vmdpotential.engines.cuda import device
+
+    drv = device.driver()
+    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+        stream = drv.Stream()
+        task = work.prepare(gpu, stream)
+        events = [drv.Event() for _ in range(2)]
+        seconds, first = 0.0, True
+        try:
+            while not errors:
+                try:
+                    slab = todo.get_nowait()
+                except queue.Empty:
+                    break
+                planes = out[slab.start : slab.stop]
+                task["out"] = gpu.buffer("map", planes.nbytes)
+                events[0].record(stream)
+                if first and not work.direct:
+                    work.sort(gpu, task, stream)
+                first = False
+                work.launch(gpu, task, slab, stream)
+                events[1].record(stream)
+                drv.memcpy_dtoh_async(planes, int(task["out"]), stream)
+                stream.synchronize()
+                seconds += events[1].time_since(events[0]) * 1e-3
+                report(slab)
+        finally:
+            gpu.trim()
+        device_seconds = max(device_seconds, seconds)

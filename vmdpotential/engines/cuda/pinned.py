@@ -1,0 +1,69 @@
+"""Host memory that the GPU copies to at full speed, kept for the next map.
+
+Pinning memory takes longer than a map, so a block goes back to the pool when the array that was
+made of it, and all views of that array, are gone.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines.cuda.device import driver
+
+#: Maps of more bytes are copied to ordinary memory: pinned memory cannot be swapped out.
+LARGEST = 2**30
+
+_free: dict[int, list[Any]] = {}
+_lock = threading.Lock()
+
+
+class _Block:
+    """Owner of a pinned block for as long as an array uses it."""
+
+    def __init__(self, memory: Any, shape: tuple[int, ...]) -> None:
+        self._memory = memory
+        self.__array_interface__ = {
+            "shape": shape, "typestr": np.dtype(np.float32).str, "version": 3, "strides": None,
+            "data": (memory.__array_interface__["data"][0], False),
+        }
+
+    def __del__(self) -> None:
+        _give_back(self._memory)
+
+
+def _give_back(memory: Any) -> None:
+    if _lock is None:  # the interpreter is going down
+        return
+    with _lock:
+        held = sum(size * len(blocks) for size, blocks in _free.items())
+        if held + memory.nbytes <= LARGEST:
+            _free.setdefault(memory.nbytes, []).append(memory)
+
+
+def empty(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Return an uninitialised float32 array, pinned unless it is very large. A context must be current."""
+    size = 4 * int(np.prod(shape))
+    if not 0 < size <= LARGEST:
+        return np.empty(shape, np.float32)
+    rounded = 1 << max(16, (size - 1).bit_length() - 2)
+    rounded *= -(-size // rounded)  # within a quarter of the size, so that maps of like sizes share blocks
+    with _lock:
+        blocks = _free.get(rounded, [])
+        memory = blocks.pop() if blocks else None
+    if memory is None:
+        flags = driver().host_alloc_flags.PORTABLE
+        try:
+            memory = driver().pagelocked_empty(rounded, np.uint8, mem_flags=flags)
+        except driver().Error:  # none left to pin; only slower
+            return np.empty(shape, np.float32)
+    return np.asarray(_Block(memory, shape))
+
+
+def release() -> None:
+    """Give the blocks that no array uses back to the system."""
+    with _lock:
+        _free.clear()

@@ -1,0 +1,59 @@
+// Sums at arbitrary points in float64, over the nearest image of every atom. A thread has one point;
+// atoms come in tiles through shared memory. Blocks along y take a part of the atoms each.
+
+// The host's twin is points.TASK.
+struct PointTask {
+    const double *points;      // (count, 3)
+    const double *positions;   // (atoms, 3)
+    const double *charges;     // (atoms)
+    double *sums;              // (parts, count)
+    double basis[9];           // lattice vectors as rows
+    double inverse[9];         // its inverse; zeros: not periodic
+    double shifts[26][3];      // to images that may be nearer than the rounded one
+    double cutoff2;
+    double soft2;
+    double doubles[32];        // what the radial function reads
+    int shift_count;
+    int count;
+    int atoms;
+    int part;                  // atoms of a part
+};
+
+extern "C" __global__ void __launch_bounds__(128) at_points(const PointTask task)
+{
+    __shared__ Four atoms[128];
+    const int point = blockIdx.x * 128 + threadIdx.x;
+    const size_t mine = 3 * (size_t)min(point, task.count - 1);
+    const double px = task.points[mine], py = task.points[mine + 1], pz = task.points[mine + 2];
+    const double *b = task.basis, *v = task.inverse;
+    const int first = blockIdx.y * task.part, end = min(task.atoms, first + task.part);
+    double total = 0;
+    for (int base = first; base < end; base += 128) {
+        const size_t i = base + threadIdx.x;
+        __syncthreads();
+        if (i < end)
+            atoms[threadIdx.x] = make_four(task.positions[3 * i], task.positions[3 * i + 1],
+                                           task.positions[3 * i + 2], task.charges[i]);
+        __syncthreads();
+        for (int j = 0; j < min(128, end - base); j++) {
+            double x = px - atoms[j].x, y = py - atoms[j].y, z = pz - atoms[j].z;
+            const double f = rint(x * v[0] + y * v[3] + z * v[6]);
+            const double g = rint(x * v[1] + y * v[4] + z * v[7]);
+            const double h = rint(x * v[2] + y * v[5] + z * v[8]);
+            x -= f * b[0] + g * b[3] + h * b[6];
+            y -= f * b[1] + g * b[4] + h * b[7];
+            z -= f * b[2] + g * b[5] + h * b[8];
+            double r2 = x * x + y * y + z * z;
+            for (int s = 0; s < task.shift_count; s++) {
+                const double sx = x + task.shifts[s][0], sy = y + task.shifts[s][1], sz = z + task.shifts[s][2];
+                r2 = fmin(r2, sx * sx + sy * sy + sz * sz);
+            }
+            r2 = fmax(r2, task.soft2);
+            const double potential = radial(r2, inverse_root(r2), task.doubles);
+            if (!MASKED || r2 < task.cutoff2)
+                total += atoms[j].w * potential;
+        }
+    }
+    if (point < task.count)
+        task.sums[(size_t)blockIdx.y * task.count + point] = total;
+}

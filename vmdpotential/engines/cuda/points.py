@@ -1,0 +1,77 @@
+"""Sums at arbitrary points on a GPU, in float64, around points.cu."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.cell import Cell
+from vmdpotential.engines.cuda import device, maps, radial
+from vmdpotential.errors import MemoryPlanError
+from vmdpotential.interactions import Bound
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+
+Floats = NDArray[np.float64]
+
+#: Struct PointTask of points.cu.
+TASK = np.dtype(
+    [(name, np.uint64) for name in ("points", "positions", "charges", "sums")]
+    + [("basis", np.float64, (3, 3)), ("inverse", np.float64, (3, 3)), ("shifts", np.float64, (26, 3)),
+       ("cutoff2", np.float64), ("soft2", np.float64), ("doubles", np.float64, radial.MAX_UNIFORMS),
+       ("shift_count", np.int32), ("count", np.int32), ("atoms", np.int32), ("part", np.int32)], align=True)
+
+#: Blocks that keep a GPU busy; with fewer points the atoms are shared out.
+BLOCKS = 1024
+
+
+def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
+              interaction: Bound | None = None) -> Floats:
+    """Return the potential of all atoms, each at its nearest image where a cell is given.
+
+    Parameters
+    ----------
+    points : (P, 3) float64, A
+    positions : (N, 3) float64, A
+    charges : (N,) float64, e
+    cell : Cell or None
+    interaction : Bound
+        Coulomb unless given.
+
+    Returns
+    -------
+    (P,) float64, e/A
+        Exact to rounding (about 1e-13); an atom nearer than 0.01 A counts at that distance.
+    """
+    bound = interaction or COULOMB.bind()
+    points = np.ascontiguousarray(points, np.float64).reshape(-1, 3)
+    positions, charges = maps.check(positions, charges, "double")
+    if not len(points) or not len(positions):
+        return np.zeros(len(points))
+    scaled = bound.scaled()
+    blocks = -(-len(points) // 128)
+    parts = max(1, min(BLOCKS // blocks, len(positions) // 256, 65535))
+    task = np.zeros((), TASK)
+    if cell is not None:
+        task["basis"] = cell.vectors if cell.orthogonal else cell.reduced
+        task["inverse"] = np.linalg.inv(task["basis"])
+        shifts = cell.neighbours[1:]
+        task["shifts"][: len(shifts)], task["shift_count"] = shifts, len(shifts)
+    task["cutoff2"], task["soft2"] = (scaled.cutoff or 0.0) ** 2, maps.SOFT_CORE**2
+    uniforms = radial.uniforms(scaled)
+    task["doubles"][: len(uniforms)] = uniforms
+    task["count"], task["atoms"], task["part"] = len(points), len(positions), -(-len(positions) // parts)
+    macros = {"REAL": "double", "MASKED": int(bound.masked)}
+    sums = np.empty((parts, len(points)))
+    needed = 24 * len(points) + 32 * len(positions) + sums.nbytes
+    gpu = device.gpus()[0]
+    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
+        if needed > gpu.free():
+            raise MemoryPlanError(f"{len(points)} points and {len(positions)} atoms need {needed} bytes of GPU memory, "
+                                  f"{gpu.free()} are free; use --engine cpu")
+        task["points"], task["sums"] = gpu.upload("points", points), gpu.buffer("sums", sums.nbytes)
+        task["positions"], task["charges"] = gpu.upload("positions", positions), gpu.upload("charges", charges)
+        kernel = gpu.kernel("points.cu", "at_points", macros, radial.source(scaled, "double"), TASK.itemsize)
+        kernel.prepared_call((blocks, parts, 1), (128, 1, 1), task.tobytes())
+        device.driver().memcpy_dtoh(sums, int(task["sums"]))
+    total: Floats = sums.sum(0) * scaled.factor
+    return total

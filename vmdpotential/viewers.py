@@ -1,0 +1,176 @@
+"""Where viewers find plugins, and what makes them load ours."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from json import loads
+from pathlib import Path
+
+from vmdpotential import startup
+from vmdpotential.errors import UsageError
+
+#: The viewers there are plugins for.
+VIEWERS = ("vmd", "pymol", "chimerax")
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """How a viewer gets its plugin.
+
+    Parameters
+    ----------
+    title : str
+    source : Path
+        Folder of the plugin's files.
+    names : list of str
+        The files that are copied.
+    folder : Path
+        Where to; the folder holds nothing else.
+    more : dict
+        Further files of that folder, ``{name: text}``.
+    startup : Path or None
+        File that the viewer runs when it starts, in which `lines` stand.
+    lines : list of str
+    after : list of str
+        What the user is told when it is done.
+    undone : list of str
+        What the user is told when it is removed.
+    """
+
+    title: str
+    source: Path
+    names: list[str]
+    folder: Path
+    more: dict[str, str] = field(default_factory=dict)
+    startup: Path | None = None
+    lines: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+    undone: list[str] = field(default_factory=list)
+
+    def owns(self, folder: Path) -> bool:
+        """Return whether a folder holds this plugin: by the file that every version of it has."""
+        mark = {"VMD": "vmdpotential.tcl", "PyMOL": "__init__.py", "ChimeraX": "pyproject.toml"}[self.title]
+        try:
+            return b"vmdpotential" in (folder / mark).read_bytes()
+        except OSError:
+            return False
+
+
+def plan(viewer: str, folder: Path | None = None) -> Viewer:
+    """Return how one of :data:`VIEWERS` gets its plugin.
+
+    Parameters
+    ----------
+    viewer : str
+    folder : Path, optional
+        In which the plugin gets a folder of its own, instead of the viewer's usual place.
+
+    Raises
+    ------
+    UsageError
+        When the folder's name cannot stand in a start-up file.
+    InputError
+        When the start-up file cannot be read.
+    """
+    if folder is not None and len(str(folder).splitlines()) > 1:
+        raise UsageError("--folder: has a line end in its name; choose another place")
+    where = None if folder is None else Path(os.path.abspath(folder.expanduser()))
+    return {"vmd": _vmd, "pymol": _pymol, "chimerax": _chimerax}[viewer](where)
+
+
+def program() -> list[str]:
+    """Return the words that start this program from anywhere."""
+    script = Path(sys.executable).with_name("vmdpotential.exe" if os.name == "nt" else "vmdpotential")
+    if os.access(script, os.X_OK):
+        return [str(script)]
+    return [sys.executable, "-m", "vmdpotential"]
+
+
+def tcl_word(text: str) -> str:
+    """Return a text as one word of Tcl in which nothing is substituted."""
+    return re.sub(r"""[\s{}\[\]"$;#\\]""", lambda match: "\\n" if match[0] == "\n" else "\\" + match[0], text) or "{}"
+
+
+def _vmd(where: Path | None) -> Viewer:
+    home = Path.home()
+    folder = (where or home / ".vmdplugins") / "vmdpotential"
+    rc = home / ("vmd.rc" if os.name == "nt" else ".vmdrc")
+    lines = [
+        f"lappend auto_path {tcl_word(str(folder))}",
+        "if {[catch {package require vmdpotential; ::vmdpotential::install_menus} vmdpotential_message]} {",
+        '    puts "vmdpotential: $vmdpotential_message"',
+        "}",
+    ]
+    old = startup.read(rc)
+    if old is None or startup.made_here(old):
+        # a file of the user's own replaces the one that comes with VMD, which opens the main menu
+        lines = ["if {[info exists env(VMDDIR)] && [file exists [file join $env(VMDDIR) .vmdrc]]} {",
+                 "    source [file join $env(VMDDIR) .vmdrc]", "}", *lines]
+    source = _source("vmd")
+    return Viewer(
+        "VMD", source, _names(source, "*.tcl", "*.md", "*.png"), folder, {"program.txt": "\n".join(program()) + "\n"},
+        rc, lines,
+        ["start VMD and type: potential help", "the dialog is in Extensions, Modeling and Analysis"])
+
+
+def _pymol(where: Path | None) -> Viewer:
+    home = Path.home()
+    base = Path(os.environ["APPDATA"]) / "pymol" if "APPDATA" in os.environ else home / ".pymol"
+    parent = where or base / "startup"
+    lines = [
+        "import pymol.plugins",
+        f"if {str(parent)!r} not in pymol.plugins.get_startup_path(True):",
+        f"    pymol.plugins.set_startup_path([{str(parent)!r}, *pymol.plugins.get_startup_path(True)], False)",
+    ]
+    after = ["start PyMOL and type: help potential_map"]
+    if find_spec("pymol") is None:
+        after.insert(0, "PyMOL's Python needs the package too; in PyMOL, print(sys.executable) names that Python: "
+                        f"PYTHON -m pip install {shlex.quote(requirement())}")
+    source = _source("pymol")
+    return Viewer("PyMOL", source, _names(source, "*.py", "*.md", "*.png"), parent / "vmdpotential_plugin",
+                  startup=home / ".pymolpluginsrc.py", lines=lines, after=after)
+
+
+def _chimerax(where: Path | None) -> Viewer:
+    folder = (where or Path.home() / ".chimerax-bundles") / "vmdpotential"
+    source = _source("chimerax")
+    quoted = f'"{folder}"'
+    chimerax = shutil.which("chimerax") or shutil.which("ChimeraX")
+    after = [
+        "ChimeraX installs bundles itself; type on its command line, and restart it:",
+        f'    pip install "{requirement()}"', f"    devel install {quoted}",
+    ]
+    if chimerax:
+        command = f'pip install "{requirement()}"; devel install {quoted}'
+        after += ["or in a shell:", f"    {shlex.quote(chimerax)} --nogui --exit --cmd {shlex.quote(command)}"]
+    return Viewer("ChimeraX", source, _names(source, "*.*", "src/**/*.*"), folder, after=after,
+                  undone=["type on ChimeraX's command line: toolshed uninstall ChimeraX-VMDPotential"])
+
+
+def _source(name: str) -> Path:
+    """Return the folder of a plugin's files: in the installed package, else in the checkout."""
+    spec = find_spec("vmdpotential.plugins")
+    if spec is not None and spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations))) / name
+    return Path(__file__).resolve().parent.parent / "plugins" / name
+
+
+def _names(source: Path, *patterns: str) -> list[str]:
+    found = {str(path.relative_to(source)) for pattern in patterns for path in source.glob(pattern) if path.is_file()}
+    return sorted(name for name in found if "__pycache__" not in name)
+
+
+def requirement() -> str:
+    """Return what pip is told to install this package: where it was installed from, when that is known."""
+    try:
+        origin = distribution("vmdpotential").read_text("direct_url.json")
+    except PackageNotFoundError:
+        origin = None
+    return f"vmdpotential @ {loads(origin)['url']}" if origin else "vmdpotential"
