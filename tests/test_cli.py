@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pytest
 
 from vmdpotential import cli, progress
@@ -125,6 +126,9 @@ def test_values_arrive_as_text_or_objects():
     assert data == {"name": "x", "size": 2.5, "files": (Path("a"), Path("b")), "loud": True, "seed": 3}
     assert COMMAND(name="x", size=2, files="one").data["files"] == (Path("one"),)
     assert COMMAND(name="x", seed="").data["seed"] is None
+    data = COMMAND(name=3, size=np.float32(0.5), loud=1, seed=np.int64(4)).data
+    assert data == {"name": "3", "size": 0.5, "files": (), "loud": True, "seed": 4}
+    assert [type(data[name]) for name in ("size", "loud", "seed")] == [float, bool, int]
 
 
 @pytest.mark.parametrize(("values", "text"), [
@@ -134,6 +138,9 @@ def test_values_arrive_as_text_or_objects():
     ({"name": "x", "size": None}, "a value is needed"),
     ({"name": "x", "loud": "maybe"}, "say yes or no"),
     ({"name": "x", "seed": -1}, "at least 0"),
+    ({"name": "x", "seed": 1.5}, "--seed: int is needed, not float"),
+    ({"name": "x", "size": [1]}, "--size: float is needed, not list"),
+    ({"name": "x", "files": 5}, "--files: Path is needed, not int"),
 ])
 def test_wrong_values_are_named(values, text):
     with pytest.raises(UsageError, match=text):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from vmdpotential import engines, registry
-from vmdpotential.engines.cuda import build, device, maps, points, radial
+from vmdpotential.engines.cuda import build, device, maps, points, radial, variants
 from vmdpotential.errors import BackendError, MemoryPlanError, UsageError
 from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
@@ -80,8 +80,22 @@ def test_other_kernels_compile(tmp_path):
     compile_for_all(build.source("points.cu", macros, radial.source(scaled, "double")), macros, tmp_path)
 
 
+@pytest.mark.parametrize("variant", variants.DIRECT)
+def test_earlier_versions_compile(variant, tmp_path):
+    macros = {"REAL": "float", "BATCH": variants.BATCH}
+    compile_for_all(build.source(f"direct_{variant}.cu", macros), macros, tmp_path)
+
+
+def test_a_variant_needs_a_gpu_and_the_direct_sum():
+    with pytest.raises(UsageError, match="--engine cuda --method direct"):
+        registry.get("command", "benchmark")(engine="cpu", method="direct", variant="simple", box=10, spacing=2)
+    with pytest.raises(UsageError, match="no variant 'best'"):
+        variants.direct("best", LATTICE, np.zeros((1, 3)), np.ones(1))
+
+
 def test_every_kernel_file_is_compiled_here():
-    assert {p.name for p in build.HERE.glob("*.cu")} == {"direct.cu", "cutoff.cu", "sort.cu", "points.cu"}
+    history = {f"direct_{name}.cu" for name in variants.DIRECT}
+    assert {p.name for p in build.HERE.glob("*.cu")} == {"direct.cu", "cutoff.cu", "sort.cu", "points.cu"} | history
 
 
 def test_host_and_device_lay_out_the_same_structs(tmp_path):

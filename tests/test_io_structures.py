@@ -706,7 +706,7 @@ def test_frames_and_tpr(tpr):
         ("adk_closed_shifted.pdb", "adk.psf", r"do not list the same atoms: atom 1 is .* \(\d+ atoms are of another"),
         ("adk_closed_renamed.pdb", "adk.psf", r"do not list the same atoms: atom \d+ is .* names differ"),
         ("SiN_tric_namd.dcd", "adk.psf", "5545 atoms and the structure 3341"),
-        ("adk.psf", None, "a topology has no coordinates: give the coordinate file, with --topology for this one"),
+        ("adk.psf", None, "a topology has no coordinates; give the coordinate file, with --topology for this one"),
         ("adk.psf", "adk_closed.pdb", "a topology has no coordinates"),
         ("SiN_tric_namd.dcd", None, "coordinates only.*--topology"),
         ("Amber/ace_tip3p.nc", None, "coordinates only.*--topology"),

@@ -1,5 +1,7 @@
 """potential_map and the command map."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import constants

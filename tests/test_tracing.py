@@ -106,3 +106,16 @@ def test_a_length_that_is_no_parameter_is_refused():
     hidden = Interaction("hidden", lambda r2, rinv, p: rinv / (1 + r2))
     with pytest.raises(ValueError, match="length"):
         hidden.bind().scaled(2.0)
+
+
+def test_a_value_used_many_times_is_walked_once():
+    def nested(r2, rinv, p):
+        x = rinv
+        for _ in range(60):
+            x = x * x * 0.5 + rinv
+        return x
+
+    program, _ = tracing.trace(nested, [])
+    assert len(program.steps) < 250
+    values = {"r2": 16.0, "rinv": 0.25}
+    assert tracing.evaluate(program, values) == pytest.approx(nested(16.0, 0.25, None))

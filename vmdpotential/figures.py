@@ -358,4 +358,4 @@ def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title:
     with style():
         figure.savefig(content, format=suffix[1:], dpi=dpi, metadata=metadata)
     with output.writing([path], force) as (temporary,):
-        temporary.write_bytes(content.getbuffer())
+        temporary.write_bytes(content.getvalue())

@@ -49,7 +49,7 @@ def coulomb_constant(
     if unit == "V":
         factor = volt
     elif unit == "kT/e":
-        factor = volt * constants.e / (constants.k * temperature)
+        factor = volt * constants.e / constants.k / temperature
     elif unit == "kcal/mol/e":
         factor = volt * constants.e * constants.N_A / (1000 * constants.calorie)
     else:

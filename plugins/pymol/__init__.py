@@ -31,7 +31,7 @@ def _load() -> None:
 
 def __init_plugin__(app: Any = None) -> None:  # noqa: N807 - PyMOL's name
     """Add an entry for each command to PyMOL's Plugin menu; without its Qt window there are the commands only."""
-    if _PACKAGE not in sys.modules:
+    if f"{_PACKAGE}.commands" not in sys.modules:
         return  # _load has said what is missing
     from pymol import cmd
     from pymol.plugins import QtNotAvailableError, addmenuitemqt

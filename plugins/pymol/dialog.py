@@ -38,9 +38,9 @@ class Work:
         except KeyboardInterrupt:
             self.error = "stopped; nothing was made"
         except CmdException as error:
-            self.error = str(error)
+            self.error = str(error)  # begins with "Error:", as PyMOL prints it
         except Exception as error:  # an exception that leaves the thread would be lost
-            self.error = arguments.in_pymol(f"{type(error).__name__}: {error}")
+            self.error = arguments.in_pymol(f"Error: {type(error).__name__}: {error}")
 
     def _listen(self, label: str, fraction: float) -> None:
         self.label, self.fraction = label, fraction
@@ -120,7 +120,7 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
         try:
             self.work = Work(Task(self.cmd, form.command, form.given()))
         except CmdException as error:
-            self._say(f"Error: {error}", error=True)
+            self._say(str(error), error=True)
             return
         self._say(f"{form.command.name}: running; PyMOL can be used meanwhile")
         self._enable()
@@ -154,11 +154,11 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
             try:
                 self._finish(work.task.command.name, work.task.show(work.report))
             except CmdException as error:
-                self._say(f"Error: {error}", error=True)
+                self._say(str(error), error=True)
         elif work.stopped:
             self._say("stopped; nothing was made")
         else:
-            self._say(f"Error: {work.error}", error=True)
+            self._say(work.error, error=True)
         self.progress.reset()
         self._enable()
         self._refresh()

@@ -9,6 +9,9 @@ from typing import Any
 
 from vmdpotential import progress
 
+#: Seconds that work takes before the box opens.
+DELAY = 2.0
+
 
 def listener() -> progress.Listener:
     """Return what shows progress here: a box in PyMOL's Qt window, else lines."""
@@ -22,13 +25,13 @@ def listener() -> progress.Listener:
 
 
 class Box:
-    """A listener that shows work of more than two seconds in a box over PyMOL's window.
+    """A listener that shows work of more than DELAY in a box over PyMOL's window.
 
     While it is open the window is redrawn and its other controls wait. Stop raises KeyboardInterrupt.
     """
 
-    def __init__(self, qt: Any, beside: progress.Listener, delay: float = 2.0) -> None:
-        self._qt, self._beside, self._delay = qt, beside, delay
+    def __init__(self, qt: Any, beside: progress.Listener) -> None:
+        self._qt, self._beside = qt, beside
         self._start, self._drawn = time.monotonic(), 0.0
         self._box: Any = None
 
@@ -36,7 +39,7 @@ class Box:
         """Show how much of `label` is done."""
         self._beside(label, fraction)
         now = time.monotonic()
-        if now - self._start < self._delay or now - self._drawn < 0.1:
+        if now - self._start < DELAY or now - self._drawn < 0.1:
             return
         self._drawn = now
         if self._box is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,8 +56,8 @@ class Session:
         """Return the header of a map that was made here, empty for another."""
         return self.made[name].header if self.is_ours(name) else {}
 
-    def check_free(self, names: Iterable[str]) -> None:
-        """Refuse names of objects that are the user's.
+    def check_free(self, names: Sequence[str]) -> None:
+        """Refuse a run, called as the first of the names, that would replace objects of the user's.
 
         Raises
         ------
@@ -65,9 +65,9 @@ class Session:
         """
         for name in names:
             if name in self.cmd.get_names("all") and not self.is_ours(name):
-                raise UsageError(f"name: the object {name} exists already; choose another name")
+                raise UsageError(f"name '{names[0]}': the object {name} exists already; choose another name")
 
-    def start(self, names: Iterable[str]) -> Step:
+    def start(self, names: Sequence[str]) -> Step:
         """Remember the session as it is before a run that replaces these objects."""
         replaced = {name: self.made[name] for name in names if name in self.cmd.get_names("all") and name in self.made}
         return Step(tuple(names), tuple(self.cmd.get_names("all", enabled_only=1)), replaced, self._saved(replaced))

@@ -182,6 +182,7 @@ class Results:
         cmd.color(COLOURS[2], f"{ions} and partial_charge > 0")
         if self.options.get("labels"):
             cmd.label(ions, "'%.1f' % b")
+            cmd.set("label_position", [0, 1.8, 3], ions)  # above the sphere and before it, not inside
         self._lines.append(
             f"object {self.name}: {len(kept)} atoms kept, {len(added)} ions; object {ions}: the ions, positive "
             f"{COLOURS[2]}, negative {COLOURS[0]}, b is the energy in kcal/mol; take it back with: potential_undo")

@@ -65,17 +65,28 @@ proc ::vmdpotential::export::write_atoms {molecule selection text frame folder t
 # Return a name as one word of printable ASCII, as file formats need it.
 proc ::vmdpotential::export::word {text empty} {
     set text [regsub -all {[^!-~]} [join [regexp -all -inline {\S+} $text] _] _]
-    return [expr {$text eq "" ? $empty : $text}]
+    # not in one expr, which takes names such as 1E2 and 007 for numbers
+    if {$text eq ""} {
+        return $empty
+    }
+    return $text
 }
 
 # Return a name as a value of an mmCIF file.
 proc ::vmdpotential::export::quote {text} {
     set text [word $text ?]
-    if {[regexp {^[A-Za-z0-9+*][A-Za-z0-9+*:.,/()-]*$} $text] && ![regexp -nocase {^(data|save|loop|stop|global)_} $text]} {
+    if {[regexp {^[A-Za-z0-9+*][A-Za-z0-9+*:.,/()-]*$} $text]
+            && ![regexp -nocase {^(data|save|loop|stop|global)_} $text]} {
         return $text
     }
     # inside there are no blanks, so no quote ends the value before its end
-    return [expr {[string index $text 0] eq "\"" ? "'$text'" : $text eq "?" ? "?" : "\"$text\""}]
+    if {[string index $text 0] eq "\""} {
+        return '$text'
+    }
+    if {$text ne "?"} {
+        set text "\"$text\""
+    }
+    return $text
 }
 
 proc ::vmdpotential::export::write_cif {path atoms cell} {
@@ -95,12 +106,18 @@ proc ::vmdpotential::export::write_cif {path atoms cell} {
     set row 0
     foreach atom $atoms {
         lassign $atom name resname resid insertion chain segment element x y z occupancy beta
-        if {$element eq "" || $element eq "X"} {
-            set element ?
+        # names repeat: what they look like in the file is made once
+        set key [list $name $resname $insertion $chain $segment $element]
+        if {![info exists labels($key)]} {
+            if {$element eq "" || $element eq "X"} {
+                set element ?
+            }
+            set labels($key) [list \
+                "[quote $element] [quote [word $name X]] . [quote [word $resname X]] [quote $chain] 1 ." \
+                "[quote $insertion] [quote $chain] [quote $segment]"]
         }
-        lappend lines [format "ATOM %d %s %s . %s %s 1 . %d %s %s %s %.5f %.5f %.5f %.2f %.2f" [incr row] \
-            [quote $element] [quote [word $name X]] [quote [word $resname X]] [quote $chain] $resid \
-            [quote $insertion] [quote $chain] [quote $segment] $x $y $z $occupancy $beta]
+        lappend lines [format "ATOM %d %s %d %s %.5f %.5f %.5f %.2f %.2f" [incr row] [lindex $labels($key) 0] $resid \
+            [lindex $labels($key) 1] $x $y $z $occupancy $beta]
     }
     write_lines $path $lines
 }
@@ -152,10 +169,13 @@ proc ::vmdpotential::export::write_psf {path atoms terms} {
     set row 0
     foreach atom $atoms {
         lassign $atom name resname resid insertion chain segment element x y z occupancy beta charge mass type
-        set segment [word $segment [word $chain SYS]]
-        lappend lines [format "%10d %-8s %-8s %-8s %-8s %-6s %14.7g %13.5f %11d" [incr row] $segment \
-            $resid[string trim $insertion] [word $resname X] [word $name X] [word $type [word $name X]] \
-            $charge $mass 0]
+        set key [list $name $resname $chain $segment $type]
+        if {![info exists labels($key)]} {
+            set labels($key) [list [format %-8s [word $segment [word $chain SYS]]] [format "%-8s %-8s %-6s" \
+                [word $resname X] [word $name X] [word $type [word $name X]]]]
+        }
+        lappend lines [format "%10d %s %-8s %s %14.7g %13.5f %11d" [incr row] [lindex $labels($key) 0] \
+            $resid[string trim $insertion] [lindex $labels($key) 1] $charge $mass 0]
     }
     foreach {name list size per_line} [list "NBOND: bonds" $bonds 2 8 "NTHETA: angles" $angles 3 9 \
             "NPHI: dihedrals" $dihedrals 4 8 "NIMPHI: impropers" $impropers 4 8 "NDON: donors" {} 2 8 \

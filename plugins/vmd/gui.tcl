@@ -111,7 +111,10 @@ proc ::vmdpotential::gui::page {page command} {
         set label $page.label$number
         set box $page.field$number
         set unit [dict get $declaration unit]
-        set text [string map {_ { }} $name][expr {$unit eq "" ? "" : " ($unit)"}]
+        set text [string map {_ { }} $name]
+        if {$unit ne ""} {
+            append text " ($unit)"
+        }
         ttk::label $label -text $text -anchor e
         input $box $key $declaration
         grid $label -row $row -column $column -sticky e -padx {8 4} -pady 1
@@ -167,8 +170,11 @@ proc ::vmdpotential::gui::list_molecules {box} {
 proc ::vmdpotential::gui::choose {key several} {
     variable field
     variable window
-    set writes [expr {[lsearch -exact {output table} [lindex $key 1]] >= 0}]
-    set path [expr {$writes ? [tk_getSaveFile -parent $window -confirmoverwrite 0] : [tk_getOpenFile -parent $window]}]
+    if {[lsearch -exact {output table} [lindex $key 1]] >= 0} {
+        set path [tk_getSaveFile -parent $window -confirmoverwrite 0]
+    } else {
+        set path [tk_getOpenFile -parent $window]
+    }
     if {$several} {
         if {$path eq ""} {
             set field($key) {}

@@ -39,7 +39,8 @@ proc ::vmdpotential::job::ask {program args} {
     if {$failed} {
         # the program's own words, or what the shell says first
         set lines [split [string trim $message] \n]
-        error "[lindex $program 0] does not answer: [lindex [concat [lsearch -all -inline -glob $lines vmdpotential:*] $lines] 0]"
+        set own [lsearch -all -inline -glob $lines vmdpotential:*]
+        error "[lindex $program 0] does not answer: [lindex [concat $own $lines] 0]"
     }
     return $message
 }
@@ -205,7 +206,10 @@ proc ::vmdpotential::job::jobs {} {
 proc ::vmdpotential::job::stop {{id {}}} {
     variable running
     variable grace
-    set ids [expr {$id eq "" ? [array names running] : [list $id]}]
+    set ids [list $id]
+    if {$id eq ""} {
+        set ids [array names running]
+    }
     foreach id $ids {
         if {![info exists running($id)]} {
             error "there is no job '$id' that runs"

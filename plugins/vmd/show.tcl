@@ -85,11 +85,7 @@ proc ::vmdpotential::show::show_map {job data} {
     set limit [dict get $data display_limit]
     set level $limit
     if {[dict exists $job given isovalue] && [dict get $job given isovalue] ne ""} {
-        set level [dict get $job given isovalue]
-        if {![string is double -strict $level] || $level == 0} {
-            error "-isovalue '$level': a number other than 0 is needed"
-        }
-        set level [expr {abs($level)}]
+        set level [expr {abs([dict get $job given isovalue])}]
     }
     forget $molecule
     # positive blue (colour 0), negative red (colour 1); style: volume, no box, solid, every point, thin lines

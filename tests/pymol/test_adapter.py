@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from pymol import CmdException
 
+from vmdpotential import registry
 from vmdpotential.errors import TaskError
 from vmdpotential.lattice import Grid, Lattice
 from vmdpotential.parameters import Command, Option, Report
@@ -97,7 +98,8 @@ def test_python_call_with_numbers(survey_cmd):
     ("potential_survey all, ala", "Error: name 'ala': the object ala exists already; choose another name"),
     ("potential_survey mode=fail", "Error: no map was made; use fast or some_limit 3"),
     ("potential_survey mode=memory", "Error: out of memory; use a larger spacing or fewer atoms"),
-    ("potential_survey all, a, 1, b, no, plain, c, d, e, f", "too many positional arguments for potential_survey"),
+    ("potential_survey all, a, 1, b, no, plain, c, d, e, f, g, h, 1, i",
+     "too many positional arguments for potential_survey"),
     ("potential_survey force=1", "force"),
     ("potential_compare", "Error: maps: a value is needed"),
     ("potential_compare ala", "Error: object 'ala' is no map"),
@@ -168,6 +170,6 @@ def test_maps_go_in_as_grids_with_their_unit_or_as_files(survey_cmd, do, tmp_pat
 
 
 def test_broken_command_of_another_package_is_left_out(cmd, monkeypatch, capfd):
-    monkeypatch.setitem(commands.registry._entries["command"], "broken", "no_such_module:command")
+    monkeypatch.setitem(registry._entries["command"], "broken", "no_such_module:command")
     assert "potential_map" in commands.register(cmd)
     assert "'broken' is left out" in capfd.readouterr().out

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import vmdpotential
+from vmdpotential.plugins.pymol.package import build_zip
+
 PLUGIN = Path(__file__).resolve().parents[2] / "plugins" / "pymol"
 COMMANDS = ("potential_map", "potential_ionize", "potential_slice")
 SHOW = "python\nprint('COMMANDS', *[name for name in cmd.keyword if name.startswith('potential_')])\npython end\n"
@@ -66,14 +69,65 @@ def test_start_up_folder(tmp_path, start):
     assert "LOADED True" in output
 
 
+def test_zip_through_the_plugin_manager(tmp_path):
+    """PyMOL's own installer takes the zip, and the next PyMOL loads the plugin by itself."""
+    archive = build_zip(tmp_path / "vmdpotential_plugin.zip")
+    assert build_zip(tmp_path / "again.zip").read_bytes() == archive.read_bytes()
+    folder = tmp_path / "start up"
+    folder.mkdir()
+    install = (
+        "python\nimport pymol.plugins, pymol.plugins.installation as installation\n"
+        "said = []\n"
+        "class Box:\n"
+        "    def __getattr__(self, kind): return lambda *words, **named: said.append((kind, words)) or True\n"
+        "pymol.plugins.legacysupport.tkMessageBox = installation.tkMessageBox = Box()\n"
+        "pymol.plugins.legacysupport.get_tk_focused = lambda: None\n"
+        "pymol.plugins.initialize(-1)\n"
+        f"installation.installPluginFromFile({str(archive)!r}, 'window', {str(folder)!r})\n"
+        "info = pymol.plugins.plugins['vmdpotential_plugin']\n"
+        "print('INSTALLED', said, info.get_version(), info.loaded)\npython end\n")
+    output = pymol(tmp_path, f"{install}help potential_map\n{SHOW}")
+    check(output)
+    (line,) = [line for line in output.splitlines() if line.startswith("INSTALLED")]
+    assert "('showinfo', ('Success', 'Plugin \"vmdpotential_plugin\" has been installed.'))" in line
+    assert line.endswith(f"{vmdpotential.__version__} True")
+    assert "COMMANDS potential_" in pymol(tmp_path, (
+        f"python\nexec(open({str(tmp_path / '.pymolpluginsrc.py')!r}).read())\n"
+        f"pymol.plugins.initialize(-1)\npython end\n{SHOW}"))
+
+
+def test_menu_has_an_entry_for_each_command(tmp_path):
+    """PyMOL's menu, as its Qt window keeps it; without the window there are the commands only."""
+    output = pymol(tmp_path, (
+        "python\nimport pymol.plugins\n"
+        "class Bar:\n"
+        "    def addcascademenu(self, parent, name, **more): pass\n"
+        "    def addmenuitem(self, menu, kind, label, command): print('ENTRY', menu, label, callable(command))\n"
+        "class Window: menuBar = Bar()\n"
+        "import importlib.util, sys\n"
+        f"spec = importlib.util.spec_from_file_location('plugin', {str(PLUGIN / '__init__.py')!r})\n"
+        "plugin = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(plugin)\n"
+        "print('ALONE', plugin.__init_plugin__())\n"
+        "pymol.plugins.HAVE_QT = True\npymol.plugins.addmenuitem.__globals__['get_pmgapp'] = Window\n"
+        "plugin.__init_plugin__()\npython end\n"
+        "potential_dialog map\n"))
+    assert "ALONE None" in output
+    entries = [line for line in output.splitlines() if line.startswith("ENTRY")]
+    assert entries[:3] == [f"ENTRY PluginQt|Electrostatic potential {name} ... True"
+                           for name in ("Map", "Ionize", "Slice")]
+    assert "there is no window; type the commands" in output
+    assert "Traceback" not in output
+
+
 @pytest.mark.parametrize("package", ["vmdpotential", "numpy"])
 def test_missing_package_is_one_line_with_the_cure(tmp_path, package):
     output = pymol(tmp_path, (
         "python\nimport sys\n"
         f"for name in [n for n in sys.modules if n.partition('.')[0] == {package!r}]: del sys.modules[name]\n"
         f"sys.modules[{package!r}] = None\npython end\n"
-        f"run {PLUGIN / '__init__.py'}\n{SHOW}"))
+        f"run {PLUGIN / '__init__.py'}\npython\nprint('QUIET', __init_plugin__())\npython end\n{SHOW}"))
     assert commands_in(output) == []
+    assert "QUIET None" in output
     (line,) = [line for line in output.splitlines() if "pip install" in line]
     assert f"no package '{package}'" in line
     assert f"-m pip install {package}" in line

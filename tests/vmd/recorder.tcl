@@ -87,8 +87,10 @@ proc mol {command args} {
             return $id
         }
         delete {
-            foreach id [expr {[lindex $args 0] eq "all" ? [array names molecules] : [::recorder::molecule [lindex $args 0]]}] {
-                unset molecules($id)
+            if {[lindex $args 0] eq "all"} {
+                array unset molecules
+            } else {
+                unset molecules([::recorder::molecule [lindex $args 0]])
             }
             set top [lindex [concat -1 [lsort -integer [array names molecules]]] end]
         }
@@ -407,7 +409,10 @@ proc ::recorder::select {name id text frame rows command args} {
                         lappend values [dict get $atom $key]
                     }
                 }
-                lappend result [expr {[llength $values] == 1 ? [lindex $values 0] : $values}]
+                if {[llength $values] == 1} {
+                    set values [lindex $values 0]
+                }
+                lappend result $values
             }
             return $result
         }

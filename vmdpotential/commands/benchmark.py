@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from vmdpotential import registry
 from vmdpotential.engines import PRECISIONS
+from vmdpotential.errors import UsageError
 from vmdpotential.parameters import Command, Option, Report
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ def benchmark(
     box: Annotated[float, Option("edge of a cube of water", unit="A", low=10, high=500)] = 100.0,
     spacing: Annotated[float, Option("between lattice points", unit="A", low=0.1, high=10)] = 0.5,
     cutoff: Annotated[float, Option("of the cutoff sum", unit="A", low=1, high=100)] = 12.0,
+    variant: Annotated[str, Option(
+        "of the direct sum on a GPU: our own, or a step of its history",
+        choices=("auto", "simple", "constant", "unrolled", "coalesced"))] = "auto",
     repeats: Annotated[int, Option("runs that are timed; the median counts", low=1, high=1000)] = 5,
 ) -> Report:
     """Time a map of a box of random water molecules on this machine.
@@ -52,6 +56,13 @@ def benchmark(
         interaction = registry.get("interaction", "coulomb").bind()
         pairs = float(lattice.size) * len(positions)
         compute = backend.direct
+    if variant != "auto":
+        if backend.name != "cuda" or method != "direct" or precision != "single":
+            raise UsageError(f"--variant {variant}: needs --engine cuda --method direct --precision single")
+        from vmdpotential.engines.cuda import variants
+
+        def compute(lattice: Lattice, positions: Any, charges: Any, *_: Any) -> Any:
+            return variants.direct(variant, lattice, positions, charges)
     seconds, on_device = [], []
     for _ in range(repeats + 1):
         start = time.perf_counter()
@@ -59,14 +70,16 @@ def benchmark(
         seconds.append(time.perf_counter() - start)
         on_device.append(getattr(backend, "device_seconds", None))
     median = statistics.median(seconds[1:])
+    name = f"{method} sum" + ("" if variant == "auto" else f" ({variant})")
     lines = [
-        f"{method} sum, {precision} precision, {backend.name} engine ({backend.describe()})",
+        f"{name}, {precision} precision, {backend.name} engine ({backend.describe()})",
         f"{len(positions)} atoms, {lattice.size} points, {pairs:.3g} pairs",
         f"first run {seconds[0]:.3f} s, then median {median:.4f} s of {repeats} "
         f"({min(seconds[1:]):.4f} to {max(seconds[1:]):.4f}), {pairs / median:.3g} pairs/s",
     ]
     data = {
-        "engine": backend.name, "hardware": backend.describe(), "method": method, "precision": precision,
+        "engine": backend.name, "hardware": backend.describe(), "method": method, "variant": variant,
+        "precision": precision,
         "atoms": len(positions), "points": lattice.size, "pairs": pairs, "first": seconds[0],
         "seconds": seconds[1:], "median": median,
     }

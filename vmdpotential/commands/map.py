@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -112,7 +113,7 @@ def map_(
         f"{low:.4g} to {high:.4g} {unit} at {temperature:g} K, dielectric {dielectric:g}",
         f"{seconds:.2f} s on the {made.engine} engine ({get_engine(engine).describe()})",
     ]
-    if engine == "auto" and reason():
+    if engine == "auto" and reason() and find_spec("pycuda"):  # who never installed PyCUDA asks `devices`
         lines.append(reason())
     if output is not None:
         lines.append(f"wrote {output}")

@@ -32,6 +32,8 @@ class Expression:
     def __init__(self, operation: str, *arguments: Any) -> None:
         self.operation = operation
         self.arguments = arguments
+        #: Whether it depends on parameters and constants alone.
+        self.uniform: bool = operation != "input" and all(a.uniform for a in arguments if isinstance(a, Expression))
 
     def __add__(self, other: Scalar) -> Expression:
         return _record("add", self, other)
@@ -211,19 +213,30 @@ def trace(radial: Callable[..., Scalar], parameters: Sequence[str]) -> tuple[Pro
     leaves = {name: Expression("input", name) for name in INPUTS}
     names = SimpleNamespace(**{name: Expression("param", name) for name in parameters})
     result = radial(leaves["r2"], leaves["rinv"], names)
-    if not isinstance(result, Expression) or _uniform(result):
+    if not isinstance(result, Expression) or result.uniform:
         raise TypeError("the radial function does not depend on r2 and rinv")
-    factor, rest = _split(result)
+    factor, rest = _split(result, {})
     assert rest is not None
     return _linear(rest, parameters), _linear(factor, parameters)
 
 
-def _split(node: Expression) -> tuple[Expression, Expression | None]:
-    """Return what multiplies the node and does not vary, and the rest, None where nothing varies."""
-    if _uniform(node):
+def _split(node: Expression, known: dict[Expression, Any]) -> tuple[Expression, Expression | None]:
+    """Return what multiplies the node and does not vary, and the rest, None where nothing varies.
+
+    `known` holds the nodes done before: one that is used twice would otherwise be walked twice, and
+    all below it again and again.
+    """
+    if node not in known:
+        known[node] = _split_one(node, known)
+    factor, rest = known[node]
+    return factor, rest
+
+
+def _split_one(node: Expression, known: dict[Expression, Any]) -> tuple[Expression, Expression | None]:
+    if node.uniform:
         return node, None
     if node.operation in ("mul", "div"):
-        (factor_a, a), (factor_b, b) = map(_split, node.arguments)
+        (factor_a, a), (factor_b, b) = (_split(argument, known) for argument in node.arguments)
         factor = factor_a * factor_b if node.operation == "mul" else factor_a / factor_b
         if a is None or b is None:
             if node.operation == "div" and a is None:
@@ -231,11 +244,6 @@ def _split(node: Expression) -> tuple[Expression, Expression | None]:
             return factor, b if a is None else a
         return factor, a * b if node.operation == "mul" else a / b
     return Expression("const", 1.0), node
-
-
-def _uniform(node: Expression) -> bool:
-    return node.operation != "input" and (
-        node.operation in ("const", "param") or all(map(_uniform, node.arguments)))
 
 
 def _linear(result: Expression, parameters: Sequence[str]) -> Program:
@@ -252,7 +260,14 @@ def _linear(result: Expression, parameters: Sequence[str]) -> Program:
     def constant(number: int) -> float | None:
         return steps[number][1] if steps[number][0] == "const" else None
 
+    visited: dict[Expression, int] = {}
+
     def visit(node: Expression) -> int:
+        if node not in visited:
+            visited[node] = step_of(node)
+        return visited[node]
+
+    def step_of(node: Expression) -> int:
         if node.operation in ("const", "input", "param"):
             return add(node.operation, *node.arguments)
         arguments = [visit(a) for a in node.arguments]

@@ -1,4 +1,9 @@
-"""The CUDA engine: kernels compiled by nvcc through PyCUDA, the only package that imports it."""
+"""The CUDA engine: kernels compiled by nvcc through PyCUDA, the only package that imports it.
+
+Relative rms error against float64, where charges cancel as in water: below 3e-6 for direct and 1e-6
+for cutoff sums in single precision, 1e-6 compensated (single precision terms, summed in float64 after
+every 16), 1e-7 in double precision.
+"""
 
 from __future__ import annotations
 

@@ -98,15 +98,29 @@ class Gpu:
         self._lock = threading.RLock()
         self._buffers: dict[str, tuple[Any, int]] = {}
         self._modules: dict[Any, Any] = {}
+        self._lanes: tuple[Any, list[tuple[Any, Any]]] | None = None
 
     def __enter__(self) -> Gpu:
         self._lock.acquire()
-        self._context.push()
+        try:
+            self._context.push()
+        except BaseException:
+            self._lock.release()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        driver().Context.pop()
-        self._lock.release()
+        try:
+            driver().Context.pop()
+        finally:
+            self._lock.release()
+
+    def lanes(self) -> tuple[Any, list[tuple[Any, Any]]]:
+        """Return an event, and two streams with an event each; made once, as they can be freed only in this context."""
+        if self._lanes is None:
+            drv = driver()
+            self._lanes = drv.Event(), [(drv.Stream(), drv.Event()) for _ in range(2)]
+        return self._lanes
 
     @property
     def special_limit(self) -> float:
@@ -162,11 +176,17 @@ class Gpu:
             functions[function].prepare(f"{size}s")
         return functions[function]
 
+    def symbol(self, file: str, name: str, macros: Mapping[str, object]) -> int:
+        """Return the address of a variable in a file without radial function, after :meth:`kernel` compiled it."""
+        module, _ = self._modules[file, tuple(sorted(macros.items())), ""]
+        return int(module.get_global(name)[0])
+
     def release(self) -> None:
         """Give back everything that is kept on the GPU."""
         with self:
             self._buffers.clear()
             self._modules.clear()
+            self._lanes = None
 
     def __str__(self) -> str:
         return f"{self.name}, {memory.size(self.memory)}, compute capability {_dotted(self.capability)}"

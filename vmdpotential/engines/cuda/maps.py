@@ -6,6 +6,7 @@ it, so that a map made in slabs, or on several GPUs, equals the whole bit by bit
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -41,7 +42,7 @@ MOST_CELLS = 2**27
 PAIRS_PER_LAUNCH = 2e12
 
 #: Pairs below which a second GPU is not worth its start.
-PAIRS_PER_GPU = 2e11
+PAIRS_PER_GPU = 1e11
 
 #: Struct Task of common.cuh.
 TASK = np.dtype(
@@ -168,8 +169,8 @@ class Sum:
         rows = int(self.task["cells"][0]) * int(self.task["cells"][1]) + 1
         return len(self.positions) * (32 if self.direct else 76) + 4 * (self.starts + rows)
 
-    def prepare(self, gpu: Any, stream: Any) -> Any:
-        """Upload the atoms, sort them where there is a cutoff, and return the GPU's task."""
+    def prepare(self, gpu: Any) -> Any:
+        """Upload the atoms and return the GPU's task."""
         task = self.task.copy()
         count = len(self.positions)
         task["positions"] = gpu.upload("positions", self.positions)
@@ -246,7 +247,7 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
     return run(Sum(lattice, positions, charges, interaction, precision, scaled), "cutoff sum", gpus)
 
 
-#: Seconds that a GPU computed for the last map, transfers left out; the longest of several GPUs.
+#: Seconds from the first kernel's start to the last one's end in the last map; the longest of several GPUs.
 device_seconds = 0.0
 
 
@@ -269,9 +270,12 @@ def run(work: Sum, label: str, chosen: Sequence[Any] = ()) -> NDArray[np.float32
     for gpu in gpus:
         with gpu:
             room.append(max(0, gpu.free() - work.fixed_bytes))
-    parts = max(int(np.ceil(work.pairs / PAIRS_PER_LAUNCH)), 4 * len(gpus) if len(gpus) > 1 else 1)
+    parts = max(int(np.ceil(work.pairs / PAIRS_PER_LAUNCH)), 2 * len(gpus) if len(gpus) > 1 else 1)
     todo: queue.SimpleQueue[Slab] = queue.SimpleQueue()
     pieces = slabs(work.lattice.shape, min(room), parts)
+    buffers = 1
+    if len(pieces) > 1 and 4 * LAYER * work.lattice.shape[1] * work.lattice.shape[2] <= min(room) // 2:
+        pieces, buffers = slabs(work.lattice.shape, min(room) // 2, parts), 2
     for piece in pieces:
         todo.put(piece)
     with gpus[0]:
@@ -281,7 +285,7 @@ def run(work: Sum, label: str, chosen: Sequence[Any] = ()) -> NDArray[np.float32
 
     def worker(gpu: Any) -> None:
         try:
-            _worker(gpu, work, todo, out, lambda slab: _report(done, slab, len(pieces), label), errors)
+            _worker(gpu, work, todo, out, buffers, lambda slab: _report(done, slab, len(pieces), label), errors)
         except BaseException as error:
             errors.append(error)
 
@@ -312,36 +316,52 @@ def _report(done: list[Slab], slab: Slab, count: int, label: str) -> None:
         progress.report(label, min(len(done) / count, 0.999))
 
 
-def _worker(gpu: Any, work: Sum, todo: queue.SimpleQueue[Slab], out: NDArray[np.float32],
+def _worker(gpu: Any, work: Sum, todo: queue.SimpleQueue[Slab], out: NDArray[np.float32], buffers: int,
             report: Callable[[Slab], None], errors: list[BaseException]) -> None:
-    """Take slabs from the queue until it is empty or another worker failed."""
+    """Take slabs from the queue until it is empty or another worker failed.
+
+    With two buffers a slab is computed while the one before it is copied.
+    """
     global device_seconds
     from vmdpotential.engines.cuda import device
 
     drv = device.driver()
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
-        stream = drv.Stream()
-        task = work.prepare(gpu, stream)
-        events = [drv.Event() for _ in range(2)]
-        seconds, first = 0.0, True
+        start, lanes = gpu.lanes()
+        task = work.prepare(gpu)
+        waiting: list[tuple[Slab, Any, Any]] = []
+        seconds = 0.0
+        start.record(lanes[0][0])
+        if not work.direct:
+            work.sort(gpu, task, lanes[0][0])
+            if buffers > 1:
+                lanes[0][0].synchronize()
         try:
-            while not errors:
-                try:
-                    slab = todo.get_nowait()
-                except queue.Empty:
+            for number in itertools.count():
+                slab = None if errors else _next(todo)
+                if slab is not None:
+                    stream, end = lanes[number % buffers]
+                    planes = out[slab.start : slab.stop]
+                    task["out"] = gpu.buffer(f"map {number % buffers}", planes.nbytes)
+                    work.launch(gpu, task, slab, stream)
+                    end.record(stream)
+                    drv.memcpy_dtoh_async(planes, int(task["out"]), stream)
+                    waiting.append((slab, stream, end))
+                elif not waiting:
                     break
-                planes = out[slab.start : slab.stop]
-                task["out"] = gpu.buffer("map", planes.nbytes)
-                events[0].record(stream)
-                if first and not work.direct:
-                    work.sort(gpu, task, stream)
-                first = False
-                work.launch(gpu, task, slab, stream)
-                events[1].record(stream)
-                drv.memcpy_dtoh_async(planes, int(task["out"]), stream)
-                stream.synchronize()
-                seconds += events[1].time_since(events[0]) * 1e-3
-                report(slab)
+                if slab is None or len(waiting) == buffers:
+                    ready, stream, end = waiting.pop(0)
+                    stream.synchronize()
+                    seconds = max(seconds, end.time_since(start) * 1e-3)
+                    report(ready)
         finally:
+            drv.Context.synchronize()  # nothing may write to the map when it is given up
             gpu.trim()
         device_seconds = max(device_seconds, seconds)
+
+
+def _next(todo: queue.SimpleQueue[Slab]) -> Slab | None:
+    try:
+        return todo.get_nowait()
+    except queue.Empty:
+        return None

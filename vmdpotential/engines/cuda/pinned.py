@@ -18,7 +18,7 @@ from vmdpotential.engines.cuda.device import driver
 LARGEST = 2**30
 
 _free: dict[int, list[Any]] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()  # a block may come back while the garbage collector runs inside it
 
 
 class _Block:
@@ -32,11 +32,12 @@ class _Block:
         }
 
     def __del__(self) -> None:
-        _give_back(self._memory)
+        if _give_back is not None:  # as it is while the interpreter goes down
+            _give_back(self._memory)
 
 
 def _give_back(memory: Any) -> None:
-    if _lock is None:  # the interpreter is going down
+    if _lock is None or _free is None:
         return
     with _lock:
         held = sum(size * len(blocks) for size, blocks in _free.items())

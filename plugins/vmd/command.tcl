@@ -1,0 +1,226 @@
+# A command of the user made into arguments of the program.
+
+# Run one of the program's commands: check the words, write the atoms, start the child.
+proc ::vmdpotential::run_command {command words} {
+    set all [options $command]
+    set given [parse_words $command $all $words]
+    set job [prepare $command $all $given]
+    if {[dict exists $given wait] && [dict get $given wait] ne ""} {
+        set waits [dict get $given wait]
+        if {![string is boolean -strict $waits]} {
+            discard $job
+            error "-wait '$waits': say 1 or 0"
+        }
+    } else {
+        # in a file that is being sourced, the next line may need the result
+        set waits [expr {[info script] ne ""}]
+    }
+    set id [job::start $job]
+    if {$waits} {
+        return [job::wait $id]
+    }
+    return $id
+}
+
+# Return {option values}: leading words without a dash are the selection or the maps.
+proc ::vmdpotential::parse_words {command all words} {
+    set given {}
+    set leading {}
+    while {[llength $words] && ![string match -* [lindex $words 0]]} {
+        set words [lassign $words word]
+        lappend leading $word
+    }
+    set required {}
+    dict for {name declaration} $all {
+        if {[dict get $declaration kind] eq "map"} {
+            set required $name
+        }
+    }
+    if {[llength $leading]} {
+        if {[dict exists $all sel] && ($required eq "" || $command ne "slice")} {
+            if {[llength $leading] > 1} {
+                error "potential $command: one selection is expected, and options begin with a dash;\
+                    got '[join $leading {' '}]'"
+            }
+            dict set given sel [lindex $leading 0]
+        } else {
+            dict set given $required $leading
+        }
+    }
+    if {[llength $words] % 2} {
+        error "potential $command: [lindex $words end] needs a value"
+    }
+    foreach {option value} $words {
+        set name [string map {- _} [string trimleft $option -]]
+        if {$name eq "o"} {
+            set name output
+        }
+        if {![string match -* $option] || ![dict exists $all $name]} {
+            error "potential $command: there is no option '$option'; it has -[join [dict keys $all] { -}]"
+        }
+        # what may be several is repeated, one value each, so that a blank in a name separates nothing
+        if {[dict get $all $name several]} {
+            dict lappend given $name $value
+        } else {
+            dict set given $name $value
+        }
+    }
+    return $given
+}
+
+# Return a job: the program's words, with the atoms written to a folder of its own.
+proc ::vmdpotential::prepare {command all given} {
+    if {[dict exists $given isovalue]} {
+        set level [dict get $given isovalue]
+        if {$level ne "" && (![string is double -strict $level] || $level == 0 || $level != $level)} {
+            error "-isovalue '$level': a number other than 0 is needed"
+        }
+    }
+    set molecule [find_molecule $given]
+    set job [dict create command $command molecule $molecule folder [job::make_folder] selected {} charged 0]
+    if {[catch {arguments $job $all $given} result options]} {
+        discard $job
+        return -options $options $result
+    }
+    return $result
+}
+
+# Remove what a job wrote.
+proc ::vmdpotential::discard {job} {
+    catch {file delete -force -- [dict get $job folder]}
+}
+
+# Return the molecule of -mol, or of a selection that was made before.
+proc ::vmdpotential::find_molecule {given} {
+    if {[dict exists $given sel] && [is_selection [dict get $given sel]]} {
+        return [[dict get $given sel] molid]
+    }
+    set molecule top
+    if {[dict exists $given mol] && [dict get $given mol] ne ""} {
+        set molecule [dict get $given mol]
+    }
+    if {$molecule eq "top"} {
+        set molecule [molinfo top]
+    }
+    if {$molecule eq "-1"} {
+        error "there is no molecule; load one first"
+    }
+    if {[lsearch -exact [molinfo list] $molecule] < 0} {
+        error "there is no molecule $molecule; load one first"
+    }
+    return $molecule
+}
+
+# Tell whether a word is a selection that atomselect returned.
+proc ::vmdpotential::is_selection {word} {
+    return [expr {[regexp {^atomselect\d+$} $word] && [llength [info commands ::$word]]}]
+}
+
+# Return the job with the arguments of the program.
+proc ::vmdpotential::arguments {job all given} {
+    set command [dict get $job command]
+    set folder [dict get $job folder]
+    set kinds {}
+    foreach option [dict get [declarations] $command options] {
+        lappend kinds [dict get $option name] $option
+    }
+    set words [list $command --json]
+    set positions {}
+    foreach {name option} $kinds {
+        set kind [dict get $option kind]
+        set wanted [expr {[dict get $option required] || [dict exists $given sel] || [dict exists $given mol]}]
+        if {$kind eq "structure" && $wanted} {
+            set topology [expr {[dict exists $given topology] && [dict get $given topology] ne ""}]
+            lassign [export::write [dict get $job molecule] $given $folder [expr {!$topology}]] file written charged
+            dict set job charged $charged
+            if {[dict get $option positional]} {
+                lappend positions $file
+            } else {
+                lappend words --$name=$file
+            }
+            if {$written ne "" && [lsearch -exact $kinds topology] >= 0} {
+                lappend words --topology=$written
+            }
+        } elseif {$kind eq "map"} {
+            set names {}
+            if {[dict exists $given $name]} {
+                set names [dict get $given $name]
+            }
+            foreach file [find_maps $job $names [dict get $option required]] {
+                lappend positions $file
+            }
+        }
+    }
+    dict for {name value} $given {
+        set option [dict get $all $name]
+        if {[dict get $option own] || [dict get $option kind] eq "map" || $value eq ""} {
+            continue
+        }
+        set flag --[string map {_ -} $name]
+        if {![dict get $option several]} {
+            set value [list $value]
+        }
+        foreach item $value {
+            switch -- [dict get $option kind] {
+                boolean {
+                    if {![string is boolean -strict $item]} {
+                        error "-$name '$item': say yes or no"
+                    }
+                    lappend words [expr {$item ? $flag : "--no-[string range $flag 2 end]"}]
+                }
+                file {
+                    lappend words $flag=[full_path $item]
+                }
+                default {
+                    lappend words $flag=$item
+                }
+            }
+        }
+    }
+    lassign [show::outputs $job $given $kinds] outputs job
+    dict set job words [concat $words $outputs $positions]
+    dict set job given $given
+    return $job
+}
+
+# Return a full path; a name is never a user's home or an option.
+proc ::vmdpotential::full_path {name} {
+    if {[catch {file normalize $name} path]} {
+        set path [file normalize ./$name]
+    }
+    return $path
+}
+
+# Return the files of maps: those named, else the last one made of the molecule or loaded into it.
+proc ::vmdpotential::find_maps {job names required} {
+    variable maps
+    set found {}
+    foreach name $names {
+        set path [full_path $name]
+        if {![file exists $path]} {
+            error "there is no map '$name'; name a file, such as potential.dx"
+        }
+        lappend found $path
+    }
+    if {[llength $found] || !$required} {
+        return $found
+    }
+    set molecule [dict get $job molecule]
+    set known {}
+    foreach file [lindex [molinfo $molecule get filespec] 0] type [lindex [molinfo $molecule get filetype] 0] {
+        if {[lsearch -exact {dx ccp4 mrc cube map} $type] >= 0 && [file exists $file]} {
+            lappend known [full_path $file]
+        }
+    }
+    if {[info exists maps($molecule)]} {
+        foreach file $maps($molecule) {
+            if {[file exists $file]} {
+                lappend known $file
+            }
+        }
+    }
+    if {![llength $known]} {
+        error "molecule $molecule has no map; make one with 'potential map', or name a file"
+    }
+    return [list [lindex $known end]]
+}

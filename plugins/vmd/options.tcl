@@ -1,0 +1,88 @@
+# The options of commands: as declared by the program, with those that concern VMD's molecule; usage and help.
+
+# Return the options of a command as VMD offers them, {name declaration ...}: what concerns the molecule first.
+proc ::vmdpotential::options {command} {
+    set commands [declarations]
+    if {![dict exists $commands $command]} {
+        error "there is no command '$command'; choose one of [join [dict keys $commands] {, }],\
+            help, program, stop, wait, jobs, clear"
+    }
+    set all {}
+    set declared [dict get $commands $command options]
+    foreach option $declared {
+        set kinds([dict get $option kind]) 1
+    }
+    set ours {}
+    if {[info exists kinds(structure)]} {
+        set atoms all
+        foreach option $declared {
+            if {[dict get $option kind] eq "structure" && ![dict get $option required]} {
+                set atoms ""
+            }
+        }
+        lappend ours [list sel text $atoms {atoms: a selection, or what atomselect returned}] \
+            {frame text now {frame of the molecule: now, first, last or a number}}
+    }
+    lappend ours {mol text top {molecule}}
+    if {$command eq "map"} {
+        lappend ours {isovalue number {} {where isosurfaces are drawn, with both signs; a round value unless given}}
+    }
+    lappend ours {wait boolean {} {return when it is done; without it, VMD stays usable meanwhile}}
+    foreach entry $ours {
+        lassign $entry name kind default help
+        dict set all $name [dict create name $name kind $kind several 0 required 0 positional 0 viewer 1 \
+            default $default help $help unit {} choices {} own 1]
+    }
+    foreach option $declared {
+        set name [dict get $option name]
+        if {[dict get $option kind] ne "structure" && ![dict exists $all $name]} {
+            dict set option own 0
+            dict set all $name $option
+        }
+    }
+    return $all
+}
+
+proc ::vmdpotential::usage {} {
+    say "usage: potential COMMAND ?SELECTION or MAP? ?-OPTION VALUE ...?"
+    dict for {name command} [declarations] {
+        say [format "  %-8s %s" $name [dict get $command summary]]
+    }
+    say "  help COMMAND  the options of a command"
+    say "  program PATH  which program is run"
+    say "  stop, wait    end what is running, or wait for it; jobs lists it"
+    say "  clear         take the preview of ions away"
+}
+
+proc ::vmdpotential::eval_help {words} {
+    if {![llength $words]} {
+        return [usage]
+    }
+    set name [lindex $words 0]
+    set all [options $name]
+    say [dict get [declarations] $name description]
+    say ""
+    dict for {option declaration} $all {
+        say [format "  -%-14s %s" $option [describe $declaration]]
+    }
+}
+
+# Return the help of an option in one line.
+proc ::vmdpotential::describe {declaration} {
+    dict with declaration {
+        set details {}
+        if {[llength $choices]} {
+            lappend details [join $choices |]
+        }
+        if {$unit ne ""} {
+            lappend details $unit
+        }
+        if {$default ne ""} {
+            lappend details "default $default"
+        }
+        if {[llength $details]} {
+            append help " ([join $details {, }])"
+        }
+        return $help
+    }
+}
