@@ -120,7 +120,7 @@ def read_with_topology(atoms: Any, topology: Path, place: Any = None) -> Selecte
     if not len(atoms):
         raise InputError("no atoms are specified; open a structure, or specify others")
     whole = read_atoms(atoms.unique_structures.atoms, place)
-    merged = io.merge(whole.structure, io._read_topology(topology))
+    merged = io.merge(whole.structure, io.read_topology(topology))
     chosen = whole.atoms.mask(atoms)
     return Selected(merged.take(chosen), whole.atoms.filter(chosen), whole.models, whole.place)
 
