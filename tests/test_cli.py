@@ -188,3 +188,21 @@ def test_progress_is_silent_for_short_work_and_shown_for_long(monkeypatch):
     assert lines[-1] == "long: 50.0 s"
     assert 5 <= len(lines) <= 7
     progress.report("nobody listens", 0.5)
+
+
+def test_an_error_does_not_continue_a_progress_line(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    stream = Stream(live=True)
+    terminal = progress.Terminal(stream)
+    terminal.close()
+    assert stream.text == ""
+    for step in range(5):
+        clock[0] += 1
+        terminal("sum", step / 100)
+    assert not stream.text.endswith("\n")
+    terminal.close()
+    assert stream.text.endswith("\n")
+    terminal("sum", 1.0)
+    terminal.close()
+    assert stream.text.count("\n") == 2

@@ -107,8 +107,12 @@ def run(arguments: Sequence[str]) -> None:
             f"unrecognized arguments: {' '.join(unknown)}; see 'vmdpotential {values['command']} --help'")
     command: Command = registry.get("command", values.pop("command"))
     as_json = values.pop("json")
-    with progress.listening(progress.Terminal()):
-        report = command(**values)
+    terminal = progress.Terminal()
+    try:
+        with progress.listening(terminal):
+            report = command(**values)
+    finally:
+        terminal.close()
     if as_json:  # with the lines for people, which viewers that run the program show
         _print(json.dumps({**report.data, "report": list(report.lines)}, allow_nan=False))
     else:

@@ -46,6 +46,12 @@ class Terminal:
         self._start = 0.0
         self._shown: float | None = None
 
+    def close(self) -> None:
+        """End a line that is being redrawn, so that what follows starts on one of its own."""
+        if self.live and self._shown is not None and self._label:
+            self.stream.write("\n")
+            self.stream.flush()
+
     def __call__(self, label: str, fraction: float) -> None:
         """Show how much of `label` is done."""
         now = time.monotonic()
