@@ -551,7 +551,7 @@ def test_other_packages_warn_nobody(here):
 ])
 @pytest.mark.parametrize("existing", [False, True])
 def test_interrupted_in_the_middle(command, label, existing, here, monkeypatch, capfd):
-    class Interrupt:
+    class Interrupt(progress.Terminal):
         def __call__(self, what, fraction):
             seen.append(what)
             if label in what:
