@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
-from vmdpotential.interactions import Interaction, Quantity, csource, tracing
+from vmdpotential.interactions import Interaction, Quantity, tracing
+from vmdpotential.interactions.csource import CSource
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
 
 
@@ -26,13 +27,22 @@ EWALD = Interaction("ewald", lambda r2, rinv, p: erfc(r2 * rinv * p.alpha) * rin
 INTERACTIONS = [registry.get("interaction", name) for name in registry.available("interaction")] + [EVERYTHING, EWALD]
 
 
+def c_function(program, name, real):
+    """Return C source of ``real name(real r2, real rinv, const real *p)``; p holds the parameters in order."""
+    back_end = CSource(real)
+    values = {"r2": "r2", "rinv": "rinv"} | {p: f"p[{i}]" for i, p in enumerate(program.parameters)}
+    result = tracing.run(program, back_end, values)[len(program.steps) - 1]
+    lines = "\n".join(back_end.lines)
+    return f"{real} {name}({real} r2, {real} rinv, const {real} *p)\n{{\n{lines}\n  return {result};\n}}\n"
+
+
 def compiled(program, real, folder):
     """Return the traced C function, compiled for this machine."""
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None:
         pytest.skip("no C compiler on this machine")
     source = folder / "radial.c"
-    source.write_text("#include <math.h>\n" + csource.c_function(program, "radial", real, qualifiers=""))
+    source.write_text("#include <math.h>\n" + c_function(program, "radial", real))
     library = folder / f"radial_{real}.so"
     subprocess.run([compiler, "-O1", "-ffp-contract=off", "-Wall", "-Wno-unused-variable", "-Werror", "-shared",
                     "-fPIC", "-o", library, source, "-lm"], check=True)

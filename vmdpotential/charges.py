@@ -113,11 +113,6 @@ def charges_and_report(structure: Structure, force_field: str = "auto") -> tuple
     return result, ChargeReport(best, result.net_charge, dict(templates.most_common()))
 
 
-def net_charge_text(structure: Structure) -> str:
-    """Return the net charge in words, with a warning where it is no integer within 1e-3 e."""
-    return _net_charge_text(structure.net_charge)
-
-
 def _net_charge_text(net: float) -> str:
     if abs(net - round(net)) <= INTEGER_TOLERANCE:
         return f"net charge {round(net):+d} e" if round(net) else "net charge 0 e"

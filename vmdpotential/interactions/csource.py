@@ -1,8 +1,6 @@
-"""C source of traced radial functions, for a host or CUDA compiler."""
+"""C source: the back end of traced radial functions for a host or CUDA compiler."""
 
 from __future__ import annotations
-
-from vmdpotential.interactions.tracing import Program, run
 
 
 class CSource:
@@ -76,12 +74,3 @@ class CSource:
     def erfc(self, a: str) -> str:
         """Return the complementary error function."""
         return self._let(f"erfc{self._suffix}({a})")
-
-
-def c_function(program: Program, name: str, real: str = "float", qualifiers: str = "static inline") -> str:
-    """Return C source of ``real name(real r2, real rinv, const real *p)``; p holds the parameters in order."""
-    back_end = CSource(real)
-    values = {"r2": "r2", "rinv": "rinv"} | {p: f"p[{i}]" for i, p in enumerate(program.parameters)}
-    result = run(program, back_end, values)[len(program.steps) - 1]
-    lines = "\n".join(back_end.lines)
-    return f"{qualifiers} {real} {name}({real} r2, {real} rinv, const {real} *p)\n{{\n{lines}\n  return {result};\n}}\n"
