@@ -1,12 +1,15 @@
 """Engines: where the sums are computed.
 
-An engine has a ``name`` and three functions, with the same arguments and the same results on every
+An engine has a ``name`` and these functions, with the same arguments and the same results on every
 engine within the stated accuracy:
 
 ``direct(lattice, positions, charges, interaction, precision)``
     all atoms to all lattice points;
 ``cutoff(lattice, positions, charges, interaction, precision, cell)``
     atoms within the interaction's cutoff, of the periodic images too where a cell is given;
+``pme(lattice, positions, charges, mesh, precision)``
+    all atoms, and all periodic images where the mesh is periodic, by a mesh and the pairs within
+    its split radius (:mod:`vmdpotential.methods.mesh` plans it);
 ``at_points(points, positions, charges, cell, interaction)``
     all atoms to arbitrary points in float64, the nearest image of each where a cell is given.
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from vmdpotential.cell import Cell
     from vmdpotential.interactions import Bound
     from vmdpotential.lattice import Lattice
+    from vmdpotential.methods.mesh import Mesh
 
 #: How the sums are rounded: float32, float32 with compensated summation, float64.
 PRECISIONS = ("single", "compensated", "double")
@@ -48,6 +52,10 @@ class Engine(Protocol):
     def cutoff(self, lattice: Lattice, positions: NDArray[np.float64], charges: NDArray[np.float64],
                interaction: Bound, precision: str = "single", cell: Cell | None = None) -> NDArray[np.float32]:
         """Return the map (nx, ny, nz) of the atoms and images within the cutoff."""
+
+    def pme(self, lattice: Lattice, positions: NDArray[np.float64], charges: NDArray[np.float64], mesh: Mesh,
+            precision: str = "single") -> NDArray[np.float32]:
+        """Return the map (nx, ny, nz) of the full potential by a mesh."""
 
     def at_points(self, points: NDArray[np.float64], positions: NDArray[np.float64], charges: NDArray[np.float64],
                   cell: Cell | None = None, interaction: Bound | None = None) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from vmdpotential.cell import Cell
     from vmdpotential.interactions import Bound
     from vmdpotential.lattice import Lattice
+    from vmdpotential.methods.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +40,13 @@ class CpuEngine:
         from vmdpotential.engines.cpu import tiles
 
         return tiles.cutoff(lattice, positions, charges, interaction, precision, cell)
+
+    def pme(self, lattice: Lattice, positions: Floats, charges: Floats, mesh: Mesh,
+            precision: str = "single") -> NDArray[np.float32]:
+        """Return the map of the full potential, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cpu.mesh import pme
+
+        return pme(lattice, positions, charges, mesh, precision)
 
     def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
                   interaction: Bound | None = None) -> Floats:

@@ -10,44 +10,42 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import sys
 import tempfile
+from collections.abc import Hashable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 from vmdpotential.cache import folder as cache_folder
-from vmdpotential.interactions.tracing import Program
 
-_IMPORT = "from vmdpotential.engines.cpu.current import MASKED, PRECISION, PROGRAM\n"
+_IMPORT = re.compile(r"^from vmdpotential\.engines\.cpu\.current import (.+)\n", re.MULTILINE)
 
 
 @cache
-def load(template: str, program: Program, precision: str = "single", masked: bool = False) -> ModuleType:
-    """Return the module `template` of this package, made for a program.
+def load(template: str, **constants: Hashable) -> ModuleType:
+    """Return the module `template` of this package, made for some constants.
 
     Parameters
     ----------
     template : str
-        Name of the module with the kernels, which imports PROGRAM, PRECISION and MASKED from
-        :mod:`vmdpotential.engines.cpu.current`.
-    program : Program
-    precision : str
-    masked : bool
-        Whether the traversal must mask pairs beyond distance 1.
+        Name of the module with the kernels.
+    **constants
+        Values, which ``repr`` writes as Python, of what the module imports from
+        :mod:`vmdpotential.engines.cpu.current`; the names there are in capitals.
     """
     import numba
 
     here = Path(__file__).parent
     source = (here / f"{template}.py").read_text()
-    definitions = (
-        "from vmdpotential.interactions.tracing import Program\n\n"
-        f"PROGRAM = {program!r}\nPRECISION = {precision!r}\nMASKED = {masked!r}\n"
-    )
-    before, line, after = source.partition(_IMPORT)
-    if not line:
-        raise RuntimeError(f"{template}.py does not import its program")
-    text = before + definitions + after
+    line = _IMPORT.search(source)
+    if line is None or {name.strip() for name in line[1].split(",")} != {name.upper() for name in constants}:
+        raise RuntimeError(f"{template}.py does not import {', '.join(constants)}")
+    definitions = "".join(f"{name.upper()} = {value!r}\n" for name, value in sorted(constants.items()))
+    if "program" in constants:
+        definitions = f"from vmdpotential.interactions.tracing import Program\n\n{definitions}"
+    text = source[: line.start()] + definitions + source[line.end() :]
     others = [here / "simd.py", here / "filters.py", here.parent.parent / "interactions" / "tracing.py"]
     depends = "".join([text, *(other.read_text() for other in others), numba.__version__])
     name = f"vmdpotential_{template}_{hashlib.sha256(depends.encode()).hexdigest()[:16]}"

@@ -8,3 +8,5 @@ PROGRAM = Program((("input", "rinv"),), ())
 PRECISION = "single"
 #: Whether pairs beyond distance 1 must be masked.
 MASKED = False
+#: Of the B-splines between atoms, mesh and lattice.
+ORDER = 6

@@ -34,7 +34,7 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     """
     bound = interaction or COULOMB.bind()
     scaled = bound.scaled()
-    kernel = build.load("point_kernel", scaled.program, "double", bound.masked)
+    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=bound.masked)
     if cell is None:
         basis, inverse, shifts = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((0, 3))
     else:

@@ -283,8 +283,8 @@ def sum_chunk(chunk, count, table, index, h, soft, cutoff, values, exact_values,
 
 
 @njit(**FAST)
-def write_tile(sums, out, first, factor):
-    """Write the 8^3 sums of a tile, leaf by leaf, into the map from index `first` on."""
+def write_tile(sums, out, first, factor, add):
+    """Write the 8^3 sums of a tile, leaf by leaf, into the map from index `first` on, or add them to it."""
     shape = out.shape
     for part in range(8):
         for k in range(4):
@@ -297,7 +297,8 @@ def write_tile(sums, out, first, factor):
                 if iy >= shape[1]:
                     continue
                 for n in range(min(4, shape[2] - iz)):
-                    out[ix, iy, iz + n] = np.float32(sums[part * 64 + k * 16 + j * 4 + n] * factor)
+                    before = out[ix, iy, iz + n] if add else 0.0
+                    out[ix, iy, iz + n] = np.float32(before + sums[part * 64 + k * 16 + j * 4 + n] * factor)
 
 
 @njit(**FAST)
@@ -332,8 +333,9 @@ def rows_in_range(start, bins, bin_size, cutoff, centre, half, rows):
 
 
 @njit(**FAST)
-def run(x, y, z, q, start, bins, bin_size, cutoff, out, origin, spacing, values, soft, factor, first_task, last_task):
-    """Sum the tiles of 8^3 points first_task <= t < last_task into the map.
+def run(x, y, z, q, start, bins, bin_size, cutoff, out, origin, spacing, values, soft, factor, add, first_task,
+        last_task):
+    """Sum the tiles of 8^3 points first_task <= t < last_task into the map, or add them to it.
 
     Atoms x, y, z, q are float64 (N + 16,), sorted by bin, with 16 places that are read but do not
     count; `start` (bins + 1,) is where a bin begins. A `cutoff` of 0 means that all atoms count
@@ -377,4 +379,4 @@ def run(x, y, z, q, start, bins, bin_size, cutoff, out, origin, spacing, values,
                     count = 0
         if count > 0:
             sum_chunk(chunk, count, table, index, h, soft, cutoff, real_values, values, sums, left)
-        write_tile(sums, out, tile, factor)
+        write_tile(sums, out, tile, factor, add)

@@ -35,14 +35,19 @@ def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
     if interaction.cutoff is not None:
         return cutoff(lattice, positions, charges, interaction, precision)
     scaled = interaction.scaled(float(lattice.spacing.max()))
-    kernel = build.load("tile_kernel", scaled.program, precision)
+    kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=False)
     start, bins = np.array([0, len(charges)]), np.ones(3, np.int64)  # one bin holds all
     return _run(kernel, "direct sum", lattice, scaled, positions, charges, start, bins, scaled.length, np.zeros(3))
 
 
 def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str = "single",
-           cell: Cell | None = None) -> NDArray[np.float32]:
+           cell: Cell | None = None, add_to: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
     """Return the sum over the atoms within the cutoff, and their periodic images where a cell is given.
+
+    Parameters
+    ----------
+    add_to : (nx, ny, nz) float32, e/A, optional
+        A map that the sum is added to, and that is returned then.
 
     Returns
     -------
@@ -62,8 +67,8 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
         if not near.all():
             positions, charges = positions[near], charges[near]
     if not len(positions):
-        return np.zeros(lattice.shape, np.float32)
-    kernel = build.load("tile_kernel", scaled.program, precision, masked=interaction.masked)
+        return np.zeros(lattice.shape, np.float32) if add_to is None else add_to
+    kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=interaction.masked)
     low = positions.min(0)
     bin_size = reach / BINS_PER_CUTOFF
     extent = positions.max(0) - low
@@ -79,20 +84,23 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
     order = np.argsort(key.astype(np.int32) if bins.prod() < 2**31 else key, kind="stable")
     start = np.zeros(int(bins.prod()) + 1, np.int64)
     np.cumsum(np.bincount(key, minlength=int(bins.prod())), out=start[1:])
-    return _run(kernel, "cutoff sum", lattice, scaled, positions[order], charges[order], start, bins, bin_size, low)
+    return _run(kernel, "cutoff sum", lattice, scaled, positions[order], charges[order], start, bins, bin_size, low,
+                add_to)
 
 
 def _run(kernel: Any, label: str, lattice: Lattice, scaled: Scaled, positions: Floats, charges: Floats,
-         start: NDArray[np.int64], bins: NDArray[np.int64], bin_size: float, low: Floats) -> NDArray[np.float32]:
+         start: NDArray[np.int64], bins: NDArray[np.int64], bin_size: float, low: Floats,
+         add_to: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
     unit = scaled.length
     atoms = np.zeros((4, len(charges) + 16))  # kernels read up to 15 places further
     atoms[:3, : len(charges)] = ((positions - low) / unit).T
     atoms[3, : len(charges)] = charges * kernel.CHARGE_FACTOR
     x, y, z, q = atoms
-    out = np.empty(lattice.shape, np.float32)
+    out = np.empty(lattice.shape, np.float32) if add_to is None else add_to
     fixed = (x, y, z, q, start, bins, bin_size / unit, scaled.cutoff or 0.0, out,
              (lattice.origin - low) / unit, lattice.spacing / unit,
-             np.array(scaled.values, np.float64), kernel.REAL(SOFT_CORE / unit), scaled.factor)
+             np.array(scaled.values, np.float64), kernel.REAL(SOFT_CORE / unit), scaled.factor,
+             add_to is not None)
     tasks = int(np.prod([(n + 7) // 8 for n in lattice.shape]))
     threads.run(lambda first, last: kernel.run(*fixed, first, last), tasks, label, grain=16)
     return out

@@ -1,0 +1,216 @@
+"""Kernels between atoms, mesh and lattice: B-splines spread charges and interpolate.
+
+A spline of even order p reaches p nodes along each axis (U. Essmann et al., J. Chem. Phys. 103 (1995)
+8577, eq. 4.1). Along axes that lattice and mesh share, interpolation is done axis by axis with a
+table of nodes and weights for every plane of the lattice.
+
+This module is compiled as a copy, see :mod:`vmdpotential.engines.cpu.build`.
+"""
+
+# numba's kernels have no annotations that mypy could check
+# mypy: ignore-errors
+
+import math
+
+import numpy as np
+from numba import njit
+
+from vmdpotential.engines.cpu.current import ORDER, PRECISION
+
+REAL = np.float32 if PRECISION == "single" else np.float64
+
+FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True, "cache": True}
+
+CHUNK = 512  # values of a row that are interpolated together and stay in the first-level cache
+
+
+@njit(**FAST)
+def spline(t, w):
+    """Write the weights of the ORDER nodes around a point, a fraction t from the one below it."""
+    w[0] = 1 - t
+    w[1] = t
+    for k in range(3, ORDER + 1):
+        d = 1.0 / (k - 1)
+        w[k - 1] = d * t * w[k - 2]
+        for j in range(1, k - 1):
+            w[k - 1 - j] = d * ((t + j) * w[k - 2 - j] + (k - j - t) * w[k - 1 - j])
+        w[0] = d * (1 - t) * w[0]
+
+
+@njit(**FAST)
+def slope(t, w, below):
+    """Write the derivatives of the weights with respect to t; `below` (ORDER,) is scratch."""
+    below[0] = 1 - t
+    below[1] = t
+    for k in range(3, ORDER):
+        d = 1.0 / (k - 1)
+        below[k - 1] = d * t * below[k - 2]
+        for j in range(1, k - 1):
+            below[k - 1 - j] = d * ((t + j) * below[k - 2 - j] + (k - j - t) * below[k - 1 - j])
+        below[0] = d * (1 - t) * below[0]
+    below[ORDER - 1] = 0.0
+    w[0] = -below[0]
+    for k in range(1, ORDER):
+        w[k] = below[k - 1] - below[k]
+
+
+@njit(**FAST)
+def table(places, shape, derivative, nodes, weights):
+    """Write nodes (P, ORDER), wrapped into the mesh, and weights (P, ORDER) for places along one axis."""
+    w = np.empty(ORDER)
+    below = np.empty(ORDER)
+    for i in range(len(places)):
+        base = math.floor(places[i])
+        if derivative:
+            slope(places[i] - base, w, below)
+        else:
+            spline(places[i] - base, w)
+        for k in range(ORDER):
+            nodes[i, k] = (int(base) + k - (ORDER // 2 - 1)) % shape
+            weights[i, k] = w[k]
+
+
+@njit(**FAST)
+def spread(places, charges, order, start, mesh, first_block, last_block, step):
+    """Add the charges of blocks of planes, every `step`-th one, to the mesh.
+
+    Atoms order[start[b] : start[b + 1]] lie in block b. Blocks are at least ORDER planes thick, so
+    that every second one may be done at the same time.
+    """
+    nx, ny, nz = mesh.shape
+    wx, wy, wz = np.empty(ORDER), np.empty(ORDER), np.empty(ORDER)
+    row = np.empty(ORDER, REAL)
+    for block in range(first_block, last_block):
+        for n in range(start[block * step], start[block * step + 1]):
+            atom = order[n]
+            x, y, z = places[atom, 0], places[atom, 1], places[atom, 2]
+            bx, by, bz = math.floor(x), math.floor(y), math.floor(z)
+            spline(x - bx, wx)
+            spline(y - by, wy)
+            spline(z - bz, wz)
+            ix, iy, iz = int(bx) - (ORDER // 2 - 1), int(by) - (ORDER // 2 - 1), int(bz) - (ORDER // 2 - 1)
+            for k in range(ORDER):
+                row[k] = REAL(wz[k] * charges[atom])
+            inside = iz >= 0 and iz + ORDER <= nz
+            for i in range(ORDER):
+                px = (ix + i) % nx
+                for j in range(ORDER):
+                    line = mesh[px, (iy + j) % ny]
+                    w = REAL(wx[i] * wy[j])
+                    if inside:
+                        for k in range(ORDER):
+                            line[iz + k] += w * row[k]
+                    else:
+                        for k in range(ORDER):
+                            line[(iz + k) % nz] += w * row[k]
+
+
+@njit(**FAST)
+def along_rows(source, nodes, weights, out, first_row, last_row):
+    """Interpolate along z: out[r, k] from source[r, :], rows first_row <= r < last_row."""
+    for r in range(first_row, last_row):
+        row = source[r]
+        for k in range(out.shape[1]):
+            total = REAL(0)
+            for j in range(ORDER):
+                total += weights[k, j] * row[nodes[k, j]]
+            out[r, k] = total
+
+
+@njit(**FAST)
+def across_rows(source, nodes, weights, out, add, first_task, last_task):
+    """Interpolate along the middle axis: out[a, k, c] from source[a, :, c]; tasks are chunks of c for every a."""
+    chunks = (out.shape[2] + CHUNK - 1) // CHUNK
+    total = np.empty(CHUNK, REAL)
+    for task in range(first_task, last_task):
+        a, first = task // chunks, task % chunks * CHUNK
+        count = min(CHUNK, out.shape[2] - first)
+        for k in range(out.shape[1]):
+            if add:
+                total[:count] = out[a, k, first : first + count]
+            else:
+                total[:count] = 0
+            for j in range(0, ORDER, 2):
+                w0, w1 = weights[k, j], weights[k, j + 1]
+                row0 = source[a, nodes[k, j], first : first + count]
+                row1 = source[a, nodes[k, j + 1], first : first + count]
+                for c in range(count):
+                    total[c] += w0 * row0[c] + w1 * row1[c]
+            out[a, k, first : first + count] = total[:count]
+
+
+@njit(**FAST)
+def slanted_b(source, start, step_y, step_z, out, first_row, last_row):
+    """Interpolate along b of a slanted cell: out[a, j, k] at place start + j step_y + k step_z of source[a, :, k]."""
+    nb = source.shape[1]
+    w = np.empty(ORDER)
+    for a in range(first_row, last_row):
+        for j in range(out.shape[1]):
+            for k in range(out.shape[2]):
+                place = start + j * step_y + k * step_z
+                base = math.floor(place)
+                spline(place - base, w)
+                first = (int(base) - (ORDER // 2 - 1)) % nb
+                total = REAL(0)
+                for n in range(ORDER):
+                    node = first + n
+                    total += REAL(w[n]) * source[a, node - nb if node >= nb else node, k]
+                out[a, j, k] = total
+
+
+@njit(**FAST)
+def slanted_a(source, start, step_x, step_y, step_z, out, first_plane, last_plane):
+    """Interpolate along a of a slanted cell: out[i, j, k] from source[:, j, k]."""
+    na = source.shape[0]
+    w = np.empty(ORDER)
+    for i in range(first_plane, last_plane):
+        for j in range(out.shape[1]):
+            for k in range(out.shape[2]):
+                place = start + i * step_x + j * step_y + k * step_z
+                base = math.floor(place)
+                spline(place - base, w)
+                first = (int(base) - (ORDER // 2 - 1)) % na
+                total = REAL(0)
+                for n in range(ORDER):
+                    node = first + n
+                    total += REAL(w[n]) * source[node - na if node >= na else node, j, k]
+                out[i, j, k] = total
+
+
+@njit(**FAST)
+def gather(mesh, places, out, first_point, last_point):
+    """Interpolate at places (P, 3) in mesh steps, out (P,) float64."""
+    nx, ny, nz = mesh.shape
+    wx, wy, wz = np.empty(ORDER), np.empty(ORDER), np.empty(ORDER)
+    for n in range(first_point, last_point):
+        x, y, z = places[n, 0], places[n, 1], places[n, 2]
+        bx, by, bz = math.floor(x), math.floor(y), math.floor(z)
+        spline(x - bx, wx)
+        spline(y - by, wy)
+        spline(z - bz, wz)
+        ix, iy, iz = int(bx) - (ORDER // 2 - 1), int(by) - (ORDER // 2 - 1), int(bz) - (ORDER // 2 - 1)
+        total = 0.0
+        for i in range(ORDER):
+            for j in range(ORDER):
+                line = mesh[(ix + i) % nx, (iy + j) % ny]
+                part = 0.0
+                for k in range(ORDER):
+                    part += wz[k] * line[(iz + k) % nz]
+                total += wx[i] * wy[j] * part
+        out[n] = total
+
+
+@njit(**FAST)
+def multiply(spectrum, influence, first_y, count_y):
+    """Multiply a part of a spectrum, (NX, y, NZ / 2 + 1) from y = first_y of count_y on, in place.
+
+    An influence that is even along x and y holds only the first half of them.
+    """
+    nx = spectrum.shape[0]
+    for i in range(nx):
+        x = i if i < influence.shape[0] else nx - i
+        for j in range(spectrum.shape[1]):
+            y = first_y + j
+            line, factor = spectrum[i, j], influence[x, y if y < influence.shape[1] else count_y - y]
+            for k in range(spectrum.shape[2]):
+                line[k] = line[k] * factor[k]

@@ -1,0 +1,157 @@
+"""Splitting 1/r into a short-range part and a smooth one.
+
+The smooth part is the potential of a unit charge spread over a ball::
+
+    L(r) = Phi(r/a) / r,    Phi(x) = int_0^x psi(t) dt / int_0^1 psi(t) dt
+
+with an even function psi on [-1, 1]; outside the ball L = 1/r exactly, so that the short-range part
+S = 1/r - L ends at the radius a. Its Fourier transform is ``4 pi / k^2 psi^(k a) / psi^(0)``, with
+psi^ the Fourier transform of psi. The Gaussian of Ewald's sum is the common choice; prolate
+spheroidal functions, which keep psi^ within a band as well as a function on an interval can, need a
+smaller radius (J. Liang, L. Lu, A. Barnett, L. Greengard, S. Jiang, arXiv:2505.09727, 2025).
+
+Here psi is the even polynomial that makes the error of the mesh smallest: in the basis of Legendre
+polynomials P_2n, whose transforms are spherical Bessel functions 2 (-1)^n j_2n, the mean square error
+of potentials of uncorrelated charges is a quadratic form in the coefficients, and its minimum with
+psi^(0) = 1 a set of linear equations. Then L inside the ball is an even polynomial with nothing
+fitted and nothing cut off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential.interactions import Bound, short_range
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Splitting:
+    """A smooth part of 1/r.
+
+    Parameters
+    ----------
+    radius : float, A
+        From here on the smooth part is 1/r.
+    legendre : (d + 1,) float64
+        Coefficients of psi in P_0, P_2 ... P_2d; the first is 1/2, so that psi^(0) = 1.
+    """
+
+    radius: float
+    legendre: Floats
+
+    @property
+    def polynomial(self) -> Floats:
+        """(d + 1,) coefficients of L inside the radius in powers of (r/radius)^2, 1/A."""
+        every_other = np.zeros(2 * len(self.legendre) - 1)
+        every_other[::2] = self.legendre
+        psi = np.polynomial.legendre.leg2poly(every_other)[::2]
+        # psi^(0) = 1 is twice the integral from 0 to 1
+        result: Floats = 2 * psi / (2 * np.arange(len(psi)) + 1) / self.radius
+        return result
+
+    def long(self, r: ArrayLike) -> Floats:
+        """Return the smooth part (1/A) at distances r (A)."""
+        r = np.asarray(r, np.float64)
+        inside = np.polynomial.polynomial.polyval(np.minimum(r / self.radius, 1.0) ** 2, self.polynomial)
+        result: Floats = np.where(r < self.radius, inside, 1 / np.maximum(r, self.radius))
+        return result
+
+    def window(self, k: ArrayLike) -> Floats:
+        """Return psi^(k radius): the smooth part's transform at wave numbers k (1/A) over 4 pi / k^2."""
+        result: Floats = np.tensordot(self.legendre, _transforms(len(self.legendre), np.asarray(k) * self.radius), 1)
+        return result
+
+    def short(self) -> Bound:
+        """Return the short-range part as an interaction."""
+        shifted = np.polynomial.Polynomial(self.polynomial)(np.polynomial.Polynomial([0.5, 1.0]))
+        return short_range.bind(self.radius, shifted.coef / self.radius ** (2 * np.arange(len(shifted.coef))))
+
+    @property
+    def short_integral(self) -> float:
+        """Integral of the short-range part over space, A^2: what a neutralising background has to cancel.
+
+        The limit of 4 pi (1 - psi^(k a)) / k^2 at k = 0, from j_0 = 1 - s^2/6 and j_2 = s^2/15.
+        """
+        second = self.legendre[1] if len(self.legendre) > 1 else 0.0
+        return float(4 * np.pi * self.radius**2 * (2 * self.legendre[0] / 6 + 2 * second / 15))
+
+
+def _transforms(count: int, s: Floats) -> Floats:
+    """Return the transforms 2 (-1)^n j_2n(s) of P_0, P_2 ..., (count, ...)."""
+    from scipy.special import spherical_jn
+
+    return np.array([2 * (-1) ** n * spherical_jn(2 * n, s) for n in range(count)])
+
+
+def euler_sum(order: int, k: ArrayLike) -> Floats:
+    """Return the sum over s of sinc^(2 order)(k + 2 pi s): the power of a B-spline's images, k per mesh step."""
+    k = np.asarray(k, np.float64)
+    result: Floats = sum(np.sinc(k / (2 * np.pi) + s) ** (2 * order) for s in range(-3, 4))
+    return result
+
+
+@cache
+def mesh_loss(order: int) -> tuple[Floats, Floats]:
+    """Return wave numbers (per mesh step) and the squared relative error that the mesh makes of such a wave.
+
+    A wave exp(i k r) of the smooth part, spread to the mesh and interpolated back by B-splines with
+    the best factor in between, comes back with the square error ``1 - prod_d g_d^2``, ``g_d =
+    sinc^(2 order)(k_d) / euler_sum(k_d)`` (the least-squares influence function of R. W. Hockney,
+    J. W. Eastwood, Computer Simulation Using Particles, 1988, ch. 8); beyond the mesh's band it is
+    lost. Mean over directions of k.
+    """
+    k = np.concatenate([np.arange(0.5, 60) * (1.8 * np.pi / 60), 1.8 * np.pi + (np.arange(0.5, 100)) * 0.35])
+    n = np.arange(30) + 0.5  # directions on a spiral (Fibonacci) over one octant, by symmetry
+    cosine, angle = n / 30, np.pi / 2 * (n * (np.sqrt(5) - 1) / 2 % 1)
+    sine = np.sqrt(1 - cosine**2)
+    component = k[:, None, None] * np.stack([sine * np.cos(angle), sine * np.sin(angle), cosine], -1)
+    g = np.prod(np.sinc(component / (2 * np.pi)) ** (2 * order) / euler_sum(order, component), -1)
+    loss = np.where((component < np.pi).all(-1), 1 - g * g, 1.0).mean(1)
+    return k, loss
+
+
+@cache
+def _optimal(ratio: float, order: int, degree: int) -> tuple[Floats, float]:
+    """Return the Legendre coefficients and the error of :func:`optimal`, for a mesh step of 1."""
+    k, loss = mesh_loss(order)
+    weight = np.gradient(k) * loss / k**2
+    basis = _transforms(degree + 1, k * ratio)
+    form = (basis * weight) @ basis.T
+    form += 1e-15 * np.trace(form) * np.eye(degree + 1)
+    first = np.zeros(degree + 1)
+    first[0] = 1.0
+    legendre = np.linalg.solve(form, first)
+    legendre /= 2 * legendre[0]
+    # 4 pi k^2 dk / (2 pi)^3 of (4 pi / k^2 psi^)^2
+    return legendre, float(np.sqrt(8 * legendre @ form @ legendre))
+
+
+def optimal(radius: float, mesh: float, order: int, degree: int = short_range.DEGREE) -> tuple[Splitting, float]:
+    """Return the splitting that a mesh renders best, and its error.
+
+    Parameters
+    ----------
+    radius : float, A
+    mesh : float, A
+        Mesh spacing.
+    order : int
+        Of the B-splines that spread charges and interpolate.
+    degree : int
+        Of the polynomial in r^2.
+
+    Returns
+    -------
+    splitting : Splitting
+    error : float, 1/A
+        Root mean square error of the potential for uncorrelated unit charges, one in 1 A^3; scales
+        with the square root of the sum of q^2 over the volume.
+    """
+    legendre, error = _optimal(radius / mesh, order, degree)
+    # the error's square is an integral of 1/r^2 over volume, which has the dimension of a length
+    return Splitting(radius, legendre), error * float(np.sqrt(mesh))
