@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from vmdpotential import __version__, progress, registry
-from vmdpotential.errors import BackendError, OutputError, UsageError, VmdpotentialError
+from vmdpotential.errors import BackendError, CheckError, OutputError, UsageError, VmdpotentialError
 from vmdpotential.parameters import Command, Parameter
 
 EXIT_CODES = """exit codes: 0 done; 2 wrong usage or unsuitable input; 3 the task cannot be done;
@@ -108,15 +108,20 @@ def run(arguments: Sequence[str]) -> None:
     command: Command = registry.get("command", values.pop("command"))
     as_json = values.pop("json")
     terminal = progress.Terminal()
+    failure: CheckError | None = None
     try:
         with progress.listening(terminal):
             report = command(**values)
+    except CheckError as error:
+        report, failure = error.report, error
     finally:
         terminal.close()
     if as_json:  # with the lines for people, which viewers that run the program show
         _print(json.dumps({**report.data, "report": list(report.lines)}, allow_nan=False))
     else:
         _print("\n".join(report.lines))
+    if failure is not None:
+        raise failure
 
 
 def _print(text: str) -> None:

@@ -9,6 +9,7 @@
     ├── TaskError (RuntimeError)      3   the input is good, the task cannot be done
     │   ├── NoRoomError               3   no water left where an ion may go
     │   ├── MemoryPlanError           3   more memory than there is, refused before it is taken
+    │   ├── CheckError                3   something is not right here; a report says what
     │   └── OutputError               3   a result cannot be written
     └── BackendError (RuntimeError)   4   an engine or package asked for by name is missing
 
@@ -16,6 +17,11 @@ A message is one line: what is wrong (with the file, the atom or the option) and
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vmdpotential.parameters import Report
 
 
 class VmdpotentialError(Exception):
@@ -48,6 +54,21 @@ class NoRoomError(TaskError):
 
 class MemoryPlanError(TaskError):
     """The task needs more memory than there is; raised before any is taken."""
+
+
+class CheckError(TaskError):
+    """A check failed.
+
+    Parameters
+    ----------
+    message : str
+    report : Report
+        What was checked; the shell prints it before the error.
+    """
+
+    def __init__(self, message: str, report: Report) -> None:
+        super().__init__(message)
+        self.report = report
 
 
 class OutputError(TaskError):

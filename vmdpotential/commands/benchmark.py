@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+#: Kernels of the past, by method.
+VARIANTS = {"direct": ("simple", "constant", "unrolled", "coalesced"),
+            "cutoff": ("largebin", "smallbin", "overlap")}
+
 
 def benchmark(
     engine: Annotated[str, Option(
@@ -25,8 +29,8 @@ def benchmark(
     spacing: Annotated[float, Option("between lattice points", unit="A", low=0.1, high=10)] = 0.5,
     cutoff: Annotated[float, Option("of the cutoff sum", unit="A", low=1, high=100)] = 12.0,
     variant: Annotated[str, Option(
-        "of the direct sum on a GPU: our own, or a step of its history",
-        choices=("auto", "simple", "constant", "unrolled", "coalesced"))] = "auto",
+        "on a GPU: our own kernel, or one of its history, the first four of the direct sum and three of the cutoff sum",
+        choices=("auto", *(name for names in VARIANTS.values() for name in names)))] = "auto",
     repeats: Annotated[int, Option("runs that are timed; the median counts", low=1, high=1000)] = 5,
 ) -> Report:
     """Time a map of a box of random water molecules on this machine.
@@ -57,12 +61,16 @@ def benchmark(
         pairs = float(lattice.size) * len(positions)
         compute = backend.direct
     if variant != "auto":
-        if backend.name != "cuda" or method != "direct" or precision != "single":
-            raise UsageError(f"--variant {variant}: needs --engine cuda --method direct --precision single")
-        from vmdpotential.engines.cuda import variants
+        needed = next(name for name, names in VARIANTS.items() if variant in names)
+        if backend.name != "cuda" or method != needed or (method == "direct" and precision != "single"):
+            raise UsageError(f"--variant {variant}: needs --engine cuda --method {needed}"
+                             + (" --precision single" if needed == "direct" else ""))
+        from vmdpotential.engines.cuda import bins, variants
 
-        def compute(lattice: Lattice, positions: Any, charges: Any, *_: Any) -> Any:
-            return variants.direct(variant, lattice, positions, charges)
+        def compute(lattice: Lattice, positions: Any, charges: Any, interaction: Any, precision: str) -> Any:
+            if method == "direct":
+                return variants.direct(variant, lattice, positions, charges)
+            return bins.cutoff(variant, lattice, positions, charges, interaction, precision)
     seconds, on_device = [], []
     for _ in range(repeats + 1):
         start = time.perf_counter()

@@ -1,5 +1,5 @@
-// Direct Coulomb sum with the atoms in constant memory, as many at a time as it holds: all threads of a
-// warp read the same atom, which the constant cache hands to them at once. Each launch adds a batch.
+// Direct Coulomb sum with the atoms in constant memory, as many at a time as its cache holds: all threads
+// of a warp read the same atom, which the cache hands to them at once. Each launch adds a batch.
 
 __constant__ float4 batch[BATCH];
 
