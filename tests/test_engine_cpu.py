@@ -272,7 +272,8 @@ def test_compiled_kernels_are_found_again_by_the_next_process(tmp_path):
         "get_engine('cpu').at_points(np.zeros((1, 3)), np.ones((1, 3)), np.ones(1))\n"
         "from vmdpotential.engines.cpu import build\n"
         "from vmdpotential.interactions.coulomb import INTERACTION\n"
-        "kernel = build.load('point_kernel', program=INTERACTION.bind().scaled().program, precision='double', masked=False)\n"
+        "program = INTERACTION.bind().scaled().program\n"
+        "kernel = build.load('point_kernel', program=program, precision='double', masked=False)\n"
         "print(sum(kernel.run.stats.cache_hits.values()), sum(kernel.run.stats.cache_misses.values()))\n"
     )
     environment = os.environ | {"VMDPOTENTIAL_CACHE": str(tmp_path)}

@@ -12,8 +12,10 @@ import sys
 import numpy as np
 import pytest
 
-from vmdpotential import engines, registry
-from vmdpotential.engines.cuda import build, device, maps, points, radial, variants
+from vmdpotential import cli, engines, registry
+from vmdpotential.cell import Cell
+from vmdpotential.commands.benchmark import VARIANTS
+from vmdpotential.engines.cuda import bins, build, cells, device, maps, points, radial, variants
 from vmdpotential.errors import BackendError, MemoryPlanError, UsageError
 from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
@@ -34,11 +36,11 @@ INTERACTIONS = [registry.get("interaction", name) for name in registry.available
 LATTICE = Lattice(np.zeros(3), np.array([0.5, 0.7, 0.9]), (33, 20, 41))
 
 
-def work(bound, precision="single", lattice=LATTICE, count=7):
+def work(bound, precision="single", lattice=LATTICE, count=7, field=False):
     spacing = float(lattice.spacing.max())
     reach = bound.cutoff or spacing
     scaled = bound.scaled(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))
-    return maps.Sum(lattice, np.zeros((count, 3)), np.ones(count), bound, precision, scaled)
+    return maps.Sum(lattice, np.zeros((count, 3)), np.ones(count), bound, precision, scaled, field=field)
 
 
 def nvcc(text, tmp_path, *arguments):
@@ -63,11 +65,12 @@ def compile_for_all(text, macros, tmp_path):
 
 @pytest.mark.parametrize("interaction", INTERACTIONS, ids=lambda i: i.name)
 @pytest.mark.parametrize("precision", ["single", "double"])
-def test_map_kernels_compile_with_every_interaction(interaction, precision, tmp_path):
+@pytest.mark.parametrize("field", [False, True], ids=["potential", "field"])
+def test_map_kernels_compile_with_every_interaction(interaction, precision, field, tmp_path):
     bound = interaction.bind()
     cases = [bound] if bound.cutoff is not None else [bound, bound.truncated(9.0)]
     for case in cases:
-        planned = work(case, precision)
+        planned = work(case, precision, field=field)
         file = "direct.cu" if planned.direct else "cutoff.cu"
         compile_for_all(build.source(file, planned.macros, planned.radial), planned.macros, tmp_path)
 
@@ -82,20 +85,38 @@ def test_other_kernels_compile(tmp_path):
 
 @pytest.mark.parametrize("variant", variants.DIRECT)
 def test_earlier_versions_compile(variant, tmp_path):
-    macros = {"REAL": "float", "BATCH": variants.BATCH}
+    macros = {"REAL": "float", "BATCH": variants.BATCH.get(variant, 0)}
     compile_for_all(build.source(f"direct_{variant}.cu", macros), macros, tmp_path)
 
 
-def test_a_variant_needs_a_gpu_and_the_direct_sum():
-    with pytest.raises(UsageError, match="--engine cuda --method direct"):
-        registry.get("command", "benchmark")(engine="cpu", method="direct", variant="simple", box=10, spacing=2)
+@pytest.mark.parametrize("compensated", [0, 1])
+@pytest.mark.parametrize("bound", [registry.get("interaction", "shifted_coulomb").bind(),
+                                   EVERYTHING.bind().truncated(9.0)], ids=str)
+def test_earlier_versions_of_the_cutoff_sum_compile(bound, compensated, tmp_path):
+    macros = {"REAL": "float", "COMPENSATED": compensated, "CAPACITY": bins.CAPACITY, "LISTED": bins.LISTED}
+    same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
+        ("sizeof(ListTask)", bins.LIST_TASK.itemsize),
+        *((f"__builtin_offsetof(ListTask, {name})", bins.LIST_TASK.fields[name][1]) for name in bins.LIST_TASK.names)))
+    for file, layout in (("cutoff_largebin.cu", ""), ("cutoff_smallbin.cu", same)):
+        text = build.source(file, macros, radial.source(bound.scaled(16.0), "float")) + layout
+        compile_for_all(text, macros, tmp_path)
+
+
+def test_a_variant_needs_a_gpu_and_its_method():
+    run = registry.get("command", "benchmark")
+    for variant, needed in (("simple", "direct --precision single"), ("overlap", "cutoff")):
+        with pytest.raises(UsageError, match=f"--engine cuda --method {needed}$"):
+            run(engine="cpu", variant=variant, box=10, spacing=2)
+    assert {"direct": tuple(variants.DIRECT), "cutoff": tuple(bins.CUTOFF)} == VARIANTS
     with pytest.raises(UsageError, match="no variant 'best'"):
         variants.direct("best", LATTICE, np.zeros((1, 3)), np.ones(1))
 
 
 def test_every_kernel_file_is_compiled_here():
-    history = {f"direct_{name}.cu" for name in variants.DIRECT}
-    assert {p.name for p in build.HERE.glob("*.cu")} == {"direct.cu", "cutoff.cu", "sort.cu", "points.cu"} | history
+    history = {f"direct_{name}.cu" for name in variants.DIRECT} | {"cutoff_largebin.cu", "cutoff_smallbin.cu"}
+    elsewhere = {"mesh.cu"}  # test_cuda_mesh.py
+    assert {p.name for p in build.HERE.glob("*.cu")} == {
+        "direct.cu", "cutoff.cu", "sort.cu", "points.cu"} | history | elsewhere
 
 
 def test_host_and_device_lay_out_the_same_structs(tmp_path):
@@ -113,18 +134,20 @@ def test_host_and_device_lay_out_the_same_structs(tmp_path):
 
 @pytest.mark.parametrize("interaction", INTERACTIONS, ids=lambda i: i.name)
 @pytest.mark.parametrize("real", ["float", "double"])
-def test_the_traced_function_computes_what_numpy_does(interaction, real, tmp_path):
+@pytest.mark.parametrize("field", [False, True], ids=["potential", "slope"])
+def test_the_traced_function_computes_what_numpy_does(interaction, real, field, tmp_path):
     """Compiled for the host, where the saturating difference is written out."""
-    gcc = shutil.which("gcc") or pytest.skip("gcc is not installed")
+    gcc = shutil.which("g++") or pytest.skip("g++ is not installed")
     bound = interaction.bind()
     unit = 2.0 * (bound.cutoff or 8.0)
     scaled = bound.scaled(unit)
-    text = radial.source(scaled, real).replace("__device__ __forceinline__", "static")
+    text = radial.source(scaled, real, field).replace("__device__ __forceinline__", "static")
     text = ("#include <math.h>\nstatic float saturated_difference(float a, float b)"
-            f"{{ return fminf(fmaxf(a - b, 0), 1); }}\n{text}"
-            f"{real} value({real} r2, const {real} *p) {{ return radial(r2, 1 / sqrt(r2), p); }}\n")
-    (tmp_path / "radial.c").write_text(text)
-    subprocess.run([gcc, "-O1", "-shared", "-fPIC", "-o", tmp_path / "radial.so", tmp_path / "radial.c", "-lm"],
+            f"{{ return fminf(fmaxf(a - b, 0), 1); }}\nstruct Slope {{ {real} potential, slope; }};\n{text}"
+            f'extern "C" {real} value({real} r2, const {real} *p) '
+            f"{{ return radial(r2, 1 / sqrt(r2), p){'.slope' if field else ''}; }}\n")
+    (tmp_path / "radial.cc").write_text(text)
+    subprocess.run([gcc, "-O1", "-shared", "-fPIC", "-o", tmp_path / "radial.so", tmp_path / "radial.cc", "-lm"],
                    check=True)
     kind = {"float": ctypes.c_float, "double": ctypes.c_double}[real]
     function = ctypes.CDLL(str(tmp_path / "radial.so")).value
@@ -133,7 +156,9 @@ def test_the_traced_function_computes_what_numpy_does(interaction, real, tmp_pat
     values = (kind * max(1, len(uniforms)))(*uniforms)
     r = np.linspace(0.02, 1.2, 60) * (bound.cutoff or 20.0)
     found = np.array([function(kind((x / unit) ** 2), values) for x in r]) * scaled.factor
-    reference = bound(r)
+    reference = bound.derivative(r) / (2 * r) * unit**2 if field else bound(r)
+    if bound.cutoff is not None:  # which kernels see to
+        found = np.where(r < bound.cutoff, found, 0)
     np.testing.assert_allclose(found, reference, rtol={"float": 2e-5, "double": 1e-12}[real],
                                atol=1e-6 * abs(reference[0]) if real == "float" else 1e-14)
 
@@ -178,7 +203,7 @@ def test_cells_hold_all_that_a_tile_reaches_in_rows_the_kernel_has_room_for(spac
 def test_cells_get_larger_before_there_are_too_many():
     bound = registry.get("interaction", "shifted_coulomb").bind(cutoff=1.0)
     lattice = Lattice(np.zeros(3), np.full(3, 0.5), (2000, 2000, 2000))
-    assert work(bound, lattice=lattice).starts <= 1.05 * maps.MOST_CELLS
+    assert work(bound, lattice=lattice).starts <= 1.05 * cells.MOST_CELLS
 
 
 def test_software_roots_are_for_the_plain_coulomb_sum_alone():
@@ -190,6 +215,74 @@ def test_software_roots_are_for_the_plain_coulomb_sum_alone():
     assert knobs("coulomb", "compensated")["SOFTWARE"] == knobs("screened_coulomb")["SOFTWARE"] == 0
     assert knobs("shifted_coulomb")["MASKED"] == 0
     assert work(registry.get("interaction", "coulomb").bind().truncated(5.0)).macros["MASKED"] == 1
+
+
+HOST = """
+#include <cmath>
+#include <cstddef>
+#define __device__
+#define __global__
+#define __shared__ static
+#define __forceinline__ inline
+struct { int x, y, z; } blockIdx, blockDim, threadIdx;
+static int atomicAdd(int *where, int what) { const int old = *where; *where += what; return old; }
+static double __dmul_rn(double a, double b) { return a * b; }
+static int __shfl_up_sync(unsigned, int a, int) { return a; }
+static int __shfl_sync(unsigned, int a, int) { return a; }
+static void __syncthreads() {}
+using namespace std;
+"""
+
+
+@pytest.mark.parametrize("parameters", [(24, 25, 26), (24, 25, 26, 70, 80, 110), (4, 5, 40, 60, 90, 60), (90, 90, 90)])
+def test_the_sort_finds_every_periodic_image_in_reach(parameters, tmp_path):
+    """The kernels but for the scans, compiled for the host, one thread after the other."""
+    gcc = shutil.which("g++") or pytest.skip("g++ is not installed")
+    common = (build.HERE / "common.cuh").read_text().partition("struct alignas(4 *")[0]
+    main = "".join(f'extern "C" void run_{name}(const Task *task, int n) {{ blockDim.x = 1;\n'
+                   f"  for (blockIdx.x = 0; blockIdx.x < n; blockIdx.x++) {name}(*task); }}\n"
+                   for name in ("count", "place", "order"))
+    (tmp_path / "sort.cc").write_text(HOST + common + (build.HERE / "sort.cu").read_text() + main)
+    subprocess.run([gcc, "-O1", "-std=c++17", "-w", "-shared", "-fPIC", "-o", tmp_path / "sort.so",
+                    tmp_path / "sort.cc"], check=True)
+    library = ctypes.CDLL(str(tmp_path / "sort.so"))
+
+    cell = Cell.from_parameters(*parameters)
+    rng = np.random.default_rng(5)
+    positions, charges = rng.uniform(-100, 100, (40, 3)), rng.normal(size=40)
+    lattice = Lattice(np.array([-7.0, 3.0, 50.0]), np.array([0.5, 0.7, 0.9]), (33, 20, 41))
+    bound = registry.get("interaction", "shifted_coulomb").bind(cutoff=11.0)
+    planned = maps.Sum(lattice, positions, charges, bound, "single", bound.scaled(16.0), cell)
+    task, starts, numbers = planned.task, np.zeros(planned.starts, np.int32), planned.images * len(positions)
+    filled = np.zeros_like(starts)
+    rows = np.zeros(cells.rows(task) + 1, np.int32)
+    atoms, placed, index = np.zeros((numbers, 4)), np.zeros((numbers, 4)), np.zeros((3, numbers), np.int32)
+    for name, array in (("positions", positions), ("charges", charges), ("atoms", atoms), ("placed", placed),
+                        ("cell", index[0]), ("index", index[1]), ("image", index[2]), ("filled", filled),
+                        ("starts", starts), ("rows", rows)):
+        task[name] = array.ctypes.data
+
+    def run(name, threads):
+        getattr(library, f"run_{name}")(task.ctypes.data_as(ctypes.c_void_p), ctypes.c_int(threads))
+
+    run("count", len(positions))
+    counts = starts.reshape(len(rows) - 1, -1)
+    each = counts.copy()
+    rows[1:] = counts.sum(1).cumsum()
+    counts[:] = np.cumsum(counts, 1) - counts
+    run("place", len(positions))
+    run("order", numbers)
+    np.testing.assert_array_equal(filled.reshape(each.shape), each)
+    found = np.column_stack([atoms[: rows[-1], :3] * 16.0 + lattice.origin, atoms[: rows[-1], 3]])
+    inside = ((found[:, :3] >= lattice.origin - 11.0) & (found[:, :3] <= lattice.last + 11.0)).all(1)
+    images, which = cell.images_in_box(positions, lattice.origin - 11.0, lattice.last + 11.0)
+    expected = np.column_stack([images, charges[which]])
+
+    def in_order(table):
+        return table[np.lexsort(np.round(table, 6).T)]
+
+    assert len(images)
+    np.testing.assert_allclose(in_order(found[inside]), in_order(expected), atol=1e-9)
 
 
 def test_the_software_root_is_good_to_a_millionth():
@@ -377,7 +470,7 @@ def test_only_this_package_imports_pycuda():
     assert users == {build.HERE}
 
 
-def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch):
+def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsys):
     from vmdpotential.commands import verify as module
 
     cpu = engines.get_engine("cpu")
@@ -397,5 +490,7 @@ def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch):
     assert report.data["passed"]
     assert [row["passed"] for row in report.data["rows"]] == [True] * 5
     monkeypatch.setattr(engines, "get_engine", lambda name: Wrong())
-    with pytest.raises(RuntimeError, match="1 of 5 failed: cpu cutoff open single"):
-        registry.get("command", "verify")(engine="cpu", points=40)
+    assert cli.main(["verify", "--engine", "cpu", "--points", "40"]) == 3
+    said = capsys.readouterr()
+    assert re.findall("^(PASS|FAIL)", said.out, re.MULTILINE) == ["PASS", "PASS", "FAIL", "PASS", "PASS"]
+    assert re.fullmatch("vmdpotential: verify: 1 of 5 failed: cpu cutoff open single 1.0e-03\n", said.err)

@@ -21,6 +21,7 @@ _PUBLIC = {
     "write_map": "io",
     "assign_charges": "charges",
     "potential_map": "maps",
+    "potential_at": "points",
     "place_ions": "ions",
     "draw_slice": "slices",
     "register": "registry",

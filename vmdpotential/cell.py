@@ -167,21 +167,30 @@ class Cell:
         low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
         wrapped = self.wrap(positions)
         corners = np.array([[(low, high)[(n >> d) & 1][d] for d in range(3)] for n in range(8)])
-        fraction = self.fractional(corners)
-        first = np.floor(fraction.min(0)).astype(int) - 1
-        last = np.floor(fraction.max(0)).astype(int) + 1
+        box = self.fractional(corners)
+        first, last = box.min(0) - 1e-9, box.max(0) + 1e-9
+        inside = self.fractional(wrapped)
+        shifts = [range(int(np.floor(lowest)) - 1, int(np.ceil(highest)) + 1)
+                  for lowest, highest in zip(first, last, strict=True)]
+
+        def within(atoms: NDArray[np.int64] | slice, axis: int, shift: int) -> NDArray[np.bool_]:
+            """Return which atoms are, shifted along a lattice vector, within the range of the box's corners."""
+            place = inside[atoms, axis]
+            chosen: NDArray[np.bool_] = (place >= first[axis] - shift) & (place <= last[axis] - shift)
+            return chosen
+
+        # axis by axis, so that the many images outside cost nothing
         images, index = [], []
-        atoms_low, atoms_high = wrapped.min(0, initial=np.inf), wrapped.max(0, initial=-np.inf)
-        for i in range(first[0], last[0] + 1):
-            for j in range(first[1], last[1] + 1):
-                for k in range(first[2], last[2] + 1):
-                    shift = np.array([i, j, k], float) @ self.vectors
-                    if (atoms_low + shift > high).any() or (atoms_high + shift < low).any():
-                        continue
-                    moved = wrapped + shift
-                    inside = np.flatnonzero(((moved >= low) & (moved <= high)).all(1))
-                    images.append(moved[inside])
-                    index.append(inside)
+        for i in shifts[0]:
+            chosen_i = np.flatnonzero(within(slice(None), 0, i))
+            for j in shifts[1] if len(chosen_i) else ():
+                chosen_j = chosen_i[within(chosen_i, 1, j)]
+                for k in shifts[2] if len(chosen_j) else ():
+                    chosen = chosen_j[within(chosen_j, 2, k)]
+                    moved = wrapped[chosen] + np.array([i, j, k], float) @ self.vectors
+                    found = ((moved >= low) & (moved <= high)).all(1)
+                    images.append(moved[found])
+                    index.append(chosen[found])
         if not images:
             return np.zeros((0, 3)), np.zeros(0, np.int64)
         return np.concatenate(images), np.concatenate(index)

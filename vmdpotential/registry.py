@@ -25,7 +25,7 @@ _entries: dict[str, dict[str, Any]] = {
         name: f"vmdpotential.commands.{name}:command"
         for name in ("map", "ionize", "slice", "view", "devices", "plugins", "install", "verify", "benchmark")
     },
-    "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff")},
+    "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "msm", "pme")},
     "interaction": {
         name: f"vmdpotential.interactions.{name}:INTERACTION"
         for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent")

@@ -138,23 +138,23 @@ def test_periodic_cutoff_counts_every_image(engine, cell):
     np.testing.assert_allclose(moved, values[:2, :1, :3], atol=1e-5 * np.abs(values).max())
 
 
-def test_a_cutoff_sum_is_added_to_a_map_on_the_gpu(engine):
+def test_a_cutoff_sum_is_added_to_what_a_slab_holds(engine, monkeypatch):
     positions, charges = random_charges(2000, -10, 20)
-    lattice = Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), (9, 31, 33))
+    lattice = Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), (30, 31, 33))
     cell = CELLS[1]
-    gpu = device.gpus()[0]
-    drv = device.driver()
+    before = np.random.default_rng(3).normal(size=lattice.shape).astype(np.float32)
+
+    class Added(maps.Sum):
+        def launch(self, gpu, task, slab, stream):
+            device.driver().memcpy_htod_async(int(task["out"]), before[slab.start : slab.stop], stream)
+            super().launch(gpu, task, slab, stream)
+
+    monkeypatch.setattr(maps, "PAIRS_PER_LAUNCH", 1e6)  # several slabs
     for bound in (interaction("shifted_coulomb", cutoff=9.0), interaction("coulomb").truncated(5.0)):
-        before = np.random.default_rng(3).normal(size=lattice.shape).astype(np.float32)
-        found = np.empty_like(before)
-        with gpu:
-            stream = drv.Stream()
-            out = gpu.upload("map 0", before)
-            maps.add_cutoff(gpu, stream, out, lattice, positions, charges, bound, cell=cell)
-            drv.memcpy_dtoh_async(found, out, stream)
-            stream.synchronize()
-        sums = engine.cutoff(lattice, positions, charges, bound, "single", cell)
-        np.testing.assert_allclose(found, before + sums, rtol=1e-6, atol=2e-6)
+        arguments = lattice, positions, charges, bound, "single", bound.scaled(16.0), cell
+        found = maps.run(Added(*arguments, add=True), "sum", device.gpus()[:1])
+        sums = maps.run(maps.Sum(*arguments), "sum", device.gpus()[:1])
+        np.testing.assert_allclose(found, before + sums, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

@@ -55,8 +55,8 @@ def ionize(
     """Replace waters of a solvated structure by neutralising ions and salt.
 
     Each ion goes to the water where its energy in the potential of the solute and of all other ions
-    is lowest, with the nearest periodic images, and keeps its distances to every solute atom, ion
-    and image. All files are written together, or none.
+    is lowest, with all periodic images (Ewald's sum), and keeps its distances to every solute atom,
+    ion and image. All files are written together, or none.
 
     Raises
     ------

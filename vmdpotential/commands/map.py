@@ -12,6 +12,7 @@ from vmdpotential import output as files
 from vmdpotential import registry
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import UsageError
+from vmdpotential.methods.cutoff import ALGORITHMS
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
@@ -47,10 +48,14 @@ def map_(
     spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100)] = 0.5,
     padding: Annotated[float, Option("around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0,
     cutoff: Annotated[float, Option("of the method cutoff", unit="A", low=0.5, high=1000)] = 12.0,
+    algorithm: Annotated[str, Option(
+        "of the method cutoff: every pair, a mesh to the tolerance, or the faster", choices=ALGORITHMS)] = "pair",
     interaction: Annotated[str, Option(
         "potential of one charge; the method's own unless given", choices=lambda: _names("interaction"))] = "auto",
     set: Annotated[Mapping[str, float] | None, Option(
         "parameters of the interaction, such as debye_length=8", metavar="NAME=NUMBER,...", parse=_settings)] = None,
+    tolerance: Annotated[float, Option(
+        "error of methods that are not exact, over the potential's rms", low=1e-6, high=0.1)] = 1e-4,
     unit: Annotated[str, Option("of the map", choices=POTENTIAL_UNITS)] = "kT/e",
     temperature: Annotated[float, Option("that kT stands for", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE,
     dielectric: Annotated[float, Option("relative permittivity of the medium", above=0, high=1e6)] = 1.0,
@@ -58,12 +63,16 @@ def map_(
     engine: Annotated[str, Option("what computes", choices=lambda: _names("engine"))] = "auto",
     output: Annotated[Path | None, Option(
         "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube or .npz", short="o", viewer=False)] = None,
+    field: Annotated[Path | None, Option(
+        "electric field to write, V/A: one .npz, or three files in another map format, their names ending in _x, _y "
+        "and _z", viewer=False)] = None,
     force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
 ) -> Report:
     """Compute the electrostatic potential on a lattice.
 
-    In a periodic cell the map covers the cell and counts every image within the cutoff; in an open
-    boundary it covers the chosen atoms with the padding and counts every atom.
+    In a periodic cell the map covers the cell and counts every image of every atom; in an open
+    boundary it covers the chosen atoms with the padding and counts every atom. The method cutoff
+    counts those within its cutoff.
 
     Raises
     ------
@@ -73,19 +82,25 @@ def map_(
         For a structure without charges, atoms or cell.
     MemoryPlanError
         When the map does not fit into memory.
+    TaskError
+        When the tolerance cannot be kept.
     """
+    from vmdpotential.io.field import field_paths, write_field
     from vmdpotential.io.maps import check_map_format, write_map
 
-    if output is None and isinstance(structure, Path):
+    if output is None and field is None and isinstance(structure, Path):
         raise UsageError("map: give -o FILE for the map, such as -o map.dx")
+    wanted = [] if field is None else field_paths(field)
     if output is not None:
         check_map_format(output)
-        files.check([output], force)
+        wanted.append(output)
+    files.check(wanted, force)
 
     from vmdpotential.charges import charges_and_report
     from vmdpotential.engines import get_engine, reason
     from vmdpotential.io import read_structure
     from vmdpotential.maps import potential_map
+    from vmdpotential.methods.accuracy import POINTS
 
     if isinstance(structure, Path):
         structure = read_structure(structure, topology=topology)
@@ -95,12 +110,14 @@ def map_(
     start = time.perf_counter()
     grid = potential_map(
         structure, method=method, boundary=boundary, spacing=spacing, padding=padding, cutoff=cutoff,
-        interaction=interaction, parameters=set, atoms=atoms, unit=unit, temperature=temperature,
-        dielectric=dielectric, precision=precision, engine=engine,
+        algorithm=algorithm, interaction=interaction, parameters=set, tolerance=tolerance, atoms=atoms, unit=unit,
+        temperature=temperature, dielectric=dielectric, field=field is not None, precision=precision, engine=engine,
     )
     seconds = time.perf_counter() - start
     if output is not None:
         write_map(grid, output, force)
+    if field is not None and grid.field is not None:
+        write_field(grid.field, field, force)
 
     made, lattice = grid.provenance, grid.lattice
     low, high = float(grid.values.min()), float(grid.values.max())
@@ -110,6 +127,8 @@ def map_(
         f"{made.method} sum, {made.boundary} boundary, {made.interaction}, {made.precision} precision",
         f"{points} points, {' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart, "
         f"from ({', '.join(f'{x:.3f}' for x in lattice.origin)}) to ({', '.join(f'{x:.3f}' for x in lattice.last)}) A",
+        *([] if made.error is None else [
+            f"relative rms error {made.error:.1e} at {POINTS} points (asked {made.tolerance:g})"]),
         f"{low:.4g} to {high:.4g} {unit} at {temperature:g} K, dielectric {dielectric:g}",
         f"{seconds:.2f} s on the {made.engine} engine ({get_engine(engine).describe()})",
     ]
@@ -117,14 +136,19 @@ def map_(
         lines.append(reason())
     if output is not None:
         lines.append(f"wrote {output}")
+    if field is not None:
+        lines.append(f"wrote {', '.join(map(str, field_paths(field)))}")
     data = {
-        "file": None if output is None else str(output), "shape": list(lattice.shape),
-        "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(), "unit": unit,
+        "file": None if output is None else str(output),
+        "field_files": [] if field is None else [str(path) for path in field_paths(field)],
+        "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
+        "unit": unit,
         "temperature": temperature, "dielectric": dielectric, "minimum": low, "maximum": high,
         "display_limit": grid.display_limit(),
         "net_charge": charge_report.net_charge, "charges": charge_report.source, "method": made.method,
         "boundary": made.boundary, "interaction": made.interaction, "cutoff": made.cutoff,
-        "precision": made.precision, "engine": made.engine, "seconds": seconds,
+        "precision": made.precision, "tolerance": made.tolerance, "error": made.error,
+        "engine": made.engine, "seconds": seconds,
     }
     return Report(lines, data, {"grid": grid, "structure": structure})
 

@@ -3,17 +3,23 @@
 An engine has a ``name`` and these functions, with the same arguments and the same results on every
 engine within the stated accuracy:
 
-``direct(lattice, positions, charges, interaction, precision)``
+``direct(lattice, positions, charges, interaction, precision, field)``
     all atoms to all lattice points;
-``cutoff(lattice, positions, charges, interaction, precision, cell)``
+``cutoff(lattice, positions, charges, interaction, precision, cell, field)``
     atoms within the interaction's cutoff, of the periodic images too where a cell is given;
-``pme(lattice, positions, charges, mesh, precision)``
+``pme(lattice, positions, charges, mesh, precision, field)``
     all atoms, and all periodic images where the mesh is periodic, by a mesh and the pairs within
     its split radius (:mod:`vmdpotential.methods.mesh` plans it);
+``msm(lattice, positions, charges, plan, precision, field)``
+    the same by multilevel summation (:mod:`vmdpotential.methods.levels` plans it);
+``pme_at_points(points, positions, charges, mesh)``
+    all atoms, and all periodic images where the mesh is periodic, to arbitrary points in float64;
 ``at_points(points, positions, charges, cell, interaction)``
     all atoms to arbitrary points in float64, the nearest image of each where a cell is given.
 
-Potentials are sums of ``q V(r)`` in e/A, without the Coulomb constant.
+Potentials are sums of ``q V(r)`` in e/A, without the Coulomb constant. A map is (nx, ny, nz), or with
+`field` (4, nx, ny, nz): the potential, and its negative gradient along x, y and z in e/A^2. An atom
+nearer than 0.01 A to a point counts as if at that distance, and makes no field there.
 """
 
 from __future__ import annotations
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
     from vmdpotential.cell import Cell
     from vmdpotential.interactions import Bound
     from vmdpotential.lattice import Lattice
+    from vmdpotential.methods.levels import Plan
     from vmdpotential.methods.mesh import Mesh
 
 #: How the sums are rounded: float32, float32 with compensated summation, float64.
@@ -46,16 +53,25 @@ class Engine(Protocol):
         """Return one line on the hardware that computes."""
 
     def direct(self, lattice: Lattice, positions: NDArray[np.float64], charges: NDArray[np.float64],
-               interaction: Bound, precision: str = "single") -> NDArray[np.float32]:
-        """Return the map (nx, ny, nz) of all atoms."""
+               interaction: Bound, precision: str = "single", field: bool = False) -> NDArray[np.float32]:
+        """Return the map of all atoms."""
 
     def cutoff(self, lattice: Lattice, positions: NDArray[np.float64], charges: NDArray[np.float64],
-               interaction: Bound, precision: str = "single", cell: Cell | None = None) -> NDArray[np.float32]:
-        """Return the map (nx, ny, nz) of the atoms and images within the cutoff."""
+               interaction: Bound, precision: str = "single", cell: Cell | None = None,
+               field: bool = False) -> NDArray[np.float32]:
+        """Return the map of the atoms and images within the cutoff."""
 
     def pme(self, lattice: Lattice, positions: NDArray[np.float64], charges: NDArray[np.float64], mesh: Mesh,
-            precision: str = "single") -> NDArray[np.float32]:
-        """Return the map (nx, ny, nz) of the full potential by a mesh."""
+            precision: str = "single", field: bool = False) -> NDArray[np.float32]:
+        """Return the map of the full potential by a mesh."""
+
+    def msm(self, lattice: Lattice, positions: NDArray[np.float64], charges: NDArray[np.float64], plan: Plan,
+            precision: str = "single", field: bool = False) -> NDArray[np.float32]:
+        """Return the map of the full potential by multilevel summation."""
+
+    def pme_at_points(self, points: NDArray[np.float64], positions: NDArray[np.float64], charges: NDArray[np.float64],
+                      mesh: Mesh) -> NDArray[np.float64]:
+        """Return the full potential (P,) at points (P, 3) by a mesh."""
 
     def at_points(self, points: NDArray[np.float64], positions: NDArray[np.float64], charges: NDArray[np.float64],
                   cell: Cell | None = None, interaction: Bound | None = None) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.errors import UsageError
+from vmdpotential.interactions.derivative import evaluate_derivative
 from vmdpotential.interactions.tracing import Program, Scalar, evaluate, trace
 
 
@@ -125,6 +126,14 @@ class Bound:
         """Return the potential (1/A) of a unit charge at distances r (A), in float64: the reference."""
         r = np.asarray(r, np.float64)
         result = np.asarray(self.interaction.radial(r * r, 1 / r, SimpleNamespace(**self.values)), np.float64)
+        return result if self.cutoff is None else np.where(r < self.cutoff, result, 0.0)
+
+    def derivative(self, r: ArrayLike) -> NDArray[np.float64]:
+        """Return dV/dr (1/A^2) at distances r (A), in float64: the reference for fields."""
+        r = np.asarray(r, np.float64)
+        program, factor = trace(self.interaction.radial, list(self.values))
+        by_r2 = evaluate_derivative(program, {**self.values, "r2": r * r, "rinv": 1 / r})
+        result = np.asarray(2 * r * by_r2 * evaluate(factor, self.values), np.float64)
         return result if self.cutoff is None else np.where(r < self.cutoff, result, 0.0)
 
     def scaled(self, length: float = 1.0) -> Scaled:

@@ -6,43 +6,54 @@ smooth rest, which inside the radius is an even polynomial P (:mod:`vmdpotential
     S(r) = 1/r - P(r^2)    for r < radius, else 0
 
 The polynomial is written in r^2 - radius^2 / 2, whose powers stay small in single precision. All
-splittings share one degree, and so one compiled kernel.
+splittings for meshes share one degree, and so one compiled kernel.
 """
 
+from functools import cache
 from typing import Any
 
 from vmdpotential.interactions import Bound, Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import Scalar, fma
 
-#: Degree of the polynomial in r^2.
+#: Degree of the polynomial in r^2 that meshes use.
 DEGREE = 6
 
 
-def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
-    """Return 1/r - P(r^2) by Horner's rule."""
-    t = r2 - 0.5 * (p.cutoff * p.cutoff)
-    value = p.c6
-    for name in ("c5", "c4", "c3", "c2", "c1", "c0"):
-        value = fma(value, t, getattr(p, name))
-    return rinv - value
+@cache
+def interaction(degree: int) -> Interaction:
+    """Return the short-range part with a polynomial of some degree in r^2."""
+
+    def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+        """Return 1/r - P(r^2) by Horner's rule."""
+        t = r2 - 0.5 * (p.cutoff * p.cutoff)
+        value = getattr(p, f"c{degree}")
+        for n in range(degree - 1, -1, -1):
+            value = fma(value, t, getattr(p, f"c{n}"))
+        return rinv - value
+
+    return Interaction(
+        "short_range",
+        radial,
+        [
+            Quantity("cutoff", "A", 4.0, 0.01, 1e4, "radius at which the short-range part ends"),
+            *(Quantity(f"c{n}", f"1/A^{2 * n + 1}", 0.0, -1e300, 1e300, f"coefficient of (r^2 - cutoff^2/2)^{n}")
+              for n in range(degree + 1)),
+        ],
+        checks=[
+            Check(2.0, 0.5, {"cutoff": 4.0}),
+            Check(2.0, 0.25, {"cutoff": 4.0, "c0": 0.25}),
+            Check(2.0, 0.5 - 0.25 + 4 * 0.01, {"cutoff": 4.0, "c0": 0.25, "c1": 0.01}),  # t = 4 - 8
+        ],
+    )
 
 
-INTERACTION = Interaction(
-    "short_range",
-    radial,
-    [
-        Quantity("cutoff", "A", 4.0, 0.01, 1e4, "radius at which the short-range part ends"),
-        *(Quantity(f"c{n}", f"1/A^{2 * n + 1}", 0.0, -1e30, 1e30, f"coefficient of (r^2 - cutoff^2/2)^{n}")
-          for n in range(DEGREE + 1)),
-    ],
-    checks=[
-        Check(2.0, 0.5, {"cutoff": 4.0}),
-        Check(2.0, 0.25, {"cutoff": 4.0, "c0": 0.25}),
-        Check(2.0, 0.5 - 0.25 + 4 * 0.01, {"cutoff": 4.0, "c0": 0.25, "c1": 0.01}),  # t = 4 - 8
-    ],
-)
+INTERACTION = interaction(DEGREE)
 
 
 def bind(radius: float, coefficients: Any) -> Bound:
-    """Return the short-range part for a radius (A) and up to 7 coefficients of (r^2 - radius^2/2)^n, 1/A^(2n+1)."""
-    return INTERACTION.bind(cutoff=radius, **{f"c{n}": float(c) for n, c in enumerate(coefficients)})
+    """Return the short-range part for a radius (A) and the coefficients of (r^2 - radius^2/2)^n, 1/A^(2n+1).
+
+    Up to 7 coefficients give the interaction of :data:`DEGREE`, more one of their own degree.
+    """
+    bound = interaction(max(DEGREE, len(coefficients) - 1))
+    return bound.bind(cutoff=radius, **{f"c{n}": float(c) for n, c in enumerate(coefficients)})

@@ -8,7 +8,8 @@ arithmetic and the functions of this module (:func:`fma`, :func:`minimum`, :func
 Called with numpy arrays it computes in float64: that is the reference. Called with
 :class:`Expression` leaves it records a :class:`Program`, which :func:`run` evaluates with any
 object that has the operations as methods: C source (:mod:`~vmdpotential.interactions.csource`),
-vector LLVM code in the CPU engine.
+vector LLVM code in the CPU engine. Around either, :mod:`~vmdpotential.interactions.derivative` adds
+the derivative, so that every interaction has a field.
 """
 
 from __future__ import annotations

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
 from vmdpotential.io.mapformat import check_finite
@@ -19,8 +21,13 @@ from vmdpotential.lattice import Grid, Lattice
 
 def write_npz(path: Path, grid: Grid) -> None:
     """Write a map as a NumPy archive."""
+    write_arrays(path, grid, {"values": grid.values})
+
+
+def write_arrays(path: Path, grid: Grid, values: Mapping[str, NDArray[np.float32]]) -> None:
+    """Write values by name as a NumPy archive, with the lattice and provenance of a map."""
     text = {name: np.array(value) for name, value in grid.header().items() if name != "spacing"}
-    arrays = {"values": grid.values, "origin": grid.lattice.origin, "spacing": grid.lattice.spacing, **text}
+    arrays = {**values, "origin": grid.lattice.origin, "spacing": grid.lattice.spacing, **text}
     # not numpy.savez: when the disk is full it leaves a file behind that complains as it is collected
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():

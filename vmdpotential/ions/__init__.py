@@ -49,7 +49,8 @@ class PlacedIon:
         there is none.
     energy, energy_kt : float
         Its charge times the potential at its site when it was placed: of the solute, the ions that
-        were there, and the ions placed before it; kcal/mol and kT.
+        were there, and the ions placed before it; kcal/mol and kT. In a periodic cell with all their
+        images and a background that neutralises them (Ewald's sum), so that the mean over the cell is 0.
     final_energy, final_energy_kt : float
         The same with all other ions, those placed after it too.
     """
@@ -221,7 +222,7 @@ def place_ions(
     dielectric : float
         Both of the energies reported; neither changes the sites.
     engine : str or Engine
-        What computes the potential.
+        What sums pairs; meshes, and the ions of a periodic cell, are the CPU engine's.
 
     Returns
     -------

@@ -1,13 +1,15 @@
 """Where the ions go: which waters they replace, by the potential of the solute or at random.
 
-The potential at a water's oxygen is the Coulomb sum over all atoms that are not water (the solute,
-ions that are there, ions placed before), each with its nearest image in a periodic cell. Waters are
-not part of it, so that taking one away changes nothing but the list of free sites.
+The potential at a water's oxygen is that of all atoms that are not water (the solute, ions that are
+there, ions placed before). In a periodic cell it is Ewald's: that of all their images, in conducting
+surroundings and with a background that neutralises them, so that its mean over the cell is zero; the
+images of the ion itself are not part of it. Waters are not part of it either, so that taking one away
+changes nothing but the list of free sites.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,14 +20,23 @@ from vmdpotential import progress
 from vmdpotential.cell import Cell
 from vmdpotential.errors import NoRoomError, UsageError
 from vmdpotential.ions.counts import Species
+from vmdpotential.methods.at_points import within
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Engine
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+#: ``add(points, position, charge, potential)`` adds the potential (e/A) of a charge to that at points.
+Adder = Callable[[Floats, Floats, float, Floats], None]
 
 SITE_METHODS = ("potential", "random")
+
+#: Root mean square error of the potential at the sites, e/A: 6e-5 kT for an ion of one charge.
+ERROR = 1e-7
+
+#: Sites whose potentials differ by less, e/A, are equal (6e-4 kT), so that rounding decides nothing.
+EQUAL = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +183,7 @@ def choose_sites(
     The species that brings the running net charge nearest to zero goes next; of several, the one of
     which most charge is left, then the first listed. With ``potential`` it takes the free site where
     its energy is lowest (the first in the file, of equal ones), with ``random`` any free site. Sites
-    closer than `between` to it are then no longer free, and its q/r is added to the potential.
+    closer than `between` to it are then no longer free, and its potential is added to that of the rest.
 
     Parameters
     ----------
@@ -181,7 +192,7 @@ def choose_sites(
     ions : sequence of (Species, int)
     around : Surroundings
     engine : Engine
-        Computes the potentials.
+        Sums pairs; meshes, and the ions of a periodic cell, are the CPU engine's.
     method : str
         ``potential`` or ``random``.
     from_solute, between : float, A
@@ -207,7 +218,8 @@ def choose_sites(
     total = sum(number for _, number in ions)
     cell = around.cell
     if not total:
-        return _describe(np.zeros(0, np.int64), (), np.zeros((0, 3)), around, engine)
+        none = np.zeros(0)
+        return Sites(np.zeros(0, np.int64), (), none, none, none, none)
     if shortest_repeat(cell) < between:
         raise _no_room(0, total, f"the periodic cell repeats every {shortest_repeat(cell):.1f} A, so that an ion "
                        f"is that close to its own image; lower --between {between:g} A below it")
@@ -226,8 +238,10 @@ def choose_sites(
     available = np.ones(len(rows), bool)
     by_potential = method == "potential"
     generator = np.random.default_rng(seed)
+    add = _adder(cell, engine)
     if by_potential:
-        phi = engine.at_points(sites, around.positions, around.charges, cell)
+        fixed = within(ERROR, sites, around.positions, around.charges, cell, engine)
+        phi = fixed.copy()
     blocker = _Blocker(sites, cell, between)
     placed: list[int] = []
     species: list[Species] = []
@@ -237,10 +251,10 @@ def choose_sites(
             raise _no_room(len(placed), total, f"no water is left that is as far from the other ions as --between "
                            f"{between:g} A asks; lower it, or --from-solute {from_solute:g} A")
         if by_potential:
-            site = int(open_sites[np.argmin(ion.charge * phi[open_sites])])
-            charge = np.array([float(ion.charge)])
+            energy = np.sign(ion.charge) * phi[open_sites]
+            site = int(open_sites[np.argmax(energy < energy.min() + EQUAL)])
             with progress.listening(_silent):
-                phi = phi + engine.at_points(sites, sites[site : site + 1], charge, cell)
+                add(sites, sites[site], float(ion.charge), phi)
         else:
             site = int(generator.choice(open_sites))
         available[blocker.near(site)] = False
@@ -248,8 +262,25 @@ def choose_sites(
         placed.append(site)
         species.append(ion)
         progress.report("placing ions", len(placed) / total)
-    index = rows[np.array(placed, np.int64)]
-    return _describe(index, tuple(species), candidates[index], around, engine)
+    chosen = np.array(placed, np.int64)
+    if by_potential:
+        fixed = fixed[chosen]
+    else:
+        fixed = within(ERROR, sites[chosen], around.positions, around.charges, cell, engine)
+    return _describe(rows[chosen], tuple(species), sites[chosen], fixed, around, add)
+
+
+def _adder(cell: Cell | None, engine: Engine) -> Adder:
+    """Return what adds the potential of a charge, in a periodic cell with all its images."""
+    if cell is not None:
+        from vmdpotential.engines.cpu.ewald_pair import EwaldPair
+
+        return EwaldPair(cell).add
+
+    def add(points: Floats, position: Floats, charge: float, potential: Floats) -> None:
+        potential += engine.at_points(points, position[None], np.array([charge]))
+
+    return add
 
 
 def _silent(label: str, fraction: float) -> None:
@@ -274,23 +305,23 @@ def _order(ions: Sequence[tuple[Species, int]], net_charge: float) -> list[Speci
     return order
 
 
-def _describe(
-    index: Integers, species: tuple[Species, ...], positions: Floats, around: Surroundings, engine: Engine
-) -> Sites:
-    """Return the sites with their potentials and distances."""
-    charges = np.array([s.charge for s in species], np.float64)
-    fixed = np.zeros(len(index))
-    if len(index):
-        fixed = engine.at_points(positions, around.positions, around.charges, around.cell)
-    before, others = np.zeros(len(index)), np.zeros(len(index))
+def _describe(index: Integers, species: tuple[Species, ...], positions: Floats, fixed: Floats,
+              around: Surroundings, add: Adder) -> Sites:
+    """Return the sites with their potentials and distances; `fixed` is the potential without the ions placed."""
+    count = len(index)
+    before, others = np.zeros(count), np.zeros(count)
     apart = np.minimum(nearest(positions, around.ions, around.cell), shortest_repeat(around.cell))
-    for i in range(len(index)):
+    for i in range(count):
         d = positions - positions[i]
         r = np.sqrt(((d if around.cell is None else around.cell.minimum_image(d)) ** 2).sum(1))
         r[i] = np.inf
-        before[i] = (charges[:i] / r[:i]).sum()
-        others[i] = (charges / r).sum()
         apart[i] = min(apart[i], r.min())
+        own = np.zeros(count)
+        with progress.listening(_silent):
+            add(positions, positions[i], float(species[i].charge), own)
+        own[i] = 0.0
+        others += own
+        before[i + 1 :] += own[i + 1 :]
     solute = nearest(positions, around.solute, around.cell)
     return Sites(index, species, fixed + before, fixed + others, solute, apart)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from vmdpotential.cell import Cell
 from vmdpotential.engines import Engine
 from vmdpotential.interactions import Bound
 from vmdpotential.lattice import Lattice
+
+if TYPE_CHECKING:
+    from vmdpotential.methods.accuracy import Sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +35,12 @@ class Sources:
     interaction : Bound
     precision : str
         One of :data:`vmdpotential.engines.PRECISIONS`.
+    tolerance : float
+        Root mean square error over that of the potential that a method which is not exact may make.
+    field : bool
+        Whether the field is wanted beside the potential.
+    sample : Sample, optional
+        The exact potential at some points of the lattice, where it has been computed already.
     """
 
     positions: NDArray[np.float64]
@@ -38,6 +48,9 @@ class Sources:
     cell: Cell | None
     interaction: Bound
     precision: str = "single"
+    tolerance: float = 1e-4
+    field: bool = False
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +67,10 @@ class Method:
     interaction : str
         The interaction it sums unless another is asked for.
     compute : callable
-        ``compute(lattice, sources, engine)`` returns (nx, ny, nz) float32 in e/A.
+        ``compute(lattice, sources, engine)`` returns (nx, ny, nz) float32 in e/A, or where the field is
+        wanted (4, nx, ny, nz): the potential, and the field in e/A^2.
+    exact : bool
+        Whether rounding is its only error; else it keeps the tolerance of the sources.
     """
 
     name: str
@@ -62,3 +78,4 @@ class Method:
     boundaries: tuple[str, ...]
     interaction: str
     compute: Callable[[Lattice, Sources, Engine], NDArray[np.float32]]
+    exact: bool = True

@@ -16,7 +16,8 @@ from vmdpotential.methods import Method, Sources
 
 def compute(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.float32]:
     """Return the sum over all atoms, see :class:`vmdpotential.methods.Method`."""
-    return engine.direct(lattice, sources.positions, sources.charges, sources.interaction, sources.precision)
+    return engine.direct(lattice, sources.positions, sources.charges, sources.interaction, sources.precision,
+                         sources.field)
 
 
 METHOD = Method("direct", "every atom to every point", ("open",), "coulomb", compute)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,13 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.cell import Cell
 from vmdpotential.interactions import Bound
-from vmdpotential.lattice import Lattice
+from vmdpotential.lattice import Lattice, bounds
+from vmdpotential.methods.smooth_cutoff import SmoothCutoff
 from vmdpotential.methods.splitting import Splitting, euler_sum, optimal
 
 Floats = NDArray[np.float64]
 
+#: Makes the splitting for a split radius (A), a mesh spacing (A) and an order, and says its error (1/A).
+Split = Callable[[float, float, int], tuple[Splitting | SmoothCutoff, float]]
+
 #: Nodes over which distances turn at half the length of an open boundary's transform.
-GUARD = 4
+GUARD = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +37,7 @@ class Mesh:
         Nodes; in an open boundary they cover atoms and lattice and half a spline around them.
     order : int
         Of the B-splines, even.
-    splitting : Splitting
+    splitting : Splitting or SmoothCutoff
     reach : (3,) int or None
         In an open boundary, the most nodes along each axis between a charge and where its potential
         is wanted: the mesh is padded with zeros for the Fourier transform, so that none of them wraps
@@ -43,7 +48,7 @@ class Mesh:
     steps: Floats
     shape: tuple[int, int, int]
     order: int
-    splitting: Splitting
+    splitting: Splitting | SmoothCutoff
     reach: tuple[int, int, int] | None = None
 
     @property
@@ -56,15 +61,31 @@ class Mesh:
         """Points of the Fourier transform along each axis, even in an open boundary."""
         if self.reach is None:
             return self.shape
-        a, b, c = (2 * _fast(max(m + GUARD, n // 2 + 1)) for m, n in zip(self.reach, self.shape, strict=True))
+        if self.compact:
+            # a smooth part that ends wraps onto no node when it ends within the padding
+            end = np.ceil(self.splitting.end / np.diagonal(self.steps)).astype(int)
+            halves = [(n + int(m) + 1) // 2 for n, m in zip(self.shape, end, strict=True)]
+        else:
+            halves = [max(m + GUARD, n // 2 + 1) for m, n in zip(self.reach, self.shape, strict=True)]
+        a, b, c = (2 * _fast(half) for half in halves)
         return a, b, c
+
+    @property
+    def compact(self) -> bool:
+        """Whether the smooth part ends at some distance."""
+        return self.splitting.end < np.inf
+
+    @property
+    def slanted(self) -> bool:
+        """Whether the steps are not along x, y and z."""
+        return bool(np.count_nonzero(self.steps - np.diag(np.diagonal(self.steps))))
 
     @cached_property
     def cell(self) -> Cell | None:
         """The periodic cell that the mesh fills."""
         return Cell(self.steps * np.array(self.shape)[:, None]) if self.periodic else None
 
-    @property
+    @cached_property
     def short(self) -> Bound:
         """The pair interaction within the split radius."""
         return self.splitting.short()
@@ -85,40 +106,55 @@ class Mesh:
         ``(sinc^p / euler_sum)^2`` along each axis (:func:`vmdpotential.methods.splitting.mesh_loss`).
         """
         counts = self.transform_shape
-        slanted = self.periodic and np.count_nonzero(self.steps - np.diag(np.diagonal(self.steps))) > 0
-        whole = [slanted and d < 2 for d in range(3)]
-        phases = [2 * np.pi * (np.fft.fftfreq(n) if full else np.arange(n // 2 + 1) / n)
-                  for n, full in zip(counts, whole, strict=True)]
-        correction = [(np.sinc(k / (2 * np.pi)) ** self.order / euler_sum(self.order, k)) ** 2 for k in phases]
-        result = self._periodic_kernel(phases) if self.periodic else self._open_kernel(counts)
+        whole = [self.slanted and d < 2 for d in range(3)]
+        phases = [2 * np.pi / n * np.fft.ifftshift(np.arange(n) - n // 2.0) if full
+                  else 2 * np.pi / n * np.arange(n // 2 + 1.0) for n, full in zip(counts, whole, strict=True)]
+        correction = [spline_correction(self.order, k) for k in phases]
+        # a smooth part that ends has a transform in an open boundary too: nothing of it is cut off
+        known = self.periodic or self.compact
+        result = self._transformed_kernel(phases) if known else self._sampled_kernel(counts)
         for d, factor in enumerate(correction):
             result *= np.expand_dims(factor, [axis for axis in range(3) if axis != d])
         result /= np.prod(counts)
         return result.astype(np.float32)
 
-    def _periodic_kernel(self, phases: list[Floats]) -> Floats:
-        """Return 4 pi / k^2 psi^(k a) over the volume of a mesh cell; 0 at k = 0, a neutralising background."""
+    def _transformed_kernel(self, phases: list[Floats]) -> Floats:
+        """Return 4 pi / k^2 psi^(k a) over the volume of a mesh cell; at k = 0, the smooth part's integral."""
         reciprocal = np.linalg.inv(self.steps)  # columns: k = reciprocal @ phase
-        k2: Floats = np.zeros([len(k) for k in phases])
-        for row in reciprocal:  # one component of k at a time
-            parts = [np.expand_dims(row[d] * phases[d], [axis for axis in range(3) if axis != d]) for d in range(3)]
-            k2 += (parts[0] + parts[1] + parts[2]) ** 2
-        k = np.sqrt(k2, out=k2)
-        # psi^ from a table: Bessel functions for every node would take longer than the transforms
-        table = np.linspace(0, float(k.max()), 16384)
-        with np.errstate(divide="ignore"):
-            kernel: Floats = np.interp(k, table, self.splitting.window(table)) / (k * k)
-        kernel *= 4 * np.pi / abs(np.linalg.det(self.steps))
-        kernel[0, 0, 0] = 0.0
+        # psi^ from a table, linear between its entries: Bessel functions for every node would take longer
+        # than the transforms; a part that ends makes psi^ oscillate
+        highest = float(np.linalg.norm(np.abs(reciprocal) @ [np.abs(phase).max() for phase in phases]))
+        count = max(16384, int(60 * highest * self.splitting.end)) if self.compact else 16384
+        table = 4 * np.pi * self.splitting.window(np.linspace(0, highest, count))
+        slope = np.append(np.diff(table), 0.0)
+        kernel = np.empty([len(phase) for phase in phases])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for phase, plane in zip(phases[0], kernel, strict=True):  # a plane stays in a cache
+                k2 = sum((row[0] * phase + row[1] * phases[1][:, None] + row[2] * phases[2]) ** 2 for row in reciprocal)
+                place = np.sqrt(k2) * ((count - 1) / highest)
+                entry = place.astype(np.intp)
+                plane[:] = (table[entry] + slope[entry] * (place - entry)) / k2
+        kernel[0, 0, 0] = self.splitting.integral
+        if self.slanted:
+            # a wave of half a turn a node has two signs, which here are two waves: neither is taken
+            for d, n in enumerate(self.shape):
+                if n % 2 == 0:
+                    kernel[tuple(n // 2 if axis == d else slice(None) for axis in range(3))] = 0.0
+        kernel /= abs(np.linalg.det(self.steps))
         return kernel
 
-    def _open_kernel(self, counts: tuple[int, int, int]) -> Floats:
+    @property
+    def squared_distances(self) -> list[Floats]:
+        """Squared distances (A^2) between nodes along each axis of an open boundary, up to half the transform."""
+        assert self.reach is not None
+        return [(_turned(n // 2, m) * self.steps[d, d]) ** 2
+                for d, (n, m) in enumerate(zip(self.transform_shape, self.reach, strict=True))]
+
+    def _sampled_kernel(self, counts: tuple[int, int, int]) -> Floats:
         """Return the transform of the smooth part sampled at all distances between nodes."""
         from scipy.fft import dctn
 
-        assert self.reach is not None
-        squares = [(_turned(n // 2, m) * self.steps[d, d]) ** 2
-                   for d, (n, m) in enumerate(zip(counts, self.reach, strict=True))]
+        squares = self.squared_distances
         r2 = squares[0][:, None, None] + squares[1][:, None] + squares[2]
         near = r2 < self.splitting.radius**2
         inside = self.splitting.long(np.sqrt(r2[near]))
@@ -128,6 +164,15 @@ class Mesh:
         # a sequence that is even has a cosine transform for its Fourier transform
         result: Floats = dctn(kernel, type=1, overwrite_x=True, workers=-1)
         return result
+
+
+def spline_correction(order: int, phase: Floats) -> Floats:
+    """Return the factor that makes spreading and interpolation by B-splines best, along one axis.
+
+    ``(sinc^p / euler_sum)^2`` for phases per node (:func:`vmdpotential.methods.splitting.mesh_loss`).
+    """
+    correction: Floats = (np.sinc(phase / (2 * np.pi)) ** order / euler_sum(order, phase)) ** 2
+    return correction
 
 
 def _fast(n: int) -> int:
@@ -148,7 +193,7 @@ def _turned(half: int, reach: int) -> Floats:
     return np.where(m <= reach, m, reach + (half - reach) * (t / 2 + np.sin(np.pi * t) / (2 * np.pi)))
 
 
-def over_cell(cell: Cell, spacing: float, order: int, ratio: float) -> Mesh:
+def over_cell(cell: Cell, spacing: float, order: int, ratio: float, split: Split = optimal) -> Mesh:
     """Return the mesh of a periodic cell.
 
     Parameters
@@ -159,21 +204,25 @@ def over_cell(cell: Cell, spacing: float, order: int, ratio: float) -> Mesh:
     order : int
     ratio : float
         The split radius over the mesh spacing.
+    split : callable
+        Makes the splitting.
     """
     length = np.linalg.norm(cell.vectors, axis=1)
     a, b, c = (max(_fast(int(np.ceil(x / spacing - 1e-9))), 2 * order) for x in length)
     steps = cell.vectors / np.array([[a], [b], [c]])
-    splitting, _ = optimal(ratio * spacing, float(np.linalg.norm(steps, axis=1).max()), order)
+    splitting, _ = split(ratio * spacing, float(np.linalg.norm(steps, axis=1).max()), order)
     return Mesh(np.zeros(3), steps, (a, b, c), order, splitting)
 
 
-def around(lattice: Lattice, positions: Floats, spacing: float, order: int, ratio: float) -> Mesh:
+def around(lattice: Lattice, positions: Floats, spacing: float, order: int, ratio: float,
+           split: Split = optimal) -> Mesh:
     """Return the mesh of an open boundary, around lattice and atoms; parameters as in :func:`over_cell`."""
     margin = order // 2
-    low = np.minimum(lattice.origin, positions.min(0)) - margin * spacing
-    high = np.maximum(lattice.last, positions.max(0)) + margin * spacing
+    nearest, farthest = bounds(positions)
+    low = np.minimum(lattice.origin, nearest) - margin * spacing
+    high = np.maximum(lattice.last, farthest) + margin * spacing
     nx, ny, nz = (int(n) + 1 for n in np.ceil((high - low) / spacing))
-    farthest = np.maximum(lattice.last - positions.min(0), positions.max(0) - lattice.origin)
-    a, b, c = (int(n) + 2 * margin for n in np.ceil(np.maximum(farthest, 0) / spacing))
-    splitting, _ = optimal(ratio * spacing, spacing, order)
+    reach = np.maximum(np.maximum(lattice.last - nearest, farthest - lattice.origin), 0)
+    a, b, c = (int(n) + 2 * margin for n in np.ceil(reach / spacing))
+    splitting, _ = split(ratio * spacing, spacing, order)
     return Mesh(low, np.diag(np.full(3, spacing)), (nx, ny, nz), order, splitting, (a, b, c))

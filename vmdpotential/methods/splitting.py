@@ -20,7 +20,7 @@ fitted and nothing cut off.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,11 +46,21 @@ class Splitting:
     legendre: Floats
 
     @property
+    def end(self) -> float:
+        """From here on the smooth part is zero: nowhere."""
+        return np.inf
+
+    @property
+    def integral(self) -> float:
+        """Integral of the smooth part over space, A^2: of 1/r, none that a neutralising background leaves."""
+        return 0.0
+
+    @cached_property
     def polynomial(self) -> Floats:
         """(d + 1,) coefficients of L inside the radius in powers of (r/radius)^2, 1/A."""
         every_other = np.zeros(2 * len(self.legendre) - 1)
         every_other[::2] = self.legendre
-        psi = np.polynomial.legendre.leg2poly(every_other)[::2]
+        psi = np.asarray(np.polynomial.legendre.leg2poly(every_other)[::2], np.float64)
         # psi^(0) = 1 is twice the integral from 0 to 1
         result: Floats = 2 * psi / (2 * np.arange(len(psi)) + 1) / self.radius
         return result
@@ -70,7 +80,8 @@ class Splitting:
     def short(self) -> Bound:
         """Return the short-range part as an interaction."""
         shifted = np.polynomial.Polynomial(self.polynomial)(np.polynomial.Polynomial([0.5, 1.0]))
-        return short_range.bind(self.radius, shifted.coef / self.radius ** (2 * np.arange(len(shifted.coef))))
+        coefficients = np.asarray(shifted.coef, np.float64)
+        return short_range.bind(self.radius, coefficients / self.radius ** (2 * np.arange(len(coefficients))))
 
     @property
     def short_integral(self) -> float:
@@ -86,13 +97,15 @@ def _transforms(count: int, s: Floats) -> Floats:
     """Return the transforms 2 (-1)^n j_2n(s) of P_0, P_2 ..., (count, ...)."""
     from scipy.special import spherical_jn
 
-    return np.array([2 * (-1) ** n * spherical_jn(2 * n, s) for n in range(count)])
+    result: Floats = np.array([2 * (-1) ** n * spherical_jn(2 * n, s) for n in range(count)])
+    return result
 
 
 def euler_sum(order: int, k: ArrayLike) -> Floats:
     """Return the sum over s of sinc^(2 order)(k + 2 pi s): the power of a B-spline's images, k per mesh step."""
     k = np.asarray(k, np.float64)
-    result: Floats = sum(np.sinc(k / (2 * np.pi) + s) ** (2 * order) for s in range(-3, 4))
+    images = k / (2 * np.pi) + np.arange(-3, 4).reshape(-1, *[1] * k.ndim)
+    result: Floats = (np.sinc(images) ** (2 * order)).sum(0)
     return result
 
 
@@ -126,7 +139,7 @@ def _optimal(ratio: float, order: int, degree: int) -> tuple[Floats, float]:
     form += 1e-15 * np.trace(form) * np.eye(degree + 1)
     first = np.zeros(degree + 1)
     first[0] = 1.0
-    legendre = np.linalg.solve(form, first)
+    legendre = np.linalg.solve(form, first).astype(np.float64)
     legendre /= 2 * legendre[0]
     # 4 pi k^2 dk / (2 pi)^3 of (4 pi / k^2 psi^)^2
     return legendre, float(np.sqrt(8 * legendre @ form @ legendre))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from vmdpotential.cell import Cell
     from vmdpotential.interactions import Bound
     from vmdpotential.lattice import Lattice
+    from vmdpotential.methods.levels import Plan
     from vmdpotential.methods.mesh import Mesh
 
 Floats = NDArray[np.float64]
@@ -28,25 +29,38 @@ class CpuEngine:
         return f"{threads.count()} threads, {simd.LEVEL} vectors of {simd.LANES[32]} floats"
 
     def direct(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
-               precision: str = "single") -> NDArray[np.float32]:
+               precision: str = "single", field: bool = False) -> NDArray[np.float32]:
         """Return the map of all atoms, see :mod:`vmdpotential.engines`."""
         from vmdpotential.engines.cpu import tiles
 
-        return tiles.direct(lattice, positions, charges, interaction, precision)
+        return tiles.direct(lattice, positions, charges, interaction, precision, field)
 
     def cutoff(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
-               precision: str = "single", cell: Cell | None = None) -> NDArray[np.float32]:
+               precision: str = "single", cell: Cell | None = None, field: bool = False) -> NDArray[np.float32]:
         """Return the map of the atoms within the cutoff, see :mod:`vmdpotential.engines`."""
         from vmdpotential.engines.cpu import tiles
 
-        return tiles.cutoff(lattice, positions, charges, interaction, precision, cell)
+        return tiles.cutoff(lattice, positions, charges, interaction, precision, cell, field)
 
     def pme(self, lattice: Lattice, positions: Floats, charges: Floats, mesh: Mesh,
-            precision: str = "single") -> NDArray[np.float32]:
+            precision: str = "single", field: bool = False) -> NDArray[np.float32]:
         """Return the map of the full potential, see :mod:`vmdpotential.engines`."""
         from vmdpotential.engines.cpu.mesh import pme
 
-        return pme(lattice, positions, charges, mesh, precision)
+        return pme(lattice, positions, charges, mesh, precision, field)
+
+    def msm(self, lattice: Lattice, positions: Floats, charges: Floats, plan: Plan,
+            precision: str = "single", field: bool = False) -> NDArray[np.float32]:
+        """Return the map of the full potential, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cpu.msm import msm
+
+        return msm(lattice, positions, charges, plan, precision, field)
+
+    def pme_at_points(self, points: Floats, positions: Floats, charges: Floats, mesh: Mesh) -> Floats:
+        """Return the full potential at points, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cpu.nearby import pme_at_points
+
+        return pme_at_points(points, positions, charges, mesh)
 
     def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
                   interaction: Bound | None = None) -> Floats:

@@ -46,7 +46,8 @@ def load(template: str, **constants: Hashable) -> ModuleType:
     if "program" in constants:
         definitions = f"from vmdpotential.interactions.tracing import Program\n\n{definitions}"
     text = source[: line.start()] + definitions + source[line.end() :]
-    others = [here / "simd.py", here / "filters.py", here.parent.parent / "interactions" / "tracing.py"]
+    interactions = here.parent.parent / "interactions"
+    others = [here / "simd.py", here / "filters.py", interactions / "tracing.py", interactions / "derivative.py"]
     depends = "".join([text, *(other.read_text() for other in others), numba.__version__])
     name = f"vmdpotential_{template}_{hashlib.sha256(depends.encode()).hexdigest()[:16]}"
     if name in sys.modules:  # asked for by other arguments

@@ -8,5 +8,9 @@ PROGRAM = Program((("input", "rinv"),), ())
 PRECISION = "single"
 #: Whether pairs beyond distance 1 must be masked.
 MASKED = False
-#: Of the B-splines between atoms, mesh and lattice.
+#: Whether the field is summed beside the potential.
+FIELD = False
+#: Nodes along each axis between atoms, mesh and lattice.
 ORDER = 6
+#: By which functions: bspline or nodal.
+BASIS = "bspline"

@@ -1,14 +1,16 @@
-"""Filters of the tile kernels for AVX-512: which atoms are in range, packed without branches.
+"""Filters of the tile kernels: which atoms are in range.
 
-They serve single precision; elsewhere plain loops in :mod:`~vmdpotential.engines.cpu.tile_kernel`
-do the same.
+Those for AVX-512 pack them without branches. They serve single precision; elsewhere plain loops in
+:mod:`~vmdpotential.engines.cpu.tile_kernel` do the same.
 """
 
 # numba's intrinsics have no annotations that mypy could check
 # mypy: ignore-errors
 
+import math
+
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic
 
 from vmdpotential.engines.cpu.simd import I32, I64, Vector, constant, pointer
@@ -110,3 +112,34 @@ def in_tile(typing, x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, c
         return _filter_loop(builder, arguments[5], body, arguments[14])[0]
 
     return signature, codegen
+
+
+@njit(fastmath=True, error_model="numpy", boundscheck=False, nogil=True)
+def rows_in_range(start, bins, bin_size, cutoff, centre, half, rows):
+    """Write the runs of atoms in rows of bins along z in reach of a tile to rows (R, 2); return how many.
+
+    Atoms are sorted by bin, z fastest, so that the bins of a row are one run; a row is clipped by
+    its distance to the tile.
+    """
+    low_x = max(0, math.floor((centre[0] - half[0] - cutoff) / bin_size))
+    high_x = min(bins[0] - 1, math.floor((centre[0] + half[0] + cutoff) / bin_size))
+    low_y = max(0, math.floor((centre[1] - half[1] - cutoff) / bin_size))
+    high_y = min(bins[1] - 1, math.floor((centre[1] + half[1] + cutoff) / bin_size))
+    count = 0
+    for bx in range(low_x, high_x + 1):
+        gx = max(abs((bx + 0.5) * bin_size - centre[0]) - 0.5 * bin_size - half[0], 0.0)
+        for by in range(low_y, high_y + 1):
+            gy = max(abs((by + 0.5) * bin_size - centre[1]) - 0.5 * bin_size - half[1], 0.0)
+            reach2 = cutoff * cutoff - gx * gx - gy * gy
+            if reach2 <= 0:
+                continue
+            reach = math.sqrt(reach2) + half[2]
+            first_bin = max(0, math.floor((centre[2] - reach) / bin_size))
+            last_bin = min(bins[2] - 1, math.floor((centre[2] + reach) / bin_size))
+            if last_bin < first_bin:
+                continue
+            row = (bx * bins[1] + by) * bins[2]
+            rows[count, 0] = start[row + first_bin]
+            rows[count, 1] = start[row + last_bin + 1]
+            count += rows[count, 1] > rows[count, 0]
+    return count

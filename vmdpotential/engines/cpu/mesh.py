@@ -2,33 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.engines.cpu import build, threads, tiles
 from vmdpotential.lattice import Lattice
 from vmdpotential.methods.mesh import Mesh
 
 Floats = NDArray[np.float64]
+#: Nodes (P, taps) and weights (P, taps), an even number, for every place along an axis.
+Table = tuple[NDArray[np.int64], NDArray[Any]] | None
 
 
-def pme(lattice: Lattice, positions: Floats, charges: Floats, mesh: Mesh,
-        precision: str = "single") -> NDArray[np.float32]:
-    """Return the full potential on a lattice, (nx, ny, nz) float32 in e/A: smooth part on the mesh, and the pairs."""
+class Nodes(Protocol):
+    """What spreading and interpolation know of a mesh, or of the finest level of a multilevel sum."""
+
+    @property
+    def origin(self) -> Floats:
+        """(3,) first node, A."""
+
+    @property
+    def steps(self) -> Floats:
+        """(3, 3) vectors between neighbouring nodes, as rows, A."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Nodes along each axis."""
+
+    @property
+    def order(self) -> int:
+        """Nodes along each axis that a charge goes to."""
+
+    def coordinates(self, positions: ArrayLike) -> Floats:
+        """Return positions in mesh steps."""
+
+
+def pme(lattice: Lattice, positions: Floats, charges: Floats, mesh: Mesh, precision: str = "single",
+        field: bool = False) -> NDArray[np.float32]:
+    """Return the full potential on a lattice, by a mesh and the pairs, see :mod:`vmdpotential.engines`."""
     kernel = load(mesh, precision)
     potential = solve(kernel, mesh, spread(kernel, mesh, positions, charges))
-    smooth = interpolate(kernel, potential, mesh, lattice).astype(np.float32, copy=False)
-    return tiles.cutoff(lattice, positions, charges, mesh.short, precision, mesh.cell, smooth)
+    smooth = smooth_maps(kernel, potential, mesh, lattice, field)
+    return tiles.cutoff(lattice, positions, charges, mesh.short, precision, mesh.cell, field, smooth)
 
 
-def load(mesh: Mesh, precision: str) -> Any:
-    """Return the kernels for the mesh's order."""
-    return build.load("mesh_kernel", order=mesh.order, precision="single" if precision == "single" else "double")
+def load(mesh: Nodes, precision: str, basis: str = "bspline") -> Any:
+    """Return the kernels for the mesh's order and a basis."""
+    return build.load("mesh_kernel", order=mesh.order, basis=basis,
+                      precision="single" if precision == "single" else "double")
 
 
-def spread(kernel: Any, mesh: Mesh, positions: Floats, charges: Floats) -> NDArray[Any]:
+def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats) -> NDArray[Any]:
     """Return the charges on the nodes of the mesh."""
     nodes = np.zeros(mesh.shape, kernel.REAL)
     places = np.ascontiguousarray(mesh.coordinates(positions))
@@ -40,10 +67,9 @@ def spread(kernel: Any, mesh: Mesh, positions: Floats, charges: Floats) -> NDArr
     order = np.argsort(block.astype(np.int16), kind="stable")
     start = np.searchsorted(block[order], np.arange(blocks + 1))
     fixed = (places, np.ascontiguousarray(charges, np.float64), order)
-    for parity in range(min(2, blocks)):
-        step = min(2, blocks)
-        threads.run(lambda first, last, parity=parity: kernel.spread(  # type: ignore[misc]
-            *fixed, start[parity:], nodes, first, last, step), blocks // step, "spreading charges")
+    step = min(2, blocks)
+    for parity in range(step):
+        threads.run(partial(kernel.spread, *fixed, start[parity:], nodes, step), blocks // step, "spreading charges")
     return nodes
 
 
@@ -73,45 +99,76 @@ def solve(kernel: Any, mesh: Mesh, nodes: NDArray[Any]) -> NDArray[Any]:
     return potential
 
 
-def interpolate(kernel: Any, potential: NDArray[Any], mesh: Mesh, lattice: Lattice) -> NDArray[Any]:
-    """Return the mesh interpolated to a lattice."""
+def smooth_maps(kernel: Any, potential: NDArray[Any], mesh: Nodes, lattice: Lattice,
+                field: bool) -> NDArray[np.float32]:
+    """Return a mesh of the potential interpolated to a lattice, e/A, with `field` its gradient too, (4, nx, ny, nz)."""
+    if not field:
+        return interpolate(kernel, potential, mesh, lattice).astype(np.float32, copy=False)
+    maps = np.empty((4, *lattice.shape), np.float32)
+    for n in range(4):
+        maps[n] = interpolate(kernel, potential, mesh, lattice, n - 1)
+    to_xyz = -np.linalg.inv(mesh.steps).astype(np.float32)  # d/dx = sum over a, b, c of da/dx d/da
+    for plane in maps[1:].swapaxes(0, 1):  # a copy of all would double the memory
+        plane[:] = np.tensordot(to_xyz, plane, 1)
+    return maps
+
+
+def interpolate(kernel: Any, potential: NDArray[Any], mesh: Nodes, lattice: Lattice, along: int = -1) -> NDArray[Any]:
+    """Return the mesh interpolated to a lattice, or its derivative along axis 0, 1 or 2 of the mesh, per step."""
     steps = np.diag(lattice.spacing) @ np.linalg.inv(mesh.steps)  # mesh steps along a, b, c of a lattice step
     origin = (lattice.origin - mesh.origin) @ np.linalg.inv(mesh.steps)
-    na, nb, nc = mesh.shape
-    nx, ny, nz = lattice.shape
+    nx = lattice.shape[0]
     potential = np.ascontiguousarray(potential)
-    out = np.empty(lattice.shape, kernel.REAL)
     if abs(np.triu(steps, 1)).max() > 1e-9 * abs(steps).max():  # c of the cell depends on more than z
+        out = np.empty(lattice.shape, kernel.REAL)
+
         def plane(first: int, last: int) -> None:
             part = lattice.slab(first, last)
             places = mesh.coordinates(part.points())
             values = np.empty(len(places))
-            kernel.gather(potential, places, values, 0, len(places))
+            kernel.gather_along(potential, places, along, values, 0, len(places))
             out[first:last] = values.reshape(part.shape)
 
         threads.run(plane, nx, "interpolation")
         return out
-    along_z = np.empty((na * nb, nz), kernel.REAL)
-    tables = [_table(kernel, origin[d] + steps[d, d] * np.arange(lattice.shape[d]), mesh.shape[d]) for d in range(3)]
-    threads.run(lambda first, last: kernel.along_rows(
-        potential.reshape(-1, nc), *tables[2], along_z, first, last), na * nb, "interpolation", 256)
-    along_z = along_z.reshape(na, nb, nz)
-    along_y = np.empty((na, ny, nz), kernel.REAL)
+    x, y, z = (_table(kernel, origin[d] + steps[d, d] * np.arange(lattice.shape[d]), mesh.shape[d], d == along)
+               for d in range(3))
     if abs(np.tril(steps, -1)).max() == 0:
-        _across(kernel, along_z, tables[1], along_y)
-        _across(kernel, along_y.reshape(1, na, ny * nz), tables[0], out.reshape(1, nx, ny * nz))
-    else:
-        threads.run(lambda first, last: kernel.slanted_b(
-            along_z, origin[1], steps[1, 1], steps[2, 1], along_y, first, last), na, "interpolation", 16)
-        threads.run(lambda first, last: kernel.slanted_a(
-            along_y, origin[0], *steps[:, 0], out, first, last), nx, "interpolation", 4)
+        return separable(kernel, potential, (x, y, z))
+    along_z = separable(kernel, potential, (None, None, z))
+    along_y = np.empty((len(along_z), *lattice.shape[1:]), kernel.REAL)
+    threads.run(lambda first, last: kernel.slanted_b(
+        along_z, origin[1], steps[1, 1], steps[2, 1], along == 1, along_y, first, last), len(along_z),
+        "interpolation", 16)
+    out = np.empty(lattice.shape, kernel.REAL)
+    threads.run(lambda first, last: kernel.slanted_a(
+        along_y, origin[0], *steps[:, 0], along == 0, out, first, last), nx, "interpolation", 4)
     return out
 
 
-def _table(kernel: Any, places: Floats, shape: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def separable(kernel: Any, source: NDArray[Any], tables: tuple[Table, Table, Table]) -> NDArray[Any]:
+    """Return a mesh mapped along each axis by a table of nodes and weights; None leaves the axis as it is."""
+    x, y, z = tables
+    if z is not None:
+        out = np.empty((*source.shape[:2], len(z[0])), kernel.REAL)
+        rows, out_rows = source.reshape(-1, source.shape[2]), out.reshape(-1, out.shape[2])
+        threads.run(partial(kernel.along_rows, rows, *z, out_rows), len(rows), "interpolation", 256)
+        source = out
+    if y is not None:
+        out = np.empty((source.shape[0], len(y[0]), source.shape[2]), kernel.REAL)
+        _across(kernel, source, y, out)
+        source = out
+    if x is not None:
+        out = np.empty((len(x[0]), *source.shape[1:]), kernel.REAL)
+        _across(kernel, source.reshape(1, len(source), -1), x, out.reshape(1, len(out), -1))
+        source = out
+    return source
+
+
+def _table(kernel: Any, places: Floats, shape: int, derivative: bool) -> tuple[NDArray[np.int64], NDArray[Any]]:
     nodes = np.empty((len(places), kernel.ORDER), np.int64)
     weights = np.empty((len(places), kernel.ORDER), kernel.REAL)
-    kernel.table(places, shape, False, nodes, weights)
+    kernel.table(places, shape, derivative, nodes, weights)
     return nodes, weights
 
 

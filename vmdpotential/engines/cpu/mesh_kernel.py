@@ -1,8 +1,15 @@
-"""Kernels between atoms, mesh and lattice: B-splines spread charges and interpolate.
+"""Kernels between atoms, mesh and lattice: they spread charges and interpolate, by one of two bases.
 
-A spline of even order p reaches p nodes along each axis (U. Essmann et al., J. Chem. Phys. 103 (1995)
-8577, eq. 4.1). Along axes that lattice and mesh share, interpolation is done axis by axis with a
-table of nodes and weights for every plane of the lattice.
+``bspline``
+    B-splines of even order p, which reach p nodes along each axis (U. Essmann et al., J. Chem. Phys.
+    103 (1995) 8577, eq. 4.1).
+``nodal``
+    The two polynomials of degree p - 2 through the p - 1 nodes nearest to each of the two nodes around
+    a point, blended linearly: p nodes, a continuous slope, and the nodes' own values at the nodes
+    (D. J. Hardy, J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164, for p = 4).
+
+Along axes that lattice and mesh share, interpolation is done axis by axis with a table of nodes and
+weights for every plane of the lattice.
 
 This module is compiled as a copy, see :mod:`vmdpotential.engines.cpu.build`.
 """
@@ -15,7 +22,7 @@ import math
 import numpy as np
 from numba import njit
 
-from vmdpotential.engines.cpu.current import ORDER, PRECISION
+from vmdpotential.engines.cpu.current import BASIS, ORDER, PRECISION
 
 REAL = np.float32 if PRECISION == "single" else np.float64
 
@@ -24,8 +31,12 @@ FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil":
 CHUNK = 512  # values of a row that are interpolated together and stay in the first-level cache
 
 
+# of the nodal basis: one over the differences between a node and the others within
+SCALE = np.array([1.0 / math.prod(j - i for i in range(1, ORDER - 1) if i != j) for j in range(ORDER)])
+
+
 @njit(**FAST)
-def spline(t, w):
+def bspline(t, w):
     """Write the weights of the ORDER nodes around a point, a fraction t from the one below it."""
     w[0] = 1 - t
     w[1] = t
@@ -38,7 +49,25 @@ def spline(t, w):
 
 
 @njit(**FAST)
-def slope(t, w, below):
+def nodal(t, w):
+    """Write the weights of the ORDER nodes around a point, a fraction t from the one below it."""
+    place = t + (ORDER // 2 - 1)
+    for j in range(ORDER):
+        value = SCALE[j]
+        for i in range(1, ORDER - 1):
+            if i != j:
+                value *= place - i
+        if j == 0:
+            value *= 1 - t
+        elif j == ORDER - 1:
+            value *= t
+        else:
+            value *= (1 - t) * place / j + t * (ORDER - 1 - place) / (ORDER - 1 - j)
+        w[j] = value
+
+
+@njit(**FAST)
+def bspline_slope(t, w, below):
     """Write the derivatives of the weights with respect to t; `below` (ORDER,) is scratch."""
     below[0] = 1 - t
     below[1] = t
@@ -55,23 +84,51 @@ def slope(t, w, below):
 
 
 @njit(**FAST)
+def nodal_slope(t, w, below):
+    """Write the derivatives of the weights with respect to t, by the product rule; `below` is not needed."""
+    place = t + (ORDER // 2 - 1)
+    for j in range(ORDER):
+        value, derivative = SCALE[j], 0.0
+        for i in range(1, ORDER - 1):
+            if i != j:
+                value, derivative = value * (place - i), derivative * (place - i) + value
+        blend, change = t, 1.0
+        if j == 0:
+            blend, change = 1 - t, -1.0
+        elif j < ORDER - 1:
+            left, right = 1.0 / j, 1.0 / (ORDER - 1 - j)
+            blend = (1 - t) * place * left + t * (ORDER - 1 - place) * right
+            change = (1 - t - place) * left + (ORDER - 1 - place - t) * right
+        w[j] = derivative * blend + value * change
+
+
+spline, slope = (bspline, bspline_slope) if BASIS == "bspline" else (nodal, nodal_slope)
+
+
+@njit(**FAST)
+def weights_at(t, derivative, w, below):
+    """Write the weights of the ORDER nodes around a point, or their derivatives."""
+    if derivative:
+        slope(t, w, below)
+    else:
+        spline(t, w)
+
+
+@njit(**FAST)
 def table(places, shape, derivative, nodes, weights):
     """Write nodes (P, ORDER), wrapped into the mesh, and weights (P, ORDER) for places along one axis."""
     w = np.empty(ORDER)
     below = np.empty(ORDER)
     for i in range(len(places)):
         base = math.floor(places[i])
-        if derivative:
-            slope(places[i] - base, w, below)
-        else:
-            spline(places[i] - base, w)
+        weights_at(places[i] - base, derivative, w, below)
         for k in range(ORDER):
             nodes[i, k] = (int(base) + k - (ORDER // 2 - 1)) % shape
             weights[i, k] = w[k]
 
 
 @njit(**FAST)
-def spread(places, charges, order, start, mesh, first_block, last_block, step):
+def spread(places, charges, order, start, mesh, step, first_block, last_block):
     """Add the charges of blocks of planes, every `step`-th one, to the mesh.
 
     Atoms order[start[b] : start[b + 1]] lie in block b. Blocks are at least ORDER planes thick, so
@@ -112,7 +169,7 @@ def along_rows(source, nodes, weights, out, first_row, last_row):
         row = source[r]
         for k in range(out.shape[1]):
             total = REAL(0)
-            for j in range(ORDER):
+            for j in range(weights.shape[1]):
                 total += weights[k, j] * row[nodes[k, j]]
             out[r, k] = total
 
@@ -130,7 +187,7 @@ def across_rows(source, nodes, weights, out, add, first_task, last_task):
                 total[:count] = out[a, k, first : first + count]
             else:
                 total[:count] = 0
-            for j in range(0, ORDER, 2):
+            for j in range(0, weights.shape[1], 2):
                 w0, w1 = weights[k, j], weights[k, j + 1]
                 row0 = source[a, nodes[k, j], first : first + count]
                 row1 = source[a, nodes[k, j + 1], first : first + count]
@@ -140,16 +197,16 @@ def across_rows(source, nodes, weights, out, add, first_task, last_task):
 
 
 @njit(**FAST)
-def slanted_b(source, start, step_y, step_z, out, first_row, last_row):
+def slanted_b(source, start, step_y, step_z, derivative, out, first_row, last_row):
     """Interpolate along b of a slanted cell: out[a, j, k] at place start + j step_y + k step_z of source[a, :, k]."""
     nb = source.shape[1]
-    w = np.empty(ORDER)
+    w, below = np.empty(ORDER), np.empty(ORDER)
     for a in range(first_row, last_row):
         for j in range(out.shape[1]):
             for k in range(out.shape[2]):
                 place = start + j * step_y + k * step_z
                 base = math.floor(place)
-                spline(place - base, w)
+                weights_at(place - base, derivative, w, below)
                 first = (int(base) - (ORDER // 2 - 1)) % nb
                 total = REAL(0)
                 for n in range(ORDER):
@@ -159,16 +216,16 @@ def slanted_b(source, start, step_y, step_z, out, first_row, last_row):
 
 
 @njit(**FAST)
-def slanted_a(source, start, step_x, step_y, step_z, out, first_plane, last_plane):
+def slanted_a(source, start, step_x, step_y, step_z, derivative, out, first_plane, last_plane):
     """Interpolate along a of a slanted cell: out[i, j, k] from source[:, j, k]."""
     na = source.shape[0]
-    w = np.empty(ORDER)
+    w, below = np.empty(ORDER), np.empty(ORDER)
     for i in range(first_plane, last_plane):
         for j in range(out.shape[1]):
             for k in range(out.shape[2]):
                 place = start + i * step_x + j * step_y + k * step_z
                 base = math.floor(place)
-                spline(place - base, w)
+                weights_at(place - base, derivative, w, below)
                 first = (int(base) - (ORDER // 2 - 1)) % na
                 total = REAL(0)
                 for n in range(ORDER):
@@ -180,14 +237,20 @@ def slanted_a(source, start, step_x, step_y, step_z, out, first_plane, last_plan
 @njit(**FAST)
 def gather(mesh, places, out, first_point, last_point):
     """Interpolate at places (P, 3) in mesh steps, out (P,) float64."""
+    gather_along(mesh, places, -1, out, first_point, last_point)
+
+
+@njit(**FAST)
+def gather_along(mesh, places, along, out, first_point, last_point):
+    """Interpolate at places (P, 3), or the derivative along axis 0, 1 or 2 of the mesh, per step, as above."""
     nx, ny, nz = mesh.shape
-    wx, wy, wz = np.empty(ORDER), np.empty(ORDER), np.empty(ORDER)
+    wx, wy, wz, below = np.empty(ORDER), np.empty(ORDER), np.empty(ORDER), np.empty(ORDER)
     for n in range(first_point, last_point):
         x, y, z = places[n, 0], places[n, 1], places[n, 2]
         bx, by, bz = math.floor(x), math.floor(y), math.floor(z)
-        spline(x - bx, wx)
-        spline(y - by, wy)
-        spline(z - bz, wz)
+        weights_at(x - bx, along == 0, wx, below)
+        weights_at(y - by, along == 1, wy, below)
+        weights_at(z - bz, along == 2, wz, below)
         ix, iy, iz = int(bx) - (ORDER // 2 - 1), int(by) - (ORDER // 2 - 1), int(bz) - (ORDER // 2 - 1)
         total = 0.0
         for i in range(ORDER):

@@ -1,4 +1,4 @@
-"""Kernels of sums at arbitrary points, in float64, over the nearest image of every atom.
+"""Kernels of sums at arbitrary points, in float64: nearest images of all atoms, atoms within a cutoff, one charge.
 
 This module is compiled as a copy, see :mod:`vmdpotential.engines.cpu.build`.
 """
@@ -6,18 +6,24 @@ This module is compiled as a copy, see :mod:`vmdpotential.engines.cpu.build`.
 # numba's kernels have no annotations that mypy could check
 # mypy: ignore-errors
 
+import functools
+
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from vmdpotential.engines.cpu.current import MASKED, PRECISION, PROGRAM
-from vmdpotential.engines.cpu.simd import Vector, constant, pointer
+from vmdpotential.engines.cpu.simd import I32, Vector, constant, pointer
 from vmdpotential.interactions.tracing import run as run_program
 
 assert PRECISION == "double"
 BLOCK = 64  # points whose sums are carried through all atoms together
+BUFFER = 512  # atoms in range of a point that are collected before they are summed
 
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True, "cache": True}
+FLAT = {**FAST, "inline": "always"}
 
 
 @intrinsic
@@ -36,16 +42,38 @@ def radial(typing, r2, rinv, values):
     return signature, codegen
 
 
+@njit(**FLAT)
+def nearest(px, py, pz, count, x, y, z, basis, inverse, shifts, dx, dy, dz, r2):
+    """Write the squared distances of points to the nearest image of an atom; dx, dy and dz are scratch.
+
+    basis (3, 3): lattice vectors as rows, inverse its inverse. shifts (S, 3): displacements to images
+    that may be nearer than the rounded one.
+    """
+    for i in range(count):
+        a, b, c = px[i] - x, py[i] - y, pz[i] - z
+        u = np.rint(a * inverse[0, 0] + b * inverse[1, 0] + c * inverse[2, 0])
+        v = np.rint(a * inverse[0, 1] + b * inverse[1, 1] + c * inverse[2, 1])
+        w = np.rint(a * inverse[0, 2] + b * inverse[1, 2] + c * inverse[2, 2])
+        a -= u * basis[0, 0] + v * basis[1, 0] + w * basis[2, 0]
+        b -= u * basis[0, 1] + v * basis[1, 1] + w * basis[2, 1]
+        c -= u * basis[0, 2] + v * basis[1, 2] + w * basis[2, 2]
+        dx[i], dy[i], dz[i] = a, b, c
+        r2[i] = a * a + b * b + c * c
+    for k in range(len(shifts)):
+        sx, sy, sz = shifts[k, 0], shifts[k, 1], shifts[k, 2]
+        for i in range(count):
+            a, b, c = dx[i] + sx, dy[i] + sy, dz[i] + sz
+            r2[i] = min(r2[i], a * a + b * b + c * c)
+
+
 @njit(**FAST)
 def run(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, out, first_block, last_block):
-    """Sum all atoms at the points of some blocks.
-
-    basis (3, 3): lattice vectors as rows, inverse its inverse (zeros: not periodic). shifts (S, 3):
-    displacements to images that may be nearer than the rounded one, none for an orthogonal cell.
-    """
+    """Sum all atoms at the points of some blocks; basis and inverse (zeros: not periodic) as in :func:`nearest`."""
     dx, dy, dz = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     r2, sums = np.empty(BLOCK), np.empty(BLOCK)
-    orthogonal = len(shifts) == 0
+    # a box turned away from the axes needs no shifts, but all of its basis
+    along_axes = (basis[0, 1] == 0 and basis[0, 2] == 0 and basis[1, 0] == 0 and basis[1, 2] == 0
+                  and basis[2, 0] == 0 and basis[2, 1] == 0)
     for block in range(first_block, last_block):
         first = block * BLOCK
         count = min(BLOCK, len(px) - first)
@@ -54,7 +82,7 @@ def run(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, 
             sums[i] = 0
         for j in range(len(x)):
             xj, yj, zj, qj = x[j], y[j], z[j], q[j]
-            if orthogonal:
+            if along_axes:
                 for i in range(count):
                     a, b, c = bx[i] - xj, by[i] - yj, bz[i] - zj
                     a -= np.rint(a * inverse[0, 0]) * basis[0, 0]
@@ -62,21 +90,7 @@ def run(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, 
                     c -= np.rint(c * inverse[2, 2]) * basis[2, 2]
                     r2[i] = a * a + b * b + c * c
             else:
-                for i in range(count):
-                    a, b, c = bx[i] - xj, by[i] - yj, bz[i] - zj
-                    u = np.rint(a * inverse[0, 0] + b * inverse[1, 0] + c * inverse[2, 0])
-                    v = np.rint(a * inverse[0, 1] + b * inverse[1, 1] + c * inverse[2, 1])
-                    w = np.rint(a * inverse[0, 2] + b * inverse[1, 2] + c * inverse[2, 2])
-                    a -= u * basis[0, 0] + v * basis[1, 0] + w * basis[2, 0]
-                    b -= u * basis[0, 1] + v * basis[1, 1] + w * basis[2, 1]
-                    c -= u * basis[0, 2] + v * basis[1, 2] + w * basis[2, 2]
-                    dx[i], dy[i], dz[i] = a, b, c
-                    r2[i] = a * a + b * b + c * c
-                for k in range(len(shifts)):
-                    sx, sy, sz = shifts[k, 0], shifts[k, 1], shifts[k, 2]
-                    for i in range(count):
-                        a, b, c = dx[i] + sx, dy[i] + sy, dz[i] + sz
-                        r2[i] = min(r2[i], a * a + b * b + c * c)
+                nearest(bx, by, bz, count, xj, yj, zj, basis, inverse, shifts, dx, dy, dz, r2)
             for i in range(count):
                 s = max(r2[i], soft2)
                 term = qj * radial(s, 1 / np.sqrt(s), values)
@@ -85,3 +99,127 @@ def run(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, 
                 sums[i] += term
         for i in range(count):
             out[first + i] = sums[i]
+
+
+@njit(**FAST)
+def weigh(r2, q, count, values, soft2):
+    """Return the sum over atoms at some distances."""
+    total = 0.0
+    for i in range(count):
+        s = max(r2[i], soft2)
+        total += q[i] * radial(s, 1 / np.sqrt(s), values)
+    return total
+
+
+@njit(**FLAT)
+def span(place, reach, size, count):
+    """Return the first and the last of the bins along an axis that lie within reach."""
+    return max(0, int(np.floor((place - reach) / size))), min(count - 1, int(np.floor((place + reach) / size)))
+
+
+@njit(**FAST)
+def within(px, py, pz, x, y, z, q, start, bins, size, values, soft2, cutoff2, out, first_point, last_point):
+    """Add the sum of the atoms within the cutoff to some points.
+
+    Atoms start[b] : start[b + 1] lie in bin b of side `size`, of which there are bins (3,), x slowest;
+    coordinates start at the corner of the first.
+    """
+    nx, ny, nz = bins
+    cutoff = np.sqrt(cutoff2)
+    r2, charge = np.empty(BUFFER), np.empty(BUFFER)
+    for i in range(first_point, last_point):
+        a, b, c = px[i], py[i], pz[i]
+        total, count = 0.0, 0
+        first_x, last_x = span(a, cutoff, size, nx)
+        for bx in range(first_x, last_x + 1):
+            gx = max(0.0, bx * size - a, a - (bx + 1) * size)
+            rest_x = cutoff2 - gx * gx
+            if rest_x <= 0:
+                continue
+            first_y, last_y = span(b, np.sqrt(rest_x), size, ny)
+            for by in range(first_y, last_y + 1):
+                gy = max(0.0, by * size - b, b - (by + 1) * size)
+                rest = rest_x - gy * gy
+                if rest <= 0:
+                    continue
+                # the bins along z that the cutoff reaches are one run of atoms
+                first_z, last_z = span(c, np.sqrt(rest), size, nz)
+                if first_z > last_z:
+                    continue
+                row = (bx * ny + by) * nz
+                for j in range(start[row + first_z], start[row + last_z + 1]):
+                    u, v, w = x[j] - a, y[j] - b, z[j] - c
+                    square = u * u + v * v + w * w
+                    r2[count] = square
+                    charge[count] = q[j]
+                    count += int(square < cutoff2)
+                    if count == BUFFER:
+                        total += weigh(r2, charge, count, values, soft2)
+                        count = 0
+        out[i] += total + weigh(r2, charge, count, values, soft2)
+
+
+@njit(**FLAT)
+def cubic(t):
+    """Return the weights of the 4 nodes around a point, a fraction t from the second, by a cubic B-spline."""
+    s = 1 - t
+    return s * s * s / 6, (4 - 3 * t * t * (2 - t)) / 6, (4 - 3 * s * s * (2 - s)) / 6, t * t * t / 6
+
+
+@intrinsic
+def weighted(typing, smooth, at, wa, wb, wc):
+    """Return the sum over 4^3 nodes from one on, the four along the last axis in the lanes of a vector."""
+    signature = types.float64(smooth, types.int64, wa, wb, wc)
+
+    def codegen(context, builder, sig, arguments):
+        v = Vector(builder, 64, 4)
+        array = context.make_array(sig.args[0])(context, builder, arguments[0])
+        plane, row, _ = (builder.sdiv(stride, constant(8)) for stride in cgutils.unpack_tuple(builder, array.strides))
+        first, second, third = (cgutils.unpack_tuple(builder, argument) for argument in arguments[2:])
+        total = v.const(0.0)
+        for j in range(4):
+            line_sum = v.const(0.0)
+            for k in range(4):
+                offset = builder.add(builder.mul(constant(j), plane), builder.mul(constant(k), row))
+                line = v.load(array.data, builder.add(arguments[1], offset))
+                line_sum = v.fma(v.broadcast(second[k]), line, line_sum)
+            total = v.fma(v.broadcast(first[j]), line_sum, total)
+        lanes = [builder.fmul(builder.extract_element(total, ir.Constant(I32, k)), third[k], flags=v.flags)
+                 for k in range(4)]
+        return functools.reduce(lambda a, b: builder.fadd(a, b, flags=v.flags), lanes)
+
+    return signature, codegen
+
+
+@njit(**FAST)
+def one_charge(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, smooth, out, first_block,
+               last_block):
+    """Add the potential of one charge with all its periodic images to the points of some blocks.
+
+    The radial function ends at a cutoff that only the nearest image may be within; the rest comes from
+    `smooth`, coefficients of cubic B-splines on a mesh over the cell, with the charge at its corner.
+    It begins one node before that and ends two nodes after the last one, where it repeats itself.
+    """
+    dx, dy, dz, r2 = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    ux, uy, uz = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    na, nb, nc = smooth.shape[0] - 3, smooth.shape[1] - 3, smooth.shape[2] - 3
+    for block in range(first_block, last_block):
+        first = block * BLOCK
+        count = min(BLOCK, len(px) - first)
+        bx, by, bz = px[first : first + count], py[first : first + count], pz[first : first + count]
+        nearest(bx, by, bz, count, x, y, z, basis, inverse, shifts, dx, dy, dz, r2)
+        for i in range(count):
+            a, b, c = bx[i] - x, by[i] - y, bz[i] - z
+            u = a * inverse[0, 0] + b * inverse[1, 0] + c * inverse[2, 0]
+            v = a * inverse[0, 1] + b * inverse[1, 1] + c * inverse[2, 1]
+            w = a * inverse[0, 2] + b * inverse[1, 2] + c * inverse[2, 2]
+            ux[i], uy[i], uz[i] = (u - np.floor(u)) * na, (v - np.floor(v)) * nb, (w - np.floor(w)) * nc
+            s = max(r2[i], soft2)
+            term = radial(s, 1 / np.sqrt(s), values)
+            r2[i] = term if r2[i] < cutoff2 else 0.0
+        for i in range(count):
+            # a fraction may round up to 1
+            ia, ib, ic = min(int(ux[i]), na - 1), min(int(uy[i]), nb - 1), min(int(uz[i]), nc - 1)
+            wa, wb, wc = cubic(ux[i] - ia), cubic(uy[i] - ib), cubic(uz[i] - ic)
+            at = (ia * smooth.shape[1] + ib) * smooth.shape[2] + ic
+            out[first + i] += q * (r2[i] + weighted(smooth, at, wa, wb, wc))

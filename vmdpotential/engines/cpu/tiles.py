@@ -12,11 +12,11 @@ from vmdpotential.cell import Cell
 from vmdpotential.engines.cpu import build, threads
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound, Scaled
-from vmdpotential.lattice import Lattice
+from vmdpotential.lattice import Lattice, bounds
 
 Floats = NDArray[np.float64]
 
-#: A lattice point nearer to an atom than this, in A, gets the potential at this distance.
+#: A lattice point nearer to an atom than this, in A, gets the potential at this distance and no field from it.
 SOFT_CORE = 0.01
 
 #: Bins per cutoff length: finer ones fit the sphere better, coarser ones make longer runs of atoms (measured: 3).
@@ -27,31 +27,34 @@ MOST_BINS_PER_ATOM = 16
 
 
 def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
-           precision: str = "single") -> NDArray[np.float32]:
-    """Return the sum over all atoms at all lattice points, (nx, ny, nz) float32 in e/A.
+           precision: str = "single", field: bool = False) -> NDArray[np.float32]:
+    """Return the sum over all atoms at all lattice points, see :mod:`vmdpotential.engines`.
 
     Work is N times the number of points. An interaction with a cutoff belongs in :func:`cutoff`.
     """
     if interaction.cutoff is not None:
-        return cutoff(lattice, positions, charges, interaction, precision)
+        return cutoff(lattice, positions, charges, interaction, precision, field=field)
     scaled = interaction.scaled(float(lattice.spacing.max()))
-    kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=False)
+    kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=False, field=field)
     start, bins = np.array([0, len(charges)]), np.ones(3, np.int64)  # one bin holds all
     return _run(kernel, "direct sum", lattice, scaled, positions, charges, start, bins, scaled.length, np.zeros(3))
 
 
 def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str = "single",
-           cell: Cell | None = None, add_to: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+           cell: Cell | None = None, field: bool = False,
+           add_to: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
     """Return the sum over the atoms within the cutoff, and their periodic images where a cell is given.
 
     Parameters
     ----------
-    add_to : (nx, ny, nz) float32, e/A, optional
-        A map that the sum is added to, and that is returned then.
+    field : bool
+        Whether the field is summed too.
+    add_to : (nx, ny, nz) or (4, nx, ny, nz) float32, optional
+        What the sum is added to, and what is returned then.
 
     Returns
     -------
-    (nx, ny, nz) float32, e/A
+    (nx, ny, nz) float32, e/A, or with `field` (4, nx, ny, nz): potential, and field in e/A^2
     """
     reach = interaction.cutoff
     if reach is None:
@@ -67,11 +70,12 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
         if not near.all():
             positions, charges = positions[near], charges[near]
     if not len(positions):
-        return np.zeros(lattice.shape, np.float32) if add_to is None else add_to
-    kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=interaction.masked)
-    low = positions.min(0)
+        return np.zeros((4, *lattice.shape) if field else lattice.shape, np.float32) if add_to is None else add_to
+    kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=interaction.masked,
+                        field=field)
+    low, high = bounds(positions)
     bin_size = reach / BINS_PER_CUTOFF
-    extent = positions.max(0) - low
+    extent = high - low
     while np.prod(np.floor(extent / bin_size) + 1) > max(2**20, MOST_BINS_PER_ATOM * len(positions)):
         bin_size *= 2
     place = (positions - low) * (1 / bin_size)
@@ -96,10 +100,13 @@ def _run(kernel: Any, label: str, lattice: Lattice, scaled: Scaled, positions: F
     atoms[:3, : len(charges)] = ((positions - low) / unit).T
     atoms[3, : len(charges)] = charges * kernel.CHARGE_FACTOR
     x, y, z, q = atoms
-    out = np.empty(lattice.shape, np.float32) if add_to is None else add_to
-    fixed = (x, y, z, q, start, bins, bin_size / unit, scaled.cutoff or 0.0, out,
+    shape = lattice.shape if kernel.MAPS == 1 else (kernel.MAPS, *lattice.shape)
+    out = np.empty(shape, np.float32) if add_to is None else add_to
+    # E = -2 q (x - x_j) dV/d(r^2)
+    factors = scaled.factor * np.array([1.0, *[-2 / unit] * 3])
+    fixed = (x, y, z, q, start, bins, bin_size / unit, scaled.cutoff or 0.0, out.reshape(-1, *lattice.shape),
              (lattice.origin - low) / unit, lattice.spacing / unit,
-             np.array(scaled.values, np.float64), kernel.REAL(SOFT_CORE / unit), scaled.factor,
+             np.array(scaled.values, np.float64), kernel.REAL(SOFT_CORE / unit), factors,
              add_to is not None)
     tasks = int(np.prod([(n + 7) // 8 for n in lattice.shape]))
     threads.run(lambda first, last: kernel.run(*fixed, first, last), tasks, label, grain=16)

@@ -4,6 +4,8 @@
 //   MASKED    1 where pairs beyond the cutoff must be left out
 //   FLUSH     terms that are summed in REAL before the sum is added in double
 //   UNIFORMS  doubles or floats, the field of the task that the radial function reads
+//   ADD       1 where the sums are added to what is in the map
+//   FIELD     1 where the field is summed beside the potential
 
 // All lengths are in units of a power of two times the largest spacing, where lattice points have
 // exact coordinates, and relative to the lattice's first point; positions alone are in A.
@@ -13,13 +15,16 @@ struct alignas(16) double4_t { double x, y, z, w; };
 struct Task {
     const double *positions;   // (count, 3) A
     const double *charges;     // (count)
-    double4_t *atoms;          // (kept) x, y, z, q sorted by cell
-    int *cell;                 // (count) an atom's cell, -1 outside
-    int *rank;                 // (count) its place among the atoms of the cell, in order of arrival
-    int *index;                // (count) atoms by cell
+    double4_t *atoms;          // (images) x, y, z, q sorted by cell
+    double4_t *placed;         // (images) the same in order of arrival within a cell
+    int *cell;                 // (images) the cell
+    int *index;                // (images) number of the atom
+    int *image;                // (images) number of the periodic image among those of the atom
+    int *filled;               // (cells x, y, z + 1) atoms placed so far
     int *starts;               // (cells x, y, z + 1) first atom of a cell in its row
     int *rows;                 // (cells x * y + 1) first atom of a row of cells along z
-    float *out;                // the planes [first plane, ...) of the map
+    float *out;                // the planes [first plane, ...) of the map, and with FIELD those of the field
+    size_t map_size;           // values from one to the next
     double *partial;           // sums at points
     double origin[3];          // A, of the lattice
     double inverse_unit;       // 1/A
@@ -27,9 +32,14 @@ struct Task {
     double low[3];             // corner of the cells
     double cell_size[3];
     double inverse_cell[3];    // 1/cell_size: where an atom belongs, and which cells are in range
+    double basis[3][3];        // A, rows: vectors of the periodic cell; zero where there is none
+    double inverse_basis[3][3];
+    double first_image[3];     // fractional coordinates between which images may be in reach
+    double last_image[3];
     double cutoff;             // 0: none
     double soft;               // nearer than this, an atom counts as if at this distance
-    double factor;             // of all sums
+    double factor;             // of all sums of potentials
+    double field_factor;       // of those that make the field
     double doubles[32];        // what the radial function reads, and the same in single precision
     float floats[32];
     int cells[3];
@@ -39,6 +49,8 @@ struct Task {
 };
 
 struct alignas(4 * sizeof(REAL)) Four { REAL x, y, z, w; };
+
+struct Slope { REAL potential, slope; };  // V and dV/d(r^2): what radial returns with FIELD
 
 #define FAR ((REAL)1e4)  // where atoms that must not count are put; its square is finite
 
@@ -71,4 +83,23 @@ __device__ __forceinline__ bool on_lattice(REAL x, REAL h, REAL inverse_h, REAL 
 {
     const REAL u = x * inverse_h + (REAL)0.5;
     return fabs(u - rint(u)) * h < soft;
+}
+
+// Add the terms of a pair to point k: q V alone, or with those of the field, q dV/d(r^2) times the distances.
+template <class Sum, int POINTS>
+__device__ __forceinline__ void add_pair(Sum (&sums)[1][POINTS], int k, Sum q, REAL potential, REAL, REAL, REAL,
+                                         bool = true)
+{
+    sums[0][k] += q * (Sum)potential;
+}
+
+template <class Sum, int POINTS>
+__device__ __forceinline__ void add_pair(Sum (&sums)[4][POINTS], int k, Sum q, Slope value, REAL dx, REAL dy, REAL dz,
+                                         bool has_field = true)
+{
+    const Sum slope = has_field ? q * (Sum)value.slope : (Sum)0;
+    sums[0][k] += q * (Sum)value.potential;
+    sums[1][k] += slope * (Sum)dx;
+    sums[2][k] += slope * (Sum)dy;
+    sums[3][k] += slope * (Sum)dz;
 }

@@ -15,6 +15,7 @@
 #define SPARE ((CAPACITY - 32) / 2 - 8 < 24 ? (CAPACITY - 32) / 2 - 8 : 24)  // what stays in a list, by one pass less
 
 constexpr int unroll = UNROLL;  // a pragma takes no macro
+constexpr int maps = FIELD ? 4 : 1;
 
 struct Lists { Four atom[WARPS][2][2 * CAPACITY + 1]; };  // the odd one keeps the two lists in different banks
 
@@ -92,19 +93,31 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS) cutoff(const Task task
     const REAL cube_y = (REAL)(4 * (warp >> 1) - 2) * hy, cube_z = (REAL)(4 * (warp & 1) - 2) * hz;
     const REAL point_x = (REAL)(4 * half_warp - 3.5) * hx;
     const REAL point_y = cube_y + (REAL)((lane >> 2 & 3) - 1.5) * hy, point_z = cube_z + (REAL)((lane & 3) - 1.5) * hz;
-    const unsigned lower_lanes = (1u << lane) - 1;
+    const unsigned lanes_upto = ~0u >> (31 - lane);
     Four(&list)[2][2 * CAPACITY + 1] = lists.atom[warp];
     const Four *own_list = list[half_warp];
     int filled[2] = {0, 0};
-    double total[4] = {0, 0, 0, 0};
+    double total[maps][4] = {};
+    REAL part[maps][4] = {};
+    int terms = 0;  // in each part
 
+    auto flush = [&]() {
+#pragma unroll
+        for (int k = 0; k < 4 * maps; k++) {
+            total[k / 4][k % 4] += (double)part[k / 4][k % 4];
+            part[k / 4][k % 4] = 0;
+        }
+        terms = 0;
+    };
     auto sum_lists = [&](int count) {  // a multiple of the pass of the loop
         __syncwarp();
         const Four *next = own_list;
-        for (int left = count; left > 0; left -= FLUSH) {
-            REAL sum[4] = {0, 0, 0, 0};
+        while (count > 0) {
+            int pass = min(count, FLUSH - terms);
+            count -= pass;
+            terms += pass;
 #pragma unroll 1
-            for (int pass = min(left, FLUSH); pass > 0; pass -= unroll, next += 2 * unroll)
+            for (; pass > 0; pass -= unroll, next += 2 * unroll)
 #pragma unroll
                 for (int j = 0; j < unroll; j++) {
                     const Four a = next[2 * j], x2 = next[2 * j + 1];
@@ -114,14 +127,13 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS) cutoff(const Task task
 #pragma unroll
                     for (int k = 0; k < 4; k++) {
                         const REAL r2 = d2[k] + yz2;
-                        const REAL potential = radial(r2, inverse_root(r2), task.UNIFORMS);
+                        const auto value = radial(r2, inverse_root(r2), task.UNIFORMS);
                         if (!MASKED || r2 < cutoff2)
-                            sum[k] += a.z * potential;
+                            add_pair(part, k, a.z, value, point_x + (REAL)k * hx - a.w, dy, dz);
                     }
                 }
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-                total[k] += (double)sum[k];
+            if (terms == FLUSH)
+                flush();
         }
         __syncwarp();
     };
@@ -175,19 +187,19 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS) cutoff(const Task task
             for (int c = 0; c < 2; c++) {
                 const REAL gx = fmax(fabs(a.x - (REAL)(4 * c - 2) * hx) - (REAL)1.5 * hx, (REAL)0);
                 const bool in_reach = gap2 + gx * gx < cutoff2;
-                const unsigned found = __ballot_sync(~0u, in_reach);
+                const int upto = filled[c] + __popc(__ballot_sync(~0u, in_reach) & lanes_upto);
                 if (in_reach) {
-                    const int j = filled[c] + __popc(found & lower_lanes);
+                    const int j = upto - 1;
                     REAL d2[4];
 #pragma unroll
                     for (int k = 0; k < 4; k++) {
                         const REAL d = (REAL)(4 * c + k - 3.5) * hx - a.x;
                         d2[k] = d * d;
                     }
-                    list[c][2 * j] = make_four(a.y, a.z, a.w, 0);
+                    list[c][2 * j] = make_four(a.y, a.z, a.w, a.x);
                     list[c][2 * j + 1] = make_four(d2[0], d2[1], d2[2], d2[3]);
                 }
-                filled[c] += __popc(found);
+                filled[c] = __shfl_sync(~0u, upto, 31);  // population counts take the unit of roots
             }
             const int most = max(filled[0], filled[1]), least = min(filled[0], filled[1]);
             if (most > CAPACITY - 32) {
@@ -216,23 +228,26 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS) cutoff(const Task task
 #pragma unroll
                 for (int k = 0; k < 4; k++) {
                     const REAL dx = point_x + (REAL)k * hx - a.x;
-                    const REAL r2 = fmax(dx * dx + dy * dy + dz * dz, soft * soft);
-                    const REAL potential = radial(r2, 1 / sqrt(r2), task.UNIFORMS);
+                    const REAL d2 = dx * dx + dy * dy + dz * dz, r2 = fmax(d2, soft * soft);
                     if (r2 < cutoff2)
-                        total[k] += (double)a.w * (double)potential;
+                        add_pair(total, k, (double)a.w, radial(r2, 1 / sqrt(r2), task.UNIFORMS), dx, dy, dz, d2 == r2);
                 }
             }
     }
     const int most = (max(filled[0], filled[1]) + unroll - 1) & -unroll;
     fill_up(most);
     sum_lists(most);
+    flush();
 
     const int ix = tile[0] + 4 * half_warp, iy = tile[1] + 4 * (warp >> 1) + (lane >> 2 & 3);
     const int iz = tile[2] + 4 * (warp & 1) + (lane & 3);
     if (iy < task.shape[1] && iz < task.shape[2])
 #pragma unroll
         for (int k = 0; k < 4; k++)
-            if (ix + k < task.shape[0])
-                task.out[((size_t)(ix - task.first_plane + k) * task.shape[1] + iy) * task.shape[2] + iz] =
-                    (float)(total[k] * task.factor);
+            if (ix + k < task.shape[0]) {
+                float *out = &task.out[((size_t)(ix - task.first_plane + k) * task.shape[1] + iy) * task.shape[2] + iz];
+#pragma unroll
+                for (int n = 0; n < maps; n++, out += task.map_size)
+                    *out = (float)((ADD ? (double)*out : 0.0) + total[n][k] * (n ? task.field_factor : task.factor));
+            }
 }

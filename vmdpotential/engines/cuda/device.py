@@ -14,7 +14,7 @@ import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ from vmdpotential.errors import BackendError, MemoryPlanError, UsageError
 
 #: The oldest compute capability that the kernels run on.
 OLDEST = (6, 0)
+
+#: Plans of Fourier transforms that are kept; making one takes a second.
+PLANS = 8
 
 #: Evaluations of 1/r a clock and multiprocessor: what the special function units can do.
 SPECIAL_RATE = 16
@@ -98,6 +101,7 @@ class Gpu:
         self._lock = threading.RLock()
         self._buffers: dict[str, tuple[Any, int]] = {}
         self._modules: dict[Any, Any] = {}
+        self._plans: dict[Any, Any] = {}
         self._lanes: tuple[Any, list[tuple[Any, Any]]] | None = None
 
     def __enter__(self) -> Gpu:
@@ -176,6 +180,14 @@ class Gpu:
             functions[function].prepare(f"{size}s")
         return functions[function]
 
+    def plan(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return what `make` returns, the plan of a Fourier transform, unless it is among the last of its key."""
+        if key not in self._plans:
+            while len(self._plans) >= PLANS:
+                self._plans.pop(next(iter(self._plans)))
+            self._plans[key] = make()
+        return self._plans[key]
+
     def symbol(self, file: str, name: str, macros: Mapping[str, object]) -> int:
         """Return the address of a variable in a file without radial function, after :meth:`kernel` compiled it."""
         module, _ = self._modules[file, tuple(sorted(macros.items())), ""]
@@ -186,6 +198,7 @@ class Gpu:
         with self:
             self._buffers.clear()
             self._modules.clear()
+            self._plans.clear()
             self._lanes = None
 
     def __str__(self) -> str:

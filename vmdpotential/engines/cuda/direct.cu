@@ -25,6 +25,7 @@ __device__ __forceinline__ REAL software_inverse_root(REAL x)
 }
 
 constexpr int unroll = UNROLL;  // a pragma takes no macro
+constexpr int maps = FIELD ? 4 : 1;
 
 extern "C" __global__ void __launch_bounds__(256, BLOCKS) direct(const Task task)
 {
@@ -36,9 +37,7 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) direct(const Task task
     const double cx = (first_x + 3.5) * hx, cy = (first_y + 3.5) * hy, cz = (first_z + 15.5) * hz;
     const REAL soft = (REAL)task.soft;
     const REAL py = (REAL)(lane_y - 3.5) * (REAL)hy, pz = (REAL)(lane_z - 15.5) * (REAL)hz;
-    double total[8];
-    for (int k = 0; k < 8; k++)
-        total[k] = 0;
+    double total[maps][8] = {};
     for (int base = 0; base < task.count; base += TILE) {
         const int mine = base + threadIdx.x;
         bool is_near = false;
@@ -66,15 +65,12 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) direct(const Task task
             const REAL d = (REAL)(k - 3.5) * (REAL)hx - x;
             d2[k] = d * d;
         }
-        atoms[threadIdx.x][0] = make_four(y, z, q, q * (REAL)SOFT_CHARGE);
+        atoms[threadIdx.x][0] = make_four(y, z, q, FIELD ? x : q * (REAL)SOFT_CHARGE);
         atoms[threadIdx.x][1] = make_four(d2[0], d2[1], d2[2], d2[3]);
         atoms[threadIdx.x][2] = make_four(d2[4], d2[5], d2[6], d2[7]);
         __syncthreads();
         for (int flush = 0; flush < TILE; flush += FLUSH) {
-            REAL sum[8];
-#pragma unroll
-            for (int k = 0; k < 8; k++)
-                sum[k] = 0;
+            REAL sum[maps][8] = {};
 #pragma unroll unroll
             for (int j = flush; j < flush + FLUSH; j++) {
                 const Four a = atoms[j][0], low = atoms[j][1], high = atoms[j][2];
@@ -84,15 +80,16 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) direct(const Task task
 #pragma unroll
                 for (int k = 0; k < 8; k++) {
                     const REAL r2 = x2[k] + yz2;
+                    const REAL dx = (REAL)(k - 3.5) * (REAL)hx - a.w;  // for the field, which has no software roots
                     if (k < SOFTWARE)
-                        sum[k] += a.w * radial(r2, software_inverse_root(r2), task.UNIFORMS);
+                        add_pair(sum, k, a.w, radial(r2, software_inverse_root(r2), task.UNIFORMS), dx, dy, dz);
                     else
-                        sum[k] += a.z * radial(r2, inverse_root(r2), task.UNIFORMS);
+                        add_pair(sum, k, a.z, radial(r2, inverse_root(r2), task.UNIFORMS), dx, dy, dz);
                 }
             }
 #pragma unroll
-            for (int k = 0; k < 8; k++)
-                total[k] += (double)sum[k];
+            for (int k = 0; k < 8 * maps; k++)
+                total[k / 8][k % 8] += (double)sum[k / 8][k % 8];
         }
         for (int w = 0; w < WORDS; w++)
             for (unsigned bits = near[w]; bits; bits &= bits - 1) {
@@ -102,8 +99,9 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) direct(const Task task
                 const double nz = (task.positions[3 * j + 2] - task.origin[2]) * task.inverse_unit - cz - (double)pz;
                 for (int k = 0; k < 8; k++) {
                     const double dx = (k - 3.5) * hx - nx;
-                    const double r2 = fmax(dx * dx + ny * ny + nz * nz, task.soft * task.soft);
-                    total[k] += task.charges[j] * (double)radial((REAL)r2, (REAL)(1 / sqrt(r2)), task.UNIFORMS);
+                    const double d2 = dx * dx + ny * ny + nz * nz, r2 = fmax(d2, task.soft * task.soft);
+                    add_pair(total, k, task.charges[j], radial((REAL)r2, (REAL)(1 / sqrt(r2)), task.UNIFORMS),
+                             (REAL)dx, -(REAL)ny, -(REAL)nz, d2 == r2);
                 }
             }
     }
@@ -111,7 +109,11 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) direct(const Task task
     if (iy < task.shape[1] && iz < task.shape[2])
 #pragma unroll
         for (int k = 0; k < 8; k++)
-            if (first_x + k < task.shape[0])
-                task.out[((size_t)(first_x - task.first_plane + k) * task.shape[1] + iy) * task.shape[2] + iz] =
-                    (float)(total[k] * task.factor);
+            if (first_x + k < task.shape[0]) {
+                const size_t plane = first_x - task.first_plane + k;
+                float *out = &task.out[(plane * task.shape[1] + iy) * task.shape[2] + iz];
+#pragma unroll
+                for (int n = 0; n < maps; n++, out += task.map_size)
+                    *out = (float)(total[n][k] * (n ? task.field_factor : task.factor));
+            }
 }

@@ -19,40 +19,39 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.cell import Cell
 from vmdpotential.engines import PRECISIONS
-from vmdpotential.engines.cuda import radial
+from vmdpotential.engines.cuda import cells, radial
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.interactions import Bound, Scaled
 from vmdpotential.lattice import Lattice
 
 Floats = NDArray[np.float64]
 
-#: A lattice point nearer to an atom than this, in A, gets the potential at this distance.
+#: A lattice point nearer to an atom than this, in A, gets the potential at this distance and no field from it.
 SOFT_CORE = 0.01
 
 #: Points along x of a tile: slabs are whole layers of tiles.
 LAYER = 8
 
-#: Cells across the atoms in range of a tile; the kernel has room for 16 x 16 rows of cells.
-CELLS_ACROSS = 12
-
-#: Cells at most; beyond, they get larger.
-MOST_CELLS = 2**27
-
 #: Pairs of one launch, about half a second of a fast GPU, so that Ctrl-C is heard.
 PAIRS_PER_LAUNCH = 2e12
+
+#: Bytes of a slab that is copied while the next one is computed, and slabs for this at most; a direct sum
+#: takes so much longer than its copy that it has none.
+PART, MOST_PARTS = 2**22, 16
 
 #: Pairs below which a second GPU is not worth its start.
 PAIRS_PER_GPU = 1e11
 
 #: Struct Task of common.cuh.
 TASK = np.dtype(
-    [(name, np.uint64) for name in ("positions", "charges", "atoms", "cell", "rank", "index", "starts", "rows",
-                                    "out", "partial")]
+    [(name, np.uint64) for name in ("positions", "charges", "atoms", "placed", "cell", "index", "image", "filled",
+                                    "starts", "rows", "out", "map_size", "partial")]
     + [("origin", np.float64, 3), ("inverse_unit", np.float64), ("spacing", np.float64, 3), ("low", np.float64, 3),
-       ("cell_size", np.float64, 3), ("inverse_cell", np.float64, 3), ("cutoff", np.float64), ("soft", np.float64),
-       ("factor", np.float64), ("doubles", np.float64, radial.MAX_UNIFORMS),
-       ("floats", np.float32, radial.MAX_UNIFORMS), ("cells", np.int32, 3), ("shape", np.int32, 3),
-       ("first_plane", np.int32), ("count", np.int32)], align=True)
+       ("cell_size", np.float64, 3), ("inverse_cell", np.float64, 3), ("basis", np.float64, (3, 3)),
+       ("inverse_basis", np.float64, (3, 3)), ("first_image", np.float64, 3), ("last_image", np.float64, 3),
+       ("cutoff", np.float64), ("soft", np.float64), ("factor", np.float64), ("field_factor", np.float64),
+       ("doubles", np.float64, radial.MAX_UNIFORMS), ("floats", np.float32, radial.MAX_UNIFORMS),
+       ("cells", np.int32, 3), ("shape", np.int32, 3), ("first_plane", np.int32), ("count", np.int32)], align=True)
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,10 @@ class Slab:
     stop: int
 
 
-def slabs(shape: tuple[int, int, int], room: int, parts: int = 1) -> list[Slab]:
+def slabs(shape: tuple[int, int, int], room: int, parts: int = 1, maps: int = 1) -> list[Slab]:
     """Return slabs of whole layers of tiles of which each fits into `room` bytes, at least `parts` where possible.
+
+    A slab holds `maps` maps.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def slabs(shape: tuple[int, int, int], room: int, parts: int = 1) -> list[Slab]:
         When not even one layer fits.
     """
     nx, ny, nz = shape
-    layer = 4 * LAYER * ny * nz
+    layer = 4 * LAYER * ny * nz * maps
     if layer > room:
         raise MemoryPlanError(
             f"a map of {nx} x {ny} x {nz} points needs {memory.size(layer)} of GPU memory at least, "
@@ -83,22 +84,31 @@ def slabs(shape: tuple[int, int, int], room: int, parts: int = 1) -> list[Slab]:
     return [Slab(start, min(start + each, nx)) for start in range(0, nx, each)]
 
 
-def macros(scaled: Scaled, masked: bool, precision: str, direct: bool) -> dict[str, object]:
-    """Return the knobs of a kernel; how many terms are summed before the sum is added in double sets the precision."""
+def macros(scaled: Scaled, masked: bool, precision: str, direct: bool, add: bool = False,
+           field: bool = False) -> dict[str, object]:
+    """Return the knobs of a kernel; how many terms are summed before the sum is added in double sets the precision.
+
+    A cutoff sum is added to what is in the map where `add` says so.
+    """
     software_charge = radial.software_charge(scaled.program)
-    software = 2 if radial.is_plain(scaled.program) and precision == "single" else 0
+    software = 2 if radial.is_plain(scaled.program) and precision == "single" and not field else 0
     knobs: dict[str, object] = {
         "REAL": "double" if precision == "double" else "float",
         "UNIFORMS": "doubles" if precision == "double" else "floats",
         "MASKED": int(masked),
+        "FIELD": int(field),
         "FLUSH": {"single": 128, "compensated": 16, "double": 128}[precision],
-        "UNROLL": 1 if precision == "double" else 2 if direct else 4,
+        "UNROLL": 1 if precision == "double" or (direct and field) else 2 if direct else 4,
     }
     if direct:
         knobs |= {"SOFTWARE": software, "SOFT_CHARGE": software_charge if software else 1.0,
-                  "BLOCKS": 2 if precision == "double" else 4}
+                  "BLOCKS": (2 if precision == "double" else 4) // (2 if field else 1)}
+    elif precision == "double":
+        knobs |= {"CAPACITY": 48, "BLOCKS": 3 if field else 4}
     else:
-        knobs |= {"CAPACITY": 48, "BLOCKS": 4} if precision == "double" else {"CAPACITY": 96, "BLOCKS": 6}
+        knobs |= {"CAPACITY": 80, "BLOCKS": 4 if field else 7}
+    if not direct:
+        knobs["ADD"] = int(add)
     return knobs
 
 
@@ -129,78 +139,58 @@ def base_task(lattice: Lattice, scaled: Scaled, count: int) -> Any:
     task["spacing"], task["shape"] = lattice.spacing / scaled.length, lattice.shape
     task["cutoff"], task["soft"] = scaled.cutoff or 0.0, SOFT_CORE / scaled.length
     task["factor"], task["count"] = scaled.factor, count
+    task["field_factor"] = -2 * scaled.factor / scaled.length  # E = -2 q (x - x_j) dV/d(r^2)
     uniforms = radial.uniforms(scaled)
     task["doubles"][: len(uniforms)] = task["floats"][: len(uniforms)] = uniforms
     return task
 
 
-def add_cells(task: Any, limit: int = MOST_CELLS) -> int:
-    """Set the cells around the lattice, as far as the cutoff reaches; return how many integers their starts need."""
-    reach, spacing = float(task["cutoff"]), task["spacing"]
-    extent = (task["shape"] - 1) * spacing + 2 * reach
-    size = 2 * (reach + 3.5 * spacing) / CELLS_ACROSS
-    cells = np.floor(extent / size).astype(np.int64) + 1
-    if cells.prod() > limit:
-        size = size * (cells.prod() / limit) ** (1 / 3)
-        cells = np.floor(extent / size).astype(np.int64) + 1
-    task["low"], task["cell_size"], task["inverse_cell"], task["cells"] = -reach, size, 1 / size, cells
-    return int(cells[0] * cells[1] * (cells[2] + 1))
-
-
 class Sum:
-    """A map being summed: what is the same on every GPU."""
+    """A map being summed: what is the same on every GPU.
+
+    With `add`, a cutoff sum is added to what a subclass puts into each slab before it calls :meth:`launch` here.
+    """
 
     def __init__(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str,
-                 scaled: Scaled) -> None:
-        self.lattice, self.positions, self.charges = lattice, positions, charges
+                 scaled: Scaled, cell: Cell | None = None, add: bool = False, field: bool = False) -> None:
+        self.lattice, self.positions, self.charges, self.cell = lattice, positions, charges, cell
         self.task = base_task(lattice, scaled, len(positions))
         self.direct = scaled.cutoff is None
-        self.starts = 0 if self.direct else add_cells(self.task)
-        self.macros = macros(scaled, interaction.masked, precision, self.direct)
-        self.radial = radial.source(scaled, str(self.macros["REAL"]))
-        volume = 4 / 3 * np.pi * (interaction.cutoff or 0.0) ** 3
-        box = float(np.prod(lattice.last - lattice.origin + 2 * (interaction.cutoff or 0.0)))
-        share = 1.0 if self.direct else min(1.0, volume / box)
-        self.pairs = float(lattice.size) * len(positions) * share
+        #: How many maps are summed: the potential, and the field along x, y and z.
+        self.maps = 4 if field else 1
+        self.macros = macros(scaled, interaction.masked, precision, self.direct, add, field)
+        self.radial = radial.source(scaled, str(self.macros["REAL"]), field)
+        reach = interaction.cutoff or 0.0
+        self.starts = 0 if self.direct else cells.around_lattice(self.task)
+        #: Bound for the images of an atom that are summed.
+        self.images = 1 if cell is None else cells.add_images(self.task, lattice, cell, reach)
+        box = float(np.prod(lattice.last - lattice.origin + 2 * reach)) if cell is None else cell.volume
+        share = 1.0 if self.direct else 4 / 3 * np.pi * reach**3 / box
+        self.pairs = float(lattice.size) * len(positions) * (min(1.0, share) if cell is None else share)
 
     @property
     def fixed_bytes(self) -> int:
         """Bytes that a GPU needs beside the map."""
-        rows = int(self.task["cells"][0]) * int(self.task["cells"][1]) + 1
-        return len(self.positions) * (32 if self.direct else 76) + 4 * (self.starts + rows)
+        sorting = 0 if self.direct else cells.needed(self.task, self.starts, self.images * len(self.positions))
+        return 32 * len(self.positions) + sorting
 
     def prepare(self, gpu: Any) -> Any:
         """Upload the atoms and return the GPU's task."""
         task = self.task.copy()
-        count = len(self.positions)
         task["positions"] = gpu.upload("positions", self.positions)
         task["charges"] = gpu.upload("charges", self.charges)
-        if self.direct:
-            return task
-        rows = int(task["cells"][0]) * int(task["cells"][1])
-        for name, size in (("atoms", 32), ("cell", 4), ("rank", 4), ("index", 4)):
-            task[name] = gpu.buffer(name, size * count)
-        task["starts"] = gpu.buffer("starts", 4 * self.starts)
-        task["rows"] = gpu.buffer("rows", 4 * (rows + 1))
+        if not self.direct:
+            cells.reserve(gpu, task, self.starts, self.cell is not None)
         return task
 
     def sort(self, gpu: Any, task: Any, stream: Any) -> None:
         """Queue the kernels that sort the atoms by cell."""
-        from vmdpotential.engines.cuda.device import driver
-
-        driver().memset_d32_async(int(task["starts"]), 0, self.starts, stream)
-        arguments = task.tobytes()
-        blocks = -(-len(self.positions) // 256)
-        rows = int(task["cells"][0]) * int(task["cells"][1])
-        for name, grid, block in (("count", blocks, 256), ("scan_rows", -(-rows // 8), 256), ("scan_totals", 1, 1024),
-                                  ("place", blocks, 256), ("order", blocks, 256)):
-            kernel = gpu.kernel("sort.cu", name, {"REAL": "float"}, "", TASK.itemsize)
-            kernel.prepared_async_call((grid, 1, 1), (block, 1, 1), stream, arguments)
+        cells.sort(gpu, stream, task, self.starts, self.cell is not None)
 
     def launch(self, gpu: Any, task: Any, slab: Slab, stream: Any) -> None:
         """Queue the kernel of one slab."""
         nx, ny, nz = slab.stop - slab.start, *self.lattice.shape[1:]
-        task["first_plane"] = slab.start
+        task["first_plane"], task["map_size"] = slab.start, nx * ny * nz
         if self.direct:
             name, grid, block = "direct", (-(-nz // 32), -(-ny // 8), -(-nx // 8)), (256, 1, 1)
         else:
@@ -210,41 +200,40 @@ class Sum:
 
 
 def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
-           precision: str = "single", gpus: Sequence[Any] = ()) -> NDArray[np.float32]:
-    """Return the sum over all atoms at all lattice points, (nx, ny, nz) float32 in e/A.
+           precision: str = "single", field: bool = False, gpus: Sequence[Any] = ()) -> NDArray[np.float32]:
+    """Return the sum over all atoms at all lattice points, see :mod:`vmdpotential.engines`.
 
     Work is N times the number of points. An interaction with a cutoff belongs in :func:`cutoff`.
     """
     if interaction.cutoff is not None:
-        return cutoff(lattice, positions, charges, interaction, precision, gpus=gpus)
+        return cutoff(lattice, positions, charges, interaction, precision, field=field, gpus=gpus)
     positions, charges = check(positions, charges, precision)
     if not len(positions):
-        return np.zeros(lattice.shape, np.float32)
+        return np.zeros((4, *lattice.shape) if field else lattice.shape, np.float32)
     scaled = interaction.scaled(float(lattice.spacing.max()))
-    return run(Sum(lattice, positions, charges, interaction, precision, scaled), "direct sum", gpus)
+    return run(Sum(lattice, positions, charges, interaction, precision, scaled, field=field), "direct sum", gpus)
 
 
 def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str = "single",
-           cell: Cell | None = None, gpus: Sequence[Any] = ()) -> NDArray[np.float32]:
+           cell: Cell | None = None, field: bool = False, gpus: Sequence[Any] = ()) -> NDArray[np.float32]:
     """Return the sum over the atoms within the cutoff, and their periodic images where a cell is given.
 
-    Returns
-    -------
-    (nx, ny, nz) float32, e/A
+    See :mod:`vmdpotential.engines`.
     """
     reach = interaction.cutoff
     if reach is None:
         raise UsageError(f"the interaction {interaction} has no cutoff; use --method direct")
     positions, charges = check(positions, charges, precision)
-    if cell is not None and len(positions):
-        positions, index = cell.images_in_box(positions, lattice.origin - reach, lattice.last + reach)
-        charges = charges[index]
     if not len(positions):
-        return np.zeros(lattice.shape, np.float32)
-    # a unit between the cutoff and twice it, in which the lattice points have exact coordinates
+        return np.zeros((4, *lattice.shape) if field else lattice.shape, np.float32)
+    scaled = interaction.scaled(unit(lattice, reach))
+    return run(Sum(lattice, positions, charges, interaction, precision, scaled, cell, field=field), "cutoff sum", gpus)
+
+
+def unit(lattice: Lattice, reach: float) -> float:
+    """Return a length from the cutoff to twice it (A), in which the lattice points have exact coordinates."""
     spacing = float(lattice.spacing.max())
-    scaled = interaction.scaled(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))
-    return run(Sum(lattice, positions, charges, interaction, precision, scaled), "cutoff sum", gpus)
+    return float(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))
 
 
 #: Seconds from the first kernel's start to the last one's end in the last map; the longest of several GPUs.
@@ -270,16 +259,17 @@ def run(work: Sum, label: str, chosen: Sequence[Any] = ()) -> NDArray[np.float32
     for gpu in gpus:
         with gpu:
             room.append(max(0, gpu.free() - work.fixed_bytes))
-    parts = max(int(np.ceil(work.pairs / PAIRS_PER_LAUNCH)), 2 * len(gpus) if len(gpus) > 1 else 1)
+    parts = max(int(np.ceil(work.pairs / PAIRS_PER_LAUNCH)), 2 * len(gpus) if len(gpus) > 1 else 1,
+                0 if work.direct else min(MOST_PARTS, 4 * work.maps * work.lattice.size // PART))
     todo: queue.SimpleQueue[Slab] = queue.SimpleQueue()
-    pieces = slabs(work.lattice.shape, min(room), parts)
+    pieces = slabs(work.lattice.shape, min(room), parts, work.maps)
     buffers = 1
-    if len(pieces) > 1 and 4 * LAYER * work.lattice.shape[1] * work.lattice.shape[2] <= min(room) // 2:
-        pieces, buffers = slabs(work.lattice.shape, min(room) // 2, parts), 2
+    if len(pieces) > 1 and 4 * LAYER * work.maps * work.lattice.shape[1] * work.lattice.shape[2] <= min(room) // 2:
+        pieces, buffers = slabs(work.lattice.shape, min(room) // 2, parts, work.maps), 2
     for piece in pieces:
         todo.put(piece)
     with gpus[0]:
-        out = pinned.empty(work.lattice.shape)
+        out = pinned.empty((work.maps, *work.lattice.shape))
     done: list[Slab] = []
     errors: list[BaseException] = []
 
@@ -307,7 +297,7 @@ def run(work: Sum, label: str, chosen: Sequence[Any] = ()) -> NDArray[np.float32
     if errors:
         raise errors[0]
     progress.report(label, 1.0)
-    return out
+    return out[0] if work.maps == 1 else out
 
 
 def _report(done: list[Slab], slab: Slab, count: int, label: str) -> None:
@@ -335,17 +325,19 @@ def _worker(gpu: Any, work: Sum, todo: queue.SimpleQueue[Slab], out: NDArray[np.
         if not work.direct:
             work.sort(gpu, task, lanes[0][0])
             if buffers > 1:
-                lanes[0][0].synchronize()
+                lanes[0][1].record(lanes[0][0])
+                lanes[1][0].wait_for_event(lanes[0][1])
         try:
             for number in itertools.count():
                 slab = None if errors else _next(todo)
                 if slab is not None:
                     stream, end = lanes[number % buffers]
-                    planes = out[slab.start : slab.stop]
+                    planes = out[:, slab.start : slab.stop]
                     task["out"] = gpu.buffer(f"map {number % buffers}", planes.nbytes)
                     work.launch(gpu, task, slab, stream)
                     end.record(stream)
-                    drv.memcpy_dtoh_async(planes, int(task["out"]), stream)
+                    for n, part in enumerate(planes):
+                        drv.memcpy_dtoh_async(part, int(task["out"]) + n * part.nbytes, stream)
                     waiting.append((slab, stream, end))
                 elif not waiting:
                     break

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Scaled
 from vmdpotential.interactions.csource import CSource
+from vmdpotential.interactions.derivative import Dual
 from vmdpotential.interactions.tracing import Numpy, Program, run
 
 #: How much too large the kernels' software inverse root is.
@@ -30,8 +33,8 @@ class DeviceSource(CSource):
         return super().max(a, b)
 
 
-def source(scaled: Scaled, real: str) -> str:
-    """Return ``real radial(real r2, real rinv, const real *u)`` for the device.
+def source(scaled: Scaled, real: str, field: bool = False) -> str:
+    """Return ``real radial(real r2, real rinv, const real *u)`` for the device; with `field` it returns a ``Slope``.
 
     `u` holds :func:`uniforms`: what is the same for all pairs is computed on the host and lies in
     constant memory, which instructions read without a register.
@@ -43,11 +46,13 @@ def source(scaled: Scaled, real: str) -> str:
     """
     program = scaled.program
     numbers = _uniform_steps(program)
-    done = {number: f"u[{k}]" for k, number in enumerate(numbers)}
     terms: dict[str, tuple[str, str]] = {}
-    back_end = DeviceSource(real, terms)
-    inputs = {"r2": "r2", "rinv": "rinv"}
-    names: dict[int, str] = {}
+    device = DeviceSource(real, terms)
+    dual = Dual(device)
+    back_end = dual if field else device
+    inputs: dict[str, Any] = dual.inputs("r2", "rinv") if field else {"r2": "r2", "rinv": "rinv"}
+    done = {number: (f"u[{k}]", None) if field else f"u[{k}]" for k, number in enumerate(numbers)}
+    names: dict[int, Any] = {}  # or pairs of names, of the value and its derivative
     bounded = _at_most_one(scaled)
     for number, (operation, *arguments) in enumerate(program.steps):
         if number in done:
@@ -59,10 +64,12 @@ def source(scaled: Scaled, real: str) -> str:
         elif not program.uniform()[number]:
             names[number] = getattr(back_end, operation)(*(names[a] for a in arguments))
             if number in bounded:
-                terms[names[number]] = (names[arguments[0]], names[arguments[1]])
-    lines = "\n".join(back_end.lines)
-    return (f"__device__ __forceinline__ {real} radial({real} r2, {real} rinv, const {real} *u)\n"
-            f"{{\n{lines}\n  return {names[len(program.steps) - 1]};\n}}\n")
+                value, *of = ((names[n][0] if field else names[n]) for n in (number, *arguments))
+                terms[value] = (of[0], of[1])
+    lines, result = "\n".join(device.lines), names[len(program.steps) - 1]
+    kind, text = ("Slope", f"{{{result[0]}, {result[1]}}}") if field else (real, result)
+    return (f"__device__ __forceinline__ {kind} radial({real} r2, {real} rinv, const {real} *u)\n"
+            f"{{\n{lines}\n  return {text};\n}}\n")
 
 
 def uniforms(scaled: Scaled) -> list[float]:

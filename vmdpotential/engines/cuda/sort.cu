@@ -1,24 +1,47 @@
-// Atoms sorted by cell on the device. Rows of cells along z are runs of atoms. The order is that of the
-// input within a cell, whatever the order in which threads come, so that sums are the same every time.
+// Atoms and their periodic images sorted by cell on the device. Rows of cells along z are runs of atoms. The
+// order is that of the input within a cell, whatever the order in which threads come, so that sums are the
+// same every time.
+
+// Call use(cell, number, x, y, z) for each image of an atom that is in a cell. Every product that is added to
+// something is a written fma: what is counted is what is placed.
+template <class Use>
+__device__ __forceinline__ void images(const Task &task, int i, Use use)
+{
+    double x[3], first[3], last[3];
+    for (int d = 0; d < 3; d++)
+        x[d] = task.positions[3 * (size_t)i + d];
+    for (int d = 0; d < 3; d++) {
+        const double fraction = fma(x[2], task.inverse_basis[2][d],
+                                    fma(x[1], task.inverse_basis[1][d], __dmul_rn(x[0], task.inverse_basis[0][d])));
+        first[d] = ceil(task.first_image[d] - fraction);
+        last[d] = floor(task.last_image[d] - fraction);
+    }
+    int number = 0;
+    for (double a = first[0]; a <= last[0]; a++)
+        for (double b = first[1]; b <= last[1]; b++)
+            for (double c = first[2]; c <= last[2]; c++, number++) {
+                double at[3];
+                int cell = 0;
+                bool inside = true;
+                for (int d = 0; d < 3; d++) {
+                    const double moved = fma(c, task.basis[2][d],
+                                             fma(b, task.basis[1][d], fma(a, task.basis[0][d], x[d])));
+                    at[d] = __dmul_rn(moved - task.origin[d], task.inverse_unit);
+                    const double place = floor((at[d] - task.low[d]) * task.inverse_cell[d]);
+                    inside = inside && place >= 0 && place < task.cells[d];
+                    cell = cell * (d < 2 ? task.cells[d] : task.cells[d] + 1) + (inside ? (int)place : 0);
+                }
+                if (inside)
+                    use(cell, number, at[0], at[1], at[2]);
+            }
+}
 
 // Count the atoms of each cell; those outside all cells are left out. One thread an atom.
 extern "C" __global__ void count(const Task task)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= task.count)
-        return;
-    int c[3];
-    bool inside = true;
-    for (int d = 0; d < 3; d++) {
-        const double x = (task.positions[3 * (size_t)i + d] - task.origin[d]) * task.inverse_unit - task.low[d];
-        const double place = floor(x * task.inverse_cell[d]);
-        inside = inside && place >= 0 && place < task.cells[d];
-        c[d] = inside ? (int)place : 0;
-    }
-    const int cell = inside ? (c[0] * task.cells[1] + c[1]) * (task.cells[2] + 1) + c[2] : -1;
-    task.cell[i] = cell;
-    if (inside)
-        task.rank[i] = atomicAdd(&task.starts[cell], 1);
+    if (i < task.count)
+        images(task, i, [&](int cell, int, double, double, double) { atomicAdd(&task.starts[cell], 1); });
 }
 
 // Turn the counts of a row into starts within it. One warp a row.
@@ -77,32 +100,37 @@ extern "C" __global__ void scan_totals(const Task task)
         task.rows[rows] = carry;
 }
 
-// Write the atoms' numbers cell by cell, in the order of arrival. One thread an atom.
+// Write the atoms cell by cell, in the order of arrival. One thread an atom.
 extern "C" __global__ void place(const Task task)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= task.count || task.cell[i] < 0)
+    if (i >= task.count)
         return;
-    const int cell = task.cell[i], row = cell / (task.cells[2] + 1);
-    task.index[task.rows[row] + task.starts[cell] + task.rank[i]] = i;
+    const double charge = task.charges[i];
+    images(task, i, [&](int cell, int number, double x, double y, double z) {
+        const int row = cell / (task.cells[2] + 1);
+        const int slot = task.rows[row] + task.starts[cell] + atomicAdd(&task.filled[cell], 1);
+        double4_t atom;
+        atom.x = x; atom.y = y; atom.z = z;
+        atom.w = charge;
+        task.placed[slot] = atom;
+        task.cell[slot] = cell;
+        task.index[slot] = i;
+        task.image[slot] = number;
+    });
 }
 
-// Write the atoms in the order of the input within each cell. One thread an atom.
+// Copy them in the order of the input within each cell. One thread a place.
 extern "C" __global__ void order(const Task task)
 {
     const int slot = blockIdx.x * blockDim.x + threadIdx.x;
     if (slot >= task.rows[task.cells[0] * task.cells[1]])
         return;
-    const int i = task.index[slot];
-    const int cell = task.cell[i], row = cell / (task.cells[2] + 1);
+    const int i = task.index[slot], image = task.image[slot];
+    const int cell = task.cell[slot], row = cell / (task.cells[2] + 1);
     const int first = task.rows[row] + task.starts[cell], end = task.rows[row] + task.starts[cell + 1];
     int before = 0;
     for (int other = first; other < end; other++)
-        before += task.index[other] < i;
-    double4_t atom;
-    atom.x = (task.positions[3 * (size_t)i] - task.origin[0]) * task.inverse_unit;
-    atom.y = (task.positions[3 * (size_t)i + 1] - task.origin[1]) * task.inverse_unit;
-    atom.z = (task.positions[3 * (size_t)i + 2] - task.origin[2]) * task.inverse_unit;
-    atom.w = task.charges[i];
-    task.atoms[first + before] = atom;
+        before += task.index[other] < i || (task.index[other] == i && task.image[other] < image);
+    task.atoms[first + before] = task.placed[slot];
 }

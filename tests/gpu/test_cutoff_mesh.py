@@ -1,0 +1,59 @@
+"""The cutoff method on a mesh on a GPU, against the CPU engine and the sum pair by pair."""
+
+import os
+from functools import partial
+
+import numpy as np
+import pytest
+
+from vmdpotential import engines, registry
+from vmdpotential.cell import Cell
+from vmdpotential.commands.benchmark import water_box
+from vmdpotential.errors import BackendError
+from vmdpotential.lattice import Lattice
+from vmdpotential.methods import Sources, cutoff
+from vmdpotential.methods.mesh import around, over_cell
+from vmdpotential.methods.smooth_cutoff import optimal_for_cutoff
+
+pytestmark = pytest.mark.gpu
+
+CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),
+         "triclinic": Cell.from_parameters(32, 33, 34, 78, 72, 105)}
+
+
+@pytest.fixture
+def engine():
+    try:
+        return engines.get_engine("cuda")
+    except BackendError as error:
+        if os.environ.get("VMDPOTENTIAL_REQUIRE_GPU"):
+            raise
+        pytest.skip(str(error))
+
+
+def relative_rms(values, exact):
+    return np.sqrt(np.mean((values - exact) ** 2) / np.mean(exact**2))
+
+
+@pytest.mark.parametrize("boundary", CELLS)
+@pytest.mark.parametrize("reach", [9.0, 20.0])
+def test_both_engines_agree(engine, boundary, reach):
+    cell = CELLS[boundary]
+    positions, charges = water_box(30.0)
+    charges = charges + 0.01  # k = 0 counts
+    lattice = Lattice(np.array([-1.0, 0.3, 2.0]), np.full(3, 0.7), (41, 43, 45))
+    split = partial(optimal_for_cutoff, reach)
+    mesh = around(lattice, positions, 0.9, 6, 4.0, split) if cell is None else over_cell(cell, 0.9, 6, 4.0, split)
+    cpu = engines.get_engine("cpu").pme(lattice, positions, charges, mesh, "double")
+    for precision, tolerance in (("single", 2e-5), ("double", 5e-6)):
+        assert relative_rms(engine.pme(lattice, positions, charges, mesh, precision), cpu) < tolerance
+
+
+@pytest.mark.parametrize("boundary", CELLS)
+def test_the_tolerance_is_kept(engine, boundary):
+    positions, charges = water_box(30.0)
+    lattice = Lattice(np.array([-1.0, 0.3, 2.0]), np.full(3, 0.7), (41, 43, 45))
+    shifted = registry.get("interaction", "shifted_coulomb").bind(cutoff=10.0)
+    sources = Sources(positions, charges, CELLS[boundary], shifted, "single", 1e-3)
+    exact = engine.cutoff(lattice, positions, charges, shifted, "double", CELLS[boundary]).astype(np.float64)
+    assert relative_rms(cutoff.compute_by_mesh(lattice, sources, engine), exact) < 1.2e-3

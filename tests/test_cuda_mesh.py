@@ -1,0 +1,187 @@
+"""The CUDA engine's mesh sum without a GPU: its kernels compile, and do on the host what the CPU engine does."""
+
+import sys
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cuda_host import HostGpu, Transform
+from test_engine_cuda import compile_for_all
+
+from vmdpotential.cell import Cell
+from vmdpotential.engines.cpu import mesh as cpu
+from vmdpotential.engines.cuda import build, device, fft, maps, pme
+from vmdpotential.errors import BackendError
+from vmdpotential.lattice import Lattice
+from vmdpotential.methods.mesh import around, over_cell
+from vmdpotential.methods.smooth_cutoff import optimal_for_cutoff
+
+LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 9, 20))
+TRICLINIC = Cell.from_parameters(20, 21, 22, 70, 80, 110)
+ROTATED = Cell(TRICLINIC.vectors @ np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0])
+
+
+def random_charges(count=200):
+    rng = np.random.default_rng(3)
+    charges = rng.normal(size=count)
+    return rng.uniform(-3, 17, (count, 3)), charges - charges.mean()
+
+
+POSITIONS, CHARGES = random_charges()
+
+MESHES = {
+    "open": lambda order: around(LATTICE, POSITIONS, 1.25, order, 3.0),
+    "ending": lambda order: around(LATTICE, POSITIONS, 1.25, order, 3.0, partial(optimal_for_cutoff, 9.0)),
+    "periodic": lambda order: over_cell(Cell.from_parameters(20, 21, 22), 1.3, order, 3.0),
+    "triclinic": lambda order: over_cell(TRICLINIC, 1.3, order, 3.0),
+    "rotated": lambda order: over_cell(ROTATED, 1.3, order, 3.0),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("host")
+
+
+@pytest.fixture
+def gpu(folder, monkeypatch):
+    host = HostGpu(folder)
+    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memset_d32_async=host.memset))
+    monkeypatch.setattr(fft, "Transform", Transform)
+    monkeypatch.setattr(maps.Sum, "sort", lambda *_: None)
+    monkeypatch.setattr(maps.Sum, "launch", lambda *_: None)
+    return host
+
+
+def smooth_part(gpu, lattice, mesh, precision, parts=2):
+    work = pme.MeshSum(lattice, POSITIONS, CHARGES, mesh, precision)
+    task = work.prepare(gpu)
+    work.sort(gpu, task, None)
+    out = np.full(lattice.shape, np.nan, np.float32)
+    for slab in maps.slabs(lattice.shape, 2**30, parts):
+        task["out"] = out[slab.start :].ctypes.data
+        work.launch(gpu, task, slab, None)
+    return work, out
+
+
+def on_the_cpu(lattice, mesh):
+    kernel = cpu.load(mesh, "double")
+    return cpu.interpolate(kernel, cpu.solve(kernel, mesh, cpu.spread(kernel, mesh, POSITIONS, CHARGES)), mesh, lattice)
+
+
+def relative_rms(values, reference):
+    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
+
+
+@pytest.mark.parametrize("name", MESHES)
+@pytest.mark.parametrize(("order", "precision", "accuracy"), [(6, "single", 1e-6), (8, "double", 1e-7)])
+def test_the_smooth_part_is_that_of_the_cpu_engine(gpu, name, order, precision, accuracy):
+    mesh = MESHES[name](order)
+    work, values = smooth_part(gpu, LATTICE, mesh, precision)
+    # float64 nodes of a slanted tile are more than a block has room for
+    assert work.tiled == (name != "rotated" and (name, precision) != ("triclinic", "double"))
+    assert ("interpolate" if work.tiled else "gather") in gpu.used
+    assert relative_rms(values, on_the_cpu(LATTICE, mesh)) < accuracy
+    taken = sum(array.nbytes for array in gpu.buffers.values())
+    assert taken <= work.fixed_bytes - maps.Sum.fixed_bytes.fget(work) + 32 * len(CHARGES)
+    assert np.array_equal(smooth_part(gpu, LATTICE, mesh, precision, 1)[1], values)
+
+
+@pytest.mark.parametrize("name", MESHES)
+def test_the_smooth_field_is_that_of_the_cpu_engine(gpu, name):
+    mesh = MESHES[name](6)
+    work = pme.MeshSum(LATTICE, POSITIONS, CHARGES, mesh, "single", field=True)
+    task = work.prepare(gpu)
+    work.sort(gpu, task, None)
+    values = np.empty((4, *LATTICE.shape), np.float32)
+    for slab in maps.slabs(LATTICE.shape, 2**30, 2, work.maps):
+        part = np.full((4, slab.stop - slab.start, *LATTICE.shape[1:]), np.nan, np.float32)
+        task["out"] = part.ctypes.data
+        work.launch(gpu, task, slab, None)
+        values[:, slab.start : slab.stop] = part
+    kernel = cpu.load(mesh, "double")
+    potential = cpu.solve(kernel, mesh, cpu.spread(kernel, mesh, POSITIONS, CHARGES))
+    for found, expected in zip(values, cpu.smooth_maps(kernel, potential, mesh, LATTICE, True), strict=True):
+        assert relative_rms(found, expected) < 3e-6
+
+
+def test_a_lattice_coarser_than_the_mesh_is_gathered_point_by_point(gpu):
+    lattice = Lattice(np.array([-1.0, 2.0, 0.3]), 3.0, (5, 4, 3))
+    mesh = around(lattice, POSITIONS, 1.0, 6, 3.0)
+    assert relative_rms(smooth_part(gpu, lattice, mesh, "single")[1], on_the_cpu(lattice, mesh)) < 1e-6
+    assert "gather" in gpu.used
+
+
+def test_charges_on_the_nodes_have_the_sum_of_all_whatever_their_order(gpu):
+    mesh = MESHES["open"](4)
+    work, _ = smooth_part(gpu, LATTICE, mesh, "double")
+    fixed = gpu.buffers["fixed"].view(np.int64).copy()
+    np.testing.assert_allclose(fixed.reshape(mesh.shape) * work.mesh_task["unit"],
+                               cpu.spread(cpu.load(mesh, "double"), mesh, POSITIONS, CHARGES), atol=1e-14)
+    swapped = pme.MeshSum(LATTICE, POSITIONS[::-1].copy(), CHARGES[::-1].copy(), mesh, "double")
+    swapped.sort(gpu, swapped.prepare(gpu), None)
+    np.testing.assert_array_equal(gpu.buffers["fixed"].view(np.int64), fixed)
+
+
+@pytest.mark.parametrize("charge", [1e3, -1e-3, 0.0])
+def test_fixed_point_holds_all_charges_on_one_node(gpu, charge):
+    positions, charges = np.tile(LATTICE.points([[3, 3, 3]]), (200, 1)), np.full(200, charge)
+    mesh = around(LATTICE, positions, 1.0, 4, 3.0)
+    work = pme.MeshSum(LATTICE, positions, charges, mesh, "single")
+    work.sort(gpu, work.prepare(gpu), None)
+    total = gpu.buffers["fixed"].view(np.int64).sum(dtype=float) * work.mesh_task["unit"]
+    assert total == pytest.approx(charges.sum(), rel=1e-6)
+
+
+def test_the_influence_is_that_of_the_definition(gpu):
+    mesh = MESHES["open"](6)
+    smooth_part(gpu, LATTICE, mesh, "double")
+    expected = mesh.influence()
+    found = gpu.buffers["influence"].view(np.float64).reshape(expected.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(("real", "order"), [("float", 4), ("float", 8), ("double", 6)])
+def test_mesh_kernels_compile(real, order, tmp_path):
+    macros = {"REAL": real, "ORDER": order}
+    same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
+        ("sizeof(MeshTask)", pme.TASK.itemsize), ("TILE", pme.TILE), ("ATOMS", pme.ATOMS),
+        *((f"__builtin_offsetof(MeshTask, {name})", pme.TASK.fields[name][1]) for name in pme.TASK.names)))
+    compile_for_all(build.source("mesh.cu", macros) + same, macros, tmp_path)
+
+
+def test_the_window_reaches_all_waves_of_the_mesh_and_is_kept():
+    mesh = MESHES["triclinic"](6)
+    table = pme.window(mesh)
+    phases = [2 * np.pi * np.fft.fftfreq(n) for n in mesh.shape]
+    k = np.linalg.norm(np.stack(np.meshgrid(*phases, indexing="ij"), -1) @ np.linalg.inv(mesh.steps).T, axis=-1)
+    entry = k.max() * pme.WINDOW * mesh.splitting.radius
+    assert entry + 1 < len(table)
+    at = int(entry)
+    assert table[at] == pytest.approx(mesh.splitting.window(at / (pme.WINDOW * mesh.splitting.radius)), abs=1e-12)
+    assert pme.window(MESHES["triclinic"](6)) is table
+
+
+def test_no_atoms_need_no_gpu():
+    assert not pme.pme(LATTICE, np.zeros((0, 3)), np.zeros(0), MESHES["open"](4)).any()
+
+
+def test_what_pyvkfft_lacks_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(fft, "driver", lambda: None)
+    monkeypatch.setitem(sys.modules, "pyvkfft", None)
+    with pytest.raises(BackendError, match=r"pyvkfft is not installed.*pip install 'vmdpotential\[cuda\]', or use"):
+        pme.pme(LATTICE, POSITIONS, CHARGES, MESHES["open"](4))
+    monkeypatch.delitem(sys.modules, "pyvkfft")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "pyvkfft").mkdir()
+    (tmp_path / "pyvkfft" / "__init__.py").write_text("")
+    for text, message in (("raise OSError('libnvrtc.so.13: cannot open')", r"does not work \(libnvrtc.so.13.*build"),
+                          ("def VkFFTApp(*a, **k): raise RuntimeError('VkFFT error 4034')",
+                           r"transform of 12 x 14 x 15 points fails \(VkFFT error 4034\)")):
+        (tmp_path / "pyvkfft" / "cuda.py").write_text(text)
+        with pytest.raises(BackendError, match=message) as caught:
+            fft.Transform((12, 14, 15), np.dtype(np.float32), None)
+        assert "--engine cpu" in str(caught.value)
+        for name in ("pyvkfft", "pyvkfft.cuda"):
+            monkeypatch.delitem(sys.modules, name, raising=False)

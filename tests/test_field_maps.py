@@ -1,0 +1,134 @@
+"""The electric field as part of a map: units, files, the command's option."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import constants
+
+from vmdpotential import cli, memory, registry
+from vmdpotential.cell import Cell
+from vmdpotential.errors import InputError, MemoryPlanError, UsageError
+from vmdpotential.io import read_map
+from vmdpotential.io.field import field_paths, write_field
+from vmdpotential.lattice import Grid, Lattice
+from vmdpotential.maps import potential_map
+from vmdpotential.methods import Method
+from vmdpotential.structure import Structure
+
+VOLT = constants.e / (4 * np.pi * constants.epsilon_0) * 1e10  # V A / e
+
+
+def charges_at(positions, charges, cell=None):
+    count = len(positions)
+    return Structure(np.array(positions, float), np.full(count, "C"), np.full(count, "MOL"), np.ones(count),
+                     np.zeros(count), charges=np.array(charges, float), cell=cell)
+
+
+DIPOLE = charges_at([[0, 0, 0.5], [0, 0, -0.5]], [1, -1])
+
+
+def test_field_is_in_volt_per_angstrom_whatever_the_unit_of_the_potential():
+    grid = potential_map(DIPOLE, unit="kT/e", temperature=310, dielectric=4, padding=3, field=True, precision="double")
+    points = grid.lattice.points()
+    expected = np.zeros((3, len(points)))
+    for z, q in ((0.5, 1.0), (-0.5, -1.0)):
+        d = (points - [0, 0, z]).T
+        r = np.linalg.norm(d, axis=0)
+        expected += np.where(r < 0.01, 0, q * d / np.maximum(r, 0.01) ** 3)
+    for axis, component, values in zip("xyz", grid.field, VOLT / 4 * expected, strict=True):
+        np.testing.assert_allclose(component.values.ravel(), values, rtol=1e-5, atol=1e-5)
+        assert (component.unit, component.dielectric) == ("V/A", 4)
+        assert component.provenance.quantity == f"electric field along {axis}"
+        assert component.provenance.method == grid.provenance.method
+    np.testing.assert_array_equal(grid.values, potential_map(
+        DIPOLE, unit="kT/e", temperature=310, dielectric=4, padding=3, precision="double").values)
+    assert potential_map(DIPOLE, padding=1).field is None
+    assert grid.with_values(grid.values).field is None
+
+
+@pytest.mark.parametrize("method", ["cutoff", "pme", "msm"])
+@pytest.mark.parametrize("boundary", ["open", "periodic"])
+def test_every_method_has_the_field_of_its_potential(method, boundary):
+    rng = np.random.default_rng(0)
+    charges = rng.normal(size=80)
+    structure = charges_at(rng.uniform(0, 16, (80, 3)), charges - charges.mean(), Cell.from_parameters(16, 17, 18))
+    middle, h = np.array([8.13, 8.29, 8.41]), 0.02
+    lattice = Lattice(middle - h, h, (3, 3, 3))  # central differences in a cube so small that the map is linear there
+    grid = potential_map(structure, method=method, boundary=boundary, unit="V", tolerance=1e-5, lattice=lattice,
+                         precision="double", field=True)
+    slopes = np.array([edge[1, 1, 1] for edge in np.gradient(grid.values.astype(float), h)])
+    found = np.array([component.values[1, 1, 1] for component in grid.field])
+    np.testing.assert_allclose(found, -slopes, rtol=0, atol=2e-3 * np.abs(slopes).max())
+
+
+def test_methods_without_a_field_say_so(monkeypatch):
+    plain = Method("plain", "", ("open",), "coulomb", lambda lattice, sources, engine: np.zeros(lattice.shape, "f4"))
+    monkeypatch.setitem(registry._entries["method"], "plain", plain)
+    with pytest.raises(UsageError, match="--field: the method plain has none"):
+        potential_map(DIPOLE, method="plain", padding=1, field=True)
+
+
+def test_a_field_counts_in_the_plan_of_memory(monkeypatch):
+    monkeypatch.setattr(memory, "limit", lambda: 10**6)
+    potential_map(DIPOLE, padding=10, spacing=0.5)
+    with pytest.raises(MemoryPlanError, match="with its field"):
+        potential_map(DIPOLE, padding=10, spacing=0.5, field=True)
+
+
+@pytest.mark.parametrize("suffix", [".dx", ".dx.gz", ".mrc", ".ccp4", ".cube"])
+def test_scalar_formats_make_three_files(tmp_path, suffix):
+    grid = potential_map(DIPOLE, padding=2, field=True)
+    paths = write_field(grid.field, tmp_path / f"a.field{suffix}")
+    assert [path.name for path in paths] == [f"a.field_{axis}{suffix}" for axis in "xyz"]
+    assert sorted(tmp_path.iterdir()) == sorted(paths)
+    for path, component in zip(paths, grid.field, strict=True):
+        again = read_map(path)
+        np.testing.assert_allclose(again.values, component.values, rtol=1e-5, atol=1e-5)
+        assert again.unit == "V/A"
+        assert again.provenance.quantity == component.provenance.quantity
+    with pytest.raises(UsageError, match=r"_x.*exists; use --force"):
+        write_field(grid.field, tmp_path / f"a.field{suffix}")
+
+
+def test_npz_holds_all_three(tmp_path):
+    grid = potential_map(DIPOLE, padding=2, field=True)
+    assert write_field(grid.field, tmp_path / "field.npz") == [tmp_path / "field.npz"]
+    with np.load(tmp_path / "field.npz") as archive:
+        for axis, component in zip("xyz", grid.field, strict=True):
+            np.testing.assert_array_equal(archive[axis], component.values)
+        np.testing.assert_array_equal(archive["origin"], grid.lattice.origin)
+        assert str(archive["unit"]) == "V/A"
+        assert str(archive["quantity"]) == "electric field"
+
+
+def test_nothing_is_written_when_a_component_cannot_be(tmp_path):
+    lattice = Lattice(np.zeros(3), 1.0, (2, 2, 2))
+    good, bad = Grid(lattice, np.zeros((2, 2, 2))), Grid(lattice, np.full((2, 2, 2), np.nan))
+    for name in ("a.dx", "a.npz"):
+        with pytest.raises(InputError, match="finite numbers"):
+            write_field((good, good, bad), tmp_path / name)
+    with pytest.raises(UsageError, match="no map format"):
+        field_paths("field.txt")
+    assert not list(tmp_path.iterdir())
+
+
+PQR = ("ATOM      1  C   MOL A   1       0.000   0.000   0.500  1.0000 1.5000\n"
+       "ATOM      2  C   MOL A   1       0.000   0.000  -0.500 -1.0000 1.5000\n")
+
+
+def test_the_command_writes_potential_and_field(tmp_path, capsys):
+    path = tmp_path / "dipole.pqr"
+    path.write_text(PQR)
+    command = ["map", str(path), "-o", str(tmp_path / "v.dx"), "--padding", "2", "--json", "--engine", "cpu"]
+    assert cli.main([*command, "--field", str(tmp_path / "e.mrc")]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["field_files"] == [str(tmp_path / f"e_{axis}.mrc") for axis in "xyz"]
+    middle = read_map(tmp_path / "e_z.mrc").sample([0.0, 0, 0])
+    assert middle == pytest.approx(-8 * VOLT, rel=1e-4)  # each charge, half an angstrom away
+    assert cli.main([*command, "--force", "--field", str(tmp_path / "v.dx.txt")]) == 2
+    assert cli.main([*command, "--force", "--field", str(tmp_path / "e.mrc")]) == 0
+    capsys.readouterr()
+    # the field alone
+    assert cli.main(["map", str(path), "--padding", "2", "--field", str(tmp_path / "e.npz")]) == 0
+    assert f"wrote {tmp_path / 'e.npz'}" in capsys.readouterr().out

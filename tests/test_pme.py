@@ -1,0 +1,316 @@
+"""Particle mesh sums against Poisson's equation, lattice constants, and the reference in float64."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from vmdpotential.cell import Cell
+from vmdpotential.engines import PRECISIONS, get_engine
+from vmdpotential.lattice import Lattice
+from vmdpotential.methods import mesh as meshes
+from vmdpotential.methods.accuracy import background
+from vmdpotential.methods.reference import full_potential
+from vmdpotential.methods.splitting import optimal
+
+ENGINE = get_engine("cpu")
+#: Potential at a unit charge from its images and a neutralising background, times the edge of the cubic
+#: cell (B. R. A. Nijboer, Th. W. Ruijgrok, J. Stat. Phys. 53, 361, 1988).
+WIGNER = -2.837297479480620
+
+ROTATION = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
+CELLS = {
+    "box": Cell.from_parameters(18, 21, 24),
+    "truncated octahedron": Cell.from_parameters(22, 22, 22, 70.5287794, 109.4712206, 70.5287794),
+    "monoclinic": Cell.from_parameters(19, 21, 24, 90, 105, 90),
+    "hexagonal": Cell.from_parameters(20, 20, 22, 90, 90, 120),
+    "triclinic": Cell.from_parameters(20, 24, 22, 80, 75, 100),
+    "turned box": Cell(np.diag([18.0, 21.0, 24.0]) @ ROTATION),
+    "turned triclinic": Cell(Cell.from_parameters(20, 24, 22, 80, 75, 100).vectors @ ROTATION),
+    "axes exchanged": Cell(np.array([[0, 0, 21.0], [18.0, 0, 0], [0, 24.0, 0]])),
+    "left-handed": Cell(np.array([[18.0, 0, 0], [4.0, 21, 0], [0, 0, -24]])),
+}
+
+
+def random_charges(cell=None, count=500, seed=0):
+    """Return uncorrelated charges with a net charge; in a cell, some are images outside of it."""
+    rng = np.random.default_rng(seed)
+    places = rng.random((count, 3))
+    if cell is not None:
+        places = (places + rng.integers(-1, 2, (count, 3))) @ cell.vectors
+    else:
+        places = 20 * places
+    return places, rng.normal(size=count) + 0.05
+
+
+def full_map(lattice, positions, charges, mesh, precision="single"):
+    values = ENGINE.pme(lattice, positions, charges, mesh, precision)
+    assert values.dtype == np.float32
+    assert values.shape == lattice.shape
+    return values + background(charges, mesh.cell, mesh.splitting.short_integral)
+
+
+def rms(values):
+    return np.sqrt(np.mean(np.square(values)))
+
+
+def predicted(mesh, charges, volume):
+    """Return the rms error for uncorrelated charges, e/A."""
+    step = np.linalg.norm(mesh.steps, axis=1).max()
+    return optimal(mesh.splitting.radius, step, mesh.order)[1] * np.sqrt((charges**2).sum() / volume)
+
+
+def scattered(cell, count=4, spacing=0.7, shape=(8, 9, 7), seed=1):
+    """Return small lattices here and there, in and around a cell."""
+    rng = np.random.default_rng(seed)
+    return [Lattice((2 * rng.random(3) - 0.5) @ cell.vectors, spacing, shape) for _ in range(count)]
+
+
+def measured(lattices, positions, charges, mesh, precision="single"):
+    """Return the rms error over some lattices, and the rms potential, e/A."""
+    exact = [full_potential(at.points(), positions, charges, mesh.cell, ENGINE).reshape(at.shape) for at in lattices]
+    found = [full_map(at, positions, charges, mesh, precision) for at in lattices]
+    return rms(np.subtract(found, exact)), rms(exact)
+
+
+def smooth_density(mesh, r):
+    """Return the charge density (1/A^3) at distances r from a unit charge that the smooth part is the potential of.
+
+    For L = sum p_n x^2n, x = r/a, it is -1/(4 pi r) d^2(r L)/dr^2.
+    """
+    splitting = mesh.splitting
+    n = np.arange(len(splitting.polynomial))
+    terms = splitting.polynomial * 2 * n * (2 * n + 1) / splitting.radius**2
+    inside = np.polynomial.polynomial.polyval((r / splitting.radius) ** 2, terms[1:])
+    return np.where(r < splitting.radius, -inside / (4 * np.pi), 0.0)
+
+
+def laplacian(values, spacing):
+    """Return the Laplacian of the inner points, by central differences of order 8."""
+    weights = np.array([-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560])
+    inner = values[4:-4, 4:-4, 4:-4].shape
+    total = np.zeros(inner)
+    for axis, n in itertools.product(range(3), range(9)):
+        window = [slice(n if d == axis else 4, (n if d == axis else 4) + inner[d]) for d in range(3)]
+        total += weights[n] * values[tuple(window)] / spacing**2
+    return total
+
+
+@pytest.mark.parametrize("cell", [None, CELLS["box"], CELLS["triclinic"]], ids=["open", "box", "triclinic"])
+def test_laplacian_of_the_smooth_part_is_the_spread_charge(cell):
+    positions = np.array([[7.0, 8.0, 9.0], [9.3, 8.4, 7.6], [8.0, 7.1, 10.2]])
+    charges = np.array([1.0, -0.8, 0.3])
+    spacing = 0.6
+    lattice = Lattice(np.array([2.0, 2.5, 3.0]), spacing, (24, 23, 22))
+    if cell is None:
+        mesh = meshes.around(lattice, positions, 0.8, 8, 6.5)
+    else:
+        mesh = meshes.over_cell(cell, 0.8, 8, 6.5)
+    smooth = ENGINE.pme(lattice, positions, charges, mesh, "double").astype(float)
+    smooth -= ENGINE.cutoff(lattice, positions, charges, mesh.short, "double", mesh.cell)
+    inner = Lattice(lattice.origin + 4 * spacing, spacing, tuple(n - 8 for n in lattice.shape))
+    displacements = inner.points()[:, None] - positions
+    if cell is not None:
+        displacements = cell.minimum_image(displacements)
+    density = (smooth_density(mesh, np.linalg.norm(displacements, axis=-1)) @ charges).reshape(inner.shape)
+    if cell is not None:
+        density -= charges.sum() / cell.volume
+    found = laplacian(smooth, spacing)
+    assert rms(found + 4 * np.pi * density) < 2e-3 * rms(4 * np.pi * density)
+
+
+def test_charge_of_the_smooth_part():
+    # what smooth_density rests on: all the charge, and none of it beyond the radius
+    mesh = meshes.over_cell(CELLS["box"], 0.8, 8, 6.5)
+    r = np.linspace(0, mesh.splitting.radius, 20001)
+    assert (4 * np.pi * r**2 * smooth_density(mesh, r)).mean() * r[-1] == pytest.approx(1, abs=1e-3)
+    assert mesh.splitting.long(2 * mesh.splitting.radius) == 1 / (2 * mesh.splitting.radius)
+
+
+def test_single_charge():
+    place = np.array([[0.3, -0.2, 0.1]])
+    lattice = Lattice(np.full(3, -12.0), 0.8, (31, 29, 30))
+    mesh = meshes.around(lattice, place, 1.0, 6, 5.0)
+    values = full_map(lattice, place, np.array([-2.0]), mesh)
+    r = np.linalg.norm(lattice.points() - place, axis=1).reshape(lattice.shape)
+    np.testing.assert_allclose(values, -2 / r, rtol=2e-4)
+
+
+def test_dipole():
+    # far off its two charges nearly cancel, and what is left has to be right still
+    places = np.array([[0.2, 0.1, -0.5], [0.4, 0.1, 0.6]])
+    charges = np.array([-0.8, 0.8])
+    lattice = Lattice(np.array([-60.0, -2.0, -40.0]), 4.0, (31, 2, 21))
+    mesh = meshes.around(lattice, places, 0.8, 8, 6.0)
+    values = full_map(lattice, places, charges, mesh)
+    r = np.linalg.norm(lattice.points()[:, None] - places, axis=-1)
+    expected = (charges / r).sum(1).reshape(lattice.shape)
+    moment = charges @ places
+    # the limit, to be sure that the dipole is what is seen there
+    far = lattice.points()[0] - places.mean(0)
+    assert expected[0, 0, 0] == pytest.approx(moment @ far / np.linalg.norm(far) ** 3, rel=1e-3)
+    distance = r.min(1).reshape(lattice.shape)
+    assert (np.abs(values - expected) * distance**2 / np.linalg.norm(moment)).max() < 2e-3
+    assert rms(values - expected) < 1e-5 * rms(expected)
+
+
+@pytest.mark.parametrize("spacing", [0.6, 0.9])
+def test_madelung_constant_of_sodium_chloride(spacing):
+    edge = 5.6402
+    ions = np.indices((4, 4, 4)).reshape(3, -1).T / 2  # 2 x 2 x 2 cells
+    charges = (-1.0) ** (2 * ions).sum(1)
+    cell = Cell(2 * edge * np.eye(3))
+    lattice = Lattice(np.zeros(3), edge / 2, (4, 4, 4))
+    mesh = meshes.over_cell(cell, spacing, 8, 6.6 if spacing < 0.8 else 7.5)
+    for removed in (0, 21):
+        others = np.arange(64) != removed
+        values = full_map(lattice, edge * ions[others], charges[others], mesh, "double")
+        # the potential at an ion: of the others, and of its own images
+        site = values.reshape(-1)[removed] + charges[removed] * WIGNER / (2 * edge)
+        assert -charges[removed] * site * edge / 2 == pytest.approx(1.7475645946331822, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize(("order", "ratio"), [(4, 3.0), (6, 4.0), (8, 6.0)])
+def test_error_is_the_predicted_one(name, order, ratio):
+    cell = CELLS[name]
+    positions, charges = random_charges(cell)
+    mesh = meshes.over_cell(cell, 1.1, order, ratio)
+    error, _ = measured(scattered(cell), positions, charges, mesh)
+    assert 0.6 < error / predicted(mesh, charges, cell.volume) < 1.4
+
+
+@pytest.mark.parametrize(("order", "ratio"), [(4, 3.0), (6, 4.0), (8, 5.0)])
+def test_error_is_the_predicted_one_in_an_open_boundary(order, ratio):
+    positions, charges = random_charges()
+    lattice = Lattice(np.array([2.1, 3.2, 2.3]), 0.9, (17, 16, 18))  # inside, where the density is even
+    mesh = meshes.around(lattice, positions, 1.1, order, ratio)
+    error, _ = measured([lattice], positions, charges, mesh, "double")
+    assert 0.6 < error / predicted(mesh, charges, 20.0**3) < 1.4
+
+
+@pytest.mark.parametrize("boundary", ["open", "periodic"])
+def test_error_does_not_depend_on_where_the_mesh_is(boundary):
+    cell = CELLS["triclinic"] if boundary == "periodic" else None
+    positions, charges = random_charges(cell)
+    errors = []
+    for fraction in (0.0, 0.13, 0.5, 0.77):
+        # charges and lattice move together over the mesh, whose nodes in an open boundary go with them
+        lattice = Lattice(np.array([2.0, 3.0, 2.5]), 0.8, (18, 17, 16))
+        mesh = meshes.over_cell(cell, 1.0, 6, 4.0) if cell else meshes.around(lattice, positions, 1.0, 6, 4.0)
+        shift = fraction * np.array([1.0, 0.7, -0.4])
+        if cell is None:
+            mesh = meshes.around(Lattice(lattice.origin - shift, 0.8, (21, 21, 21)), positions, 1.0, 6, 4.0)
+            moved = [lattice]
+        else:
+            moved = [Lattice(lattice.origin + shift, 0.8, lattice.shape)]
+        error, _ = measured(moved, positions + (shift if cell else 0), charges, mesh)
+        errors.append(error)
+    assert max(errors) < 1.2 * min(errors)
+
+
+@pytest.mark.parametrize("name", ["box", "triclinic"])
+def test_lattice_elsewhere_than_the_cell(name):
+    cell = CELLS[name]
+    positions, charges = random_charges(cell)
+    mesh = meshes.over_cell(cell, 1.0, 6, 4.0)
+    here = Lattice(np.array([1.0, 2.0, 3.0]), 0.9, (9, 8, 7))
+    there = Lattice(here.origin + np.array([7, -5, 3]) @ cell.vectors, 0.9, here.shape)
+    values = full_map(here, positions, charges, mesh)
+    np.testing.assert_allclose(full_map(there, positions, charges, mesh), values, atol=2e-5 * rms(values))
+
+
+def test_lattice_larger_than_the_cell_repeats_it():
+    cell = CELLS["box"]
+    positions, charges = random_charges(cell)
+    mesh = meshes.over_cell(cell, 1.0, 6, 4.0)
+    values = full_map(Lattice(np.full(3, -20.0), 1.5, (36, 20, 34)), positions, charges, mesh)
+    scale = rms(values)
+    np.testing.assert_allclose(values[12:], values[:-12], atol=2e-5 * scale)  # 18 A
+    np.testing.assert_allclose(values[:, 14:], values[:, :-14], atol=2e-5 * scale)  # 21 A
+    np.testing.assert_allclose(values[:, :, 16:], values[:, :, :-16], atol=2e-5 * scale)  # 24 A
+
+
+@pytest.mark.parametrize("origin", [[5.0, 6.0, 7.0], [-45.0, 10.0, 30.0], [25.0, 25.0, 25.0]])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 9, 2), (20, 1, 11)])
+def test_open_lattice_smaller_than_the_atoms_or_away_from_them(origin, shape):
+    positions, charges = random_charges()
+    lattice = Lattice(np.array(origin), 0.75, shape)
+    mesh = meshes.around(lattice, positions, 1.0, 6, 4.0)
+    error, potential = measured([lattice], positions, charges, mesh)
+    # single points may have more than the mean
+    assert error < 4 * predicted(mesh, charges, 20.0**3) + 1e-6 * potential
+
+
+def test_open_lattice_around_few_atoms():
+    positions, charges = random_charges(count=5)
+    positions = positions / 20
+    lattice = Lattice(np.full(3, -25.0), 1.7, (31, 30, 29))
+    mesh = meshes.around(lattice, positions, 1.0, 6, 4.0)
+    error, potential = measured([lattice], positions, charges, mesh)
+    assert error < 2e-4 * potential
+
+
+@pytest.mark.parametrize("cell", [None, CELLS["monoclinic"]], ids=["open", "periodic"])
+def test_one_atom(cell):
+    place, charge = np.array([[31.0, -3.0, 2.0]]), np.array([0.7])
+    lattice = Lattice(np.array([28.0, -6.0, -1.0]), 0.6, (11, 12, 13))
+    if cell is None:
+        mesh = meshes.around(lattice, place, 0.8, 6, 5.0)
+    else:
+        mesh = meshes.over_cell(cell, 0.8, 6, 5.0)
+    error, potential = measured([lattice], place, charge, mesh)
+    assert error < 1e-4 * potential
+
+
+@pytest.mark.parametrize("cell", [Cell.from_parameters(3, 4, 5), Cell.from_parameters(2.2, 1.4, 3, 75, 80, 110)],
+                         ids=["box", "triclinic"])
+@pytest.mark.parametrize("order", [4, 8])
+def test_cell_smaller_than_the_split_radius(cell, order):
+    positions, charges = random_charges(cell, count=6)
+    mesh = meshes.over_cell(cell, 1.0, order, 6.0)
+    assert mesh.splitting.radius > 5
+    lattice = Lattice(np.array([0.1, 0.3, 0.2]), 0.31, (12, 13, 14))
+    error, potential = measured([lattice], positions, charges, mesh)
+    assert error < 1e-4 * potential
+
+
+@pytest.mark.parametrize("spacing", [0.3, 1.0, 2.7])
+def test_lattice_finer_and_coarser_than_the_mesh(spacing):
+    cell = CELLS["monoclinic"]
+    positions, charges = random_charges(cell)
+    mesh = meshes.over_cell(cell, 1.0, 6, 4.0)
+    error, _ = measured(scattered(cell, spacing=spacing), positions, charges, mesh)
+    assert error < 1.5 * predicted(mesh, charges, cell.volume)
+
+
+def test_lattice_with_three_spacings():
+    positions, charges = random_charges()
+    lattice = Lattice(np.array([1.0, 2.0, 3.0]), np.array([0.31, 0.77, 1.9]), (30, 19, 8))
+    mesh = meshes.around(lattice, positions, 1.0, 6, 4.0)
+    error, _ = measured([lattice], positions, charges, mesh)
+    assert error < 1.5 * predicted(mesh, charges, 20.0**3)
+
+
+@pytest.mark.parametrize("boundary", ["open", "box", "triclinic"])
+def test_precisions(boundary):
+    # a mesh so good that rounding is what is left
+    positions, charges = random_charges(CELLS.get(boundary))
+    charges -= charges.mean()
+    lattice = Lattice(np.array([1.0, 2.0, 3.0]), 0.8, (17, 16, 15))
+    if boundary == "open":
+        mesh = meshes.around(lattice, positions, 0.8, 8, 8.0)
+    else:
+        mesh = meshes.over_cell(CELLS[boundary], 0.8, 8, 8.0)
+    for precision in PRECISIONS:
+        error, potential = measured([lattice], positions, charges, mesh, precision)
+        assert error < {"single": 5e-6, "compensated": 1e-6, "double": 1e-6}[precision] * potential, precision
+
+
+def test_point_on_an_atom_is_finite():
+    positions, charges = random_charges(count=3)
+    lattice = Lattice(positions[0] - 1.0, 0.5, (5, 5, 5))
+    values = full_map(lattice, positions, charges, meshes.around(lattice, positions, 1.0, 6, 4.0))
+    # an atom counts at 0.01 A
+    assert values[2, 2, 2] == pytest.approx(100 * charges[0], rel=0.02)
+    assert np.isfinite(values).all()

@@ -1,0 +1,281 @@
+"""The potential at arbitrary points: closed forms, direct and Ewald sums, OpenMM, the way it is chosen."""
+
+import itertools
+from dataclasses import replace
+
+import ewald
+import numpy as np
+import pytest
+
+import vmdpotential
+from vmdpotential import potential_at
+from vmdpotential.cell import Cell
+from vmdpotential.engines import get_engine
+from vmdpotential.engines.cpu.ewald_pair import EwaldPair
+from vmdpotential.engines.cpu.nearby import cutoff_at_points
+from vmdpotential.errors import InputError, MemoryPlanError, UsageError
+from vmdpotential.interactions import coulomb, shifted_coulomb
+from vmdpotential.methods import at_points
+from vmdpotential.methods.mesh import over_cell
+from vmdpotential.structure import Structure
+from vmdpotential.units import coulomb_constant
+
+CELLS = {
+    "cube": Cell.from_parameters(30, 30, 30),
+    "box": Cell.from_parameters(24, 31, 37),
+    "triclinic": Cell.from_parameters(28, 33, 30, 70, 100, 115),
+    "hexagonal": Cell.from_parameters(30, 30, 26, 90, 90, 120),
+    "thin": Cell.from_parameters(9, 30, 33),
+    "turned": Cell(np.diag([25.0, 30.0, 35.0]) @ np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]),
+}
+
+
+@pytest.fixture(params=CELLS)
+def cell(request):
+    return CELLS[request.param]
+
+
+def made_of(positions, charges, cell=None):
+    count = len(positions)
+    return Structure(positions=np.asarray(positions, float), atom_names=["C"] * count, residue_names=["LIG"] * count,
+                     residue_ids=np.ones(count, int), residue_index=np.zeros(count, int),
+                     charges=np.asarray(charges, float), cell=cell)  # fmt: skip
+
+
+def cloud(cell, atoms, points, seed=0):
+    """Random charges that do not sum to zero, in and around the cell, and points likewise."""
+    random = np.random.default_rng(seed)
+    places = random.uniform(-1, 2, (atoms + points, 3)) @ cell.vectors
+    return places[:atoms], random.normal(0.05, 0.5, atoms), places[atoms:]
+
+
+def rms(values):
+    return np.sqrt(np.mean(values**2))
+
+
+# ---- pairs within a cutoff -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cutoff", [3.0, 9.0, 40.0])
+def test_all_images_within_a_cutoff_count(cell, cutoff):
+    positions, charges, points = cloud(cell, 60, 20)
+    interaction = shifted_coulomb.INTERACTION.bind(cutoff=cutoff)
+    reach = np.ceil(cutoff * np.linalg.norm(np.linalg.inv(cell.vectors), axis=0)).astype(int) + 4
+    expected = np.zeros(len(points))
+    for step in itertools.product(*(range(-n, n + 1) for n in reach)):
+        r = np.linalg.norm(points[:, None] - positions - step @ cell.vectors, axis=2)
+        expected += np.where(r < cutoff, (1 - (r / cutoff) ** 2) ** 2 / r, 0.0) @ charges
+    found = cutoff_at_points(points, positions, charges, interaction, cell)
+    np.testing.assert_allclose(found, expected, atol=1e-11 * max(1.0, abs(expected).max()))
+
+
+@pytest.mark.parametrize("cutoff", [0.5, 4.0, 1000.0])
+def test_pairs_within_a_cutoff_in_an_open_boundary(cutoff):
+    random = np.random.default_rng(1)
+    # dense enough for more atoms in range than are collected at once, and some far away
+    positions = np.concatenate([random.uniform(0, 8, (1500, 3)), random.uniform(-300, 300, (50, 3))])
+    points = np.concatenate([random.uniform(-2, 10, (60, 3)), random.uniform(-500, 500, (20, 3)), positions[:1]])
+    charges = random.normal(size=len(positions))
+    interaction = coulomb.INTERACTION.bind().truncated(cutoff)
+    r = np.linalg.norm(points[:, None] - positions, axis=2)
+    expected = np.where(r < cutoff, 1 / np.maximum(r, 0.01), 0.0) @ charges
+    np.testing.assert_allclose(cutoff_at_points(points, positions, charges, interaction), expected, atol=1e-10)
+
+
+def test_a_sum_without_end_needs_no_cutoff_sum():
+    with pytest.raises(UsageError, match="no cutoff"):
+        cutoff_at_points(np.zeros((1, 3)), np.ones((1, 3)), np.ones(1), coulomb.INTERACTION.bind())
+
+
+def test_no_points_and_no_atoms():
+    empty, bound = np.zeros((0, 3)), shifted_coulomb.INTERACTION.bind(cutoff=5.0)
+    assert cutoff_at_points(empty, np.ones((1, 3)), np.ones(1), bound).shape == (0,)
+    assert cutoff_at_points(np.ones((2, 3)), empty, np.zeros(0), bound).tolist() == [0, 0]
+    far = cutoff_at_points(np.full((2, 3), 1e5), np.ones((1, 3)), np.ones(1), bound)
+    assert far.tolist() == [0, 0]
+
+
+# ---- one charge and its images ---------------------------------------------------------------------------
+
+
+def test_one_charge_with_all_its_images(cell):
+    pair = EwaldPair(cell)
+    _, _, points = cloud(cell, 0, 200)
+    place = np.array([0.3, -1.7, 0.9]) @ cell.vectors
+    found = np.ones(len(points))
+    pair.add(points, place, -2.0, found)
+    expected = ewald.potential(points, place[None], np.array([-2.0]), cell.vectors)
+    length = np.linalg.norm(cell.reduced, axis=1).min()
+    np.testing.assert_allclose(found - 1, expected, atol=2e-5 / length)
+    assert rms(found - 1 - expected) < 4e-6 / length
+
+
+def test_the_mean_of_a_charges_potential_is_zero():
+    cell = CELLS["triclinic"]
+    grid = np.stack(np.meshgrid(*[(np.arange(40) + 0.5) / 40] * 3, indexing="ij"), -1).reshape(-1, 3) @ cell.vectors
+    potential = np.zeros(len(grid))
+    EwaldPair(cell).add(grid, np.zeros(3), 1.0, potential)
+    # the midpoint rule around the pole of 1/r is off by less than its square step
+    assert abs(potential.mean()) < 5e-5 < abs(potential).mean() / 100
+
+
+# ---- the full potential ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-5])
+def test_a_mesh_keeps_the_tolerance_in_every_cell(cell, tolerance):
+    positions, charges, points = cloud(cell, 800, 300)
+    structure = made_of(positions, charges, cell)
+    found = potential_at(structure, points, method="pme", tolerance=tolerance, unit="V")
+    expected = potential_at(structure, points, method="direct", unit="V")
+    assert rms(found - expected) < 1.5 * tolerance * rms(expected)  # 200 of the points were measured
+    few = coulomb_constant("V") * ewald.potential(points[:10], positions, charges, cell.vectors)
+    assert rms(found[:10] - few) < 4 * tolerance * rms(expected)
+    np.testing.assert_allclose(expected[:10], few, atol=1e-7 * rms(expected))
+
+
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-6])
+def test_a_mesh_keeps_the_tolerance_in_an_open_boundary(tolerance):
+    positions, charges, points = cloud(CELLS["box"], 3000, 400)
+    points = points[:, ::-1] + [5.0, -20.0, 30.0]  # beside the atoms, too
+    structure = made_of(positions, charges)
+    found = potential_at(structure, points, method="pme", tolerance=tolerance, unit="kcal/mol/e", dielectric=4.0)
+    r = np.linalg.norm(points[:, None] - positions, axis=2)
+    expected = coulomb_constant("kcal/mol/e") / 4 * (1 / r @ charges)
+    assert rms(found - expected) < 1.5 * tolerance * rms(expected)
+
+
+@pytest.mark.parametrize("method", ["direct", "pme"])
+def test_the_potential_in_rock_salt_is_madelungs(method):
+    # Madelung's constant of NaCl, and a charge's potential from its own images: R. E. Crandall, J. P. Buhler,
+    # J. Phys. A 20 (1987) 5497; B. R. A. Nijboer, Th. W. Ruijgrok, J. Stat. Phys. 53 (1988) 361
+    madelung, images, step = 1.747564594633182, -2.837297479480620, 2.82
+    nodes = np.array(list(itertools.product(range(8), repeat=3)))
+    structure = made_of(nodes[1:] * step, 1.0 - 2 * (nodes[1:].sum(1) % 2), Cell.from_parameters(*[8 * step] * 3))
+    # the potential at an image of an ion that is taken out with all its images
+    found = potential_at(structure, [[0.0, 8 * step, -16 * step]], method=method, tolerance=1e-6, unit="V")
+    assert found[0] / coulomb_constant("V") == pytest.approx(-madelung / step - images / (8 * step), rel=3e-6)
+
+
+def test_openmm_agrees():
+    import openmm
+    from openmm import unit
+
+    cell = CELLS["box"]
+    random = np.random.default_rng(8)
+    positions = random.uniform(0, 1, (80, 3)) @ cell.vectors
+    charges = random.normal(size=80)
+    charges -= charges.mean()
+    # a test charge at a point: the change of OpenMM's energy with it is q times the potential
+    points = random.uniform(0, 1, (6, 3)) @ cell.vectors
+
+    def energy(point, charge):
+        system, force = openmm.System(), openmm.NonbondedForce()
+        system.setDefaultPeriodicBoxVectors(*cell.vectors / 10)
+        for q in [*charges, charge]:
+            system.addParticle(1.0)
+            force.addParticle(float(q), 0.3, 0.0)
+        force.setNonbondedMethod(openmm.NonbondedForce.Ewald)
+        force.setEwaldErrorTolerance(1e-9)
+        force.setCutoffDistance(1.1)
+        system.addForce(force)
+        context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+        context.setPositions(np.concatenate([positions, point[None]]) / 10)
+        value = context.getState(getEnergy=True).getPotentialEnergy()
+        return value.value_in_unit(unit.kilocalories_per_mole)
+
+    # (E(+1) - E(-1)) / 2 has no energy of the charge with its own images and background
+    expected = [(energy(p, 1.0) - energy(p, -1.0)) / 2 for p in points]
+    for method in ("direct", "pme"):
+        found = potential_at(made_of(positions, charges, cell), points, method=method, tolerance=1e-6,
+                             unit="kcal/mol/e")
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-3)
+
+
+def test_a_point_on_an_atom_is_finite():
+    cell = CELLS["cube"]
+    positions, charges, _ = cloud(cell, 100, 0)
+    for box in (cell, None):
+        structure = made_of(positions, charges, box)
+        found, near = (
+            potential_at(structure, positions[:3] + shift, method="pme", tolerance=1e-5, unit="V")
+            for shift in ([0, 0, 0], [0, 0, 0.01])
+        )
+        np.testing.assert_allclose(found, near, rtol=2e-3)
+        np.testing.assert_allclose(found, coulomb_constant("V") * charges[:3] / 0.01, rtol=0.2)
+
+
+def test_atoms_may_be_selected_and_boundaries_chosen():
+    positions, charges, points = cloud(CELLS["box"], 40, 5)
+    structure = made_of(positions, charges, CELLS["box"])
+    one = potential_at(structure, points, boundary="open", unit="V", atoms="all")
+    np.testing.assert_allclose(one, coulomb_constant("V") * (1 / np.linalg.norm(points[:, None] - positions, axis=2)
+                                                             @ charges), rtol=1e-10)
+    names = np.repeat(["ABC", "LIG"], 20)
+    number = np.repeat([1, 2], 20)
+    halves = replace(structure, residue_names=names, residue_index=number - 1, residue_ids=number)
+    half = potential_at(halves, points, boundary="open", unit="V", atoms="(ABC)")
+    np.testing.assert_allclose(half, potential_at(made_of(positions[:20], charges[:20]), points, unit="V"), rtol=1e-10)
+    assert potential_at(structure, np.zeros((0, 3))).shape == (0,)
+    assert vmdpotential.potential_at is potential_at
+
+
+def test_few_points_are_summed_directly_and_many_by_a_mesh(monkeypatch):
+    sums = []
+    monkeypatch.setattr(at_points, "mesh_sum", lambda mesh, points, *_: sums.append(len(points)))
+    for cell in (None, Cell.from_parameters(50, 50, 50)):
+        sums.clear()
+        positions, charges, points = cloud(Cell.from_parameters(50, 50, 50), 30000, 20000)
+        at_points.within(1e-3, points[:10], positions[:500], charges[:500], cell, get_engine("cpu"))
+        assert not sums
+        at_points.within(1e-3, points, positions, charges, cell, get_engine("cpu"))
+        assert sums == [20000]
+
+
+def test_far_points_in_an_open_boundary_take_no_huge_mesh(monkeypatch):
+    positions, charges, points = cloud(CELLS["cube"], 50, 400)
+    points[0] = 1e6
+    structure = made_of(positions, charges)
+    expected = coulomb_constant("V") * (1 / np.linalg.norm(points[:, None] - positions, axis=2) @ charges)
+    np.testing.assert_allclose(potential_at(structure, points, unit="V"), expected, rtol=1e-9)
+    with pytest.raises(MemoryPlanError, match=r"a mesh of .* points"):
+        potential_at(structure, points, method="pme")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "cutoff"}, "--method 'cutoff': choose one of auto, direct, pme"),
+        ({"tolerance": 1.0}, "--tolerance 1: give"),
+        ({"points": [1.0, 2.0, 3.0]}, "points: an array"),
+        ({"points": [[1.0, np.nan, 3.0]]}, "points: an array"),
+        ({"unit": "J"}, "unit 'J'"),
+    ],
+)
+def test_wrong_usage_is_one_line(options, message):
+    structure = made_of([(0, 0, 0)], [1.0])
+    points = options.pop("points", [[1.0, 2.0, 3.0]])
+    with pytest.raises(UsageError) as error:
+        potential_at(structure, points, **options)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_unsuitable_structures():
+    structure = made_of([(0, 0, 0)], [1.0])
+    with pytest.raises(InputError, match="no periodic cell"):
+        potential_at(structure, [[1.0, 2.0, 3.0]], boundary="periodic")
+    bare = Structure(positions=np.zeros((1, 3)), atom_names=["C"], residue_names=["LIG"], residue_ids=[1],
+                     residue_index=[0])
+    with pytest.raises(InputError, match="no charges"):
+        potential_at(bare, [[1.0, 2.0, 3.0]])
+
+
+def test_the_engine_offers_the_mesh_sum():
+    cell = CELLS["box"]
+    positions, charges, points = cloud(cell, 300, 50)
+    mesh = over_cell(cell, 1.25, 8, 4)
+    found = get_engine("cpu").pme_at_points(points, positions, charges, mesh)
+    found -= charges.sum() / cell.volume * mesh.splitting.short_integral
+    expected = ewald.potential(points, positions, charges, cell.vectors)
+    assert rms(found - expected) < 2e-5 * rms(expected)

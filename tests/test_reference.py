@@ -1,0 +1,169 @@
+"""The float64 reference of the full potential against lattice constants, a Gaussian Ewald sum and OpenMM."""
+
+import numpy as np
+import pytest
+from scipy.special import erfc
+
+from vmdpotential.cell import Cell
+from vmdpotential.engines import get_engine
+from vmdpotential.errors import MemoryPlanError
+from vmdpotential.methods.reference import full_potential
+from vmdpotential.units import coulomb_constant
+
+ENGINE = get_engine("cpu")
+#: Potential at a unit charge from its own images and a neutralising background, times the edge of the
+#: cubic cell: e.g. B. R. A. Nijboer, Th. W. Ruijgrok, J. Stat. Phys. 53, 361 (1988).
+WIGNER = -2.837297479480620
+
+ROTATION = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
+CELLS = {
+    "cube": Cell.from_parameters(21, 21, 21),
+    "box": Cell.from_parameters(20, 22, 24),
+    "turned box": Cell(np.diag([20.0, 22.0, 24.0]) @ ROTATION),
+    "truncated octahedron": Cell.from_parameters(22, 22, 22, 70.5287794, 109.4712206, 70.5287794),
+    "hexagonal": Cell.from_parameters(18, 18, 26, 90, 90, 120),
+    "triclinic": Cell.from_parameters(20, 24, 22, 80, 75, 100),
+    "skewed": Cell(np.array([[15.0, 0, 0], [37.0, 16, 0], [-24.0, 25, 17]])),
+    "plate": Cell.from_parameters(4, 30, 33),
+    "needle": Cell.from_parameters(5, 4, 60, 80, 95, 70),
+    "left-handed": Cell(np.diag([20.0, 22.0, -24.0])),
+    "small": Cell.from_parameters(1.1, 1.2, 1.3, 85, 80, 95),
+}
+
+
+def gaussian_ewald(points, positions, charges, cell):
+    """Return Ewald's sum as in textbooks, terms below 1e-16 left out."""
+    alpha = 6.3 / cell.volume ** (1 / 3)
+    widths = 1 / np.linalg.norm(np.linalg.inv(cell.vectors), axis=0)
+    reach = np.ceil(6.3 / alpha / widths).astype(int)
+    displacements = points[:, None] - positions
+    displacements -= np.floor(cell.fractional(displacements) + 0.5) @ cell.vectors
+    total = np.full(len(points), -np.pi / (cell.volume * alpha**2) * charges.sum())
+    for image in np.ndindex(*(2 * reach + 3)):
+        r = np.linalg.norm(displacements + (np.array(image) - reach - 1) @ cell.vectors, axis=-1)
+        total += erfc(alpha * r) / r @ charges
+    most = np.ceil(12.6 * alpha * np.linalg.norm(cell.vectors, axis=1) / (2 * np.pi)).astype(int)
+    indices = np.indices(2 * most + 1).reshape(3, -1).T - most
+    indices = indices[np.any(indices != 0, axis=1)]
+    k = 2 * np.pi * indices @ np.linalg.inv(cell.vectors).T
+    k2 = (k * k).sum(1)
+    k, k2 = k[k2 < (12.6 * alpha) ** 2], k2[k2 < (12.6 * alpha) ** 2]
+    factors = np.exp(-1j * k @ positions.T) @ charges * 4 * np.pi / k2 * np.exp(-k2 / (4 * alpha**2)) / cell.volume
+    return total + (np.exp(1j * points @ k.T) @ factors).real
+
+
+def random_case(cell, count=40, seed=0):
+    """Return points, and charges with a net charge, inside and outside a cell."""
+    rng = np.random.default_rng(seed)
+    positions = (3 * rng.random((count, 3)) - 1) @ cell.vectors
+    return rng.random((30, 3)) @ cell.vectors, positions, rng.normal(size=count) + 0.1
+
+
+def relative_rms(values, reference):
+    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
+
+
+def test_open_is_the_sum():
+    points, positions, charges = random_case(CELLS["box"])
+    expected = (charges / np.linalg.norm(points[:, None] - positions, axis=-1)).sum(1)
+    np.testing.assert_allclose(full_potential(points, positions, charges, None, ENGINE), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_periodic_is_a_gaussian_ewald_sum(name):
+    points, positions, charges = random_case(CELLS[name])
+    values = full_potential(points, positions, charges, CELLS[name], ENGINE)
+    assert relative_rms(values, gaussian_ewald(points, positions, charges, CELLS[name])) < 2e-9
+
+
+def test_a_point_more_or_less_changes_nothing():
+    # the number of points decides how a thin cell is repeated
+    points, positions, charges = random_case(CELLS["plate"])
+    points = np.repeat(points, 100, axis=0)
+    values = full_potential(points, positions, charges, CELLS["plate"], ENGINE)
+    few = full_potential(points[:1], positions, charges, CELLS["plate"], ENGINE)
+    assert few == pytest.approx(values[0], abs=2e-9 * np.abs(values).max())
+
+
+@pytest.mark.parametrize("edge", [1.0, 10.0, 300.0])
+def test_unit_charge_in_a_neutralising_background(edge):
+    # 1/r + WIGNER/edge + the background's own 2 pi r^2 / 3 V; the next term is of fourth order
+    r = 0.01
+    points = np.array([[r, 0, 0], [0, 0, -r]]) * edge
+    cell = Cell.from_parameters(edge, edge, edge)
+    at = np.array([0.3, -0.8, 7.1]) * edge
+    values = full_potential(points + at, at[None], np.ones(1), cell, ENGINE) * edge
+    np.testing.assert_allclose(values - 1 / r - 2 * np.pi / 3 * r * r, WIGNER, atol=1e-7)
+
+
+@pytest.mark.parametrize(("crystal", "madelung", "distance", "ions"), [
+    ("NaCl", -1.7475645946331822, 0.5, [[i, j, k] for i in (0, 0.5) for j in (0, 0.5) for k in (0, 0.5)]),
+    ("CsCl", -1.7626747730709883, np.sqrt(0.75), [[0, 0, 0], [0.5, 0.5, 0.5]]),
+])
+def test_madelung_constants(crystal, madelung, distance, ions):
+    # the ion itself left out, whose images and background are known
+    edge = 5.6402
+    ions = np.array(ions)
+    charges = (-1.0) ** (2 * ions).sum(1)
+    cell = Cell.from_parameters(edge, edge, edge)
+    others = full_potential(np.zeros((1, 3)), ions[1:] * edge, charges[1:], cell, ENGINE)[0]
+    assert (others * edge + WIGNER) * distance == pytest.approx(madelung, rel=1e-9)
+
+
+def test_origin_does_not_matter():
+    points, positions, charges = random_case(CELLS["triclinic"])
+    cell = CELLS["triclinic"]
+    reference = full_potential(points, positions, charges, cell, ENGINE)
+    rng = np.random.default_rng(3)
+    for shift in (np.array([0.13, -0.29, 0.41]), np.array([1e3, -2e3, 5e2])):
+        wandering = positions + rng.integers(-3, 4, positions.shape) @ cell.vectors
+        values = full_potential(points + shift, wandering + shift, charges, cell, ENGINE)
+        assert relative_rms(values, reference) < 2e-9
+
+
+def test_cell_repeated_is_the_same_crystal():
+    points, positions, charges = random_case(CELLS["hexagonal"], count=15)
+    small = CELLS["hexagonal"]
+    images = np.indices((2, 1, 3)).reshape(3, -1).T @ small.vectors
+    large = Cell(small.vectors * np.array([[2], [1], [3]]))
+    values = full_potential(points, (positions + images[:, None]).reshape(-1, 3), np.tile(charges, 6), large, ENGINE)
+    assert relative_rms(values, full_potential(points, positions, charges, small, ENGINE)) < 2e-9
+
+
+def test_energy_of_openmm():
+    import openmm
+    from openmm import unit
+
+    # OpenMM's Ewald sum takes rectangular boxes alone; ions keep their distance, so that no close pair rules
+    cell = Cell.from_parameters(22, 24, 23)
+    rng = np.random.default_rng(2)
+    places = np.indices((4, 4, 4)).reshape(3, -1).T / 4 + rng.uniform(-0.06, 0.06, (64, 3))
+    positions, charges = places @ cell.vectors, rng.normal(size=64)
+    charges -= charges.mean()
+    system = openmm.System()
+    force = openmm.NonbondedForce()
+    force.setNonbondedMethod(openmm.NonbondedForce.Ewald)
+    force.setCutoffDistance(1.0)
+    force.setEwaldErrorTolerance(1e-6)
+    for charge in charges:
+        system.addParticle(1.0)
+        force.addParticle(charge, 1.0, 0.0)
+    system.addForce(force)
+    system.setDefaultPeriodicBoxVectors(*(cell.vectors / 10))
+    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+    context.setPositions(positions / 10)
+    energy = context.getState(getEnergy=True).getPotentialEnergy()
+    expected = energy.value_in_unit(unit.kilocalorie_per_mole)
+    # an ion's own images: the mean of x, y and z has the background's 2 pi r^2 / 3 V to second order
+    around = full_potential(0.02 * np.eye(3), np.zeros((1, 3)), np.ones(1), cell, ENGINE)
+    own = around.mean() - 1 / 0.02 - 2 * np.pi / 3 * 0.02**2 / cell.volume
+    potential = own * charges
+    for n, (place, other) in enumerate(zip(positions, ~np.eye(len(charges), dtype=bool), strict=True)):
+        potential[n] += full_potential(place, positions[other], charges[other], cell, ENGINE)[0]
+    assert charges @ potential / 2 * coulomb_constant("kcal/mol/e") == pytest.approx(expected, rel=2e-6)
+
+
+def test_waves_that_do_not_fit_are_refused(monkeypatch):
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "10k")
+    with pytest.raises(MemoryPlanError, match="the reference sum over waves needs"):
+        full_potential(np.zeros((1, 3)), np.ones((1, 3)), np.ones(1), CELLS["cube"], ENGINE)

@@ -1,0 +1,76 @@
+"""Maps to a tolerance, on real systems, against programs and sums that know nothing of meshes."""
+
+from functools import cache
+from importlib import resources
+
+import fmm3dpy
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+
+from vmdpotential.charges import charges_and_report
+from vmdpotential.engines import get_engine
+from vmdpotential.io import read_structure
+from vmdpotential.lattice import Lattice
+from vmdpotential.maps import potential_map
+from vmdpotential.methods.reference import full_potential
+from vmdpotential.units import coulomb_constant
+
+DEMO = resources.files("data")
+TOOLS = resources.files("openmmtools") / "data"
+TESTDATA = resources.files("MDAnalysisTests") / "data"
+LIPIDS = resources.files("openmm") / "app" / "data"
+SYSTEMS = {
+    "protein": (DEMO / "dhfr.pdb.gz", DEMO / "dhfr.psf.gz"),
+    "dna": (TOOLS / "dna_dodecamer_explicit" / "inpcrd", TOOLS / "dna_dodecamer_explicit" / "prmtop"),
+    "membrane": (LIPIDS / "POPC.pdb", None),
+    "triclinic": (TESTDATA / "adk_oplsaa.gro", TESTDATA / "adk_oplsaa.tpr"),
+}
+TOLERANCES = [1e-2, 1e-3, 1e-4, 1e-5]
+
+
+@cache
+def structure(system):
+    found, _ = charges_and_report(read_structure(*SYSTEMS[system]), "auto")
+    return found
+
+
+@cache
+def places(system):
+    """Return a lattice through the system, some of its points, and some that are within 1 A of an atom."""
+    # a spacing that no mesh has, so that nodes fall on lattice points nowhere
+    lattice = Lattice.around(structure(system).positions, 2.3, 2.0)
+    rng = np.random.default_rng(11)
+    distance, _ = cKDTree(structure(system).positions).query(lattice.points(), distance_upper_bound=1.0)
+    # nearer than 0.01 A the potential is what we say it is, which other programs do not know
+    sets = np.flatnonzero(distance > 0.01), np.flatnonzero((distance > 0.01) & (distance < 1.0))
+    chosen = (rng.choice(nodes, count) for nodes, count in zip(sets, (1500, 800), strict=True))
+    return lattice, *(np.stack(np.unravel_index(nodes, lattice.shape), -1) for nodes in chosen)
+
+
+@cache
+def exact(system, boundary):
+    """Return the potential (e/A) at the two sets of points."""
+    atoms, (lattice, *sets) = structure(system), places(system)
+    points = lattice.points(np.concatenate(sets))
+    if boundary == "periodic":
+        values = full_potential(points, atoms.positions, atoms.known_charges, atoms.cell, get_engine("cpu"))
+    else:
+        out = fmm3dpy.lfmm3d(eps=1e-9, sources=atoms.positions.T, charges=atoms.known_charges, targets=points.T, pgt=1)
+        values = 4 * np.pi * out.pottarg
+    return np.split(values, [len(sets[0])])
+
+
+@pytest.mark.parametrize("tolerance", TOLERANCES)
+@pytest.mark.parametrize("method", ["pme", "msm"])
+@pytest.mark.parametrize("boundary", ["open", "periodic"])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_error_is_below_the_tolerance(system, boundary, method, tolerance):
+    lattice, *sets = places(system)
+    made = potential_map(structure(system), method=method, boundary=boundary, tolerance=tolerance, lattice=lattice,
+                         unit="V", engine="cpu")
+    assert made.provenance.method == method
+    assert made.provenance.error <= tolerance
+    for indices, expected in zip(sets, exact(system, boundary), strict=True):
+        values = made.values[tuple(indices.T)] / coulomb_constant("V")
+        assert np.sqrt(np.mean((values - expected) ** 2) / np.mean(expected**2)) <= tolerance

@@ -1,0 +1,120 @@
+"""Sums at arbitrary points in linear time: pairs within a cutoff, and all pairs by a mesh."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import memory
+from vmdpotential.cell import Cell
+from vmdpotential.engines.cpu import build, mesh, threads
+from vmdpotential.engines.cpu.tiles import MOST_BINS_PER_ATOM, SOFT_CORE
+from vmdpotential.errors import UsageError
+from vmdpotential.interactions import Bound
+from vmdpotential.methods.mesh import Mesh
+
+Floats = NDArray[np.float64]
+
+#: Bins per cutoff length: finer ones fit the sphere better, coarser ones make longer runs of atoms (measured: 1 or 2).
+BINS_PER_CUTOFF = 2
+
+#: Points that a thread does in one go.
+GRAIN = 1024
+
+#: Points are taken block by block of as many nodes along each axis, so that a thread finds them in its cache.
+BLOCK = 8
+
+
+def pme_at_points(points: Floats, positions: Floats, charges: Floats, plan: Mesh) -> Floats:
+    """Return the potential of all atoms, and all periodic images where the mesh is periodic, at points.
+
+    Parameters
+    ----------
+    points : (P, 3) float64, A
+        In an open boundary within the box that the mesh was planned around.
+    positions : (N, 3) float64, A
+    charges : (N,) float64, e
+    plan : Mesh
+
+    Returns
+    -------
+    (P,) float64, e/A
+        To the error of the mesh (:func:`vmdpotential.methods.splitting.optimal`), in a periodic cell without the
+        neutralising background of the short-range part. An atom nearer than 0.01 A counts at that distance.
+    """
+    points = np.asarray(points, np.float64).reshape(-1, 3)
+    kernel = mesh.load(plan, "double")
+    smooth = np.ascontiguousarray(mesh.solve(kernel, plan, mesh.spread(kernel, plan, positions, charges)))
+    places = plan.coordinates(points)
+    block = (places / BLOCK).astype(np.int64)
+    _, rows, columns = block.max(0, initial=0) + 1
+    key = (block[:, 0] * rows + block[:, 1]) * columns + block[:, 2]
+    order = np.argsort(key.astype(np.int16) if key.max(initial=0) < 2**15 else key, kind="stable")
+    places, points = places[order], points[order]
+    values = np.empty(len(points))
+    threads.run(lambda first, last: kernel.gather(smooth, places, values, first, last), len(points),
+                "interpolation", GRAIN)
+    values += cutoff_at_points(points, positions, charges, plan.short, plan.cell)
+    out = np.empty(len(points))
+    out[order] = values
+    return out
+
+
+def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound,
+                     cell: Cell | None = None) -> Floats:
+    """Return the sum over the atoms within the cutoff, and all their periodic images where a cell is given.
+
+    Parameters
+    ----------
+    points : (P, 3) float64, A
+    positions : (N, 3) float64, A
+    charges : (N,) float64, e
+    interaction : Bound
+        With a cutoff, of any length.
+    cell : Cell or None
+
+    Returns
+    -------
+    (P,) float64, e/A
+        Exact to rounding; an atom nearer than 0.01 A counts at that distance.
+    """
+    cutoff = interaction.cutoff
+    if cutoff is None:
+        raise UsageError(f"the interaction {interaction} has no cutoff")
+    points = np.asarray(points, np.float64).reshape(-1, 3)
+    out = np.zeros(len(points))
+    if not len(points) or not len(positions):
+        return out
+    if cell is not None:
+        compact = cell if cell.orthogonal else Cell(cell.reduced)  # its box holds fewer images
+        points = compact.wrap(points)
+        low, high = points.min(0) - cutoff, points.max(0) + cutoff
+        images = len(positions) * float(np.prod(high - low)) / cell.volume
+        memory.require(int(150 * images), f"a cutoff of {cutoff:g} A with {images:.3g} periodic images of atoms",
+                       "use a shorter one or fewer --atoms")
+        positions, index = compact.images_in_box(positions, low, high)
+        charges = charges[index]
+    else:
+        low, high = points.min(0) - cutoff, points.max(0) + cutoff
+        near = ((positions >= low) & (positions <= high)).all(1)
+        positions, charges = positions[near], charges[near]
+    if not len(positions):
+        return out
+    low = positions.min(0)
+    size = cutoff / BINS_PER_CUTOFF
+    while np.prod(np.floor(np.ptp(positions, axis=0) / size) + 1) > max(2**20, MOST_BINS_PER_ATOM * len(positions)):
+        size *= 2
+    which = ((positions - low) / size).astype(np.int64)
+    bins = which.max(0) + 1
+    key = (which[:, 0] * bins[1] + which[:, 1]) * bins[2] + which[:, 2]
+    order = np.argsort(key, kind="stable")
+    start = np.zeros(int(bins.prod()) + 1, np.int64)
+    np.cumsum(np.bincount(key, minlength=int(bins.prod())), out=start[1:])
+    scaled = interaction.scaled()
+    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=interaction.masked)
+    columns = [np.ascontiguousarray(a[:, d]) for a in (points - low, positions[order] - low) for d in range(3)]
+    fixed = (*columns, np.ascontiguousarray(charges[order], np.float64), start, bins, size,
+             np.array(scaled.values, np.float64), SOFT_CORE**2, cutoff**2, out)
+    threads.run(lambda first, last: kernel.within(*fixed, first, last), len(points), "pairs at points", GRAIN)
+    out *= scaled.factor
+    return out

@@ -1,0 +1,392 @@
+// Between atoms, mesh and lattice: B-splines spread charges and interpolate, and the factors between the
+// transforms of charges and potential (vmdpotential.methods.mesh). Macros that the host sets:
+//   REAL   float or double, the type of the mesh
+//   ORDER  of the B-splines, even: the nodes that an atom or a point reaches along each axis
+//
+// Nodes lie in rows along c of 2 (n / 2 + 1) values, so that transforms are in place.
+
+#define AHEAD (ORDER / 2 - 1)  // nodes of a spline before the one below the place
+#define ATOMS 32               // of a block that spreads
+#define TILE 8                 // points along each side of a block that interpolates
+
+// The host's twin is pme.TASK.
+struct MeshTask {
+    const double *positions;      // (count, 3) A
+    const double *charges;        // (count)
+    unsigned long long *fixed;    // (shape) charges on the nodes in fixed point
+    REAL *nodes;                  // (transform, rows padded) charges, their transform, the potential
+    REAL *influence;              // (transform / 2 + 1) factors from a sampled smooth part
+    const double *correction;     // (transform / 2 + 1) along a, b and c, one after another
+    const double *squares;        // (transform / 2 + 1) squared distances along x, y and z, A^2
+    const REAL *window;           // the smooth part's transform over 4 pi / k^2, from wave number 0 on
+    float *out;                   // the planes [first plane, ...) of the map
+    double origin[3];             // of the mesh, A
+    double inverse[9];            // of the steps of the mesh, as rows, 1/A
+    double unit;                  // of fixed point, e, a power of two
+    double place[3];              // of the lattice's first point, in steps of the mesh
+    double step[9];               // of the lattice along x, y and z, in steps of the mesh along a, b and c
+    double inverse_square;        // of the split radius, 1/A^2
+    double smooth[7];             // smooth part within it, in powers of (r / radius)^2, 1/A
+    double reciprocal[9];         // wave vectors in rows x, y, z for phases of 1 / transform along a, b and c, 1/A
+    double window_scale;          // entries of the window per 1/A
+    double factor;                // of the influence
+    double constant;              // the influence at wave number 0, where the smooth part's transform is known
+    int shape[3];                 // nodes that charges reach
+    int transform[3];             // nodes with padding
+    int points[3];                // of the slab of the lattice
+    int first_plane;              // of the slab along x
+    int span[3];                  // nodes that a tile reaches at most along each axis
+    int slanted;                  // whether the mesh is not along x, y and z
+    int along;                    // axis of the mesh along which the derivative is interpolated, -1 for none
+    int count;                    // of atoms
+};
+
+// The weights of the ORDER nodes around a place, a fraction t behind the one below it
+// (U. Essmann et al., J. Chem. Phys. 103 (1995) 8577, eq. 4.1).
+template <int P> __host__ __device__ __forceinline__ void spline_of_order(REAL t, REAL *w)
+{
+    w[0] = 1 - t;
+    w[1] = t;
+#pragma unroll
+    for (int k = 3; k <= P; k++) {
+        const REAL d = (REAL)1 / (k - 1);
+        w[k - 1] = d * t * w[k - 2];
+#pragma unroll
+        for (int j = 1; j < k - 1; j++)
+            w[k - 1 - j] = d * ((t + j) * w[k - 2 - j] + (k - j - t) * w[k - 1 - j]);
+        w[0] = d * (1 - t) * w[0];
+    }
+}
+
+__host__ __device__ __forceinline__ void spline(REAL t, REAL *w) { spline_of_order<ORDER>(t, w); }
+
+// The same, or their derivatives, differences of the spline of one order less.
+__host__ __device__ __forceinline__ void spline_or_slope(REAL t, bool derivative, REAL *w)
+{
+    if (!derivative)
+        return spline(t, w);
+    spline_of_order<ORDER - 1>(t, w);
+    w[ORDER - 1] = w[ORDER - 2];
+#pragma unroll
+    for (int k = ORDER - 2; k > 0; k--)
+        w[k] = w[k - 1] - w[k];
+    w[0] = -w[0];
+}
+
+// The first node of a spline, brought into [0, n).
+__host__ __device__ __forceinline__ int first_node(double base, int n)
+{
+    const double node = base - AHEAD;
+    return (int)(node - n * floor(node / n));
+}
+
+// The place of a lattice point along axis d; rounding keeps it in order along each axis.
+__device__ __forceinline__ double place_of(const MeshTask &task, int d, int x, int y, int z)
+{
+    const double along_x = fma((double)x, task.step[d], task.place[d]);
+    return fma((double)z, task.step[6 + d], fma((double)y, task.step[3 + d], along_x));
+}
+
+__device__ __forceinline__ size_t row_of(const MeshTask &task, int a, int b)
+{
+    return ((size_t)a * task.transform[1] + b) * (2 * (task.transform[2] / 2 + 1));
+}
+
+// Add the charges to the nodes. Sums in fixed point do not depend on their order. A block of 128 has ATOMS atoms.
+extern "C" __global__ void __launch_bounds__(128) spread(const MeshTask task)
+{
+    __shared__ REAL weight[3][ATOMS][ORDER];
+    __shared__ int first[3][ATOMS];
+    const int start = blockIdx.x * ATOMS, atoms = min(ATOMS, task.count - start);
+    const int d = threadIdx.x / ATOMS, own = threadIdx.x % ATOMS;
+    if (d < 3 && own < atoms) {
+        const double *r = task.positions + 3 * (size_t)(start + own);
+        double place = 0;
+        for (int k = 0; k < 3; k++)
+            place += (r[k] - task.origin[k]) * task.inverse[3 * k + d];
+        const double base = floor(place);
+        const REAL charge = d == 0 ? (REAL)(task.charges[start + own] / task.unit) : (REAL)1;
+        REAL w[ORDER];
+        spline((REAL)(place - base), w);
+#pragma unroll
+        for (int k = 0; k < ORDER; k++)
+            weight[d][own][k] = charge * w[k];
+        first[d][own] = first_node(base, task.shape[d]);
+    }
+    __syncthreads();
+    const size_t plane = (size_t)task.shape[1] * task.shape[2];
+    for (int t = threadIdx.x; t < atoms * ORDER * ORDER; t += 128) {  // a column along a
+        const int atom = t / (ORDER * ORDER), j = t / ORDER % ORDER, k = t % ORDER;
+        int a = first[0][atom], b = first[1][atom] + j, c = first[2][atom] + k;
+        b -= b < task.shape[1] ? 0 : task.shape[1];
+        c -= c < task.shape[2] ? 0 : task.shape[2];
+        unsigned long long *column = task.fixed + (size_t)b * task.shape[2] + c;
+        const REAL w = weight[1][atom][j] * weight[2][atom][k];
+#pragma unroll
+        for (int i = 0; i < ORDER; i++) {
+            const long long value = llrint(weight[0][atom][i] * w);
+            atomicAdd(column + a * plane, (unsigned long long)value);
+            a = a + 1 < task.shape[0] ? a + 1 : 0;
+        }
+    }
+}
+
+// The charges as numbers, with zeros around them. A block for every b (x) and a (y), as for what follows.
+extern "C" __global__ void unpack(const MeshTask task)
+{
+    const int a = blockIdx.y, b = blockIdx.x;
+    REAL *row = task.nodes + row_of(task, a, b);
+    const unsigned long long *fixed = task.fixed + ((size_t)a * task.shape[1] + b) * task.shape[2];
+    const int charged = a < task.shape[0] && b < task.shape[1] ? task.shape[2] : 0;
+    for (int c = threadIdx.x; c < task.transform[2]; c += blockDim.x)
+        row[c] = c < charged ? (REAL)((double)(long long)fixed[c] * task.unit) : (REAL)0;
+}
+
+// The smooth part at all distances between nodes, in an open boundary.
+extern "C" __global__ void sample(const MeshTask task)
+{
+    const int a = blockIdx.y, b = blockIdx.x;
+    const int na = task.transform[0], nb = task.transform[1], nc = task.transform[2];
+    const double *squares = task.squares + na / 2 + 1;
+    const double ab2 = task.squares[min(a, na - a)] + squares[min(b, nb - b)];
+    squares += nb / 2 + 1;
+    REAL *row = task.nodes + row_of(task, a, b);
+    for (int c = threadIdx.x; c < nc; c += blockDim.x) {
+        const double r2 = ab2 + squares[min(c, nc - c)], x = r2 * task.inverse_square;
+        REAL value = 1 / sqrt((REAL)r2);
+        if (x < 1) {
+            double inside = task.smooth[6];
+            for (int k = 5; k >= 0; k--)
+                inside = inside * x + task.smooth[k];
+            value = (REAL)inside;
+        }
+        row[c] = value;
+    }
+}
+
+// The factors from the transform of the sampled smooth part, which is real and even along each axis: an octant.
+extern "C" __global__ void keep(const MeshTask task)
+{
+    const int a = blockIdx.y, b = blockIdx.x;
+    const int na = task.transform[0] / 2 + 1, nb = task.transform[1] / 2 + 1, nc = task.transform[2] / 2 + 1;
+    const double factor = task.factor * task.correction[a] * task.correction[na + b];
+    const double *correction = task.correction + na + nb;
+    const REAL *row = task.nodes + row_of(task, a, b);
+    REAL *influence = task.influence + ((size_t)a * nb + b) * nc;
+    for (int c = threadIdx.x; c < nc; c += blockDim.x)
+        influence[c] = (REAL)(row[2 * c] * (factor * correction[c]));
+}
+
+struct alignas(2 * sizeof(REAL)) Complex { REAL re, im; };
+
+__device__ __forceinline__ void multiply(Complex *value, REAL factor)
+{
+    Complex v = *value;
+    v.re *= factor;
+    v.im *= factor;
+    *value = v;
+}
+
+// The transform of the charges becomes that of the potential.
+extern "C" __global__ void multiply_sampled(const MeshTask task)
+{
+    const int a = blockIdx.y, b = blockIdx.x, nb = task.transform[1] / 2 + 1, nc = task.transform[2] / 2 + 1;
+    const int even_a = min(a, task.transform[0] - a), even_b = min(b, task.transform[1] - b);
+    const REAL *influence = task.influence + ((size_t)even_a * nb + even_b) * nc;
+    Complex *row = (Complex *)(task.nodes + row_of(task, a, b));
+    for (int c = threadIdx.x; c < nc; c += blockDim.x)
+        multiply(row + c, influence[c]);
+}
+
+// The same where the smooth part's transform is known: in a periodic cell, or where the smooth part ends.
+extern "C" __global__ void multiply_transformed(const MeshTask task)
+{
+    const int a = blockIdx.y, b = blockIdx.x;
+    const int na = task.transform[0], nb = task.transform[1], nc = task.transform[2];
+    const double *correction = task.correction + na / 2 + 1;
+    const double factor = task.factor * task.correction[min(a, na - a)] * correction[min(b, nb - b)];
+    correction += nb / 2 + 1;
+    const double turns_a = 2 * a < na ? a : a - na, turns_b = 2 * b < nb ? b : b - nb;
+    REAL k_ab[3];
+#pragma unroll
+    for (int d = 0; d < 3; d++)
+        k_ab[d] = (REAL)(task.reciprocal[3 * d] * turns_a + task.reciprocal[3 * d + 1] * turns_b);
+    // a wave of half a turn a node has two signs, of which a slanted cell makes two waves: neither is taken
+    const bool half_turn = task.slanted && (2 * a == na || 2 * b == nb);
+    Complex *row = (Complex *)(task.nodes + row_of(task, a, b));
+    for (int c = threadIdx.x; c < nc / 2 + 1; c += blockDim.x) {
+        REAL k2 = 0;
+#pragma unroll
+        for (int d = 0; d < 3; d++) {
+            const REAL k = k_ab[d] + (REAL)task.reciprocal[3 * d + 2] * (REAL)c;
+            k2 += k * k;
+        }
+        const REAL entry = sqrt(k2) * (REAL)task.window_scale, below = floor(entry);
+        const REAL low = task.window[(int)below], high = task.window[(int)below + 1];
+        REAL influence = (REAL)(factor * correction[c]) * (low + (entry - below) * (high - low)) / k2;
+        if (k2 == 0)
+            influence = (REAL)task.constant;
+        if (half_turn || (task.slanted && 2 * c == nc))
+            influence = 0;
+        multiply(row + c, influence);
+    }
+}
+
+// The potential at a tile of points, along one axis after another: along c for the nodes that the tile
+// reaches along a and b, then along b, then along a. For places along c that depend on z alone, and along
+// b on y and z, as in any cell with a along x and b in the plane of x and y. A block of 256.
+extern "C" __global__ void __launch_bounds__(256) interpolate(const MeshTask task)
+{
+    extern __shared__ double dynamic[];
+    __shared__ REAL weight_a[TILE][ORDER], weight_b[ORDER][TILE * TILE], weight_c[ORDER][TILE];
+    __shared__ int low[3], count[3], first_a[TILE], first_b[TILE * TILE], first_c[TILE];
+    const int tile[3] = {(int)blockIdx.z * TILE, (int)blockIdx.y * TILE, (int)blockIdx.x * TILE};
+    const int plane = tile[0] + task.first_plane;
+    REAL *nodes = (REAL *)dynamic;                                   // (span a, span b, span c)
+    REAL *along_c = nodes + task.span[0] * task.span[1] * task.span[2];  // (span a, span b, z)
+    REAL *along_b = along_c + task.span[0] * task.span[1] * TILE;        // (span a, y, z)
+    int *index_a = (int *)(along_b + task.span[0] * TILE * TILE);
+    int *index_b = index_a + task.span[0], *index_c = index_b + task.span[1];
+
+    if (threadIdx.x < 3) {
+        const int d = threadIdx.x;
+        double near = 1e300, far = -1e300;
+        for (int corner = 0; corner < 8; corner++) {
+            const int x = plane + (corner & 1) * (TILE - 1), y = tile[1] + (corner >> 1 & 1) * (TILE - 1);
+            const double place = place_of(task, d, x, y, tile[2] + (corner >> 2) * (TILE - 1));
+            near = fmin(near, floor(place));
+            far = fmax(far, floor(place));
+        }
+        const int n = task.transform[d];
+        int node = first_node(near, n), *index = d == 0 ? index_a : d == 1 ? index_b : index_c;
+        low[d] = (int)near;
+        count[d] = min((int)(far - near) + ORDER, task.span[d]);
+        for (int k = 0; k < count[d]; k++) {
+            index[k] = node;
+            node = node + 1 < n ? node + 1 : 0;
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x < TILE * TILE + 2 * TILE) {  // the splines along b, those along c, and those along a
+        const int t = threadIdx.x % (TILE * TILE), d = threadIdx.x < TILE * TILE ? 1 : t < TILE ? 2 : 0;
+        const int x = d == 0 ? t - TILE : 0, y = d == 1 ? t / TILE : 0, z = d == 0 ? 0 : t % TILE;
+        const double place = place_of(task, d, plane + x, tile[1] + y, tile[2] + z), base = floor(place);
+        const int first = (int)base - low[d];
+        REAL w[ORDER];
+        spline_or_slope((REAL)(place - base), task.along == d, w);
+        (d == 0 ? first_a[x] : d == 1 ? first_b[t] : first_c[z]) = first;
+#pragma unroll
+        for (int k = 0; k < ORDER; k++)
+            (d == 0 ? weight_a[x][k] : d == 1 ? weight_b[k][t] : weight_c[k][z]) = w[k];
+    }
+    const size_t plane_size = row_of(task, 1, 0);
+    for (int b = threadIdx.x / 16; b < count[1]; b += 16)
+        for (int c = threadIdx.x % 16; c < count[2]; c += 16) {
+            const REAL *column = task.nodes + row_of(task, 0, index_b[b]) + index_c[c];
+            for (int a = 0; a < count[0]; a++)
+                nodes[(a * count[1] + b) * task.span[2] + c] = column[index_a[a] * plane_size];
+        }
+    __syncthreads();
+    for (int t = threadIdx.x; t < count[0] * count[1] * TILE; t += 256) {
+        const int row = t / TILE, z = t % TILE;
+        const REAL *line = nodes + row * task.span[2] + first_c[z];
+        REAL sum = 0;
+#pragma unroll
+        for (int k = 0; k < ORDER; k++)
+            sum += weight_c[k][z] * line[k];
+        along_c[t] = sum;
+    }
+    __syncthreads();
+    for (int t = threadIdx.x; t < count[0] * TILE * TILE; t += 256) {
+        const int a = t / (TILE * TILE), yz = t % (TILE * TILE);
+        const REAL *line = along_c + (a * count[1] + first_b[yz]) * TILE + yz % TILE;
+        REAL sum = 0;
+#pragma unroll
+        for (int k = 0; k < ORDER; k++)
+            sum += weight_b[k][yz] * line[k * TILE];
+        along_b[t] = sum;
+    }
+    __syncthreads();
+    for (int t = threadIdx.x; t < TILE * TILE * TILE; t += 256) {
+        const int yz = t % (TILE * TILE);
+        const int x = tile[0] + t / (TILE * TILE), y = tile[1] + yz / TILE, z = tile[2] + yz % TILE;
+        const REAL *line = along_b + yz;
+        REAL w[ORDER], sum = 0;
+        if (task.slanted) {
+            const double place = place_of(task, 0, x + task.first_plane, y, z), base = floor(place);
+            spline_or_slope((REAL)(place - base), task.along == 0, w);
+            line += ((int)base - low[0]) * (TILE * TILE);
+        } else {
+#pragma unroll
+            for (int k = 0; k < ORDER; k++)
+                w[k] = weight_a[t / (TILE * TILE)][k];
+            line += first_a[t / (TILE * TILE)] * (TILE * TILE);
+        }
+#pragma unroll
+        for (int k = 0; k < ORDER; k++)
+            sum += w[k] * line[k * (TILE * TILE)];
+        if (x < task.points[0] && y < task.points[1] && z < task.points[2])
+            task.out[((size_t)x * task.points[1] + y) * task.points[2] + z] = (float)sum;
+    }
+}
+
+// The same for any cell and any spacing, point by point. A block of 128.
+extern "C" __global__ void __launch_bounds__(128) gather(const MeshTask task)
+{
+    __shared__ REAL weight[2][ORDER][128];
+    const size_t point = (size_t)blockIdx.x * 128 + threadIdx.x;
+    const size_t row = point / task.points[2];
+    const int x = (int)(row / task.points[1]), y = (int)(row % task.points[1]), z = (int)(point % task.points[2]);
+    if (x >= task.points[0])
+        return;
+    int first[3];
+    REAL w[ORDER];
+    for (int d = 0; d < 3; d++) {
+        const double place = place_of(task, d, x + task.first_plane, y, z), base = floor(place);
+        first[d] = first_node(base, task.transform[d]);
+        spline_or_slope((REAL)(place - base), task.along == d, w);
+#pragma unroll
+        for (int k = 0; d < 2 && k < ORDER; k++)
+            weight[d][k][threadIdx.x] = w[k];
+    }
+    REAL total = 0;
+    for (int i = 0; i < ORDER; i++) {
+        int a = first[0] + i;
+        a -= a < task.transform[0] ? 0 : task.transform[0];
+        REAL plane = 0;
+        for (int j = 0; j < ORDER; j++) {
+            int b = first[1] + j;
+            b -= b < task.transform[1] ? 0 : task.transform[1];
+            const REAL *line = task.nodes + row_of(task, a, b);
+            REAL sum = 0;
+#pragma unroll
+            for (int k = 0; k < ORDER; k++) {
+                int c = first[2] + k;
+                c -= c < task.transform[2] ? 0 : task.transform[2];
+                sum += w[k] * line[c];
+            }
+            plane += weight[1][j][threadIdx.x] * sum;
+        }
+        total += weight[0][i][threadIdx.x] * plane;
+    }
+    task.out[point] = (float)total;
+}
+
+// The derivatives along a, b and c, three maps, become the field along x, y and z. A block of 128.
+extern "C" __global__ void __launch_bounds__(128) field(const MeshTask task)
+{
+    const size_t points = (size_t)task.points[0] * task.points[1] * task.points[2];
+    const size_t point = (size_t)blockIdx.x * 128 + threadIdx.x;
+    if (point >= points)
+        return;
+    float *out = task.out + point;
+    const float slope[3] = {out[0], out[points], out[2 * points]};
+#pragma unroll
+    for (int d = 0; d < 3; d++) {
+        float sum = 0;
+#pragma unroll
+        for (int k = 0; k < 3; k++)
+            sum -= (float)task.inverse[3 * d + k] * slope[k];
+        out[d * points] = sum;
+    }
+}

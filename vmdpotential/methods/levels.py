@@ -1,0 +1,291 @@
+"""The levels of a multilevel sum: lattices, each twice as coarse as the one before, and sums within each.
+
+1/r is split into a part within a radius a, summed pair by pair, and smooth parts that reach twice as
+far on every level (R. D. Skeel, I. Tezcan, D. J. Hardy, J. Comput. Chem. 23 (2002) 673; D. J. Hardy,
+J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164)::
+
+    1/r = (1/r - gamma(r/a)/a) + (gamma(r/a)/a - gamma(r/2a)/2a) + ... + gamma(r/A)/A,  A = 2^(L-1) a
+
+Charges go to the finest lattice and from each to the next coarser one, the lattices' potentials back,
+by piecewise polynomials through the nodes: cubic, quintic or septic ones with a continuous slope. Each
+level's part is a sum over the nodes within 2a of it; the coarsest level has the rest, which along
+periodic axes is an exact sum over all images (:mod:`vmdpotential.methods.images`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential import memory
+from vmdpotential.cell import Cell
+from vmdpotential.errors import UsageError
+from vmdpotential.interactions import Bound, short_range
+from vmdpotential.lattice import Lattice, bounds
+from vmdpotential.methods.images import all_images, near_images
+
+Floats = NDArray[np.float64]
+#: Nodes (P, taps) and weights (P, taps) of a linear map along one axis; None leaves the axis as it is.
+Table = tuple[NDArray[np.int64], Floats] | None
+
+#: Nodes along each axis that interpolation uses: cubic, quintic and septic polynomials.
+ORDERS = (4, 6, 8)
+
+#: Continuous derivatives of the smooth part at the radius.
+SMOOTHNESS = (2, 3, 4, 5, 6)
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """A lattice of charges and potentials: potential[i] = sum over d of stencil[d] charge[i + first + d].
+
+    Parameters
+    ----------
+    shape : (3,) int
+        Nodes; along a periodic axis, in one period.
+    halved : (3,) bool
+        The axes along which nodes are twice as far apart as on the level before.
+    stencil : (DX, DY, DZ) float64, 1/A
+        Potentials of a unit charge at the offsets first + d; the same at the opposite offsets.
+    first : (3,) int
+        Offset, in nodes, of stencil[0, 0, 0].
+    """
+
+    shape: tuple[int, int, int]
+    halved: tuple[bool, bool, bool]
+    stencil: Floats
+    first: tuple[int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Lattices, splitting and boundaries of a multilevel sum.
+
+    Parameters
+    ----------
+    origin : (3,) float64, A
+        The first node of the finest level.
+    steps : (3, 3) float64, A
+        Vectors between its nodes, as rows.
+    order : int
+        Of :data:`ORDERS`.
+    periodic : (3,) bool
+        Which axes are.
+    radius : float, A
+        Within which pairs are summed.
+    smoothness : int
+        Of :data:`SMOOTHNESS`.
+    levels : tuple of Level
+        Finest first.
+    cell : Cell or None
+        Whose images the pair sum takes; an open axis has a vector too long for images.
+    """
+
+    origin: Floats
+    steps: Floats
+    order: int
+    periodic: tuple[bool, bool, bool]
+    radius: float
+    smoothness: int
+    levels: tuple[Level, ...]
+    cell: Cell | None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Nodes of the finest level."""
+        return self.levels[0].shape
+
+    @property
+    def short(self) -> Bound:
+        """The pair interaction within the radius."""
+        # Taylor's polynomial in s - 1, s = (r/a)^2; the interaction counts from s = 1/2
+        shifted = np.polynomial.Polynomial(_taylor(self.smoothness))(np.polynomial.Polynomial([-0.5, 1.0]))
+        coefficients = {f"c{n}": float(c) / self.radius ** (2 * n + 1) for n, c in enumerate(shifted.coef)}
+        # of its own degree: with a mesh's the pairs would take a quarter longer
+        return short_range.interaction(self.smoothness).bind(cutoff=self.radius, **coefficients)
+
+    def coordinates(self, positions: ArrayLike) -> Floats:
+        """Return positions (..., 3), A, in steps of the finest level; periodic ones within the period."""
+        place: Floats = (np.asarray(positions, np.float64) - self.origin) @ np.linalg.inv(self.steps)
+        for axis in np.flatnonzero(self.periodic):
+            place[..., axis] %= self.shape[axis]
+        return place
+
+    def prolongation(self, level: int) -> tuple[Table, Table, Table]:
+        """Return the tables that interpolate `level` + 1 to `level`, along x, y, z; `order` taps."""
+        half = _halfway(self.order)
+
+        def table(fine: int, coarse: int, shift: int) -> Table:
+            place = np.arange(fine) + shift
+            nodes = place[:, None] // 2 + np.arange(self.order) - (self.order // 2 - 1)
+            on_node = np.arange(self.order) == self.order // 2 - 1
+            return nodes % coarse, np.where(place[:, None] % 2 == 0, on_node, half)
+
+        return self._tables(level, table)
+
+    def restriction(self, level: int) -> tuple[Table, Table, Table]:
+        """Return the tables that carry charges from `level` to `level` + 1: the transpose; `order` + 2 taps."""
+        half = _halfway(self.order)
+        distance = np.concatenate([np.arange(1 - self.order, self.order, 2), [0, 0]])
+        weights = np.concatenate([half, [1.0, 0.0]])  # an even number of taps
+
+        def table(fine: int, coarse: int, shift: int) -> Table:
+            nodes = 2 * np.arange(coarse)[:, None] - shift + distance
+            outside = (shift > 0) & ((nodes < 0) | (nodes >= fine))
+            return nodes % fine, np.where(outside, 0.0, weights)
+
+        return self._tables(level, table)
+
+    def _tables(self, level: int, table: Callable[[int, int, int], Table]) -> tuple[Table, Table, Table]:
+        """Return the tables for the axes along which the coarser level is coarser.
+
+        Along an open axis it starts `order` - 2 nodes earlier: the first from which a node interpolates.
+        """
+        fine, coarse = self.levels[level], self.levels[level + 1]
+        x, y, z = (table(fine.shape[d], coarse.shape[d], 0 if self.periodic[d] else self.order - 2)
+                   if coarse.halved[d] else None for d in range(3))
+        return x, y, z
+
+
+def _taylor(smoothness: int) -> Floats:
+    """Return Taylor's coefficients of s^(-1/2) about s = 1, which make gamma((r/a)^2)."""
+    return np.array([(-0.25) ** n * comb(2 * n, n) for n in range(smoothness + 1)])
+
+
+def smooth(r: ArrayLike, radius: float, smoothness: int) -> Floats:
+    """Return gamma(r/radius)/radius (1/A) at distances r (A): 1/r, but a polynomial within the radius."""
+    s = np.asarray(r, np.float64) / radius
+    inside = np.polynomial.polynomial.polyval(np.minimum(s, 1.0) ** 2 - 1, _taylor(smoothness))
+    result: Floats = np.where(s < 1, inside, 1 / np.maximum(s, 1.0)) / radius
+    return result
+
+
+def _halfway(order: int) -> Floats:
+    """Return the weights of the nodes around the middle between two: the mean of two Lagrange polynomials."""
+    x = np.arange(order) - (order - 1) / 2
+    weights = np.zeros(order)
+    for nodes in (x[:-1], x[1:]):
+        for n, here in enumerate(x):
+            if here in nodes:
+                others = nodes[nodes != here]
+                weights[n] += 0.5 * np.prod(-others / (here - others))
+    return weights
+
+
+def plan(lattice: Lattice, positions: Floats, cell: Cell | None = None, *,
+         periodic: tuple[bool, bool, bool] = (True, True, True), radius: float = 12.0, spacing: float = 2.0,
+         order: int = 4, smoothness: int | None = None) -> Plan:
+    """Return the levels of a sum.
+
+    Parameters
+    ----------
+    lattice : Lattice
+        Of the map.
+    positions : (N, 3) float64, A
+    cell : Cell or None
+        Periods; None for open boundaries.
+    periodic : (3,) bool
+        Which of the cell's vectors are periods; the others do not matter.
+    radius : float, A
+        Within which pairs are summed; 12 A as in the 2009 paper.
+    spacing : float, A
+        Of the finest level, at most.
+    order : int
+        Of :data:`ORDERS`.
+    smoothness : int, optional
+        Of :data:`SMOOTHNESS`; half the order unless given.
+
+    Raises
+    ------
+    UsageError
+        When a number does not fit, or only some axes of a triclinic cell are periodic.
+    MemoryPlanError
+        When the levels do not fit into memory.
+    """
+    smoothness = smoothness or order // 2
+    if order not in ORDERS or smoothness not in SMOOTHNESS:
+        raise UsageError(f"msm of order {order} and smoothness {smoothness}: choose an order of "
+                         f"{', '.join(map(str, ORDERS))} and a smoothness from {SMOOTHNESS[0]} to {SMOOTHNESS[-1]}")
+    if not 0 < spacing <= radius < np.inf:
+        raise UsageError(f"msm with a spacing of {spacing:g} A and a radius of {radius:g} A: the spacing must be "
+                         "above 0 and at most the radius")
+    if cell is None:
+        periodic = (False, False, False)
+    if any(periodic) and not all(periodic) and cell is not None and not cell.orthogonal:
+        raise UsageError("msm: a cell that is periodic along some axes alone must have right angles; make all axes "
+                         "periodic, or use --method pme")
+    low, high = bounds(positions)
+    low, high = np.minimum(lattice.origin, low), np.maximum(lattice.last, high)
+    origin, steps, vectors = np.zeros(3), np.zeros((3, 3)), np.zeros((3, 3))
+    widest = 2 * int(np.ceil(radius / spacing))  # nodes that a stencil reaches
+    counts = [0, 0, 0]
+    for d in range(3):
+        if periodic[d]:
+            assert cell is not None
+            vectors[d] = cell.vectors[d]
+            counts[d] = _divisible(float(np.linalg.norm(vectors[d])) / spacing, order, 2 * widest)
+            steps[d] = vectors[d] / counts[d]
+        else:
+            origin[d] = low[d] - (order // 2 - 1) * spacing
+            counts[d] = int((high[d] - low[d]) / spacing) + order
+            steps[d, d] = spacing
+            vectors[d, d] = high[d] - low[d] + 3 * radius  # no image of an atom is near the lattice
+    # charges with what lies around them, potentials; the map interpolated along two axes; atoms by bins
+    memory.require(40 * int(np.prod(counts, dtype=object)) + 8 * lattice.size + 100 * len(positions),
+                   f"a map with a level of {' x '.join(map(str, counts))} nodes",
+                   "use a larger --tolerance or --spacing")
+    a, b, c = counts
+    levels = _levels((a, b, c), steps, order, periodic, radius, smoothness, widest)
+    return Plan(origin, steps, order, periodic, radius, smoothness, levels, Cell(vectors) if any(periodic) else None)
+
+
+def _divisible(count: float, least: int, most: int) -> int:
+    """Return at least `count` nodes, so many that halving them brings them to `most` or fewer."""
+    nodes, part = max(int(np.ceil(count - 1e-9)), least), 1
+    while nodes > most * part:
+        part *= 2
+    return -(-nodes // part) * part
+
+
+def _levels(shape: tuple[int, int, int], steps: Floats, order: int, periodic: tuple[bool, bool, bool],
+            radius: float, smoothness: int, widest: int) -> tuple[Level, ...]:
+    """Return the levels, coarser along each axis until the rest of it is within a stencil's reach."""
+    halved = (False, False, False)
+    levels = []
+    while True:
+        coarser = [n // 2 if around else n // 2 + order - 1 for n, around in zip(shape, periodic, strict=True)]
+        x, y, z = (n > (2 * widest if around else widest + order // 2) and less < n
+                   for n, less, around in zip(shape, coarser, periodic, strict=True))
+        top = not (x or y or z)
+        levels.append(Level(shape, halved, *_stencil(shape, steps, periodic, radius, smoothness, top)))
+        if top:
+            return tuple(levels)
+        halved = (x, y, z)
+        nx, ny, nz = (less if half else n for n, less, half in zip(shape, coarser, halved, strict=True))
+        shape, steps, radius = (nx, ny, nz), steps * np.where(halved, 2, 1)[:, None], 2 * radius
+
+
+def _stencil(shape: tuple[int, int, int], steps: Floats, periodic: tuple[bool, bool, bool], radius: float,
+             smoothness: int, top: bool) -> tuple[Floats, tuple[int, int, int]]:
+    """Return the stencil of a level, and its first offset."""
+    offsets: list[NDArray[np.int64]] = []
+    widths = 2 * radius * np.linalg.norm(np.linalg.inv(steps), axis=0)
+    wraps = [around and (top or 2 * int(w) + 1 >= n) for around, n, w in zip(periodic, shape, widths, strict=True)]
+    for n, width, around in zip(shape, widths, wraps, strict=True):
+        if around:  # all nodes of the period, images as near as there are
+            offsets.append(np.arange(n))
+        else:
+            reach = n - 1 if top else min(int(width), n - 1)
+            offsets.append(np.arange(-reach, reach + 1))
+    first = (int(offsets[0][0]), int(offsets[1][0]), int(offsets[2][0]))
+    nearest = [(o + n // 2) % n - n // 2 if around else o for o, n, around in zip(offsets, shape, wraps, strict=True)]
+    points = np.stack(np.meshgrid(*nearest, indexing="ij"), -1) @ steps
+    if top:
+        a, b, c = (n if around else None for n, around in zip(shape, periodic, strict=True))
+        return all_images(lambda r: smooth(r, radius, smoothness), radius, points, (a, b, c), steps), first
+    return near_images(lambda r: smooth(r, radius, smoothness) - smooth(r, 2 * radius, smoothness), 2 * radius, points,
+                       (steps * np.array(shape)[:, None])[wraps]), first

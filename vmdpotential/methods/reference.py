@@ -1,0 +1,202 @@
+"""The full potential at points in float64: what maps of the full potential are measured against.
+
+Open, it is the sum over all atoms. Periodic, it is Ewald's sum (P. P. Ewald, Ann. Phys. 369, 253,
+1921) over all images, with a conducting boundary at infinity and a neutralising background, split
+not by a Gaussian but by a prolate spheroidal function psi, as
+:class:`~vmdpotential.methods.splitting.Splitting` defines it: of all functions on [-1, 1] the one
+whose transform keeps most within a band. The short-range part ends at the split radius, and with half
+the shortest lattice vector for a radius only the nearest image of an atom has one; the rest is a
+sum over a few hundred waves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import memory, progress
+from vmdpotential.cell import Cell
+from vmdpotential.engines import Engine
+from vmdpotential.methods.splitting import Splitting
+
+Floats = NDArray[np.float64]
+
+#: Waves up to BAND over the split radius count; those beyond it are below 1e-9 of the potential. (Just
+#: below 7 pi, where a cube has no seventh wave along an edge.)
+BAND = 21.5
+
+#: Degree of the short-range part's polynomial in r^2, which holds psi to rounding.
+DEGREE = 22
+
+#: Time of one atom and point in the short-range part over that of one atom and wave.
+PAIR_COST = 4.0
+
+
+def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, engine: Engine) -> Floats:
+    """Return the potential of all atoms, and of all their periodic images, at points.
+
+    Parameters
+    ----------
+    points : (P, 3) float64, A
+    positions : (N, 3) float64, A
+    charges : (N,) float64, e
+    cell : Cell or None
+        Periodic boundary where given, open otherwise.
+    engine : Engine
+        Sums the pairs.
+
+    Returns
+    -------
+    (P,) float64, e/A
+        Accurate to 1e-9 of the rms potential; an atom nearer than 0.01 A counts at that distance.
+
+    Raises
+    ------
+    MemoryPlanError
+        When the waves of a cell with next to no width do not fit.
+    """
+    points = np.asarray(points, np.float64).reshape(-1, 3)
+    if cell is None:
+        return engine.at_points(points, positions, charges)
+    plan = _plan(cell, len(points), len(positions))
+    memory.require(64 * plan.waves, "the reference sum over waves", "correct the cell where it is far too thin")
+    total = _smooth(points, positions, charges, plan)
+    for shift in np.indices(plan.repeats).reshape(3, -1).T @ plan.basis:
+        total += engine.at_points(points, positions + shift, charges, plan.supercell, plan.splitting.short())
+    total -= charges.sum() / cell.volume * plan.splitting.short_integral
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """How Ewald's sum is split: lattice vectors (rows), and how often a thin cell is repeated along each."""
+
+    basis: Floats
+    repeats: tuple[int, ...]
+
+    @cached_property
+    def supercell(self) -> Cell:
+        """The repeated cell."""
+        return Cell(self.basis * np.array(self.repeats)[:, None])
+
+    @cached_property
+    def splitting(self) -> Splitting:
+        """The splitting, with the largest radius within which a point sees one image of an atom alone."""
+        return Splitting(0.499999 * float(np.linalg.norm(self.supercell.reduced, axis=1).min()), _prolate())
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """(3,) largest index of a wave along each reciprocal vector: |h| <= |k| |a| / 2 pi."""
+        band = BAND / self.splitting.radius
+        counts: NDArray[np.int64] = (band * np.linalg.norm(self.basis, axis=1) / (2 * np.pi)).astype(np.int64)
+        return counts
+
+    @cached_property
+    def waves(self) -> int:
+        """Waves up to these counts, of either sign."""
+        return int(np.prod(2 * self.counts + 1))
+
+
+def _plan(cell: Cell, points: int, atoms: int) -> _Plan:
+    """Return the fastest plan.
+
+    The number of waves is that of the volumes of the split radius in the cell. A plate or a needle is
+    repeated along its short vectors, which allows a larger radius for more pairs.
+    """
+    basis = cell.vectors if cell.orthogonal else cell.reduced
+    length = np.linalg.norm(basis, axis=1)
+    widths = np.geomspace(length.min(), length.max(), 1 + int(np.ceil(4 * np.log2(length.max() / length.min()))))
+    plans = [_Plan(basis, tuple(int(n) for n in np.ceil(width / length - 1e-9))) for width in widths]
+    return min(plans, key=lambda plan: (
+        PAIR_COST * points * atoms * np.prod(plan.repeats) + (points + atoms) * plan.waves))
+
+
+@cache
+def _prolate() -> Floats:
+    """Return the Legendre coefficients of the prolate spheroidal function of order 0 for the band.
+
+    The first eigenvector of a tridiagonal matrix, which holds the coefficients in normalised Legendre
+    polynomials P_0, P_2 ... (H. Xiao, V. Rokhlin, N. Yarvin, Inverse Problems 17, 805, 2001).
+    """
+    k = 2.0 * np.arange(DEGREE + 20)
+    diagonal = k * (k + 1) + (2 * k * (k + 1) - 1) / ((2 * k + 3) * (2 * k - 1)) * BAND**2
+    beside = (k + 2) * (k + 1) / ((2 * k + 3) * np.sqrt((2 * k + 1) * (2 * k + 5))) * BAND**2
+    matrix = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+    first = np.linalg.eigh(matrix)[1][:, 0] * np.sqrt(k + 0.5)
+    legendre: Floats = first[: DEGREE + 1] / (2 * first[0])
+    return legendre
+
+
+def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan) -> Floats:
+    """Return the sum over waves at points, (P,) e/A."""
+    inverse = np.linalg.inv(plan.basis)
+    factors = _structure_factors(positions @ inverse, charges, plan.counts)
+    nx, ny, nz = plan.counts
+    indices = [np.arange(-n, n + 1.0) for n in plan.counts]
+    k2 = np.zeros(factors.shape)
+    for row in 2 * np.pi * inverse:  # one component of k at a time
+        k2 += ((row[0] * indices[0])[:, None, None] + (row[1] * indices[1])[:, None] + row[2] * indices[2]) ** 2
+    k2[nx, ny, nz] = np.inf  # the background
+    k = np.sqrt(k2)
+    inside = k <= BAND / plan.splitting.radius
+    k = k[inside]
+    weights = np.zeros(factors.shape)
+    weights[inside] = 4 * np.pi * plan.splitting.window(k) / (k * k) / abs(np.linalg.det(plan.basis))
+    factors *= weights
+    half = factors[nx:]  # the rest are complex conjugates
+    half[1:] *= 2
+    result = np.empty(len(points))
+    step = max(1, 2**22 // factors.shape[2] // factors.shape[1])
+    for first in range(0, len(points), step):
+        fraction = points[first : first + step] @ inverse
+        x, y, z = (np.exp(2j * np.pi * np.outer(fraction[:, d] % 1.0, indices[d])) for d in range(3))
+        result[first : first + step] = sum(
+            (x[:, nx + h] * np.einsum("pk,pk->p", y @ half[h], z)).real for h in range(nx + 1))
+    return result
+
+
+def _structure_factors(fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
+    """Return the sums over atoms of q exp(-2 pi i (h, k, l) f), each index from -n to n.
+
+    Parameters
+    ----------
+    fraction : (N, 3) float64
+        Fractional coordinates f.
+    charges : (N,) float64, e
+    counts : (3,) int
+        The n of each index.
+    """
+    sizes = 2 * counts + 1
+    # products of cosines and sines along each axis: real, and with indices of one sign alone
+    sums = np.zeros((int(sizes[0] * sizes[1]), int(sizes[2])))
+    step = int(max(64, 2**21 // (sizes[0] * sizes[1] + sizes[2])))
+    products = np.empty((sizes[0], sizes[1], step))
+    for first in range(0, len(fraction), step):
+        x, y, z = (_cosines_and_sines(fraction[first : first + step, d], counts[d]) for d in range(3))
+        x *= charges[first : first + step]
+        np.multiply(x[:, None], y, out=products[..., : len(z.T)])
+        sums += products.reshape(len(sums), step)[:, : len(z.T)] @ z.T
+        progress.report("the reference sum", min(first + step, len(fraction)) / len(fraction))
+    result: NDArray[np.complex128] = sums.reshape(sizes).astype(np.complex128)
+    for axis, n in enumerate(counts):
+        parts = np.moveaxis(result, axis, 0)
+        cosine, sine = parts[1 : n + 1].copy(), parts[n + 1 :].copy()
+        parts[n] = parts[0].copy()
+        parts[n + 1 :] = cosine - 1j * sine
+        parts[:n] = (cosine + 1j * sine)[::-1]
+    return result
+
+
+def _cosines_and_sines(fraction: Floats, count: int) -> Floats:
+    """Return cosines of 0 ... n turns of the fraction, then sines of 1 ... n, (2 n + 1, N)."""
+    result = np.ones((2 * count + 1, len(fraction)))
+    angle = 2 * np.pi * (fraction % 1.0)
+    turn = np.cos(angle) + 1j * np.sin(angle)
+    power = np.ones(len(fraction), np.complex128)
+    for n in range(1, count + 1):
+        power *= turn
+        result[n], result[count + n] = power.real, power.imag
+    return result

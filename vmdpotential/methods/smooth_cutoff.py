@@ -1,0 +1,156 @@
+"""Splitting the shifted Coulomb potential of the cutoff method into a short-range part and a smooth one.
+
+The shifted potential (:mod:`vmdpotential.interactions.shifted_coulomb`) is 1/r with two more terms::
+
+    V(r) = 1/r - 2 r / rc^2 + r^3 / rc^4    for r < rc, else 0
+
+As in :mod:`vmdpotential.methods.splitting`, within the split radius a an even polynomial P takes the
+place of what has a kink at r = 0 (that of r^3 is too faint to matter)::
+
+    L(r) = P(r^2) + r^3 / rc^4    for r < a,    V(r)    for a < r < rc,    else 0
+
+With psi = (r P)' in Legendre polynomials, L has for its transform over ``4 pi / k^2`` ::
+
+    psi^(k a) + 4 (a/rc)^2 (sin t / t - (1 - cos t) / t^2) + I(k rc),    t = k a,
+    I(s) = int_0^1 4 (x^3 - x) cos(s x) dx = (4 + 8 cos s) / s^2 - 24 sin s / s^3 + 24 (1 - cos s) / s^4
+
+The second derivative of V jumps by 8/rc^3 at the cutoff. P, far from there, cannot help it: waves with the
+mean square 32 / (k rc)^4 are left, and of those beyond what a mesh of the spacing h holds an error that
+falls as h^2.5 / rc^2. P makes the rest of the error as small as it can be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.polynomial.polynomial import polyval
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential.interactions import Bound, short_cutoff, short_range
+from vmdpotential.methods.splitting import Splitting, mesh_loss
+
+Floats = NDArray[np.float64]
+
+#: The first terms of I(s) in powers of s^2, good to 1e-14 for s < 1.
+_SERIES = np.array([-1.0, 1 / 6, -1 / 144, 1 / 7200, -1 / 604800, 1 / 76204800, -1 / 13412044800, 1 / 3138418483200])
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothCutoff:
+    """A smooth part of the shifted Coulomb potential, in the place of a :class:`Splitting`.
+
+    Parameters
+    ----------
+    inner : Splitting
+        The radius, and P, with ``psi^(0) = 1 - 2 (a/rc)^2``, so that L is continuous.
+    cutoff : float, A
+        At least the radius.
+    """
+
+    inner: Splitting
+    cutoff: float
+
+    @property
+    def radius(self) -> float:
+        """From here on the smooth part is the whole potential, A."""
+        return self.inner.radius
+
+    @property
+    def end(self) -> float:
+        """From here on the smooth part is zero, A."""
+        return self.cutoff
+
+    def long(self, r: ArrayLike) -> Floats:
+        """Return the smooth part (1/A) at distances r (A)."""
+        r = np.asarray(r, np.float64)
+        x = np.minimum(r / self.cutoff, 1.0)
+        # `inner` is P or 1/r
+        rest = x**3 - np.where(r < self.radius, 0.0, 2 * x)
+        result: Floats = np.where(x < 1, self.inner.long(r) + rest / self.cutoff, 0.0)
+        return result
+
+    def window(self, k: ArrayLike) -> Floats:
+        """Return the smooth part's transform at wave numbers k (1/A) over 4 pi / k^2."""
+        k = np.asarray(k, np.float64)
+        turns, part = k * self.radius / np.pi, self.radius / self.cutoff  # numpy's sinc counts in half turns
+        within = 4 * part**2 * (np.sinc(turns) - np.sinc(turns / 2) ** 2 / 2)
+        result: Floats = self.inner.window(k) + within + _beyond(k * self.cutoff)
+        return result
+
+    def short(self) -> Bound:
+        """Return the short-range part as an interaction."""
+        return short_cutoff.bind(self.inner.short(), -2 / self.cutoff**2)
+
+    @property
+    def short_integral(self) -> float:
+        """Integral of the short-range part over space, A^2: that of 1/r - P, of which `inner` knows a part, and r."""
+        return self.inner.short_integral + 2 * np.pi * self.radius**4 / self.cutoff**2
+
+    @property
+    def integral(self) -> float:
+        """Integral of the smooth part over space, A^2: 2 pi rc^2 / 3 of the whole, less the short-range part's."""
+        return 2 / 3 * np.pi * self.cutoff**2 - self.short_integral
+
+
+def _beyond(s: Floats) -> Floats:
+    """Return I(s)."""
+    large = np.maximum(s, 1.0)
+    cosine = np.cos(large)
+    terms = 4 + 8 * cosine + 24 / large * ((1 - cosine) / large - np.sin(large))
+    result: Floats = np.where(s < 1, polyval(np.minimum(s, 1.0) ** 2, _SERIES), terms / (large * large))
+    return result
+
+
+@cache
+def _best(ratio: float, order: int) -> tuple[Floats, Floats]:
+    """Return the best Legendre coefficients for a mesh step of 1, and the square of their error.
+
+    Both are in powers of (a/rc)^2: coefficients (d + 1, 2), square (3,). The cutoff is taken to be
+    far away here, where its waves have no part in what P can do: the term in r has then the window
+    ``4 (a/rc)^2 (sin t / t + cos t / t^2)`` outside of P.
+    """
+    k, loss = mesh_loss(order)
+    weight = 8 * np.gradient(k) * loss / k**2  # as in splitting.optimal
+    t = k * ratio
+    basis = np.array([Splitting(ratio, unit).window(k) for unit in np.eye(short_range.DEGREE + 1)])
+    given = np.stack([basis[0] / 2, 4 * (np.sin(t) / t + np.cos(t) / t**2) - basis[0]])
+    form = (basis[1:] * weight) @ basis[1:].T
+    form += 1e-15 * np.trace(form) * np.eye(len(form))
+    rest = -np.linalg.solve(form, (basis[1:] * weight) @ given.T)
+    left = given + rest.T @ basis[1:]
+    product = (left * weight) @ left.T
+    return np.vstack([[0.5, -1.0], rest]), np.array([product[0, 0], 2 * product[0, 1], product[1, 1]])
+
+
+@cache
+def _left_by_cutoff(order: int) -> float:
+    """Return the square error for a mesh step and a cutoff of 1 that the waves of the cutoff leave."""
+    k, loss = mesh_loss(order)
+    return float(8 * 32 * np.sum(np.gradient(k) * loss / k**6))
+
+
+def optimal_for_cutoff(cutoff: float, radius: float, mesh: float, order: int) -> tuple[SmoothCutoff, float]:
+    """Return the splitting of the shifted potential that a mesh renders best, and its error.
+
+    Parameters
+    ----------
+    cutoff : float, A
+    radius, mesh, order
+        As in :func:`vmdpotential.methods.splitting.optimal`.
+
+    Returns
+    -------
+    splitting : SmoothCutoff
+    error : float, 1/A
+        Root mean square error of the potential for uncorrelated unit charges, one in 1 A^3; scales
+        with the square root of the sum of q^2 over the volume. Infinite where the radius is larger
+        than the cutoff.
+    """
+    legendre, square = _best(radius / mesh, order)
+    part = (radius / cutoff) ** 2
+    error = mesh * polyval(part, square) + mesh**5 / cutoff**4 * _left_by_cutoff(order)
+    coefficients = legendre @ [1.0, part]
+    smooth = SmoothCutoff(Splitting(radius, coefficients), cutoff)
+    return smooth, float(np.sqrt(error)) if part <= 1 else np.inf

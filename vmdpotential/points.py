@@ -1,0 +1,83 @@
+"""The potential of a structure at arbitrary points."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential.engines import get_engine
+from vmdpotential.errors import UsageError
+from vmdpotential.maps import LEAST_TOLERANCE, choose_cell
+from vmdpotential.select import select
+from vmdpotential.structure import Structure
+from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
+
+METHODS = ("auto", "direct", "pme")
+
+
+def potential_at(
+    structure: Structure,
+    points: ArrayLike,
+    *,
+    method: str = "auto",
+    boundary: str = "auto",
+    tolerance: float = 1e-4,
+    atoms: str = "all",
+    unit: str = "kT/e",
+    temperature: float = DEFAULT_TEMPERATURE,
+    dielectric: float = 1.0,
+    engine: str = "auto",
+) -> NDArray[np.float64]:
+    """Return the full electrostatic potential of a structure with charges at points.
+
+    Parameters
+    ----------
+    structure : Structure
+    points : (P, 3) array_like, A
+    method : {"auto", "direct", "pme"}
+        ``direct`` is exact: the sum over all pairs, in a periodic cell Ewald's sum. ``pme`` is a particle mesh
+        sum, in a time proportional to atoms and points. ``auto`` takes the one that is sooner.
+    boundary : {"auto", "open", "periodic"}
+        ``auto`` is periodic where the structure has a cell. Periodic: all images in conducting surroundings, with a
+        background that neutralises the cell, so that the mean of the potential is zero.
+    tolerance : float
+        Of ``pme``: root mean square error over that of the potential at the points, 1e-6 to 0.1; measured at 200
+        of the points.
+    atoms : str
+        The atoms whose charges make the potential, see :func:`vmdpotential.select.select`.
+    unit, temperature, dielectric
+        Of the values, see :func:`vmdpotential.units.coulomb_constant`.
+    engine : str
+        What sums pairs; meshes are always the CPU engine's.
+
+    Returns
+    -------
+    (P,) float64
+        An atom nearer than 0.01 A to a point counts at that distance.
+
+    Raises
+    ------
+    InputError
+        When there are no charges, or no cell for a periodic boundary.
+    UsageError
+        For names and values that do not fit.
+    TaskError
+        When the tolerance cannot be kept.
+    MemoryPlanError
+        When the mesh does not fit into memory.
+    """
+    from vmdpotential.methods.at_points import to_tolerance
+
+    constant = coulomb_constant(unit, temperature, dielectric)
+    if method not in METHODS:
+        raise UsageError(f"--method '{method}': choose one of {', '.join(METHODS)}")
+    if not LEAST_TOLERANCE <= tolerance <= 0.1:
+        raise UsageError(f"--tolerance {tolerance:g}: give {LEAST_TOLERANCE:g} to 0.1")
+    places = np.asarray(points, np.float64)
+    if places.ndim != 2 or places.shape[1] != 3 or not np.isfinite(places).all():
+        raise UsageError(f"points: an array of finite numbers (P, 3) is needed, not {places.shape}")
+    cell = choose_cell(structure, "auto", boundary)
+    charges = structure.known_charges
+    sources = select(structure, atoms)
+    return constant * to_tolerance(
+        tolerance, places, structure.positions[sources], charges[sources], cell, get_engine(engine), method)
