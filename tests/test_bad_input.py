@@ -329,7 +329,7 @@ TABLE = [
     Case(3, f"map in/ion.pqr -o {LONG}.dx", f"{LONG}.dx: the name is too long", "use a shorter one"),
     # memory
     Case(3, "map in/ion.pqr -o m.dx --spacing 0.01 --padding 1000", "200001 x 200001 x 200001", "larger --spacing"),
-    Case(3, "map in/box.pdb -o m.dx --method cutoff --cutoff 1000", "periodic images", "a --cutoff shorter than 1000 A"),
+    Case(3, "map in/box.pdb -o m.dx --method cutoff --cutoff 1000", "periodic images", "shorter than 1000 A"),
     Case(2, "map in/far.pqr -o m.dx", "a lattice of 2e+300", "correct atoms"),
     Case(3, "benchmark --box 500 --spacing 0.1", "a map of 125000000000 points needs", "use a smaller --box"),
     # ions

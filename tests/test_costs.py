@@ -105,9 +105,9 @@ class Sloppy:
     def __getattr__(self, name):
         return getattr(get_engine("cpu"), name)
 
-    def pme(self, lattice, positions, charges, mesh, precision="single"):
+    def pme(self, lattice, positions, charges, mesh, *options):
         self.meshes.append(mesh)
-        values = get_engine("cpu").pme(lattice, positions, charges, mesh, precision)
+        values = get_engine("cpu").pme(lattice, positions, charges, mesh, *options)
         return values + np.float32(self.error if len(self.meshes) <= self.times else 0)
 
 

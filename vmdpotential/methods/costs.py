@@ -86,8 +86,8 @@ class Costs:
 #: As scripts/tune measured: the CPU engine with two threads of an EPYC (Zen 4) processor, an H200.
 #: Only their ratios matter for a choice.
 COSTS = {
-    "cpu": Costs(fixed=5e-3, atom=0.0, spread=6e-10, transform_open=4.1e-10, transform_periodic=4.6e-10,
-                 interpolate=5.9e-10, pair=9.1e-11, candidate=0.0, point=9.2e-9, direct=5.2e-11),
+    "cpu": Costs(fixed=8e-3, atom=1.7e-7, spread=6.5e-10, transform_open=2.8e-10, transform_periodic=1e-9,
+                 interpolate=6e-11, pair=9.3e-11, candidate=0.0, point=7.9e-9, direct=5.2e-11),
     "cuda": Costs(fixed=1.0e-3, atom=3.1e-9, spread=4.5e-12, transform_open=1.9e-12, transform_periodic=1.4e-12,
                   interpolate=1.0e-12, pair=4.7e-13, candidate=0.0, point=6.0e-11, direct=2.5e-13),
 }

@@ -168,7 +168,9 @@ def separable(kernel: Any, source: NDArray[Any], tables: tuple[Table, Table, Tab
 def _table(kernel: Any, places: Floats, shape: int, derivative: bool) -> tuple[NDArray[np.int64], NDArray[Any]]:
     nodes = np.empty((len(places), kernel.ORDER), np.int64)
     weights = np.empty((len(places), kernel.ORDER), kernel.REAL)
-    kernel.table(places, shape, derivative, nodes, weights)
+    kernel.table(places, shape, nodes, weights)
+    if derivative:
+        kernel.table_of_slopes(places, weights)
     return nodes, weights
 
 

@@ -115,15 +115,25 @@ def weights_at(t, derivative, w, below):
 
 
 @njit(**FAST)
-def table(places, shape, derivative, nodes, weights):
+def table(places, shape, nodes, weights):
     """Write nodes (P, ORDER), wrapped into the mesh, and weights (P, ORDER) for places along one axis."""
+    w = np.empty(ORDER)
+    for i in range(len(places)):
+        base = math.floor(places[i])
+        spline(places[i] - base, w)
+        for k in range(ORDER):
+            nodes[i, k] = (int(base) + k - (ORDER // 2 - 1)) % shape
+            weights[i, k] = w[k]
+
+
+@njit(**FAST)
+def table_of_slopes(places, weights):
+    """Write the derivatives of the weights of :func:`table`."""
     w = np.empty(ORDER)
     below = np.empty(ORDER)
     for i in range(len(places)):
-        base = math.floor(places[i])
-        weights_at(places[i] - base, derivative, w, below)
+        slope(places[i] - math.floor(places[i]), w, below)
         for k in range(ORDER):
-            nodes[i, k] = (int(base) + k - (ORDER // 2 - 1)) % shape
             weights[i, k] = w[k]
 
 
@@ -183,17 +193,16 @@ def across_rows(source, nodes, weights, out, add, first_task, last_task):
         a, first = task // chunks, task % chunks * CHUNK
         count = min(CHUNK, out.shape[2] - first)
         for k in range(out.shape[1]):
-            if add:
-                total[:count] = out[a, k, first : first + count]
-            else:
-                total[:count] = 0
+            for c in range(count):  # slices would compile for seconds, for the error that shapes differ
+                total[c] = out[a, k, first + c] if add else REAL(0)
             for j in range(0, weights.shape[1], 2):
                 w0, w1 = weights[k, j], weights[k, j + 1]
                 row0 = source[a, nodes[k, j], first : first + count]
                 row1 = source[a, nodes[k, j + 1], first : first + count]
                 for c in range(count):
                     total[c] += w0 * row0[c] + w1 * row1[c]
-            out[a, k, first : first + count] = total[:count]
+            for c in range(count):
+                out[a, k, first + c] = total[c]
 
 
 @njit(**FAST)

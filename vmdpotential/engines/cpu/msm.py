@@ -49,7 +49,7 @@ def convolve(kernel: Any, charges: NDArray[Any], level: Level, periodic: tuple[b
     kernel = build.load("msm_kernel", precision="single" if kernel.REAL is np.float32 else "double")
     dx, dy, dz = level.stencil.shape
     groups = -(-dz // kernel.GROUP)
-    planes = _equal_planes(level)
+    planes = level.equal_planes
     stencil = np.pad(level.stencil[planes[:, 0]], [(0, 0), (0, 0), (0, groups * kernel.GROUP - dz)])
     weights = np.zeros((len(planes), dy + kernel.ROWS - 1, groups, kernel.ROWS, kernel.GROUP), kernel.REAL)
     for row in range(kernel.ROWS):
@@ -73,13 +73,3 @@ def convolve(kernel: Any, charges: NDArray[Any], level: Level, periodic: tuple[b
     threads.run(partial(kernel.convolve, charges, charges.any(-1), planes, weights.reshape(*weights.shape[:3], -1), low,
                         high, block, out), nx * -(-ny // kernel.ROWS), "multilevel sum", 4)
     return out
-
-
-def _equal_planes(level: Level) -> NDArray[np.int64]:
-    """Return (P, 2) planes of a stencil across x, in pairs of the same weights where those of +x and -x are."""
-    offsets = np.arange(len(level.stencil)) + level.first[0]
-    mirror = (-offsets if offsets[0] < 0 else -offsets % len(offsets)) - level.first[0]
-    if not np.allclose(level.stencil[mirror], level.stencil, rtol=1e-12, atol=0):
-        mirror = np.arange(len(offsets))
-    pairs = np.stack([np.arange(len(offsets)), mirror], 1)
-    return pairs[pairs[:, 0] <= pairs[:, 1]]

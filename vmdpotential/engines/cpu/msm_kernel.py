@@ -78,4 +78,5 @@ def convolve(charges, filled, planes, weights, low, high, block, out, first_task
                             row3[k] += w[12] * q0 + w[13] * q1 + w[14] * q2 + w[15] * q3
             count = min(block, nz - first)
             for m in range(min(ROWS, ny - j)):
-                out[i, j + m, first : first + count] = total[m, :count]
+                for c in range(count):
+                    out[i, j + m, first + c] = total[m, c]

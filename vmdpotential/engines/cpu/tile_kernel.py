@@ -370,7 +370,7 @@ def run(x, y, z, q, start, bins, bin_size, cutoff, maps, origin, spacing, values
             row_count = rows_in_range(start, bins, bin_size, cutoff, centre, half, rows)
         else:
             rows[0, 0], rows[0, 1] = start[0], start[1]
-        count = 0
+        count = np.int64(0)  # a plain 0 would be a type of its own, and compile all below a second time
         for row in range(row_count):
             first, end = rows[row, 0], rows[row, 1]
             while first < end:
@@ -380,7 +380,7 @@ def run(x, y, z, q, start, bins, bin_size, cutoff, maps, origin, spacing, values
                 first += room
                 if count > CHUNK - 16:
                     sum_chunk(chunk, count, table, index, h, soft, cutoff, real_values, values, sums, left)
-                    count = 0
+                    count = np.int64(0)
         if count > 0:
             sum_chunk(chunk, count, table, index, h, soft, cutoff, real_values, values, sums, left)
         for n in range(MAPS):
