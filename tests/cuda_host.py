@@ -1,6 +1,6 @@
-"""A GPU that is not there: mesh.cu compiled for the host, where threads of a block are threads with a barrier.
+"""A GPU that is not there: mesh.cu and levels.cu compiled for the host, where the threads of a block take turns.
 
-It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the mesh part of a sum; Fourier
+It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum; Fourier
 transforms are scipy's, and the kernels of other files do nothing.
 """
 
@@ -15,9 +15,7 @@ from vmdpotential.engines.cuda import build
 
 HEAD = """
 #include <cmath>
-#include <pthread.h>
-#include <thread>
-#include <vector>
+#include <ucontext.h>
 #define __host__
 #define __device__
 #define __global__
@@ -27,49 +25,66 @@ HEAD = """
 #define asm(...)
 using std::fabs; using std::floor; using std::fma; using std::fmax; using std::fmin; using std::llrint; using std::sqrt;
 template <class T> static T min(T a, T b) { return b < a ? b : a; }
+template <class T> static T max(T a, T b) { return a < b ? b : a; }
 struct Index { unsigned x, y, z; };
-static thread_local Index threadIdx;
-static Index blockIdx, blockDim;
-static pthread_barrier_t barrier;
-static void __syncthreads() { pthread_barrier_wait(&barrier); }
-static void atomicAdd(unsigned long long *sum, unsigned long long value)
-{ __atomic_fetch_add(sum, value, __ATOMIC_RELAXED); }
+static Index threadIdx, blockIdx, blockDim;
+static ucontext_t home, thread[1024];
+static bool ended[1024];
+static char stack[1024][1 << 16];
+
+// Go on with the next thread that has not ended, round and round, until this one's turn comes again.
+static void __syncthreads()
+{
+    const unsigned own = threadIdx.x;
+    for (unsigned n = 1; n <= blockDim.x; n++) {
+        const unsigned other = (own + n) % blockDim.x;
+        if (ended[other])
+            continue;
+        if (other != own)
+            swapcontext(&thread[own], &thread[other]);
+        threadIdx.x = own;
+        return;
+    }
+    setcontext(&home);
+}
+
+static void atomicAdd(unsigned long long *sum, unsigned long long value) { *sum += value; }
 static double rsqrt(double x) { return 1 / sqrt(x); }
 """
 
 TAIL = """
-extern "C" void run(void (*kernel)(const MeshTask), const MeshTask *task, const unsigned *grid, unsigned threads,
-                    bool with_barriers)
+static void (*kernel)(const TASK);
+static const TASK *task;
+
+static void work(int number)
 {
+    threadIdx = {(unsigned)number, 0, 0};
+    kernel(*task);
+    ended[number] = true;
+    __syncthreads();
+}
+
+extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsigned *grid, unsigned threads)
+{
+    kernel = wanted;
+    task = argument;
     blockDim = {threads, 1, 1};
-    const unsigned blocks = grid[0] * grid[1] * grid[2];
-    auto choose = [&](unsigned n) { blockIdx = {n % grid[0], n / grid[0] % grid[1], n / grid[0] / grid[1]}; };
-    if (!with_barriers) {
-        for (unsigned n = 0; n < blocks; n++)
-            for (choose(n), threadIdx = {0, 0, 0}; threadIdx.x < threads; threadIdx.x++)
-                kernel(*task);
-        return;
-    }
-    pthread_barrier_init(&barrier, nullptr, threads);
-    auto work = [&](unsigned i) {
-        threadIdx = {i, 0, 0};
-        for (unsigned n = 0; n < blocks; n++) {
-            __syncthreads();
-            if (i == 0)
-                choose(n);
-            __syncthreads();
-            kernel(*task);
+    for (unsigned n = 0; n < grid[0] * grid[1] * grid[2]; n++) {
+        blockIdx = {n % grid[0], n / grid[0] % grid[1], n / grid[0] / grid[1]};
+        for (unsigned i = 0; i < threads; i++) {
+            ended[i] = false;
+            getcontext(&thread[i]);
+            thread[i].uc_stack.ss_sp = stack[i];
+            thread[i].uc_stack.ss_size = sizeof(stack[i]);
+            makecontext(&thread[i], (void (*)())work, 1, (int)i);
         }
-    };
-    std::vector<std::thread> pool;
-    for (unsigned i = 1; i < threads; i++)
-        pool.emplace_back(work, i);
-    work(0);
-    for (auto &thread : pool)
-        thread.join();
-    pthread_barrier_destroy(&barrier);
+        swapcontext(&home, &thread[0]);
+    }
 }
 """
+
+#: The argument of a file's kernels.
+TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask"}
 
 
 class Transform:
@@ -113,23 +128,21 @@ class HostGpu:
     def kernel(self, file, function, macros, radial, size):
         def run(grid, block, stream, argument, shared_size=0):
             self.used.add(function)
-            if file == "mesh.cu":
+            if file in TASKS:
                 assert shared_size <= 48_000
-                library = self.library(macros)
-                library.run(library[function], argument, (ctypes.c_uint * 3)(*grid), ctypes.c_uint(block[0]),
-                            function in ("spread", "interpolate"))
+                library = self.library(file, macros)
+                library.run(library[function], argument, (ctypes.c_uint * 3)(*grid), ctypes.c_uint(block[0]))
 
         return SimpleNamespace(prepared_async_call=run)
 
-    def library(self, macros):
-        name = "{REAL}{ORDER}".format(**macros)
+    def library(self, file, macros):
+        name = "{}{REAL}{ORDER}{NODAL}".format(file, **macros)
         if name not in self.libraries:
-            text = build.source("mesh.cu", macros).replace("extern __shared__ double dynamic[]",
-                                                           "static double dynamic[6000]")
+            text = build.source(file, macros | {"TASK": TASKS[file]})
+            text = text.replace("extern __shared__ double dynamic[]", "static double dynamic[6000]")
             source, target = self.folder / f"{name}.cpp", self.folder / f"{name}.so"
             source.write_text(HEAD + text + TAIL)
-            subprocess.run(["g++", "-O1", "-std=c++17", "-shared", "-fPIC", "-w", "-pthread", "-o", target, source],
-                           check=True)
+            subprocess.run(["g++", "-O1", "-std=c++17", "-shared", "-fPIC", "-w", "-o", target, source], check=True)
             self.libraries[name] = ctypes.CDLL(str(target))
         return self.libraries[name]
 

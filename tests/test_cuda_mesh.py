@@ -11,7 +11,7 @@ from test_engine_cuda import compile_for_all
 
 from vmdpotential.cell import Cell
 from vmdpotential.engines.cpu import mesh as cpu
-from vmdpotential.engines.cuda import build, device, fft, maps, pme
+from vmdpotential.engines.cuda import build, device, fft, maps, nodes, pme
 from vmdpotential.errors import BackendError
 from vmdpotential.lattice import Lattice
 from vmdpotential.methods.mesh import around, over_cell
@@ -117,7 +117,7 @@ def test_charges_on_the_nodes_have_the_sum_of_all_whatever_their_order(gpu):
     mesh = MESHES["open"](4)
     work, _ = smooth_part(gpu, LATTICE, mesh, "double")
     fixed = gpu.buffers["fixed"].view(np.int64).copy()
-    np.testing.assert_allclose(fixed.reshape(mesh.shape) * work.mesh_task["unit"],
+    np.testing.assert_allclose(fixed.reshape(mesh.shape) * work.node_task["unit"],
                                cpu.spread(cpu.load(mesh, "double"), mesh, POSITIONS, CHARGES), atol=1e-14)
     swapped = pme.MeshSum(LATTICE, POSITIONS[::-1].copy(), CHARGES[::-1].copy(), mesh, "double")
     swapped.sort(gpu, swapped.prepare(gpu), None)
@@ -130,7 +130,7 @@ def test_fixed_point_holds_all_charges_on_one_node(gpu, charge):
     mesh = around(LATTICE, positions, 1.0, 4, 3.0)
     work = pme.MeshSum(LATTICE, positions, charges, mesh, "single")
     work.sort(gpu, work.prepare(gpu), None)
-    total = gpu.buffers["fixed"].view(np.int64).sum(dtype=float) * work.mesh_task["unit"]
+    total = gpu.buffers["fixed"].view(np.int64).sum(dtype=float) * work.node_task["unit"]
     assert total == pytest.approx(charges.sum(), rel=1e-6)
 
 
@@ -142,12 +142,12 @@ def test_the_influence_is_that_of_the_definition(gpu):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize(("real", "order"), [("float", 4), ("float", 8), ("double", 6)])
-def test_mesh_kernels_compile(real, order, tmp_path):
-    macros = {"REAL": real, "ORDER": order}
+@pytest.mark.parametrize(("real", "order", "nodal"), [("float", 4, 0), ("float", 8, 1), ("double", 6, 0)])
+def test_mesh_kernels_compile(real, order, nodal, tmp_path):
+    macros = {"REAL": real, "ORDER": order, "NODAL": nodal}
     same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
-        ("sizeof(MeshTask)", pme.TASK.itemsize), ("TILE", pme.TILE), ("ATOMS", pme.ATOMS),
-        *((f"__builtin_offsetof(MeshTask, {name})", pme.TASK.fields[name][1]) for name in pme.TASK.names)))
+        ("sizeof(MeshTask)", nodes.TASK.itemsize), ("TILE", nodes.TILE), ("ATOMS", nodes.ATOMS),
+        *((f"__builtin_offsetof(MeshTask, {name})", nodes.TASK.fields[name][1]) for name in nodes.TASK.names)))
     compile_for_all(build.source("mesh.cu", macros) + same, macros, tmp_path)
 
 

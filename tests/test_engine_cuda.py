@@ -114,7 +114,7 @@ def test_a_variant_needs_a_gpu_and_its_method():
 
 def test_every_kernel_file_is_compiled_here():
     history = {f"direct_{name}.cu" for name in variants.DIRECT} | {"cutoff_largebin.cu", "cutoff_smallbin.cu"}
-    elsewhere = {"mesh.cu"}  # test_cuda_mesh.py
+    elsewhere = {"mesh.cu", "levels.cu"}  # test_cuda_mesh.py, test_cuda_msm.py
     assert {p.name for p in build.HERE.glob("*.cu")} == {
         "direct.cu", "cutoff.cu", "sort.cu", "points.cu"} | history | elsewhere
 
@@ -488,9 +488,9 @@ def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsy
     monkeypatch.setattr(module, "PRECISIONS", ("single",))
     report = registry.get("command", "verify")(engine="cpu", points=40)
     assert report.data["passed"]
-    assert [row["passed"] for row in report.data["rows"]] == [True] * 5
+    assert [row["passed"] for row in report.data["rows"]] == [True] * 9
     monkeypatch.setattr(engines, "get_engine", lambda name: Wrong())
     assert cli.main(["verify", "--engine", "cpu", "--points", "40"]) == 3
     said = capsys.readouterr()
-    assert re.findall("^(PASS|FAIL)", said.out, re.MULTILINE) == ["PASS", "PASS", "FAIL", "PASS", "PASS"]
-    assert re.fullmatch("vmdpotential: verify: 1 of 5 failed: cpu cutoff open single 1.0e-03\n", said.err)
+    assert re.findall("^(PASS|FAIL)", said.out, re.MULTILINE) == ["PASS", "PASS", "FAIL"] + ["PASS"] * 6
+    assert re.fullmatch("vmdpotential: verify: 1 of 9 failed: cpu cutoff open single 1.0e-03\n", said.err)

@@ -212,7 +212,9 @@ def fastest(lattice: Lattice, sources: Sources, interaction: str, engine: Engine
     assert sources.sample is not None
     density, size = charge_density(sources), task(lattice, sources)
     error = sources.tolerance * sources.sample.rms / density if density > 0 else np.inf
-    seconds = {"pme": cheapest(size, costs, error)[-1], "msm": msm.cheapest(size, engine.name, error)[-1]}
+    seconds = {"msm": msm.cheapest(size, engine.name, error)[-1]}
+    if engine.has_transforms:
+        seconds["pme"] = cheapest(size, costs, error)[-1]
     if sources.cell is None:
         seconds["direct"] = directly
     return registry.get("method", min(seconds, key=seconds.__getitem__)), sources

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,13 +16,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vmdpotential.cell import Cell
+    from vmdpotential.engines import Engine
     from vmdpotential.interactions import Bound
+    from vmdpotential.lattice import Lattice
 
 #: Relative rms error against float64 that a map may have, by precision.
 TOLERANCE = {"single": 1e-5, "compensated": 2e-6, "double": 2e-7}
 
 #: The same for sums at points, which are in float64 on every engine.
 POINT_TOLERANCE = 1e-10
+
+#: The same for the full potential, of the mesh and the levels that are used here.
+FULL_TOLERANCE = {"pme": 3e-5, "msm": 1e-4}
 
 
 def verify(
@@ -48,6 +54,7 @@ def verify(
     from vmdpotential.commands.benchmark import water_box
     from vmdpotential.engines import get_engine
     from vmdpotential.lattice import Lattice
+    from vmdpotential.methods.reference import full_potential
 
     rng = np.random.default_rng(seed)
     edge = 40.0
@@ -64,6 +71,7 @@ def verify(
         ("direct", coulomb, None), ("cutoff", shifted, None), ("cutoff", truncated, None), ("cutoff", shifted, cell)]
     references = [definition(where, positions, charges, bound, box) for _, bound, box in cases]
     nearest = definition(where, positions, charges, coulomb, cell, nearest=True)
+    full = {None: references[0], cell: full_potential(where, positions, charges, cell, get_engine("cpu"))}
     rows: list[dict[str, Any]] = []
     skipped = {}
     for name in registry.available("engine") if engine == "all" else (engine,):
@@ -74,6 +82,9 @@ def verify(
                 raise
             skipped[name] = str(error)
             continue
+        methods = [method for method in FULL_TOLERANCE if method != "pme" or backend.has_transforms]
+        if "pme" not in methods:
+            skipped[f"{name} pme"] = "pyvkfft is missing"
         for precision in PRECISIONS:
             for (method, bound, box), reference in zip(cases, references, strict=True):
                 start = time.perf_counter()
@@ -83,6 +94,11 @@ def verify(
                     values = backend.cutoff(lattice, positions, charges, bound, precision, box)
                 rows.append(_row(name, method, bound, box, precision, values[tuple(indices.T)], reference,
                                  TOLERANCE[precision], time.perf_counter() - start))
+            for method, box in itertools.product(methods, full):
+                start = time.perf_counter()
+                values = _full(backend, method, lattice, positions, charges, box, precision)
+                rows.append(_row(name, method, coulomb, box, precision, values[tuple(indices.T)], full[box],
+                                 FULL_TOLERANCE[method], time.perf_counter() - start))
         start = time.perf_counter()
         found = backend.at_points(where, positions, charges, cell)
         rows.append(_row(name, "at points", coulomb, cell, "double", found, nearest, POINT_TOLERANCE,
@@ -124,6 +140,22 @@ def definition(points: NDArray[np.float64], positions: NDArray[np.float64], char
         r = np.maximum(np.sqrt((d * d).sum(1)), 0.01)
         result[n] = charges @ bound(r)
     return result
+
+
+def _full(backend: Engine, method: str, lattice: Lattice, positions: NDArray[np.float64],
+          charges: NDArray[np.float64], cell: Cell | None, precision: str) -> NDArray[np.float32]:
+    """Return the full potential by a mesh or by levels whose errors are known, instead of to a tolerance."""
+    import numpy as np
+
+    from vmdpotential.methods import levels, mesh
+    from vmdpotential.methods.accuracy import background
+
+    if method == "msm":
+        plan = levels.plan(lattice, positions, cell, radius=9.0, spacing=1.0, order=8)
+        return backend.msm(lattice, positions, charges, plan, precision)
+    nodes = mesh.around(lattice, positions, 1.0, 8, 5.0) if cell is None else mesh.over_cell(cell, 1.0, 8, 5.0)
+    values = backend.pme(lattice, positions, charges, nodes, precision)
+    return values + np.float32(background(charges, nodes.cell, nodes.splitting.short_integral))
 
 
 def _row(engine: str, method: str, bound: Bound, cell: Cell | None, precision: str, values: NDArray[Any],

@@ -49,6 +49,10 @@ class Engine(Protocol):
 
     name: str
 
+    @property
+    def has_transforms(self) -> bool:
+        """Whether it has the Fourier transforms that pme needs."""
+
     def describe(self) -> str:
         """Return one line on the hardware that computes."""
 

@@ -60,6 +60,16 @@ class Level:
     stencil: Floats
     first: tuple[int, int, int]
 
+    @property
+    def equal_planes(self) -> NDArray[np.int64]:
+        """(P, 2) planes of the stencil across x, in pairs of the same weights where those of +x and -x are."""
+        offsets = np.arange(len(self.stencil)) + self.first[0]
+        mirror = (-offsets if offsets[0] < 0 else -offsets % len(offsets)) - self.first[0]
+        if not np.allclose(self.stencil[mirror], self.stencil, rtol=1e-12, atol=0):
+            mirror = np.arange(len(offsets))
+        pairs = np.stack([np.arange(len(offsets)), mirror], 1)
+        return pairs[pairs[:, 0] <= pairs[:, 1]]
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -117,7 +127,7 @@ class Plan:
 
     def prolongation(self, level: int) -> tuple[Table, Table, Table]:
         """Return the tables that interpolate `level` + 1 to `level`, along x, y, z; `order` taps."""
-        half = _halfway(self.order)
+        half = halfway(self.order)
 
         def table(fine: int, coarse: int, shift: int) -> Table:
             place = np.arange(fine) + shift
@@ -129,7 +139,7 @@ class Plan:
 
     def restriction(self, level: int) -> tuple[Table, Table, Table]:
         """Return the tables that carry charges from `level` to `level` + 1: the transpose; `order` + 2 taps."""
-        half = _halfway(self.order)
+        half = halfway(self.order)
         distance = np.concatenate([np.arange(1 - self.order, self.order, 2), [0, 0]])
         weights = np.concatenate([half, [1.0, 0.0]])  # an even number of taps
 
@@ -164,7 +174,7 @@ def smooth(r: ArrayLike, radius: float, smoothness: int) -> Floats:
     return result
 
 
-def _halfway(order: int) -> Floats:
+def halfway(order: int) -> Floats:
     """Return the weights of the nodes around the middle between two: the mean of two Lagrange polynomials."""
     x = np.arange(order) - (order - 1) / 2
     weights = np.zeros(order)

@@ -40,7 +40,7 @@ SPACINGS = tuple(0.6 + 0.1 * n for n in range(20))
 SHORTEST = 4.5
 
 #: Time of an engine for a charge of a level and a node within its reach, over that of a pair.
-STENCIL = {"cpu": 0.08, "cuda": 0.1}
+STENCIL = {"cpu": 0.08, "cuda": 0.2}
 
 
 def compute(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.float32]:

@@ -21,6 +21,7 @@ class CpuEngine:
     """All cores of this machine, or as many as the environment variable VMDPOTENTIAL_THREADS says."""
 
     name = "cpu"
+    has_transforms = True
 
     def describe(self) -> str:
         """Return cores and vector instructions in use."""

@@ -1,7 +1,8 @@
-// Between atoms, mesh and lattice: B-splines spread charges and interpolate, and the factors between the
+// Between atoms, mesh and lattice: a basis spreads charges and interpolates, and the factors between the
 // transforms of charges and potential (vmdpotential.methods.mesh). Macros that the host sets:
 //   REAL   float or double, the type of the mesh
-//   ORDER  of the B-splines, even: the nodes that an atom or a point reaches along each axis
+//   ORDER  of the basis, even: the nodes that an atom or a point reaches along each axis
+//   NODAL  1 for polynomials through the nodes, as levels are made of (vmdpotential.methods.levels), 0 for B-splines
 //
 // Nodes lie in rows along c of 2 (n / 2 + 1) values, so that transforms are in place.
 
@@ -9,7 +10,7 @@
 #define ATOMS 32               // of a block that spreads
 #define TILE 8                 // points along each side of a block that interpolates
 
-// The host's twin is pme.TASK.
+// The host's twin is nodes.TASK.
 struct MeshTask {
     const double *positions;      // (count, 3) A
     const double *charges;        // (count)
@@ -40,6 +41,52 @@ struct MeshTask {
     int along;                    // axis of the mesh along which the derivative is interpolated, -1 for none
     int count;                    // of atoms
 };
+
+#if NODAL
+
+// The weights of the ORDER nodes around a place, a fraction t behind the one below it, and their derivatives: of
+// the two polynomials through the ORDER - 1 nodes nearest to each of the two nodes around the place, blended
+// linearly (D. J. Hardy, J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164, eq. 5 for ORDER 4).
+__host__ __device__ __forceinline__ void nodal(REAL t, REAL *w, REAL *slope)
+{
+    const REAL place = t + AHEAD;
+#pragma unroll
+    for (int j = 0; j < ORDER; j++) {
+        // the factors that the two do not share; a node at the end is one of one polynomial alone
+        REAL value = j == 0 ? 1 - t : t, derivative = j == 0 ? -1 : 1;
+        if (j > 0 && j < ORDER - 1) {
+            const REAL left = (REAL)1 / max(j, 1), right = (REAL)1 / max(ORDER - 1 - j, 1);
+            value = (1 - t) * place * left + t * (ORDER - 1 - place) * right;
+            derivative = (1 - t - place) * left + (ORDER - 1 - place - t) * right;
+        }
+#pragma unroll
+        for (int i = 1; i < ORDER - 1; i++)
+            if (i != j) {
+                const REAL scale = (REAL)1 / (j - i), factor = (place - i) * scale;
+                derivative = derivative * factor + value * scale;
+                value *= factor;
+            }
+        w[j] = value;
+        slope[j] = derivative;
+    }
+}
+
+__host__ __device__ __forceinline__ void spline(REAL t, REAL *w)
+{
+    REAL slope[ORDER];
+    nodal(t, w, slope);
+}
+
+__host__ __device__ __forceinline__ void spline_or_slope(REAL t, bool derivative, REAL *w)
+{
+    REAL slope[ORDER];
+    nodal(t, w, slope);
+#pragma unroll
+    for (int k = 0; k < ORDER; k++)
+        w[k] = derivative ? slope[k] : w[k];
+}
+
+#else
 
 // The weights of the ORDER nodes around a place, a fraction t behind the one below it
 // (U. Essmann et al., J. Chem. Phys. 103 (1995) 8577, eq. 4.1).
@@ -72,6 +119,8 @@ __host__ __device__ __forceinline__ void spline_or_slope(REAL t, bool derivative
         w[k] = w[k - 1] - w[k];
     w[0] = -w[0];
 }
+
+#endif
 
 // The first node of a spline, brought into [0, n).
 __host__ __device__ __forceinline__ int first_node(double base, int n)

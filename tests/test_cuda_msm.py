@@ -1,0 +1,116 @@
+"""The CUDA engine's multilevel sum without a GPU: its kernels compile, and do on the host what the CPU engine does."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cuda_host import HostGpu
+from test_engine_cuda import compile_for_all
+
+from vmdpotential.cell import Cell
+from vmdpotential.engines.cpu import mesh as cpu_mesh
+from vmdpotential.engines.cpu import msm as cpu
+from vmdpotential.engines.cuda import build, device, maps, msm
+from vmdpotential.lattice import Lattice
+from vmdpotential.methods import levels
+
+LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 9, 20))
+CELL = Cell(np.diag([24.0, 33.0, 18.0]))
+SLANTED = Cell.from_parameters(24, 25, 26, 70, 80, 110)
+
+
+def random_charges(count=150):
+    rng = np.random.default_rng(3)
+    charges = rng.normal(size=count)
+    return rng.uniform([-3, -9, 0], [17, 25, 14], (count, 3)), charges - charges.mean()
+
+
+POSITIONS, CHARGES = random_charges()
+
+#: Levels of each boundary: some whose stencils cover a whole period, and some whose axes end at different levels.
+PLANS = {
+    "open": {"spacing": 1.8, "radius": 3.6},
+    "wide": {"spacing": 5.0, "radius": 20.0},
+    "periodic": {"cell": CELL, "spacing": 1.3, "radius": 3.0},
+    "slanted": {"cell": SLANTED, "spacing": 1.5, "radius": 3.5},
+    "wire": {"cell": CELL, "periodic": (False, False, True), "spacing": 1.7, "radius": 3.4},
+    "slab": {"cell": CELL, "periodic": (True, False, True), "spacing": 1.7, "radius": 3.4},
+}
+
+
+def plan_of(name, order):
+    return levels.plan(LATTICE, POSITIONS, order=order, **PLANS[name])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("host")
+
+
+@pytest.fixture
+def gpu(folder, monkeypatch):
+    host = HostGpu(folder)
+    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memset_d32_async=host.memset))
+    monkeypatch.setattr(maps.Sum, "sort", lambda *_: None)
+    monkeypatch.setattr(maps.Sum, "launch", lambda *_: None)
+    return host
+
+
+def relative_rms(values, reference):
+    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
+
+
+def check(gpu, plan, positions, charges, precision, accuracy):
+    work = msm.LevelSum(LATTICE, positions, charges, plan, precision, field=True)
+    task = work.prepare(gpu)
+    work.sort(gpu, task, None)
+    out = np.full((4, *LATTICE.shape), np.nan, np.float32)
+    task["out"] = out.ctypes.data
+    work.launch(gpu, task, maps.Slab(0, LATTICE.shape[0]), None)
+    kernel = cpu_mesh.load(plan, "double", "nodal")
+    potential = cpu.solve(kernel, plan, cpu_mesh.spread(kernel, plan, positions, charges))
+    for found, expected in zip(out, cpu_mesh.smooth_maps(kernel, potential, plan, LATTICE, True), strict=True):
+        assert relative_rms(found, expected) < accuracy
+    nodes = gpu.buffers["nodes"].view(work.real).reshape(*plan.shape[:2], -1)[..., : plan.shape[2]]
+    assert relative_rms(nodes, potential) < accuracy
+    taken = sum(array.nbytes for name, array in gpu.buffers.items() if name in ("fixed", "nodes") or "level" in name)
+    assert taken == work.fixed_bytes - maps.Sum.fixed_bytes.fget(work)
+
+
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize(("order", "precision", "accuracy"), [(4, "single", 1e-5), (8, "double", 1e-7)])
+def test_the_smooth_part_is_that_of_the_cpu_engine(gpu, name, order, precision, accuracy):
+    check(gpu, plan_of(name, order), POSITIONS, CHARGES, precision, accuracy)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_levels_longer_than_a_block(gpu, axis, periodic):
+    extent = np.full(3, 9.0)
+    extent[axis] = 320.0
+    positions = np.random.default_rng(4).uniform(0, 1, (150, 3)) * extent
+    plan = levels.plan(LATTICE, positions, Cell(np.diag(extent)) if periodic else None, spacing=2.0, radius=4.0)
+    assert plan.shape[axis] > msm.STRIP
+    check(gpu, plan, positions, CHARGES, "double", 1e-7)
+
+
+def test_levels_of_many_kinds_are_summed():
+    plans = [plan_of(name, order) for name in PLANS for order in (4, 8)]
+    assert {len(plan.levels) for plan in plans} >= {1, 2, 3}
+    assert {level.halved for plan in plans for level in plan.levels} >= {(True,) * 3, (False, True, False)}
+
+
+@pytest.mark.parametrize(("real", "order"), [("float", 4), ("float", 8), ("double", 6)])
+def test_level_kernels_compile(real, order, tmp_path):
+    macros = {"REAL": real, "ORDER": order, "NODAL": 1}
+    same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
+        *((f"sizeof({name})", dtype.itemsize) for name, dtype in (("Level", msm.LEVEL), ("LevelTask", msm.TASK))),
+        *((name, getattr(msm, name)) for name in ("ROWS", "GROUP", "TILE_Y", "TILE_Z", "PARTS", "LEVELS",
+                                               "STRIP")),
+        *((f"__builtin_offsetof({struct}, {name})", dtype.fields[name][1])
+          for struct, dtype in (("Level", msm.LEVEL), ("LevelTask", msm.TASK)) for name in dtype.names)))
+    compile_for_all(build.source("levels.cu", macros) + same, macros, tmp_path)
+
+
+def test_no_atoms_need_no_gpu():
+    assert not msm.msm(LATTICE, np.zeros((0, 3)), np.zeros(0), plan_of("open", 4)).any()

@@ -1,0 +1,161 @@
+"""Multilevel sums on a GPU, around levels.cu, between charges and potentials of nodes.py.
+
+All levels stay on the GPU. What takes long, the sums within the levels, is one launch for all of them.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines.cuda import maps
+from vmdpotential.engines.cuda.nodes import NodeSum
+from vmdpotential.lattice import Lattice
+from vmdpotential.methods.levels import Level, Plan, halfway
+
+Floats = NDArray[np.float64]
+#: A level's stencil, the planes and the groups of it that count.
+Tables = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int32]]
+
+#: Rows and nodes along z of a thread, those of a block, its warps, the most levels, and the nodes along z of a
+#: block between levels; as in levels.cu.
+ROWS, GROUP, TILE_Y, TILE_Z, PARTS, LEVELS, STRIP = 4, 4, 16, 32, 8, 32, 128
+
+#: Struct Level of levels.cu.
+LEVEL = np.dtype(
+    [(name, np.uint64) for name in ("nodes", "around", "stencil", "planes", "used")]
+    + [(name, np.int32, 3) for name in ("shape", "wide", "width", "before", "halved")]
+    + [("first_block", np.int32)], align=True)
+
+#: Struct LevelTask of levels.cu.
+TASK = np.dtype([("levels", LEVEL, LEVELS), ("half", np.float64, 8), ("periodic", np.int32, 3), ("count", np.int32),
+                 ("level", np.int32)], align=True)
+
+
+def msm(lattice: Lattice, positions: Floats, charges: Floats, plan: Plan, precision: str = "single",
+        field: bool = False) -> NDArray[np.float32]:
+    """Return the full potential on a lattice, by levels and the pairs, see :mod:`vmdpotential.engines`.
+
+    Raises
+    ------
+    MemoryPlanError
+        When the levels and a layer of the map do not fit the GPU.
+    """
+    from vmdpotential.engines.cuda import device
+
+    positions, charges = maps.check(positions, charges, precision)
+    if not len(positions):
+        return np.zeros((4, *lattice.shape) if field else lattice.shape, np.float32)
+    return maps.run(LevelSum(lattice, positions, charges, plan, precision, field), "multilevel sum", device.gpus()[:1])
+
+
+class LevelSum(NodeSum):
+    """A map being summed: the pairs, to which the smooth part is put first."""
+
+    def __init__(self, lattice: Lattice, positions: Floats, charges: Floats, plan: Plan, precision: str,
+                 field: bool = False) -> None:
+        super().__init__(lattice, positions, charges, plan, precision, field, plan.shape, nodal=True)
+        self.plan = plan
+        self.tables = [tables(level, self.real) for level in plan.levels]
+        self.level_task, self.blocks = level_task(plan, self.tables)
+
+    @property
+    def sizes(self) -> dict[str, list[int]]:
+        """Bytes of each buffer for every level."""
+        levels = self.level_task["levels"][: len(self.plan.levels)]
+        x, y, z = levels["shape"].astype(np.int64).T
+        nodes = self.real.itemsize * x * y * 2 * (z // 2 + 1)
+        nodes[0] = 0  # the finest level's are those of the other kernels
+        around = self.real.itemsize * levels["wide"].astype(np.int64).prod(1)
+        stencil, planes, used = ([table[n].nbytes for table in self.tables] for n in range(3))
+        return {"nodes": nodes.tolist(), "around": around.tolist(), "stencil": stencil, "planes": planes, "used": used}
+
+    @property
+    def fixed_bytes(self) -> int:
+        """Bytes that a GPU needs beside the map."""
+        return super().fixed_bytes + sum(map(sum, self.sizes.values()))
+
+    def prepare(self, gpu: Any) -> Any:
+        """Upload the atoms and the stencils, and return the GPU's task."""
+        task, levels = super().prepare(gpu), self.level_task["levels"]
+        for name, sizes in self.sizes.items():
+            if name in ("nodes", "around"):
+                address = gpu.buffer(f"level {name}", sum(sizes))
+            else:
+                column = ("stencil", "planes", "used").index(name)
+                address = gpu.upload(f"level {name}", np.concatenate([table[column].ravel() for table in self.tables]))
+            levels[name][: len(sizes)] = address + np.cumsum([0, *sizes[:-1]])
+        levels["nodes"][0] = self.node_task["nodes"]
+        return task
+
+    def sort(self, gpu: Any, task: Any, stream: Any) -> None:
+        """Queue the kernels that sort the atoms by cell, and the sums on the levels."""
+        super().sort(gpu, task, stream)
+        a, b, _ = self.shape
+        self.queue(gpu, stream, "unpack", (b, a, 1), 128)
+        count = len(self.plan.levels)
+        for level in range(1, count):
+            self.queue_rows(gpu, stream, "restriction", level)
+        for level in range(count):
+            self.queue_rows(gpu, stream, "surround", level)
+        self.queue_level(gpu, stream, "convolve", (self.blocks, 1, 1), 32 * PARTS)
+        for level in reversed(range(count - 1)):
+            self.queue_rows(gpu, stream, "prolongation", level)
+
+    def queue_rows(self, gpu: Any, stream: Any, name: str, level: int) -> None:
+        """Queue a kernel of levels.cu for all rows of a level."""
+        self.level_task["level"] = level
+        x, y, z = (int(n) for n in self.level_task["levels"][level]["wide" if name == "surround" else "shape"])
+        self.queue_level(gpu, stream, name, (y, x, 1 if name == "surround" else -(-z // STRIP)), STRIP)
+
+    def queue_level(self, gpu: Any, stream: Any, name: str, grid: tuple[int, int, int], threads: int) -> None:
+        """Queue a kernel of levels.cu."""
+        kernel = gpu.kernel("levels.cu", name, self.knobs, "", TASK.itemsize)
+        kernel.prepared_async_call(grid, (threads, 1, 1), stream, self.level_task.tobytes())
+
+
+def tables(level: Level, real: np.dtype[Any]) -> Tables:
+    """Return a level's stencil as the kernel reads it.
+
+    Returns
+    -------
+    stencil : (P, DY + 2 ROWS - 2, width) float
+        Its planes, between rows of zeros; half of a plane that counts twice at one place.
+    planes : (P, 2) int32
+        The places of each along x.
+    used : (P, DY + ROWS - 1, 2) int32
+        Groups along z between which ROWS rows, the last of them a row of charges, are not zero.
+    """
+    planes = level.equal_planes
+    _, dy, dz = level.stencil.shape
+    groups = -(-dz // GROUP)
+    stencil = np.zeros((len(planes), dy + 2 * ROWS - 2, groups * GROUP), real)
+    stencil[:, ROWS - 1 : ROWS - 1 + dy, :dz] = level.stencil[planes[:, 0]]
+    stencil[planes[:, 0] == planes[:, 1]] *= 0.5
+    filled = (stencil.reshape(*stencil.shape[:2], groups, GROUP) != 0).any(-1)
+    rows = dy + ROWS - 1
+    filled = reduce(np.logical_or, (filled[:, m : m + rows] for m in range(ROWS)))
+    low = filled.argmax(-1)
+    high = np.where(filled.any(-1), groups - filled[..., ::-1].argmax(-1), low)
+    return stencil, planes.astype(np.int32), np.stack([low, high], -1).astype(np.int32)
+
+
+def level_task(plan: Plan, prepared: list[Tables]) -> tuple[Any, int]:
+    """Return a record of :data:`TASK` without addresses, and the blocks that sum all levels."""
+    task = np.zeros((), TASK)
+    task["count"], task["periodic"] = len(plan.levels), plan.periodic
+    task["half"][: plan.order] = halfway(plan.order)
+    blocks = 0
+    for record, level, (stencil, _, _) in zip(task["levels"], plan.levels, prepared, strict=False):
+        nx, ny, nz = level.shape
+        dx, dy, _ = level.stencil.shape
+        across_y, across_z = -(-ny // TILE_Y), -(-nz // TILE_Z)
+        record["shape"], record["halved"], record["before"] = level.shape, level.halved, [-n for n in level.first]
+        record["width"] = len(stencil), dy, stencil.shape[2]
+        record["wide"] = nx + dx - 1, across_y * TILE_Y + dy - 1, across_z * TILE_Z + stencil.shape[2]
+        record["first_block"] = blocks
+        blocks += nx * across_y * across_z
+    return task, blocks
