@@ -6,10 +6,11 @@ The time is a sum of parts, each in proportion to something known beforehand, wi
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
-
-import numpy as np
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from vmdpotential.errors import TaskError
 from vmdpotential.methods.mesh import Split
@@ -45,8 +46,7 @@ class Task:
     periodic: bool
 
 
-@dataclass(frozen=True)
-class Costs:
+class Costs(NamedTuple):
     """Seconds of an engine for one of each part of the work.
 
     Parameters
@@ -95,9 +95,8 @@ COSTS = {
 
 def parts(task: Task, mesh: float, radius: float, order: int) -> tuple[float, ...]:
     """Return how much there is of each part of a mesh sum, in the order of :class:`Costs`."""
-    nodes = np.array([extent / mesh for extent in task.extents])
-    points = float(np.prod(nodes if task.periodic else 2 * (nodes + order)))
-    transform = points * np.log2(points)
+    points = math.prod(extent / mesh if task.periodic else 2 * (extent / mesh + order) for extent in task.extents)
+    transform = points * math.log2(points)
     pairs = task.points * task.density * _within(3 * task.spacing, radius)
     candidates = task.points / 512 * task.density * _within(7 * task.spacing, radius)
     return (1.0, float(task.atoms), task.atoms * float(order) ** 3, 0.0 if task.periodic else transform,
@@ -106,12 +105,12 @@ def parts(task: Task, mesh: float, radius: float, order: int) -> tuple[float, ..
 
 def _within(side: float, radius: float) -> float:
     """Return the volume within a radius of a cube."""
-    return side**3 + 6 * side**2 * radius + 3 * np.pi * side * radius**2 + 4 / 3 * np.pi * radius**3
+    return side**3 + 6 * side**2 * radius + 3 * math.pi * side * radius**2 + 4 / 3 * math.pi * radius**3
 
 
 def seconds(task: Task, costs: Costs, mesh: float, radius: float, order: int) -> float:
     """Return the time that a mesh sum should take."""
-    return float(np.dot(astuple(costs), parts(task, mesh, radius, order)))
+    return float(sum(map(operator.mul, costs, parts(task, mesh, radius, order))))
 
 
 def choices(error: float, split: Split = optimal) -> Iterator[tuple[float, float, int]]:
@@ -125,17 +124,14 @@ def choices(error: float, split: Split = optimal) -> Iterator[tuple[float, float
         Makes the splitting for a radius, a mesh spacing and an order, and says its error.
     """
     for order in ORDERS:
+        number = 0
         for spacing in SPACINGS:
-            # the smallest ratio that will do, by bisection: the error falls with it
-            low, high = 0, len(RATIOS)
-            while low < high:
-                middle = (low + high) // 2
-                if split(RATIOS[middle] * spacing, spacing, order)[1] <= error:
-                    high = middle
-                else:
-                    low = middle + 1
-            if low < len(RATIOS):
-                yield spacing, RATIOS[low], order
+            # the smallest ratio that will do: the error falls with it, and grows with the spacing
+            while number < len(RATIOS) and split(RATIOS[number] * spacing, spacing, order)[1] > error:
+                number += 1
+            if number == len(RATIOS):
+                break
+            yield spacing, RATIOS[number], order
 
 
 def cheapest(task: Task, costs: Costs, error: float,

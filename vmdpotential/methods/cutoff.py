@@ -13,7 +13,7 @@ be exact, see there.
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -142,7 +142,7 @@ def pairwise_seconds(lattice: Lattice, sources: Sources, engine: str) -> float:
     # few atoms near to each other are not within reach of every point
     size = replace(size, density=min(size.density, size.atoms / (4 / 3 * np.pi * reach**3)))
     counts = parts(size, 1.0, reach, 4)
-    fixed, *_, pair, candidate, point, _ = np.array(astuple(COSTS.get(engine, COSTS["cpu"]))) * counts
+    fixed, *_, pair, candidate, point, _ = np.array(COSTS.get(engine, COSTS["cpu"])) * counts
     return float(fixed + PAIR * pair + candidate + point)
 
 

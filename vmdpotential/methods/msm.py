@@ -11,7 +11,6 @@ in water; the error that was reached is measured at 200 points of the lattice.
 
 from __future__ import annotations
 
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +77,7 @@ def cheapest(size: Task, engine: str, error: float) -> tuple[int, float, float, 
         levels of the table reach gets the best there are.
     """
     # those of a mesh without its transforms
-    costs = replace(COSTS.get(engine, COSTS["cpu"]), transform_open=0.0, transform_periodic=0.0)
+    costs = COSTS.get(engine, COSTS["cpu"])._replace(transform_open=0.0, transform_periodic=0.0)
     choices = []
     for order, errors in ERRORS.items():
         for spacing in SPACINGS:

@@ -154,12 +154,14 @@ extern "C" __global__ void __launch_bounds__(128) spread(const MeshTask task)
         for (int k = 0; k < 3; k++)
             place += (r[k] - task.origin[k]) * task.inverse[3 * k + d];
         const double base = floor(place);
-        const REAL charge = d == 0 ? (REAL)(task.charges[start + own] / task.unit) : (REAL)1;
+        // rounded after the weight, not before: thousands of equal charges would all be rounded the same way, and
+        // the charge that they add up to makes a potential everywhere
+        const double charge = d == 0 ? task.charges[start + own] / task.unit : 1;
         REAL w[ORDER];
         spline((REAL)(place - base), w);
 #pragma unroll
         for (int k = 0; k < ORDER; k++)
-            weight[d][own][k] = charge * w[k];
+            weight[d][own][k] = (REAL)(charge * w[k]);
         first[d][own] = first_node(base, task.shape[d]);
     }
     __syncthreads();
