@@ -9,7 +9,6 @@ from vmdpotential.cell import Cell
 from vmdpotential.engines import PRECISIONS, get_engine
 from vmdpotential.lattice import Lattice
 from vmdpotential.methods import mesh as meshes
-from vmdpotential.methods.accuracy import background
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.methods.splitting import optimal
 
@@ -47,7 +46,7 @@ def full_map(lattice, positions, charges, mesh, precision="single"):
     values = ENGINE.pme(lattice, positions, charges, mesh, precision)
     assert values.dtype == np.float32
     assert values.shape == lattice.shape
-    return values + background(charges, mesh.cell, mesh.splitting.short_integral)
+    return values
 
 
 def rms(values):

@@ -222,7 +222,7 @@ def test_atoms_may_be_selected_and_boundaries_chosen():
 
 def test_few_points_are_summed_directly_and_many_by_a_mesh(monkeypatch):
     sums = []
-    monkeypatch.setattr(at_points, "mesh_sum", lambda mesh, points, *_: sums.append(len(points)))
+    monkeypatch.setattr(type(get_engine("cpu")), "pme_at_points", lambda _, points, *rest: sums.append(len(points)))
     for cell in (None, Cell.from_parameters(50, 50, 50)):
         sums.clear()
         positions, charges, points = cloud(Cell.from_parameters(50, 50, 50), 30000, 20000)
@@ -276,6 +276,5 @@ def test_the_engine_offers_the_mesh_sum():
     positions, charges, points = cloud(cell, 300, 50)
     mesh = over_cell(cell, 1.25, 8, 4)
     found = get_engine("cpu").pme_at_points(points, positions, charges, mesh)
-    found -= charges.sum() / cell.volume * mesh.splitting.short_integral
     expected = ewald.potential(points, positions, charges, cell.vectors)
     assert rms(found - expected) < 2e-5 * rms(expected)

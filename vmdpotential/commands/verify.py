@@ -145,17 +145,13 @@ def definition(points: NDArray[np.float64], positions: NDArray[np.float64], char
 def _full(backend: Engine, method: str, lattice: Lattice, positions: NDArray[np.float64],
           charges: NDArray[np.float64], cell: Cell | None, precision: str) -> NDArray[np.float32]:
     """Return the full potential by a mesh or by levels whose errors are known, instead of to a tolerance."""
-    import numpy as np
-
     from vmdpotential.methods import levels, mesh
-    from vmdpotential.methods.accuracy import background
 
     if method == "msm":
         plan = levels.plan(lattice, positions, cell, radius=9.0, spacing=1.0, order=8)
         return backend.msm(lattice, positions, charges, plan, precision)
     nodes = mesh.around(lattice, positions, 1.0, 8, 5.0) if cell is None else mesh.over_cell(cell, 1.0, 8, 5.0)
-    values = backend.pme(lattice, positions, charges, nodes, precision)
-    return values + np.float32(background(charges, nodes.cell, nodes.splitting.short_integral))
+    return backend.pme(lattice, positions, charges, nodes, precision)
 
 
 def _row(engine: str, method: str, bound: Bound, cell: Cell | None, precision: str, values: NDArray[Any],

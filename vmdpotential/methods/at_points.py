@@ -15,7 +15,7 @@ from vmdpotential.cell import Cell
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import TaskError
 from vmdpotential.lattice import Lattice
-from vmdpotential.methods.accuracy import POINTS, Attempts, background
+from vmdpotential.methods.accuracy import POINTS, Attempts
 from vmdpotential.methods.costs import choices
 from vmdpotential.methods.mesh import Mesh, around, over_cell
 from vmdpotential.methods.reference import full_potential
@@ -59,7 +59,7 @@ def within(error: float, points: Floats, positions: Floats, charges: Floats, cel
     except TaskError:  # no mesh is so good, or so large
         seconds = np.inf
     if seconds < direct_seconds(len(points), len(positions), cell):
-        return mesh_sum(mesh, points, positions, charges, cell)
+        return get_engine("cpu").pme_at_points(points, positions, charges, mesh)
     return full_potential(points, positions, charges, cell, engine)
 
 
@@ -98,15 +98,9 @@ def to_tolerance(tolerance: float, points: Floats, positions: Floats, charges: F
             seconds = np.inf
         if method == "auto" and seconds >= direct_seconds(len(points), len(positions), cell):
             return full_potential(points, positions, charges, cell, engine)
-        values = mesh_sum(mesh, points, positions, charges, cell)
+        values = get_engine("cpu").pme_at_points(points, positions, charges, mesh)
         if attempts.enough(float(np.sqrt(np.mean((values[rows] - exact) ** 2))) / rms):
             return values
-
-
-def mesh_sum(mesh: Mesh, points: Floats, positions: Floats, charges: Floats, cell: Cell | None) -> Floats:
-    """Return the full potential at points by a mesh, (P,) float64 in e/A."""
-    values: Floats = get_engine("cpu").pme_at_points(points, positions, charges, mesh)
-    return values + background(charges, cell, mesh.splitting.short_integral)
 
 
 def plan(error: float, points: Floats, positions: Floats, charges: Floats, cell: Cell | None) -> tuple[Mesh, float]:

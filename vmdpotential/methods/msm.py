@@ -11,7 +11,6 @@ in water; the error that was reached is measured at 200 points of the lattice.
 
 from __future__ import annotations
 
-
 import numpy as np
 from numpy.typing import NDArray
 

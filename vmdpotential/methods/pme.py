@@ -22,7 +22,7 @@ from vmdpotential import memory
 from vmdpotential.engines import Engine
 from vmdpotential.lattice import Lattice, bounds
 from vmdpotential.methods import Method, Sources
-from vmdpotential.methods.accuracy import Attempts, background, exact
+from vmdpotential.methods.accuracy import Attempts, exact
 from vmdpotential.methods.costs import COSTS, Task, cheapest
 from vmdpotential.methods.mesh import Mesh, around, over_cell
 
@@ -42,8 +42,6 @@ def compute(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.fl
     while True:
         mesh = plan(lattice, sources, attempts.target(sample.rms), engine.name)
         values = engine.pme(lattice, sources.positions, sources.charges, mesh, sources.precision, sources.field)
-        potential = values[0] if sources.field else values
-        potential += np.float32(background(sources.charges, sources.cell, mesh.splitting.short_integral))
         if attempts.enough(sample.error(values)):
             return values
 

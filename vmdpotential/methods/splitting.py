@@ -52,8 +52,8 @@ class Splitting:
 
     @property
     def integral(self) -> float:
-        """Integral of the smooth part over space, A^2: of 1/r, none that a neutralising background leaves."""
-        return 0.0
+        """Integral of the smooth part over space, A^2, where a background takes away that of 1/r."""
+        return -self.short_integral
 
     @cached_property
     def polynomial(self) -> Floats:

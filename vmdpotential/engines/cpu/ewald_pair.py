@@ -44,7 +44,7 @@ class EwaldPair:
         nodes = np.zeros(plan.shape)
         line = np.array([1, 4, 1]) / 6  # a cubic B-spline at the nodes around its middle
         nodes[np.ix_(*[np.array([-1, 0, 1])] * 3)] = line[:, None, None] * line[:, None] * line
-        smooth = mesh.solve(mesh.load(plan, "double"), plan, nodes) - plan.splitting.short_integral / cell.volume
+        smooth = mesh.solve(mesh.load(plan, "double"), plan, nodes)
         short = plan.short.scaled()
         self._kernel = build.load("point_kernel", program=short.program, precision="double", masked=True)
         self._factor = short.factor

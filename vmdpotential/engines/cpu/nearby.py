@@ -39,8 +39,8 @@ def pme_at_points(points: Floats, positions: Floats, charges: Floats, plan: Mesh
     Returns
     -------
     (P,) float64, e/A
-        To the error of the mesh (:func:`vmdpotential.methods.splitting.optimal`), in a periodic cell without the
-        neutralising background of the short-range part. An atom nearer than 0.01 A counts at that distance.
+        To the error of the mesh (:func:`vmdpotential.methods.splitting.optimal`); in a periodic cell with a
+        neutralising background. An atom nearer than 0.01 A counts at that distance.
     """
     points = np.asarray(points, np.float64).reshape(-1, 3)
     kernel = mesh.load(plan, "double")
