@@ -5,19 +5,18 @@ variable VMDPOTENTIAL_REQUIRE_GPU is set.
 """
 
 import itertools
-import os
 import threading
 
 import numpy as np
 import pytest
 
-from vmdpotential import engines, registry
+from vmdpotential import registry
 from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.commands.verify import definition
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.engines.cuda import device, maps, variants
-from vmdpotential.errors import BackendError, MemoryPlanError
+from vmdpotential.errors import MemoryPlanError
 from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
 from vmdpotential.lattice import Lattice
@@ -27,16 +26,6 @@ pytestmark = pytest.mark.gpu
 
 #: Relative rms error that each precision promises.
 TOLERANCE = {"single": 3e-6, "compensated": 1e-6, "double": 1e-7}
-
-
-@pytest.fixture
-def engine():
-    try:
-        return engines.get_engine("cuda")
-    except BackendError as error:
-        if os.environ.get("VMDPOTENTIAL_REQUIRE_GPU"):
-            raise
-        pytest.skip(str(error))
 
 
 def interaction(name, **values):

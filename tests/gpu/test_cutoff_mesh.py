@@ -1,6 +1,5 @@
 """The cutoff method on a mesh on a GPU, against the CPU engine and the sum pair by pair."""
 
-import os
 from functools import partial
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from vmdpotential import engines, registry
 from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
-from vmdpotential.errors import BackendError
 from vmdpotential.lattice import Lattice
 from vmdpotential.methods import Sources, cutoff
 from vmdpotential.methods.mesh import around, over_cell
@@ -19,16 +17,6 @@ pytestmark = pytest.mark.gpu
 
 CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),
          "triclinic": Cell.from_parameters(32, 33, 34, 78, 72, 105)}
-
-
-@pytest.fixture
-def engine():
-    try:
-        return engines.get_engine("cuda")
-    except BackendError as error:
-        if os.environ.get("VMDPOTENTIAL_REQUIRE_GPU"):
-            raise
-        pytest.skip(str(error))
 
 
 def relative_rms(values, exact):

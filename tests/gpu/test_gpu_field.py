@@ -1,7 +1,5 @@
 """The field on a GPU against that of the CPU engine and float64 definitions."""
 
-import os
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,6 @@ from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.engines.cuda import maps
-from vmdpotential.errors import BackendError
 from vmdpotential.lattice import Lattice
 from vmdpotential.methods.mesh import around, over_cell
 
@@ -18,16 +15,6 @@ pytestmark = pytest.mark.gpu
 
 TOLERANCE = {"single": 1e-5, "compensated": 5e-6, "double": 2e-7}
 CPU = engines.get_engine("cpu")
-
-
-@pytest.fixture
-def engine():
-    try:
-        return engines.get_engine("cuda")
-    except BackendError as error:
-        if os.environ.get("VMDPOTENTIAL_REQUIRE_GPU"):
-            raise
-        pytest.skip(str(error))
 
 
 def interaction(name, **values):

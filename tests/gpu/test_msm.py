@@ -3,8 +3,6 @@
 Run with ``pytest -m gpu``, as tests/gpu/test_cuda.py.
 """
 
-import os
-
 import numpy as np
 import pytest
 
@@ -12,21 +10,11 @@ from vmdpotential import engines
 from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines.cuda import maps, msm
-from vmdpotential.errors import BackendError, MemoryPlanError
+from vmdpotential.errors import MemoryPlanError
 from vmdpotential.lattice import Lattice
 from vmdpotential.methods import levels
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture
-def engine():
-    try:
-        return engines.get_engine("cuda")
-    except BackendError as error:
-        if os.environ.get("VMDPOTENTIAL_REQUIRE_GPU"):
-            raise
-        pytest.skip(str(error))
 
 
 def random_charges(count, low, high):

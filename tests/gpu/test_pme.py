@@ -3,7 +3,6 @@
 Run with ``pytest -m gpu``, as tests/gpu/test_cuda.py.
 """
 
-import os
 from functools import partial
 
 import numpy as np
@@ -13,23 +12,13 @@ from vmdpotential import engines
 from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines.cuda import device, fft, maps, pme
-from vmdpotential.errors import BackendError, MemoryPlanError
+from vmdpotential.errors import MemoryPlanError
 from vmdpotential.lattice import Lattice
 from vmdpotential.methods.mesh import around, over_cell
 from vmdpotential.methods.smooth_cutoff import optimal_for_cutoff
 from vmdpotential.methods.splitting import optimal
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture
-def engine():
-    try:
-        return engines.get_engine("cuda")
-    except BackendError as error:
-        if os.environ.get("VMDPOTENTIAL_REQUIRE_GPU"):
-            raise
-        pytest.skip(str(error))
 
 
 def random_charges(count, low, high):

@@ -3,32 +3,19 @@
 Run with ``pytest -m gpu``, as tests/gpu/test_cuda.py.
 """
 
-import os
-
 import numpy as np
 import pytest
 
-from vmdpotential import engines, registry
+from vmdpotential import registry
 from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import VARIANTS, water_box
 from vmdpotential.commands.verify import definition
 from vmdpotential.engines.cuda import bins, maps
-from vmdpotential.errors import BackendError
 from vmdpotential.lattice import Lattice
 
 pytestmark = pytest.mark.gpu
 
 CASES = [(variant, precision) for variant, precisions in bins.CUTOFF.items() for precision in precisions]
-
-
-@pytest.fixture
-def engine():
-    try:
-        return engines.get_engine("cuda")
-    except BackendError as error:
-        if os.environ.get("VMDPOTENTIAL_REQUIRE_GPU"):
-            raise
-        pytest.skip(str(error))
 
 
 def shifted(cutoff):
