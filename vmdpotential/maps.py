@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from vmdpotential import __version__, memory, registry
 from vmdpotential.cell import Cell
 from vmdpotential.engines import PRECISIONS, Engine, get_engine
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.interactions import Bound
 from vmdpotential.lattice import Grid, Lattice, Provenance, bounds
 from vmdpotential.methods import Method, Sources, accuracy
@@ -214,7 +215,8 @@ def fastest(lattice: Lattice, sources: Sources, interaction: str, engine: Engine
     error = sources.tolerance * sources.sample.rms / density if density > 0 else np.inf
     seconds = {"msm": msm.cheapest(size, engine.name, error)[-1]}
     if engine.has_transforms:
-        seconds["pme"] = cheapest(size, costs, error)[-1]
+        with contextlib.suppress(TaskError):  # no mesh is good enough
+            seconds["pme"] = cheapest(size, costs, error)[-1]
     if sources.cell is None:
         seconds["direct"] = directly
     return registry.get("method", min(seconds, key=seconds.__getitem__)), sources

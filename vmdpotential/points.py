@@ -52,7 +52,7 @@ def potential_at(
 
     Returns
     -------
-    (P,) float64
+    (P,) float64, in `unit`
         An atom nearer than 0.01 A to a point counts at that distance.
 
     Raises

@@ -38,7 +38,9 @@ class Sample:
         return float(np.sqrt(np.mean(self.values**2)))
 
     def error(self, values: NDArray[np.float32]) -> float:
-        """Return the root mean square error of a map (nx, ny, nz), e/A, over the map's own root mean square.
+        """Return the root mean square error of a map, e/A, over the map's own root mean square.
+
+        `values` are (nx, ny, nz), or (4, nx, ny, nz) with the field.
 
         A few points near atoms make most of a potential's mean square: the map's is known better than
         that of the sample, by a factor of up to two. Planes with some million values stand for all.
@@ -46,7 +48,7 @@ class Sample:
         potential = values[0] if values.ndim == 4 else values  # with the field
         error = float(np.sqrt(np.mean((potential[tuple(self.indices.T)] - self.values) ** 2)))
         flat = potential[:: max(1, potential.size // 2**22)].reshape(-1)
-        rms = float(np.sqrt(np.dot(flat, flat) / flat.size))
+        rms = float(np.sqrt(np.mean(np.square(flat, dtype=np.float64))))
         return error / rms if rms > 0 else 0.0 if error == 0 else np.inf
 
 
@@ -89,6 +91,13 @@ class Attempts:
     def __init__(self, method: str, tolerance: float) -> None:
         self.method, self.tolerance = method, tolerance
         self.margin, self.made = self.MARGIN, 0
+        self.reached = np.inf
+
+    @property
+    def failure(self) -> TaskError:
+        """What to raise when the tolerance cannot be kept."""
+        return TaskError(f"--tolerance {self.tolerance:g}: the method {self.method} reached {self.reached:.1e} here; "
+                         "use a larger --tolerance, or another --method")
 
     def target(self, rms: float) -> float:
         """Return the error (e/A) to aim at, for a potential of `rms` e/A."""
@@ -105,8 +114,8 @@ class Attempts:
         if error <= self.tolerance:
             return True
         self.made += 1
+        self.reached = min(self.reached, error)
         if self.made == self.MOST:
-            raise TaskError(f"--tolerance {self.tolerance:g}: the method {self.method} reached {error:.1e} here; use a "
-                            "larger --tolerance, or --precision double")
-        self.margin *= min(1.5 * error / self.tolerance, 4.0)
+            raise self.failure
+        self.margin *= min(1.5 * error / self.tolerance, 20.0)
         return False

@@ -104,7 +104,7 @@ def parts(task: Task, mesh: float, radius: float, order: int) -> tuple[float, ..
 
 
 def _within(side: float, radius: float) -> float:
-    """Return the volume within a radius of a cube."""
+    """Return the volume (A^3) within a radius (A) of a cube of some side (A)."""
     return side**3 + 6 * side**2 * radius + 3 * math.pi * side * radius**2 + 4 / 3 * math.pi * radius**3
 
 

@@ -19,7 +19,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory
 from vmdpotential.engines import Engine
 from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
 from vmdpotential.lattice import Lattice
@@ -27,7 +26,7 @@ from vmdpotential.methods import Method, Sources
 from vmdpotential.methods.accuracy import Attempts, exact
 from vmdpotential.methods.costs import COSTS, Task, cheapest, parts
 from vmdpotential.methods.mesh import Mesh, around, over_cell
-from vmdpotential.methods.pme import charge_density, task
+from vmdpotential.methods.pme import charge_density, require_memory, task
 from vmdpotential.methods.smooth_cutoff import optimal_for_cutoff
 
 #: How the sum is done: pair by pair, on a mesh to the tolerance, or by what takes less time.
@@ -128,11 +127,7 @@ def plan(lattice: Lattice, sources: Sources, error: float, engine: str) -> tuple
         mesh = over_cell(sources.cell, spacing, order, ratio, split)
     else:
         mesh = around(lattice, sources.positions, spacing, order, ratio, split)
-    # as in pme.plan
-    points = float(np.prod(mesh.transform_shape))
-    memory.require(int(16 * points + 8 * lattice.size + 100 * len(sources.charges)),
-                   f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points",
-                   "use a larger --tolerance or --algorithm pair")
+    require_memory(mesh, lattice, sources, "use a larger --tolerance or --algorithm pair")
     return mesh, seconds
 
 
@@ -170,7 +165,7 @@ def choose_algorithm(algorithm: str, lattice: Lattice, sources: Sources, engine:
     if algorithm == "mesh":
         return BY_MESH, sources
     pairwise = pairwise_seconds(lattice, sources, engine.name) if len(sources.positions) else 0.0
-    if algorithm == "pair" or not shifted or pairwise < SOON:
+    if algorithm == "pair" or not shifted or not engine.has_transforms or pairwise < SOON:
         return METHOD, sources
     sample = exact(lattice, sources, engine)
     try:

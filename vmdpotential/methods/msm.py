@@ -54,9 +54,13 @@ def compute(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.fl
     sample = exact(lattice, sources, engine)
     attempts = Attempts("msm", sources.tolerance)
     size, density = task(lattice, sources), charge_density(sources)
+    before = None
     while True:
         error = attempts.target(sample.rms) / density if density > 0 else np.inf
         order, spacing, radius, _ = cheapest(size, engine.name, error)
+        if (order, spacing, radius) == before:  # the best there are
+            raise attempts.failure
+        before = order, spacing, radius
         levels = plan(lattice, sources.positions, sources.cell, order=order, spacing=spacing, radius=radius)
         values = engine.msm(lattice, sources.positions, sources.charges, levels, sources.precision, sources.field)
         if attempts.enough(sample.error(values)):

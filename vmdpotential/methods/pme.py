@@ -96,12 +96,20 @@ def plan(lattice: Lattice, sources: Sources, error: float, engine: str) -> Mesh:
         mesh = over_cell(sources.cell, spacing, order, ratio)
     else:
         mesh = around(lattice, sources.positions, spacing, order, ratio)
-    # two complex copies of the transform, half of it real, and the map interpolated along two axes
-    points = float(np.prod(mesh.transform_shape))
-    memory.require(int(16 * points + 8 * lattice.size + 100 * len(sources.charges)),
-                   f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points",
-                   "use a larger --tolerance or --spacing")
+    require_memory(mesh, lattice, sources, "use a larger --tolerance or --spacing")
     return mesh
+
+
+def require_memory(mesh: Mesh, lattice: Lattice, sources: Sources, cure: str) -> None:
+    """Refuse a mesh that does not fit into memory with the map.
+
+    For each point of the transform there are 3.5 numbers at most, the influence among them, and for
+    each of the map the map's own and two that are interpolated along one axis or two.
+    """
+    real, maps = 4 if sources.precision == "single" else 8, 4 if sources.field else 1
+    memory.require(int(3.5 * real * float(np.prod(mesh.transform_shape)) + (4 * maps + 2 * real) * lattice.size
+                       + 100 * len(sources.charges)),
+                   f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points", cure)
 
 
 METHOD = Method("pme", "all atoms and images by a mesh, to the tolerance", ("open", "periodic"), "coulomb", compute,

@@ -31,6 +31,9 @@ BAND = 21.5
 #: Degree of the short-range part's polynomial in r^2, which holds psi to rounding.
 DEGREE = 22
 
+#: The longest split radius, A.
+LONGEST = 9999.0
+
 #: Time of one atom and point in the short-range part over that of one atom and wave.
 PAIR_COST = 4.0
 
@@ -85,7 +88,8 @@ class _Plan:
     @cached_property
     def splitting(self) -> Splitting:
         """The splitting, with the largest radius within which a point sees one image of an atom alone."""
-        return Splitting(0.499999 * float(np.linalg.norm(self.supercell.reduced, axis=1).min()), _prolate())
+        width = float(np.linalg.norm(self.supercell.reduced, axis=1).min())
+        return Splitting(min(LONGEST, 0.499999 * width), _prolate())
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:

@@ -134,6 +134,9 @@ def interpolate(kernel: Any, potential: NDArray[Any], mesh: Nodes, lattice: Latt
     x, y, z = (_table(kernel, origin[d] + steps[d, d] * np.arange(lattice.shape[d]), mesh.shape[d], d == along)
                for d in range(3))
     if abs(np.tril(steps, -1)).max() == 0:
+        used, index = np.unique(x[0], return_inverse=True)
+        if len(used) < len(potential):  # the planes that a small lattice in a large mesh needs
+            return separable(kernel, potential[used], ((index.reshape(x[0].shape), x[1]), y, z))
         return separable(kernel, potential, (x, y, z))
     along_z = separable(kernel, potential, (None, None, z))
     along_y = np.empty((len(along_z), *lattice.shape[1:]), kernel.REAL)
@@ -177,5 +180,5 @@ def _table(kernel: Any, places: Floats, shape: int, derivative: bool) -> tuple[N
 def _across(kernel: Any, source: NDArray[Any], table: tuple[NDArray[np.int64], NDArray[Any]],
             out: NDArray[Any]) -> None:
     tasks = out.shape[0] * -(-out.shape[2] // kernel.CHUNK)
-    threads.run(lambda first, last: kernel.across_rows(source, *table, out, False, first, last), tasks,
+    threads.run(lambda first, last: kernel.across_rows(source, *table, out, first, last), tasks,
                 "interpolation", max(1, tasks // (8 * threads.count())))

@@ -185,7 +185,7 @@ def along_rows(source, nodes, weights, out, first_row, last_row):
 
 
 @njit(**FAST)
-def across_rows(source, nodes, weights, out, add, first_task, last_task):
+def across_rows(source, nodes, weights, out, first_task, last_task):
     """Interpolate along the middle axis: out[a, k, c] from source[a, :, c]; tasks are chunks of c for every a."""
     chunks = (out.shape[2] + CHUNK - 1) // CHUNK
     total = np.empty(CHUNK, REAL)
@@ -194,7 +194,7 @@ def across_rows(source, nodes, weights, out, add, first_task, last_task):
         count = min(CHUNK, out.shape[2] - first)
         for k in range(out.shape[1]):
             for c in range(count):  # slices would compile for seconds, for the error that shapes differ
-                total[c] = out[a, k, first + c] if add else REAL(0)
+                total[c] = REAL(0)
             for j in range(0, weights.shape[1], 2):
                 w0, w1 = weights[k, j], weights[k, j + 1]
                 row0 = source[a, nodes[k, j], first : first + count]

@@ -19,9 +19,6 @@ Floats = NDArray[np.float64]
 #: Entries of the table of a smooth part's transform for a wave number of 1 over the split radius.
 WINDOW = 1024
 
-#: Bytes of the tables that are uploaded, at most.
-TABLES = 2**20
-
 
 def pme(lattice: Lattice, positions: Floats, charges: Floats, mesh: Mesh, precision: str = "single",
         field: bool = False) -> NDArray[np.float32]:
@@ -59,7 +56,8 @@ class MeshSum(NodeSum):
         a, b, c = self.shape
         again = self.node_bytes if max(a, b, c) > 1024 else 0  # long transforms take two steps
         octant = (a // 2 + 1) * (b // 2 + 1) * (c // 2 + 1) if self.sampled else 0
-        return super().fixed_bytes + again + self.real.itemsize * octant + TABLES
+        tables = 24 * max(self.shape) * 3 + (0 if self.sampled else self.real.itemsize * len(window(self.mesh)))
+        return super().fixed_bytes + again + self.real.itemsize * octant + tables
 
     def prepare(self, gpu: Any) -> Any:
         """Upload the atoms and the mesh's tables, and return the GPU's task."""
@@ -96,7 +94,7 @@ def set_influence(task: Any, mesh: Mesh) -> None:
     if mesh.periodic or mesh.compact:
         volume = abs(np.linalg.det(mesh.steps))
         task["reciprocal"] = 2 * np.pi * np.linalg.inv(mesh.steps) / counts
-        task["window_scale"] = WINDOW * mesh.splitting.radius
+        task["window_scale"] = window_scale(mesh)
         task["factor"] *= 4 * np.pi / volume
         task["constant"] = mesh.splitting.integral / (volume * counts.prod())
     else:
@@ -110,11 +108,19 @@ def correction(count: int, order: int) -> Floats:
     return spline_correction(order, 2 * np.pi * np.arange(count // 2 + 1) / count)
 
 
+def window_scale(mesh: Mesh) -> float:
+    """Return the entries of the table of a smooth part's transform for a wave number of 1/A.
+
+    That of a potential which ends oscillates with the distance where it does.
+    """
+    return max(WINDOW * mesh.splitting.radius, 60 * mesh.splitting.end if mesh.compact else 0.0)
+
+
 _windows: dict[tuple[float, ...], Floats] = {}
 
 
 def window(mesh: Mesh) -> Floats:
-    """Return the smooth part's transform over 4 pi / k^2 at k = n / (WINDOW radius), as far as the mesh has waves.
+    """Return the smooth part's transform over 4 pi / k^2 at k = n / window_scale, as far as the mesh has waves.
 
     Bessel functions take longer than the map, so that the last tables are kept.
     """
@@ -122,10 +128,11 @@ def window(mesh: Mesh) -> Floats:
     # the longest wave vector is a corner of the box of phases from -pi to pi
     signs = np.array([[1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1]])
     longest = float(np.linalg.norm(np.pi * signs @ np.linalg.inv(mesh.steps).T, axis=1).max())
-    count = WINDOW * int(np.ceil(longest * splitting.radius)) + 2
+    scale = window_scale(mesh)
+    count = int(longest * scale) + 2
     key = (*mesh.short.values.values(), splitting.end, count)
     if key not in _windows:
         if len(_windows) >= 8:
             _windows.pop(next(iter(_windows)))
-        _windows[key] = splitting.window(np.arange(count) / (WINDOW * splitting.radius))
+        _windows[key] = splitting.window(np.arange(count) / scale)
     return _windows[key]
