@@ -8,8 +8,8 @@ from scipy import constants
 
 from vmdpotential import cli, memory, registry
 from vmdpotential.cell import Cell
-from vmdpotential.errors import InputError, MemoryPlanError, UsageError
-from vmdpotential.io import read_map
+from vmdpotential.errors import InputError, MemoryPlanError, OutputError, UsageError
+from vmdpotential.io import maps, read_map
 from vmdpotential.io.field import field_paths, write_field
 from vmdpotential.lattice import Grid, Lattice
 from vmdpotential.maps import potential_map
@@ -132,3 +132,23 @@ def test_the_command_writes_potential_and_field(tmp_path, capsys):
     # the field alone
     assert cli.main(["map", str(path), "--padding", "2", "--field", str(tmp_path / "e.npz")]) == 0
     assert f"wrote {tmp_path / 'e.npz'}" in capsys.readouterr().out
+
+
+def test_map_and_field_are_written_together_or_not_at_all(tmp_path, monkeypatch):
+    """The field's last file cannot be written: the map that was there stays."""
+    structure = tmp_path / "two.pqr"
+    structure.write_text("ATOM 1 C A 1 0.0 0.0 0.5 1.0 1.0\nATOM 2 C A 1 0.0 0.0 -0.5 -1.0 1.0\n")
+    (tmp_path / "map.dx").write_text("precious")
+    put = maps.put_map
+
+    def full(grid, path):
+        if path.name.endswith("_z.dx"):
+            raise OSError(28, "No space left on device")
+        put(grid, path)
+
+    monkeypatch.setattr("vmdpotential.io.field.put_map", full)
+    with pytest.raises(OutputError, match="the disk is full; nothing was written"):
+        registry.get("command", "map")(structure=structure, output=tmp_path / "map.dx", field=tmp_path / "f.dx",
+                                       padding=2, force=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["map.dx", "two.pqr"]
+    assert (tmp_path / "map.dx").read_text() == "precious"

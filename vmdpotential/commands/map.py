@@ -85,16 +85,17 @@ def map_(
     TaskError
         When the tolerance cannot be kept.
     """
-    from vmdpotential.io.field import field_paths, write_field
-    from vmdpotential.io.maps import check_map_format, write_map
+    from vmdpotential.io.field import field_paths, put_field
+    from vmdpotential.io.mapformat import check_finite
+    from vmdpotential.io.maps import check_map_format, put_map
 
     if output is None and field is None and isinstance(structure, Path):
         raise UsageError("map: give -o FILE for the map, such as -o map.dx")
-    wanted = [] if field is None else field_paths(field)
-    if output is not None:
-        check_map_format(output)
-        wanted.append(output)
-    files.check(wanted, force)
+    fields = [] if field is None else field_paths(field)
+    maps = [] if output is None else [output]
+    for path in maps:
+        check_map_format(path)
+    files.check([*maps, *fields], force)
 
     from vmdpotential.charges import charges_and_report
     from vmdpotential.engines import get_engine, reason
@@ -114,10 +115,14 @@ def map_(
         temperature=temperature, dielectric=dielectric, field=field is not None, precision=precision, engine=engine,
     )
     seconds = time.perf_counter() - start
-    if output is not None:
-        write_map(grid, output, force)
-    if field is not None and grid.field is not None:
-        write_field(grid.field, field, force)
+    for path in [*maps, *fields]:
+        check_map_format(path, grid.lattice)
+        check_finite(path, grid.lattice, grid.values)
+    with files.writing([*maps, *fields], force) as places:  # all of them or none
+        for path in places[: len(maps)]:
+            put_map(grid, path)
+        if grid.field is not None:
+            put_field(grid.field, places[len(maps) :])
 
     made, lattice = grid.provenance, grid.lattice
     low, high = float(grid.values.min()), float(grid.values.max())
@@ -137,10 +142,10 @@ def map_(
     if output is not None:
         lines.append(f"wrote {output}")
     if field is not None:
-        lines.append(f"wrote {', '.join(map(str, field_paths(field)))}")
+        lines.append(f"wrote {', '.join(map(str, fields))}")
     data = {
         "file": None if output is None else str(output),
-        "field_files": [] if field is None else [str(path) for path in field_paths(field)],
+        "field_files": [str(path) for path in fields],
         "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
         "unit": unit,
         "temperature": temperature, "dielectric": dielectric, "minimum": low, "maximum": high,

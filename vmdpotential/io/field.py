@@ -13,7 +13,7 @@ from pathlib import Path
 
 from vmdpotential import output
 from vmdpotential.io.mapformat import check_finite
-from vmdpotential.io.maps import check_map_format, map_name, write_map
+from vmdpotential.io.maps import check_map_format, map_name, put_map
 from vmdpotential.io.npz import write_arrays
 from vmdpotential.lattice import Grid, Lattice
 
@@ -64,11 +64,16 @@ def write_field(components: Sequence[Grid], path: Path | str, force: bool = Fals
     for grid in components:
         check_finite(Path(path), grid.lattice, grid.values)
     with output.writing(paths, force) as temporary:
-        if len(paths) == 1:
-            values = {axis: grid.values for axis, grid in zip("xyz", components, strict=True)}
-            made = replace(components[0].provenance, quantity="electric field")
-            write_arrays(temporary[0], replace(components[0], provenance=made), values)
-        else:
-            for name, grid in zip(temporary, components, strict=True):
-                write_map(grid, name)
+        put_field(components, temporary)
     return paths
+
+
+def put_field(components: Sequence[Grid], paths: Sequence[Path]) -> None:
+    """Write a field that has been checked to one or three temporary paths of :func:`vmdpotential.output.writing`."""
+    if len(paths) == 1:
+        values = {axis: grid.values for axis, grid in zip("xyz", components, strict=True)}
+        made = replace(components[0].provenance, quantity="electric field")
+        write_arrays(paths[0], replace(components[0], provenance=made), values)
+    else:
+        for path, grid in zip(paths, components, strict=True):
+            put_map(grid, path)

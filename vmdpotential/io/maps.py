@@ -66,7 +66,12 @@ def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
     output.check([path], force)
     check_finite(path, grid.lattice, grid.values)
     with output.writing([path], force) as (temporary,):
-        _writer(_suffix(path))(temporary, grid)
+        put_map(grid, temporary)
+
+
+def put_map(grid: Grid, path: Path) -> None:
+    """Write a map that has been checked to a temporary path of :func:`vmdpotential.output.writing`."""
+    _writer(_suffix(path))(path, grid)
 
 
 def read_map(path: Path | str) -> Grid:

@@ -79,7 +79,8 @@ class Attempts:
 
     Parameters
     ----------
-    method : str
+    method, precision : str
+        For the message of a failure.
     tolerance : float
     """
 
@@ -88,16 +89,17 @@ class Attempts:
 
     MOST = 4
 
-    def __init__(self, method: str, tolerance: float) -> None:
-        self.method, self.tolerance = method, tolerance
+    def __init__(self, method: str, tolerance: float, precision: str) -> None:
+        self.method, self.tolerance, self.precision = method, tolerance, precision
         self.margin, self.made = self.MARGIN, 0
         self.reached = np.inf
 
     @property
     def failure(self) -> TaskError:
         """What to raise when the tolerance cannot be kept."""
+        more = "" if self.precision == "double" else "--precision double, "
         return TaskError(f"--tolerance {self.tolerance:g}: the method {self.method} reached {self.reached:.1e} here; "
-                         "use a larger --tolerance, or another --method")
+                         f"use a larger --tolerance, {more}or another --method")
 
     def target(self, rms: float) -> float:
         """Return the error (e/A) to aim at, for a potential of `rms` e/A."""

@@ -88,7 +88,7 @@ def to_tolerance(tolerance: float, points: Floats, positions: Floats, charges: F
     rows = np.random.default_rng(2009).choice(len(points), min(POINTS, len(points)), replace=False)
     exact = full_potential(points[rows], positions, charges, cell, engine)
     rms = float(np.sqrt(np.mean(exact**2)))
-    attempts = Attempts("pme", tolerance)
+    attempts = Attempts("pme", tolerance, "double")
     while True:
         try:
             mesh, seconds = plan(attempts.target(rms), points, positions, charges, cell)

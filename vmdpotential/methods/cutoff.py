@@ -63,7 +63,7 @@ def compute_by_mesh(lattice: Lattice, sources: Sources, engine: Engine) -> NDArr
     sources = _near(lattice, sources)
     if not len(sources.positions):
         return np.zeros((4, *lattice.shape) if sources.field else lattice.shape, np.float32)
-    attempts = Attempts("cutoff", sources.tolerance)
+    attempts = Attempts("cutoff", sources.tolerance, sources.precision)
     attempts.margin = MARGIN
     while True:
         mesh = plan(lattice, sources, attempts.target(sample.rms), engine.name)[0]

@@ -52,7 +52,7 @@ def compute(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.fl
         When the levels do not fit into memory.
     """
     sample = exact(lattice, sources, engine)
-    attempts = Attempts("msm", sources.tolerance)
+    attempts = Attempts("msm", sources.tolerance, sources.precision)
     size, density = task(lattice, sources), charge_density(sources)
     before = None
     while True:

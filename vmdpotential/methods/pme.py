@@ -38,7 +38,7 @@ def compute(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.fl
         When the mesh does not fit into memory.
     """
     sample = exact(lattice, sources, engine)
-    attempts = Attempts("pme", sources.tolerance)
+    attempts = Attempts("pme", sources.tolerance, sources.precision)
     while True:
         mesh = plan(lattice, sources, attempts.target(sample.rms), engine.name)
         values = engine.pme(lattice, sources.positions, sources.charges, mesh, sources.precision, sources.field)
