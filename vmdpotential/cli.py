@@ -100,7 +100,11 @@ def run(arguments: Sequence[str]) -> None:
     VmdpotentialError
         Whatever the command raises.
     """
-    known, unknown = build_parser().parse_known_args(_join_negative_values(arguments))
+    try:
+        known, unknown = build_parser().parse_known_args(_join_negative_values(arguments))
+    except SystemExit:  # after --help: a reader that has gone is noticed here, not while Python ends
+        sys.stdout.flush()
+        raise
     values = vars(known)
     if unknown:
         raise UsageError(

@@ -54,11 +54,13 @@ def compute(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.fl
     sample = exact(lattice, sources, engine)
     attempts = Attempts("msm", sources.tolerance, sources.precision)
     size, density = task(lattice, sources), charge_density(sources)
-    before = None
+    before, values = None, np.zeros(0, np.float32)
     while True:
         error = attempts.target(sample.rms) / density if density > 0 else np.inf
         order, spacing, radius, _ = cheapest(size, engine.name, error)
         if (order, spacing, radius) == before:  # the best there are
+            if attempts.reached <= sources.tolerance:
+                return values
             raise attempts.failure
         before = order, spacing, radius
         levels = plan(lattice, sources.positions, sources.cell, order=order, spacing=spacing, radius=radius)
