@@ -30,8 +30,8 @@ PRECISION = "16-bit floating point, each value to 1 part in 2048"
 _LABELS = {
     "quantity": "Quantity", "unit": "Unit", "temperature": "Temperature", "dielectric": "Dielectric constant",
     "spacing": "Spacing of the file", "method": "Method", "interaction": "Interaction", "boundary": "Boundary",
-    "cutoff": "Cutoff", "tolerance": "Tolerance", "precision": "Precision of the sums", "engine": "Engine",
-    "atoms": "Charges of", "inputs": "Inputs", "program": "Program",
+    "cutoff": "Cutoff", "tolerance": "Tolerance", "error": "Measured error", "precision": "Precision of the sums",
+    "engine": "Engine", "atoms": "Charges of", "inputs": "Inputs", "program": "Program",
 }
 _UNITS = {"temperature": " K", "spacing": " Å", "cutoff": " Å"}
 
@@ -151,6 +151,8 @@ def about(grid: Grid, kept: Grid) -> list[list[str]]:
     header["inputs"] = header.get("inputs", "").replace("|", ", ")
     steps = dict.fromkeys(f"{h:.4g}" for h in grid.lattice.spacing)
     header["spacing"] = " × ".join(steps)
+    if grid.provenance.error is not None:
+        header["error"] = f"{grid.provenance.error:.1e}"
     rows = []
     for key, what in _LABELS.items():
         value = header.get(key, "")
