@@ -21,7 +21,7 @@ def test_picture(home, tmp_path):
     (tmp_path / "dhfr.pdb").write_bytes(gzip.decompress((ROOT / "data" / "dhfr.pdb.gz").read_bytes()))
     path = tmp_path / "picture.png"
     output = core.run(sys.executable, Path(__file__).parent / "picture.py", home, tmp_path / "dhfr.pdb", path)
-    assert "surfaces at -100 (red) and 100 (blue)" in output
+    assert "surfaces at -200 (red) and 200 (blue)" in output
     with Image.open(path) as image:
         red, green, blue = np.moveaxis(np.asarray(image.convert("RGB"), int), 2, 0)
     # both surfaces and both kinds of ions are seen, with background between them and around them
