@@ -1,5 +1,6 @@
 """potential_map and the command map."""
 
+import re
 import warnings
 
 import numpy as np
@@ -94,6 +95,17 @@ def test_choices_that_do_not_fit():
         potential_map(DIPOLE, interaction="screened_coulomb", parameters={"kappa": 1})
 
 
+@pytest.mark.parametrize(("options", "message"), [
+    ({"cutoff": 10.0}, "--cutoff 10: the method pme has none; use --method cutoff"),
+    ({"method": "msm", "cutoff": 10.0}, "--cutoff 10: the method msm has none; use --method cutoff"),
+    ({"algorithm": "mesh"}, "--algorithm mesh: is for --method cutoff"),
+])
+def test_options_that_would_change_nothing_are_refused(options, message):
+    dipole = charges_at(DIPOLE.positions, DIPOLE.charges, Cell.from_parameters(20, 20, 20))
+    with pytest.raises(UsageError, match=re.escape(message)):
+        potential_map(dipole, spacing=2, **options)
+
+
 def test_other_interactions_by_cutoff_are_truncated():
     grid = potential_map(DIPOLE, method="cutoff", interaction="coulomb", cutoff=3.0, padding=8, unit="V")
     assert grid.provenance.interaction == "coulomb (truncated at 3 A)"
@@ -128,6 +140,21 @@ def test_command_writes_a_map_with_its_provenance(tmp_path):
     assert grid.provenance.method == "direct"
     with pytest.raises(UsageError, match="exists; use --force"):
         registry.get("command", "map")(structure=path, output=output)
+
+
+def test_the_report_says_what_was_summed_and_how():
+    structure = Structure(np.array([[0.0, 0, 0], [3, 0, 0], [4, 0, 0]]), np.array(["OH2", "C", "N"]),
+                          np.array(["TIP3", "LIG", "LIG"]), np.array([1, 2, 2]), np.array([0, 1, 1]),
+                          charges=np.array([5.0, -1.25, -2]), elements=np.array(["O", "C", "N"]))
+    report = registry.get("command", "map")(structure=structure, spacing=2, padding=4, atoms="solute")
+    assert "potential of solute: 2 atoms, net charge -3.25 e" in report.lines
+    assert report.data["net_charge"] == -3.25
+    assert any(line.startswith("direct sum, open") for line in report.lines)
+    for algorithm, text in (("mesh", "cutoff sum on a mesh, open"), ("pair", "cutoff sum, open")):
+        report = registry.get("command", "map")(
+            structure=structure, spacing=2, padding=4, method="cutoff", algorithm=algorithm, tolerance=1e-2)
+        assert any(line.startswith(text) for line in report.lines)
+        assert report.data["net_charge"] == 1.75
 
 
 def test_a_structure_in_memory_needs_no_output():

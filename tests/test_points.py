@@ -11,6 +11,7 @@ import vmdpotential
 from vmdpotential import potential_at
 from vmdpotential.cell import Cell
 from vmdpotential.engines import get_engine
+from vmdpotential.engines.cpu import nearby
 from vmdpotential.engines.cpu.ewald_pair import EwaldPair
 from vmdpotential.engines.cpu.nearby import cutoff_at_points
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
@@ -222,7 +223,7 @@ def test_atoms_may_be_selected_and_boundaries_chosen():
 
 def test_few_points_are_summed_directly_and_many_by_a_mesh(monkeypatch):
     sums = []
-    monkeypatch.setattr(type(get_engine("cpu")), "pme_at_points", lambda _, points, *rest: sums.append(len(points)))
+    monkeypatch.setattr(nearby, "pme_at_points", lambda points, *rest: sums.append(len(points)))
     for cell in (None, Cell.from_parameters(50, 50, 50)):
         sums.clear()
         positions, charges, points = cloud(Cell.from_parameters(50, 50, 50), 30000, 20000)
@@ -271,10 +272,10 @@ def test_unsuitable_structures():
         potential_at(bare, [[1.0, 2.0, 3.0]])
 
 
-def test_the_engine_offers_the_mesh_sum():
+def test_the_sum_on_a_given_mesh():
     cell = CELLS["box"]
     positions, charges, points = cloud(cell, 300, 50)
     mesh = over_cell(cell, 1.25, 8, 4)
-    found = get_engine("cpu").pme_at_points(points, positions, charges, mesh)
+    found = nearby.pme_at_points(points, positions, charges, mesh)
     expected = ewald.potential(points, positions, charges, cell.vectors)
     assert rms(found - expected) < 2e-5 * rms(expected)

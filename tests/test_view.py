@@ -301,6 +301,12 @@ def test_a_missing_viewer_script_is_told_how_to_get(npm, tmp_path):
         find_viewer_script(npm)
 
 
+def test_view_of_a_package_that_is_not_installed(monkeypatch, capsys):
+    monkeypatch.setattr("vmdpotential.commands.view.find_spec", lambda name: None)
+    assert cli.main(["view", "protein.pdb", "-o", "page.html"]) == BackendError.exit_code
+    assert "vmdpotential is not installed here" in capsys.readouterr().err
+
+
 def test_scripts_are_made_safe_to_embed():
     assert embeddable("a='</SCRIPT>'\r\nb='<!--'\rc=1<2") == "a='\\x3c/SCRIPT>'\nb='\\x3c!--'\nc=1<2"
 

@@ -25,6 +25,9 @@ from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 #: Atoms in 1 A^3 that no matter has (water 0.1, diamond 0.18): a cell with more is a mistake.
 DENSEST = 1.0
 
+#: A, of interactions that have one, unless asked for otherwise.
+CUTOFF = 12.0
+
 #: Below this the rounding of single precision values counts.
 LEAST_TOLERANCE = 1e-6
 
@@ -36,7 +39,7 @@ def potential_map(
     boundary: str = "auto",
     spacing: float = 0.5,
     padding: float = 10.0,
-    cutoff: float = 12.0,
+    cutoff: float = CUTOFF,
     algorithm: str = "pair",
     interaction: str = "auto",
     parameters: Mapping[str, float] | None = None,
@@ -100,7 +103,7 @@ def potential_map(
         When there are no charges, no atoms, or no cell for a periodic boundary, or when values would
         be larger than float32 holds.
     UsageError
-        For names, values and combinations that do not fit.
+        For names, values and combinations that do not fit, such as a cutoff for a method that has none.
     MemoryPlanError
         When the map does not fit into memory.
     TaskError
@@ -126,6 +129,8 @@ def potential_map(
     else:
         chosen = registry.get("method", method)
     bound = bind_interaction(chosen, interaction, cutoff, parameters or {})
+    if bound.cutoff is None and cutoff != CUTOFF:
+        raise UsageError(f"--cutoff {cutoff:g}: the method {chosen.name} has none; use --method cutoff")
     sources = replace(sources, interaction=bound)
     _plan_memory(lattice, len(positions), cell, bound.cutoff, field)
     if chosen.name == "cutoff":

@@ -12,6 +12,7 @@ from vmdpotential import output as files
 from vmdpotential import registry
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import UsageError
+from vmdpotential.maps import CUTOFF, potential_map
 from vmdpotential.methods.cutoff import ALGORITHMS
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.structure import Structure
@@ -47,7 +48,7 @@ def map_(
         "open, or with all periodic images", choices=("auto", "open", "periodic"))] = "auto",
     spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100)] = 0.5,
     padding: Annotated[float, Option("around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0,
-    cutoff: Annotated[float, Option("of the method cutoff", unit="A", low=0.5, high=1000)] = 12.0,
+    cutoff: Annotated[float, Option("of the method cutoff", unit="A", low=0.5, high=1000)] = CUTOFF,
     algorithm: Annotated[str, Option(
         "of the method cutoff: every pair, a mesh to the tolerance, or the faster", choices=ALGORITHMS)] = "pair",
     interaction: Annotated[str, Option(
@@ -100,8 +101,8 @@ def map_(
     from vmdpotential.charges import charges_and_report
     from vmdpotential.engines import get_engine, reason
     from vmdpotential.io import read_structure
-    from vmdpotential.maps import potential_map
     from vmdpotential.methods.accuracy import POINTS
+    from vmdpotential.select import select
 
     if isinstance(structure, Path):
         structure = read_structure(structure, topology=topology)
@@ -127,9 +128,17 @@ def map_(
     made, lattice = grid.provenance, grid.lattice
     low, high = float(grid.values.min()), float(grid.values.max())
     points = " x ".join(map(str, lattice.shape))
+    net_charge = charge_report.net_charge
+    of_atoms = []
+    if atoms != "all":
+        chosen = structure.known_charges[select(structure, atoms)]
+        net_charge = float(chosen.sum())
+        of_atoms = [f"potential of {atoms}: {len(chosen)} atoms, net charge {round(net_charge, 3) + 0.0:g} e"]
+    on_mesh = " on a mesh" if made.method == "cutoff" and made.tolerance is not None else ""
     lines = [
         str(charge_report),
-        f"{made.method} sum, {made.boundary} boundary, {made.interaction}, {made.precision} precision",
+        *of_atoms,
+        f"{made.method} sum{on_mesh}, {made.boundary} boundary, {made.interaction}, {made.precision} precision",
         f"{points} points, {' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart, "
         f"from ({', '.join(f'{x:.3f}' for x in lattice.origin)}) to ({', '.join(f'{x:.3f}' for x in lattice.last)}) A",
         *([] if made.error is None else [
@@ -150,7 +159,7 @@ def map_(
         "unit": unit,
         "temperature": temperature, "dielectric": dielectric, "minimum": low, "maximum": high,
         "display_limit": grid.display_limit(),
-        "net_charge": charge_report.net_charge, "charges": charge_report.source, "method": made.method,
+        "net_charge": net_charge, "charges": charge_report.source, "method": made.method,
         "boundary": made.boundary, "interaction": made.interaction, "cutoff": made.cutoff,
         "precision": made.precision, "tolerance": made.tolerance, "error": made.error,
         "engine": made.engine, "seconds": seconds,

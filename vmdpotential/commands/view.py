@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import output as files
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import BackendError, UsageError
 from vmdpotential.ions import Placement
 from vmdpotential.lattice import Grid
 from vmdpotential.parameters import Command, Option, Report
@@ -49,7 +50,7 @@ def view(
     InputError
         For a file that cannot be read.
     BackendError
-        When 3Dmol.js is not found.
+        When 3Dmol.js is not found, or vmdpotential is not installed but run from its folder.
     """
     if output is None and isinstance(structure, Path):
         raise UsageError("view: give -o FILE for the page, such as -o page.html")
@@ -59,6 +60,8 @@ def view(
         files.check([output], force)
     from vmdpotential.io.maps import map_name, read_map
 
+    if find_spec("vmdpotential.plugins") is None:
+        raise BackendError("view: vmdpotential is not installed here, so that its plugins are not found; install it")
     web: Any = import_module("vmdpotential.plugins.web.page")
     import_module("vmdpotential.plugins.web.script").find_viewer_script(viewer_script)  # before any work
     if isinstance(structure, Path):

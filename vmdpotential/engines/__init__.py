@@ -1,7 +1,7 @@
 """Engines: where the sums are computed.
 
-An engine has a ``name`` and these functions, with the same arguments and the same results on every
-engine within the stated accuracy:
+An engine has a ``name``, says by ``has_transforms`` whether it can do ``pme``, and has these functions,
+with the same arguments and the same results on every engine within the stated accuracy:
 
 ``direct(lattice, positions, charges, interaction, precision, field)``
     all atoms to all lattice points;
@@ -12,8 +12,6 @@ engine within the stated accuracy:
     its split radius (:mod:`vmdpotential.methods.mesh` plans it);
 ``msm(lattice, positions, charges, plan, precision, field)``
     the same by multilevel summation (:mod:`vmdpotential.methods.levels` plans it);
-``pme_at_points(points, positions, charges, mesh)``
-    all atoms, and all periodic images where the mesh is periodic, to arbitrary points in float64;
 ``at_points(points, positions, charges, cell, interaction)``
     all atoms to arbitrary points in float64, the nearest image of each where a cell is given.
 
@@ -42,6 +40,9 @@ if TYPE_CHECKING:
 
 #: How the sums are rounded: float32, float32 with compensated summation, float64.
 PRECISIONS = ("single", "compensated", "double")
+
+#: A point nearer to an atom than this, in A, gets the potential at this distance and no field from it.
+SOFT_CORE = 0.01
 
 
 class Engine(Protocol):
@@ -72,10 +73,6 @@ class Engine(Protocol):
     def msm(self, lattice: Lattice, positions: NDArray[np.float64], charges: NDArray[np.float64], plan: Plan,
             precision: str = "single", field: bool = False) -> NDArray[np.float32]:
         """Return the map of the full potential by multilevel summation."""
-
-    def pme_at_points(self, points: NDArray[np.float64], positions: NDArray[np.float64], charges: NDArray[np.float64],
-                      mesh: Mesh) -> NDArray[np.float64]:
-        """Return the full potential (P,) at points (P, 3) by a mesh."""
 
     def at_points(self, points: NDArray[np.float64], positions: NDArray[np.float64], charges: NDArray[np.float64],
                   cell: Cell | None = None, interaction: Bound | None = None) -> NDArray[np.float64]:

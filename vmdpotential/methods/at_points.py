@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.cell import Cell
-from vmdpotential.engines import Engine, get_engine
+from vmdpotential.engines import Engine
 from vmdpotential.errors import TaskError
 from vmdpotential.lattice import Lattice
 from vmdpotential.methods.accuracy import POINTS, Attempts
 from vmdpotential.methods.costs import choices
 from vmdpotential.methods.mesh import Mesh, around, over_cell
+from vmdpotential.methods.pme import shared_volume
 from vmdpotential.methods.reference import full_potential
 
 Floats = NDArray[np.float64]
@@ -59,7 +60,7 @@ def within(error: float, points: Floats, positions: Floats, charges: Floats, cel
     except TaskError:  # no mesh is so good, or so large
         seconds = np.inf
     if seconds < direct_seconds(len(points), len(positions), cell):
-        return get_engine("cpu").pme_at_points(points, positions, charges, mesh)
+        return _by_mesh(points, positions, charges, mesh)
     return full_potential(points, positions, charges, cell, engine)
 
 
@@ -98,7 +99,7 @@ def to_tolerance(tolerance: float, points: Floats, positions: Floats, charges: F
             seconds = np.inf
         if method == "auto" and seconds >= direct_seconds(len(points), len(positions), cell):
             return full_potential(points, positions, charges, cell, engine)
-        values = get_engine("cpu").pme_at_points(points, positions, charges, mesh)
+        values = _by_mesh(points, positions, charges, mesh)
         if attempts.enough(float(np.sqrt(np.mean((values[rows] - exact) ** 2))) / rms):
             return values
 
@@ -115,10 +116,10 @@ def plan(error: float, points: Floats, positions: Floats, charges: Floats, cell:
     """
     if cell is None:
         low, high = np.minimum(points.min(0), positions.min(0)), np.maximum(points.max(0), positions.max(0))
-        volume = float(np.prod(np.ptp(positions, axis=0) + 2.0))  # an atom has 1 A around it
         extents = high - low
     else:
-        volume, extents = cell.volume, np.linalg.norm(cell.vectors, axis=1)
+        extents = np.linalg.norm(cell.vectors, axis=1)
+    volume = shared_volume(positions, cell)
 
     def seconds(spacing: float, ratio: float, order: int) -> float:
         nodes = extents / spacing
@@ -140,6 +141,12 @@ def plan(error: float, points: Floats, positions: Floats, charges: Floats, cell:
     counts = [int(n) for n in np.ceil(np.ptp(points, axis=0) / spacing)]
     box = Lattice(points.min(0), np.full(3, spacing), (counts[0] + 1, counts[1] + 1, counts[2] + 1))
     return around(box, positions, spacing, order, ratio), time
+
+
+def _by_mesh(points: Floats, positions: Floats, charges: Floats, mesh: Mesh) -> Floats:
+    from vmdpotential.engines.cpu import nearby
+
+    return nearby.pme_at_points(points, positions, charges, mesh)
 
 
 def direct_seconds(points: int, atoms: int, cell: Cell | None) -> float:

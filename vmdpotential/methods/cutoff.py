@@ -25,8 +25,8 @@ from vmdpotential.lattice import Lattice
 from vmdpotential.methods import Method, Sources
 from vmdpotential.methods.accuracy import Attempts, exact
 from vmdpotential.methods.costs import COSTS, Task, cheapest, parts
-from vmdpotential.methods.mesh import Mesh, around, over_cell
-from vmdpotential.methods.pme import charge_density, require_memory, task
+from vmdpotential.methods.mesh import Mesh
+from vmdpotential.methods.pme import charge_density, make_mesh, task
 from vmdpotential.methods.smooth_cutoff import optimal_for_cutoff
 
 #: How the sum is done: pair by pair, on a mesh to the tolerance, or by what takes less time.
@@ -123,12 +123,8 @@ def plan(lattice: Lattice, sources: Sources, error: float, engine: str) -> tuple
     except TaskError:
         raise TaskError(f"--tolerance {sources.tolerance:g}: no mesh reaches it with a cutoff of "
                         f"{_cutoff(sources):g} A; use a larger one, or --algorithm pair") from None
-    if sources.cell is not None:
-        mesh = over_cell(sources.cell, spacing, order, ratio, split)
-    else:
-        mesh = around(lattice, sources.positions, spacing, order, ratio, split)
-    require_memory(mesh, lattice, sources, "use a larger --tolerance or --algorithm pair")
-    return mesh, seconds
+    cure = "use a larger --tolerance or --algorithm pair"
+    return make_mesh(lattice, sources, spacing, ratio, order, cure, split), seconds
 
 
 def pairwise_seconds(lattice: Lattice, sources: Sources, engine: str) -> float:

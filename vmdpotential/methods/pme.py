@@ -19,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.cell import Cell
 from vmdpotential.engines import Engine
 from vmdpotential.lattice import Lattice, bounds
 from vmdpotential.methods import Method, Sources
 from vmdpotential.methods.accuracy import Attempts, exact
 from vmdpotential.methods.costs import COSTS, Task, cheapest
-from vmdpotential.methods.mesh import Mesh, around, over_cell
+from vmdpotential.methods.mesh import Mesh, Split, around, over_cell
+from vmdpotential.methods.splitting import optimal
 
 
 def compute(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.float32]:
@@ -53,21 +55,21 @@ def task(lattice: Lattice, sources: Sources) -> Task:
     low, high = np.minimum(lattice.origin, low), np.maximum(lattice.last, high)
     extents = high - low if cell is None else np.linalg.norm(cell.vectors, axis=1)
     a, b, c = (float(x) for x in extents)
-    return Task(len(positions), lattice.size, float(lattice.spacing.max()), len(positions) / _volume(sources),
-                (a, b, c), cell is not None)
+    density = len(positions) / shared_volume(positions, cell)
+    return Task(len(positions), lattice.size, float(lattice.spacing.max()), density, (a, b, c), cell is not None)
 
 
-def _volume(sources: Sources) -> float:
-    """Return the volume that the charges share, A^3: of the cell, or the box around them."""
-    if sources.cell is not None:
-        return sources.cell.volume
-    low, high = bounds(sources.positions)
+def shared_volume(positions: NDArray[np.float64], cell: Cell | None) -> float:
+    """Return the volume that charges share, A^3: of the cell, or the box around them."""
+    if cell is not None:
+        return cell.volume
+    low, high = bounds(positions)
     return float(np.prod(high - low + 2.0))  # an atom has 1 A around it
 
 
 def charge_density(sources: Sources) -> float:
     """Return the root of the sum of q^2 over the volume, e/A^(3/2), which the error is proportional to."""
-    return float(np.sqrt(np.sum(sources.charges**2) / _volume(sources)))
+    return float(np.sqrt(np.sum(sources.charges**2) / shared_volume(sources.positions, sources.cell)))
 
 
 def plan(lattice: Lattice, sources: Sources, error: float, engine: str) -> Mesh:
@@ -92,24 +94,44 @@ def plan(lattice: Lattice, sources: Sources, error: float, engine: str) -> Mesh:
     density = charge_density(sources)
     spacing, ratio, order, _ = cheapest(task(lattice, sources), COSTS.get(engine, COSTS["cpu"]),
                                         error / density if density > 0 else np.inf)
-    if sources.cell is not None:
-        mesh = over_cell(sources.cell, spacing, order, ratio)
-    else:
-        mesh = around(lattice, sources.positions, spacing, order, ratio)
-    require_memory(mesh, lattice, sources, "use a larger --tolerance or --spacing")
-    return mesh
+    return make_mesh(lattice, sources, spacing, ratio, order, "use a larger --tolerance or --spacing")
 
 
-def require_memory(mesh: Mesh, lattice: Lattice, sources: Sources, cure: str) -> None:
-    """Refuse a mesh that does not fit into memory with the map.
+def make_mesh(lattice: Lattice, sources: Sources, spacing: float, ratio: float, order: int, cure: str,
+              split: Split = optimal) -> Mesh:
+    """Return a mesh over the cell, or around lattice and atoms.
 
-    For each point of the transform there are 3.5 numbers at most, the influence among them, and for
-    each of the map the map's own and two that are interpolated along one axis or two.
+    Parameters
+    ----------
+    lattice : Lattice
+    sources : Sources
+    spacing : float, A
+        Of the mesh, at most.
+    ratio : float
+        Split radius over the spacing.
+    order : int
+        Of the B-splines.
+    cure : str
+        What to do when it does not fit.
+    split : callable
+        Makes the splitting for a radius, a mesh spacing and an order.
+
+    Raises
+    ------
+    MemoryPlanError
+        When it does not fit into memory with the map.
     """
+    if sources.cell is not None:
+        mesh = over_cell(sources.cell, spacing, order, ratio, split)
+    else:
+        mesh = around(lattice, sources.positions, spacing, order, ratio, split)
+    # 3.5 numbers at most for each point of the transform, the influence among them; for each of the map the map's own
+    # and two that are interpolated along one axis or two
     real, maps = 4 if sources.precision == "single" else 8, 4 if sources.field else 1
     memory.require(int(3.5 * real * float(np.prod(mesh.transform_shape)) + (4 * maps + 2 * real) * lattice.size
                        + 100 * len(sources.charges)),
                    f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points", cure)
+    return mesh
 
 
 METHOD = Method("pme", "all atoms and images by a mesh, to the tolerance", ("open", "periodic"), "coulomb", compute,

@@ -57,12 +57,6 @@ class CpuEngine:
 
         return msm(lattice, positions, charges, plan, precision, field)
 
-    def pme_at_points(self, points: Floats, positions: Floats, charges: Floats, mesh: Mesh) -> Floats:
-        """Return the full potential at points, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu.nearby import pme_at_points
-
-        return pme_at_points(points, positions, charges, mesh)
-
     def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
                   interaction: Bound | None = None) -> Floats:
         """Return the potential of all atoms at points, see :mod:`vmdpotential.engines`."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.cell import Cell
+from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import build, mesh, threads
-from vmdpotential.engines.cpu.tiles import SOFT_CORE
 from vmdpotential.methods.mesh import over_cell
 
 Floats = NDArray[np.float64]

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.cell import Cell
+from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import build, mesh, threads
-from vmdpotential.engines.cpu.tiles import MOST_BINS_PER_ATOM, SOFT_CORE
+from vmdpotential.engines.cpu.tiles import MOST_BINS_PER_ATOM
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound
 from vmdpotential.methods.mesh import Mesh

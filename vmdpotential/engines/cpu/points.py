@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.cell import Cell
+from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import build, threads
-from vmdpotential.engines.cpu.tiles import SOFT_CORE
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 

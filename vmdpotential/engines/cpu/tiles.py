@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.cell import Cell
+from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import build, threads
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound, Scaled
 from vmdpotential.lattice import Lattice, bounds
 
 Floats = NDArray[np.float64]
-
-#: A lattice point nearer to an atom than this, in A, gets the potential at this distance and no field from it.
-SOFT_CORE = 0.01
 
 #: Bins per cutoff length: finer ones fit the sphere better, coarser ones make longer runs of atoms (measured: 3).
 BINS_PER_CUTOFF = 3

@@ -18,16 +18,13 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
 from vmdpotential.cell import Cell
-from vmdpotential.engines import PRECISIONS
+from vmdpotential.engines import PRECISIONS, SOFT_CORE
 from vmdpotential.engines.cuda import cells, radial
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.interactions import Bound, Scaled
 from vmdpotential.lattice import Lattice
 
 Floats = NDArray[np.float64]
-
-#: A lattice point nearer to an atom than this, in A, gets the potential at this distance and no field from it.
-SOFT_CORE = 0.01
 
 #: Points along x of a tile: slabs are whole layers of tiles.
 LAYER = 8

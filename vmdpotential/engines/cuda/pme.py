@@ -129,7 +129,7 @@ def window(mesh: Mesh) -> Floats:
     signs = np.array([[1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1]])
     longest = float(np.linalg.norm(np.pi * signs @ np.linalg.inv(mesh.steps).T, axis=1).max())
     scale = window_scale(mesh)
-    count = int(longest * scale) + 2
+    count = int(longest * scale) + 3  # two for the last interval, one for rounding
     key = (*mesh.short.values.values(), splitting.end, count)
     if key not in _windows:
         if len(_windows) >= 8:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.cell import Cell
+from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cuda import device, maps, radial
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.interactions import Bound
@@ -56,7 +57,7 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
         task["inverse"] = np.linalg.inv(task["basis"])
         shifts = cell.neighbours[1:]
         task["shifts"][: len(shifts)], task["shift_count"] = shifts, len(shifts)
-    task["cutoff2"], task["soft2"] = (scaled.cutoff or 0.0) ** 2, maps.SOFT_CORE**2
+    task["cutoff2"], task["soft2"] = (scaled.cutoff or 0.0) ** 2, SOFT_CORE**2
     uniforms = radial.uniforms(scaled)
     task["doubles"][: len(uniforms)] = uniforms
     task["count"], task["atoms"], task["part"] = len(points), len(positions), -(-len(positions) // parts)
