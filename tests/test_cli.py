@@ -82,7 +82,8 @@ def test_interrupted_work_exits_130_and_leaves_nothing(tmp_path):
     output = tmp_path / "map.dx"
     command = [sys.executable, "-m", "vmdpotential", "map", str(structure), "-o", str(output), "--spacing", "0.15",
                "--method", "direct"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
         line = process.stderr.readline()  # progress comes after two seconds of work
         assert line.startswith("direct sum:")
         process.send_signal(signal.SIGINT)

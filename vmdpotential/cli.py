@@ -152,7 +152,7 @@ def _join_negative_values(arguments: Sequence[str]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     _prepare_streams()
     try:
         run(sys.argv[1:] if arguments is None else arguments)
