@@ -569,7 +569,7 @@ def test_interrupted_in_the_middle(command, label, existing, here, monkeypatch, 
     assert all(path.read_text() == "precious" for path in outputs(words) if existing)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_by_a_signal(sent, here):
     # a shell's background jobs ignore SIGINT, and can be ended nevertheless
     interrupts = signal.SIG_DFL if sent == signal.SIGINT else signal.SIG_IGN

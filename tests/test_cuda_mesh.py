@@ -12,7 +12,7 @@ from test_engine_cuda import compile_for_all
 from vmdpotential.cell import Cell
 from vmdpotential.engines.cpu import mesh as cpu
 from vmdpotential.engines.cuda import build, device, fft, maps, nodes, pme
-from vmdpotential.errors import BackendError
+from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.lattice import Lattice
 from vmdpotential.methods.mesh import around, over_cell
 from vmdpotential.methods.smooth_cutoff import optimal_for_cutoff
@@ -159,6 +159,13 @@ def test_mesh_kernels_compile(real, order, nodal, tmp_path):
         ("sizeof(MeshTask)", nodes.TASK.itemsize), ("TILE", nodes.TILE), ("ATOMS", nodes.ATOMS),
         *((f"__builtin_offsetof(MeshTask, {name})", nodes.TASK.fields[name][1]) for name in nodes.TASK.names)))
     compile_for_all(build.source("mesh.cu", macros) + same, macros, tmp_path)
+
+
+def test_a_mesh_longer_than_a_grid_of_blocks_is_refused():
+    far = np.append(POSITIONS[:-1], [[60_000.0, 5, 5]], axis=0)
+    mesh = around(LATTICE, far, 1.25, 6, 3.0)
+    with pytest.raises(TaskError, match="points along x is longer than a GPU takes"):
+        pme.MeshSum(LATTICE, far, CHARGES, mesh, "single")
 
 
 def test_the_window_reaches_all_waves_of_the_mesh_and_is_kept():

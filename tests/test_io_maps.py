@@ -6,6 +6,7 @@ import gzip
 import os
 import struct
 import warnings
+from dataclasses import replace
 
 import gemmi
 import gridData
@@ -25,6 +26,7 @@ DIGITS = {".dx": 6e-7, ".dx.gz": 6e-7, ".cube": 6e-6, ".cub": 6e-6}
 
 PROVENANCE = Provenance(
     method="cutoff", interaction="shifted coulomb", boundary="periodic", cutoff=12.0, tolerance=1e-4,
+    cell=(38.4265938, 0, 0, 19.1797637, 33.2590814, 0, -1e-6, -123.456789, 44.7598),
     precision="single", engine="cpu", atoms="solute", program="vmdpotential 0.1.0",
     inputs=("my protein; 100%.psf", "/a  long/folder, with 'quotes' and Ångström/" + "x" * 150 + ".pdb"),
 )
@@ -93,6 +95,17 @@ def test_map_without_provenance(tmp_path, suffix):
     write_map(grid, tmp_path / f"map{suffix}")
     back = read_map(tmp_path / f"map{suffix}")
     assert (back.unit, back.temperature, back.provenance) == ("", None, Provenance())
+
+
+@pytest.mark.parametrize("text", ["1 2 3", "1 0 0 0 1 0 0 0 x", "1 0 0 0 1 0 0 0 nan", "1 0 0 0 1 0 1 1 0", "9"])
+def test_a_cell_that_makes_no_sense_is_not_known(tmp_path, text):
+    path = tmp_path / "map.dx"
+    write_map(make(), path)
+    lines = path.read_text().splitlines(keepends=True)
+    changed = [f"# cell: {text}\n" if line.startswith("# cell: ") else line for line in lines]
+    assert changed != lines
+    path.write_text("".join(changed))
+    assert read_map(path).provenance == replace(PROVENANCE, cell=None)
 
 
 # --- other programs read what we write -----------------------------------------------------------

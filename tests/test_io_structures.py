@@ -151,6 +151,18 @@ def test_crystals_out_of_their_columns():
     assert io.read_structure(MDA / "1hvr.pdb").cell.parameters == pytest.approx((62.8, 62.8, 83.5, 90, 90, 120))
 
 
+@pytest.mark.parametrize(("name", "group"), [("mmcif/1YJP.cif", "P 1 21 1"), ("mmcif/1BD2.pdb.gz", "P 21 21 21"),
+                                             ("mmcif/1BD2.cif.gz", "P 21 21 21"), ("1hvr.pdb", "P 61"),
+                                             ("adk_oplsaa.pdb", "P 1")])
+def test_space_groups_are_kept(tmp_path, name, group):
+    structure = io.read_structure(MDA / name)
+    assert (structure.cell.space_group, structure.cell.whole) == (group, group == "P 1")
+    for suffix in ("cif", "pdb"):
+        io.write_structure(structure.take(np.arange(5)), tmp_path / f"out.{suffix}")
+        assert io.read_structure(tmp_path / f"out.{suffix}").cell.space_group == group
+        assert gemmi.read_structure(str(tmp_path / f"out.{suffix}")).spacegroup_hm == group
+
+
 def test_first_model_only(caplog):
     structure = io.read_structure(MDA / "nmr_neopetrosiamide.pdb")
     assert len(structure) == len(universe(MDA / "nmr_neopetrosiamide.pdb").atoms)

@@ -801,6 +801,18 @@ TRAJECTORIES = [
 
 
 @pytest.mark.parametrize("name", TRAJECTORIES)
+def test_the_first_of_several_frames_is_told(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with MDAnalysis.coordinates.core.get_reader_for(str(FILES / name))(str(FILES / name)) as reader:
+            atoms, count = reader.n_atoms, reader.n_frames
+    mdanalysis.read_frame(FILES / name, atoms, count - 1)
+    assert not caplog.text
+    mdanalysis.read_frame(FILES / name, atoms)
+    assert ("frames; the first one is used" in caplog.text) == (count > 1)
+
+
+@pytest.mark.parametrize("name", TRAJECTORIES)
 def test_frames_agree_with_mdanalysis(tmp_path: Path, name: str) -> None:
     path = tmp_path / Path(name).name
     shutil.copy(FILES / name, path)

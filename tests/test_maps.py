@@ -95,6 +95,32 @@ def test_choices_that_do_not_fit():
         potential_map(DIPOLE, interaction="screened_coulomb", parameters={"kappa": 1})
 
 
+def test_an_end_that_nobody_asked_for_is_told(caplog):
+    dipole = charges_at(DIPOLE.positions, DIPOLE.charges, Cell.from_parameters(20, 20, 20))
+    screened = {"interaction": "screened_coulomb", "parameters": {"debye_length": 8.0}, "spacing": 2}
+    assert potential_map(dipole, **screened).provenance.cutoff == 12
+    assert f"cut off at 12 A, where it is still {100 * np.exp(-12 / 8):.2g} % of q/r" in caplog.text
+    caplog.clear()
+    potential_map(dipole, **screened, cutoff=20)
+    potential_map(dipole, **screened | {"parameters": {"debye_length": 2.0}})
+    potential_map(DIPOLE, **screened)
+    assert not caplog.text
+
+
+def test_a_crystals_asymmetric_unit_is_no_periodic_system(caplog):
+    cell = Cell.from_parameters(20, 20, 20, space_group="P 21 21 21")
+    crystal = charges_at(DIPOLE.positions, DIPOLE.charges, cell)
+    grid = potential_map(crystal, spacing=2, padding=4)
+    assert "asymmetric unit of a crystal (P 21 21 21); the boundary is open" in caplog.text
+    assert grid.provenance.boundary == "open"
+    np.testing.assert_array_equal(grid.values, potential_map(DIPOLE, spacing=2, padding=4).values)
+    with pytest.raises(InputError, match=r"structure: is the asymmetric unit of a crystal .* use --boundary open"):
+        potential_map(crystal, spacing=2, boundary="periodic")
+    for name in ("P 1", "P1", " ", "no group"):
+        whole = charges_at(DIPOLE.positions, DIPOLE.charges, Cell.from_parameters(20, 20, 20, space_group=name))
+        assert potential_map(whole, spacing=2).provenance.boundary == "periodic"
+
+
 @pytest.mark.parametrize(("options", "message"), [
     ({"cutoff": 10.0}, "--cutoff 10: the method pme has none; use --method cutoff"),
     ({"method": "msm", "cutoff": 10.0}, "--cutoff 10: the method msm has none; use --method cutoff"),

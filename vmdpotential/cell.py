@@ -21,9 +21,13 @@ class Cell:
     ----------
     vectors : (3, 3) float64, A
         The lattice vectors a, b, c as rows.
+    space_group : str
+        Hermann-Mauguin symbol. With any other than P 1 the atoms of a file are a crystal's asymmetric
+        unit, a part of what the cell holds.
     """
 
     vectors: Array
+    space_group: str = "P 1"
 
     def __post_init__(self) -> None:
         vectors = np.array(self.vectors, dtype=np.float64).reshape(3, 3)
@@ -34,9 +38,12 @@ class Cell:
 
     @classmethod
     def from_parameters(
-        cls, a: float, b: float, c: float, alpha: float = 90, beta: float = 90, gamma: float = 90
+        cls, a: float, b: float, c: float, alpha: float = 90, beta: float = 90, gamma: float = 90,
+        *, space_group: str = "P 1",
     ) -> Cell:
         """Return the cell of three lengths (A) and three angles (degrees), a along x, b in the xy plane.
+
+        A `space_group` that is not known counts as P 1.
 
         Raises
         ------
@@ -57,7 +64,8 @@ class Cell:
         z2 = c * c - cx * cx - cy * cy
         if z2 <= 0:
             raise InputError(f"the periodic cell angles {alpha:g} {beta:g} {gamma:g} close no cell; correct them")
-        return cls(np.array([[a, 0, 0], [b * cos[2], b * sin_gamma, 0], [cx, cy, np.sqrt(z2)]]))
+        vectors = np.array([[a, 0, 0], [b * cos[2], b * sin_gamma, 0], [cx, cy, np.sqrt(z2)]])
+        return cls(vectors, space_group.strip() if _order(space_group) > 1 else "P 1")
 
     @cached_property
     def parameters(self) -> tuple[float, float, float, float, float, float]:
@@ -70,6 +78,11 @@ class Cell:
 
         a, b, c = (float(x) for x in length)
         return a, b, c, angle(1, 2), angle(0, 2), angle(0, 1)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the atoms fill the cell without their images under a space group."""
+        return self.space_group == "P 1"
 
     @property
     def volume(self) -> float:
@@ -149,6 +162,10 @@ class Cell:
             best2 = np.where(closer, trial2, best2)
         return best
 
+    def images_near(self, low: Array, high: Array, reach: float) -> float:
+        """Return how many images of an atom, on average, lie in a box or within `reach` (A) of its sides."""
+        return float(np.prod(high - low + 2 * reach)) / self.volume
+
     def images_in_box(self, positions: ArrayLike, low: ArrayLike, high: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
         """Return all periodic images of positions inside an axis-aligned box.
 
@@ -194,3 +211,13 @@ class Cell:
         if not images:
             return np.zeros((0, 3)), np.zeros(0, np.int64)
         return np.concatenate(images), np.concatenate(index)
+
+
+def _order(space_group: str) -> int:
+    """Return the number of a space group's operations, 1 where it is not known."""
+    if space_group.strip() in ("", "P 1", "P1"):
+        return 1
+    import gemmi
+
+    group = gemmi.find_spacegroup_by_name(space_group.strip())
+    return 1 if group is None else len(list(group.operations()))

@@ -153,6 +153,9 @@ def _join_negative_values(arguments: Sequence[str]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # a closed terminal; Windows has no such signal, and nohup ignores it
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     _prepare_streams()
     try:
         run(sys.argv[1:] if arguments is None else arguments)

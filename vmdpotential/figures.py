@@ -183,7 +183,7 @@ def compose(
         if profiles:
             short = [_short(name) for name in names]
             draw_profile(axes[-1], profiles, profile_axis, short, None if panels else value_range)
-            across, up = extents[0] if extents else (1.0, 0.62)
+            across, up = max(extents) if extents else (1.0, 0.62)
             extents.append((across, min(max(up, 0.5 * across), 1.2 * across)))
         if parts > 1:
             for n, ax in enumerate(axes):
@@ -215,7 +215,8 @@ def _same_ticks(axes: Sequence[Axes]) -> None:
 
 def _short(name: str) -> str:
     name = name.encode("utf-8", "replace").decode()  # names of files may be any bytes
-    return name if len(name) <= 24 else f"{name[:11]}…{name[-12:]}"
+    short = name if len(name) <= 24 else f"{name[:11]}…{name[-12:]}"
+    return short.replace("$", r"\$")  # between two of them matplotlib reads mathematics
 
 
 def _letter(n: int) -> str:

@@ -140,13 +140,15 @@ class Provenance:
     """How a map was made; written into every file and read back from it.
 
     Empty strings and None stand for "not known". `tolerance` and `error` are root mean square errors
-    over the potential's own: the one asked for, and the one measured against the exact sum.
+    over the potential's own: the one asked for, and the one measured against the exact sum. `cell` are the
+    vectors a, b and c of a periodic map, nine numbers in A.
     """
 
     quantity: str = "electrostatic potential"
     method: str = ""
     interaction: str = ""
     boundary: str = ""
+    cell: tuple[float, ...] | None = None
     cutoff: float | None = None
     tolerance: float | None = None
     error: float | None = None
@@ -155,6 +157,16 @@ class Provenance:
     atoms: str = ""
     inputs: tuple[str, ...] = ()
     program: str = ""
+
+
+def _nine_numbers(text: str) -> tuple[float, ...] | None:
+    """Return the vectors of a cell from a header, None where there are none or they span no volume."""
+    try:
+        vectors = np.array([float(x) for x in text.split()])
+        Cell(vectors)
+    except ValueError:
+        return None
+    return tuple(vectors.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +209,8 @@ class Grid:
         items["spacing"] = " ".join(f"{h:.9g}" for h in self.lattice.spacing)
         for entry in fields(self.provenance):
             value = getattr(self.provenance, entry.name)
+            if entry.name == "cell" and value is not None:
+                value = " ".join(f"{x:.9g}" for x in value)
             # '|' cannot stand in a suffix and is rare in names; blanks are common
             items[entry.name] = "|".join(value) if isinstance(value, tuple) else value
         return {key: f"{value:.9g}" if isinstance(value, float) else str(value)
@@ -217,6 +231,8 @@ class Grid:
                 known[entry.name] = number(entry.name)
             elif entry.name == "inputs":
                 known["inputs"] = tuple(filter(None, header.get("inputs", "").split("|")))
+            elif entry.name == "cell":
+                known["cell"] = _nine_numbers(header.get("cell", ""))
             elif entry.name in header:
                 known[entry.name] = header[entry.name]
         return cls(lattice, values, header.get("unit", ""), number("temperature"), number("dielectric"),

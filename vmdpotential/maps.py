@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,8 @@ from vmdpotential.methods.cutoff import choose_algorithm
 from vmdpotential.select import select
 from vmdpotential.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
+
+log = logging.getLogger(__name__)
 
 #: Atoms in 1 A^3 that no matter has (water 0.1, diamond 0.18): a cell with more is a mistake.
 DENSEST = 1.0
@@ -131,6 +134,11 @@ def potential_map(
     bound = bind_interaction(chosen, interaction, cutoff, parameters or {})
     if bound.cutoff is None and cutoff != CUTOFF:
         raise UsageError(f"--cutoff {cutoff:g}: the method {chosen.name} has none; use --method cutoff")
+    if bound.end is not None and cutoff == CUTOFF:  # an end that nobody asked for
+        rest = abs(float(bound(np.nextafter(cutoff, 0)))) * cutoff
+        if rest > 0.01:
+            log.warning("%s is cut off at %g A, where it is still %.2g %% of q/r; --cutoff sets another distance",
+                        bound.interaction.name, cutoff, 100 * rest)
     sources = replace(sources, interaction=bound)
     _plan_memory(lattice, len(positions), cell, bound.cutoff, field)
     if chosen.name == "cutoff":
@@ -152,6 +160,7 @@ def potential_map(
                          "charges, --temperature or --dielectric")
     provenance = Provenance(
         method=chosen.name, interaction=str(bound), boundary="periodic" if cell is not None else "open",
+        cell=None if cell is None else tuple(cell.vectors.ravel().tolist()),
         cutoff=bound.cutoff, tolerance=None if chosen.exact else tolerance, error=error, precision=precision,
         engine=backend.name, atoms=atoms,
         inputs=tuple(Path(name).name for name in structure.sources), program=f"vmdpotential {__version__}",
@@ -166,16 +175,22 @@ def potential_map(
 def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None:
     """Return the periodic cell, None for an open boundary; `method` and `boundary` may be ``auto``.
 
+    A crystal's asymmetric unit, a part of what its cell holds, has an open boundary by itself.
+
     Raises
     ------
     UsageError
         When the method cannot do the boundary.
     InputError
-        When the structure has no cell for a periodic one.
+        When the structure has no cell for a periodic one, or is a crystal's asymmetric unit.
     """
     boundaries = ("open", "periodic") if method == "auto" else registry.get("method", method).boundaries
     if boundary == "auto":
         boundary = "periodic" if structure.cell is not None and "periodic" in boundaries else "open"
+        if boundary == "periodic" and structure.cell is not None and not structure.cell.whole:
+            boundary = "open"
+            log.warning("%s: is the asymmetric unit of a crystal (%s); the boundary is open, with these atoms alone",
+                        _name(structure), structure.cell.space_group)
     if boundary not in boundaries:
         raise UsageError(
             f"--boundary {boundary}: the method {method} cannot do it; use --boundary {' or '.join(boundaries)}, or "
@@ -186,6 +201,7 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
     name = _name(structure)
     if structure.cell is None:
         raise InputError(f"{name}: has no periodic cell; use --boundary open")
+    structure.require_whole_cell("use --boundary open, expand it to the cell")
     if structure.cell.volume * DENSEST < len(structure):
         raise InputError(
             f"{name}: {len(structure)} atoms do not fit into its periodic cell of {structure.cell.volume:.3g} A^3; "
@@ -238,7 +254,7 @@ def _plan_memory(lattice: Lattice, atoms: int, cell: Cell | None, cutoff: float 
     memory.require(4 * values + 200 * atoms, f"a map of {points} points" + (" with its field" if field else ""),
                    "use a larger --spacing, less --padding or fewer --atoms")
     if cell is not None and cutoff is not None:
-        images = atoms * float(np.prod(lattice.last - lattice.origin + 2 * cutoff)) / cell.volume
+        images = atoms * cell.images_near(lattice.origin, lattice.last, cutoff)
         memory.require(int(4 * values + 200 * images), f"a map with {images:.3g} periodic images of atoms",
                        f"use a --cutoff shorter than {cutoff:g} A or fewer --atoms")
 

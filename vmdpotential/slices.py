@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.cell import Cell
 from vmdpotential.errors import UsageError
 from vmdpotential.lattice import Grid
-from vmdpotential.planes import Plane, smooth_values_on
+from vmdpotential.planes import Plane, smooth_values_on, values_on
 from vmdpotential.structure import Structure
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ COLOURS = "RdBu"
 
 #: Fraction of the values that the colours tell apart when no range is given.
 SHOWN = 0.98
+
+#: A, by which a cell's corners may miss a plane: what is left of angles that a file rounds.
+_LEVEL = 0.05
+#: Planes of corners in the height of a cell's longest vector, at most; a truncated octahedron has three.
+_MOST_PARTS = 6
 
 _ELEMENT_COLOURS = {
     "C": "#808080", "N": "#3050f8", "O": "#e8271a", "S": "#d9b600", "P": "#f08000", "H": "#ffffff",
@@ -141,7 +147,7 @@ def draw_slice(
     """
     values, (left, right, bottom, top) = smooth_values_on(grid, plane)
     if value_range is None:
-        value_range = robust_range([values])
+        value_range = robust_range([values_on(grid, plane)[0]])
     check_range(value_range)
     rows, columns = values.shape
     # pixels are centred on their points, so the image reaches half a pixel beyond them
@@ -293,9 +299,77 @@ def _bonds(positions: Floats, radius: Floats) -> NDArray[np.int64]:
 
 
 def profile(grid: Grid, axis: int) -> tuple[Floats, Floats]:
-    """Return coordinates (n,) in A along an axis and the mean (n,) of the map over the planes across it."""
-    others = tuple(d for d in range(3) if d != axis)
-    return grid.lattice.axes()[axis], grid.values.mean(axis=others, dtype=np.float64)
+    """Return coordinates (n,) in A along an axis and the mean (n,) of the map over the planes across it.
+
+    Where the map knows its cell, and that is slanted or turned, the mean is over a period of the plane.
+
+    Raises
+    ------
+    UsageError
+        When planes across the axis have no period in the cell.
+    """
+    where, cell = grid.lattice.axes()[axis], grid.provenance.cell
+    periodic = None if cell is None else Cell(np.array(cell))
+    if periodic is None or periodic.orthogonal:
+        others = tuple(d for d in range(3) if d != axis)
+        return where, grid.values.mean(axis=others, dtype=np.float64)
+    step = _repeat(periodic, axis)
+    if step is None:
+        name = "xyz"[axis]
+        possible = [f"--profile {other}" for d, other in enumerate("xyz") if _repeat(periodic, d) is not None]
+        cure = " or ".join(possible) or "a map of the structure turned, with two vectors of its cell across an axis"
+        raise UsageError(f"--profile {name}: planes across {name} have no period in the map's slanted cell, so that "
+                         f"each has the mean of the whole map; use {cure}")
+    return where, _mean_over_periods(grid, periodic, axis, step)
+
+
+def _repeat(cell: Cell, axis: int) -> float | None:
+    """Return the distance, A, between planes of cell corners across an axis, None where the corners fill it densely.
+
+    Only where the heights of a, b and c are small multiples of one length do two combinations of
+    the three lie in the plane.
+    """
+    heights = cell.vectors[:, axis]
+    for parts in range(1, _MOST_PARTS + 1):
+        step = float(np.abs(heights).max()) / parts
+        if (np.abs(heights - np.rint(heights / step) * step) < _LEVEL).all():
+            return step
+    return None
+
+
+def _mean_over_periods(grid: Grid, cell: Cell, axis: int, step: float) -> Floats:
+    """Return the mean (n,) over the planes across an axis, which repeat every `step` A, all parts of a period alike.
+
+    A part of a plane may have images in the same and in others of the planes that repeat it. A node counts with
+    its share of the weights of all its images in the map's box. Weights fall evenly from the middle of the box to
+    0 one step beyond its edges: where they jumped, the error would be of first order in the spacing.
+    """
+    lattice, x = grid.lattice, grid.lattice.axes()[axis]
+    size = lattice.last - lattice.origin + 2 * lattice.spacing
+    shifts = cell.images_in_box(np.zeros((1, 3)), -size, size)[0]
+    climb = np.rint(shifts[:, axis] / step)
+
+    def weight(d: int, moved: Floats) -> Floats:
+        node = np.arange(lattice.shape[d]) + moved[:, None] / lattice.spacing[d]
+        weights: Floats = np.maximum(np.minimum(node + 1, lattice.shape[d] - node), 0)
+        return weights
+
+    p, q = (d for d in range(3) if d != axis)
+    over_plane = "xyz,n{}{}->n{}".format(*("xyz"[d] for d in (p, q, axis)))
+    own = weight(p, np.zeros(1)).T * weight(q, np.zeros(1))
+    below, above = (np.floor(height / step + 1e-6) for height in (x - x[0], x[-1] - x))
+    mean = np.empty(len(x))
+    for count in np.unique(below + above + 1):  # of planes in the box; it differs by one at most
+        shares = []
+        for plane in range(int(count)):
+            inside = (plane + climb >= 0) & (plane + climb < count)
+            shares.append(own / (weight(p, shifts[inside, p]).T @ weight(q, shifts[inside, q])))
+        sums = np.einsum(over_plane, grid.values, np.stack(shares))
+        chosen = below + above + 1 == count
+        lowest = x[chosen] - below[chosen] * step
+        of_planes = [np.interp(lowest + n * step, x, row) for n, row in enumerate(sums)]
+        mean[chosen] = np.sum(of_planes, axis=0) / np.sum(shares)
+    return mean
 
 
 def draw_profile(
@@ -312,6 +386,11 @@ def draw_profile(
         For a legend, where there are several maps.
     value_range : (low, high), optional
         Limits of the vertical axis.
+
+    Raises
+    ------
+    UsageError
+        When planes across the axis have no period in a map's cell.
     """
     # blue, vermilion, green, black ... : told apart by everybody (Okabe and Ito 2008)
     shades = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00")

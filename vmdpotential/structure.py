@@ -222,6 +222,13 @@ class Structure:
             raise InputError(f"{where}: has no charges; give a topology with --topology")
         return self.charges
 
+    def require_whole_cell(self, cure: str) -> None:
+        """Raise InputError where the atoms are a crystal's asymmetric unit, not all that its cell holds."""
+        if self.cell is not None and not self.cell.whole:
+            where = self.sources[0] if self.sources else "structure"
+            raise InputError(f"{where}: is the asymmetric unit of a crystal ({self.cell.space_group}); {cure}, or "
+                             "write P 1 for it where it is the whole cell")
+
     def take(self, atoms: ArrayLike) -> Structure:
         """Return the structure of some atoms: increasing indices or a mask (N,)."""
         index = np.asarray(atoms)

@@ -192,17 +192,19 @@ def _charges(models: Any, partial: Any) -> Any:
 def _cell(cmd: Any, objects: list[str], state: int) -> Cell | None:
     """Return the cell of the objects that have one; they must agree."""
     found: dict[str, list[float]] = {}
+    group = ""
     for name in objects:
         symmetry = cmd.get_symmetry(name, state)
         if symmetry and list(symmetry[:3]) != [1, 1, 1]:  # a cell of 1 A is how files say that there is none
             found[name] = [float(x) for x in symmetry[:6]]
+            group = group or str(symmetry[6])
     if not found:
         return None
     (first, parameters), *others = found.items()
     for name, other in others:
         if not np.allclose(parameters, other, atol=1e-3):
             raise InputError(f"objects {first} and {name} have different periodic cells; select atoms of one of them")
-    return Cell.from_parameters(*parameters)
+    return Cell.from_parameters(*parameters, space_group=group)
 
 
 def load_grid(cmd: Any, name: str, grid: Grid) -> None:
@@ -273,7 +275,7 @@ def load_structure(cmd: Any, name: str, structure: Structure, source: Selected, 
             model.bond.append(bond)
     cmd.load_model(model, name, zoom=0)
     if structure.cell is not None:
-        cmd.set_symmetry(name, *structure.cell.parameters, "P 1")
+        cmd.set_symmetry(name, *structure.cell.parameters, structure.cell.space_group)
 
 
 def _atom(structure: Structure, row: int) -> Atom:

@@ -30,10 +30,11 @@ PRECISION = "16-bit floating point, each value to 1 part in 2048"
 _LABELS = {
     "quantity": "Quantity", "unit": "Unit", "temperature": "Temperature", "dielectric": "Dielectric constant",
     "spacing": "Spacing of the file", "method": "Method", "interaction": "Interaction", "boundary": "Boundary",
-    "cutoff": "Cutoff", "tolerance": "Tolerance", "error": "Measured error", "precision": "Precision of the sums",
-    "engine": "Engine", "atoms": "Charges of", "inputs": "Inputs", "program": "Program",
+    "cell": "Periodic cell", "cutoff": "Cutoff", "tolerance": "Tolerance", "error": "Measured error",
+    "precision": "Precision of the sums", "engine": "Engine", "atoms": "Charges of", "inputs": "Inputs",
+    "program": "Program",
 }
-_UNITS = {"temperature": " K", "spacing": " Å", "cutoff": " Å"}
+_UNITS = {"temperature": " K", "spacing": " Å", "cell": " Å", "cutoff": " Å"}
 
 
 def structure_content(structure: Structure) -> dict[str, Any]:
@@ -151,6 +152,10 @@ def about(grid: Grid, kept: Grid) -> list[list[str]]:
     header["inputs"] = header.get("inputs", "").replace("|", ", ")
     steps = dict.fromkeys(f"{h:.4g}" for h in grid.lattice.spacing)
     header["spacing"] = " × ".join(steps)
+    if grid.provenance.cell is not None:
+        vectors = np.reshape(grid.provenance.cell, (3, 3))
+        header["cell"] = "; ".join(f"{name} {' '.join(f'{x:.4g}' for x in vector)}"
+                                   for name, vector in zip("abc", vectors, strict=True))
     if grid.provenance.error is not None:
         header["error"] = f"{grid.provenance.error:.1e}"
     rows = []

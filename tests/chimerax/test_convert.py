@@ -132,6 +132,15 @@ def test_no_cell(opened, convert, tmp_path, head):
     assert convert.read_atoms(opened(tmp_path / "mol.pdb").atoms).structure.cell is None
 
 
+def test_a_crystal_keeps_its_space_group(opened, convert, tmp_path):
+    (tmp_path / "mol.pdb").write_text(pdb().replace("P 1           1", "P -1          2"))
+    ours = vp.read_structure(tmp_path / "mol.pdb")
+    vp.write_structure(ours.take(np.arange(3)), tmp_path / "mol.cif")
+    for name in ("mol.pdb", "mol.cif"):
+        structure = convert.read_atoms(opened(tmp_path / name).atoms).structure
+        assert structure.cell.space_group == ours.cell.space_group == "P -1"
+
+
 def test_mmcif_with_its_cell(opened, convert, tmp_path):
     (tmp_path / "mol.pdb").write_text(pdb())
     ours = vp.read_structure(tmp_path / "mol.pdb").take(np.arange(3))  # of others ChimeraX would fetch templates

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from vmdpotential.cell import Cell
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.lattice import Grid, Lattice
-from vmdpotential.plugins.pymol.convert import load_grid, read_grid, read_selection
+from vmdpotential.plugins.pymol.convert import load_grid, load_structure, read_grid, read_selection
 
 # not in PyMOL's order, two waters of equal number, four-letter names, an insertion code, a triclinic cell
 ATOMS = [
@@ -118,6 +118,15 @@ def test_cells_of_several_objects_must_agree(loaded):
     loaded.set_symmetry("copy", 30, 31, 33, 80, 90, 100)
     with pytest.raises(InputError, match="objects mol and copy have different periodic cells"):
         read_selection(loaded, "all")
+
+
+def test_a_crystal_keeps_its_space_group(loaded):
+    assert read_selection(loaded, "all").structure.cell.space_group == "P 1"
+    loaded.set_symmetry("mol", 30, 31, 32, 80, 90, 100, "P -1")
+    source = read_selection(loaded, "all")
+    assert source.structure.cell.space_group == "P -1"
+    load_structure(loaded, "again", source.structure, source, np.arange(len(source.structure)))
+    assert loaded.get_symmetry("again")[6] == "P -1"
 
 
 def test_no_atoms(loaded):

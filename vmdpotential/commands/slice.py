@@ -72,7 +72,8 @@ def slice_(
         "given", parse=_range, metavar="LO,HI")] = None,
     contours: Annotated[int, Option("about how many contour lines, at round values", low=0, high=50)] = 0,
     profile: Annotated[str | None, Option(
-        "draw the mean over planes along this axis", choices=("x", "y", "z"))] = None,
+        "draw the mean over planes along this axis; spikes at atoms make it noisy, less so in a map of finer --spacing",
+        choices=("x", "y", "z"))] = None,
     width: Annotated[str, Option(
         "width of the figure: single (89 mm), double (183 mm) or a number of mm", metavar="MM")] = "single",
     dpi: Annotated[int, Option("resolution", unit="dots per inch", low=50, high=2400)] = 600,

@@ -20,6 +20,8 @@ from vmdpotential.io import prmtop
 from vmdpotential.io.text import first_bytes
 from vmdpotential.structure import Floats, Integers, Names, Structure, Topology
 
+log = logging.getLogger(__name__)
+
 #: Packages that MDAnalysis needs for some suffixes; without them it prints more than one line.
 _NEEDS = {".gsd": "gsd", ".h5md": "h5py", ".tng": "pytng"}
 
@@ -131,8 +133,20 @@ def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell |
         step = file.read()
         if not getattr(step, "hasx", True):
             raise InputError(f"{path}: frame {frame} holds no positions; choose another frame")
+        if frame == 0 and _has_another(file):
+            log.warning("%s: holds several frames; the first one is used", path)
         box = np.array(step.box, dtype=np.float64) * 10  # nm to A
         return _checked(np.array(step.x, dtype=np.float64) * 10, path), Cell(box) if box.any() else None
+
+
+def _has_another(file: Any) -> bool:
+    try:
+        file.read()
+    except StopIteration:  # the end
+        return False
+    except OSError:  # a damaged one
+        return True
+    return True
 
 
 def _check_counts(path: Path, found: int, n_atoms: int, frames: int, frame: int) -> None:
@@ -140,6 +154,8 @@ def _check_counts(path: Path, found: int, n_atoms: int, frames: int, frame: int)
         raise InputError(f"{path}: has {found} atoms and the structure {n_atoms}; they must be of one system")
     if not -frames <= frame < frames:
         raise InputError(f"{path}: has {frames} frames, no frame {frame}")
+    if frames > 1 and frame == 0:
+        log.warning("%s: holds %d frames; the first one is used", path, frames)
 
 
 def _checked(positions: Any, path: Path) -> Floats:

@@ -249,7 +249,8 @@ def _cell(path: Path, block: gemmi.cif.Block) -> Cell | None:
     if not all(lengths):
         return None
     angles = [_value(block, f"_cell.angle_{name}") or "90" for name in ("alpha", "beta", "gamma")]
-    return pdb.cell_of([cif.as_number(word) for word in lengths + angles], str(path))
+    group = _value(block, "_symmetry.space_group_name_H-M") or _value(block, "_space_group.name_H-M_alt")
+    return pdb.cell_of([cif.as_number(word) for word in lengths + angles], str(path), group)
 
 
 def write_mmcif(structure: Structure, path: Path) -> None:
@@ -272,7 +273,7 @@ def _records(s: Structure, path: Path) -> Iterator[bytes]:
         for tag, value in zip(("length_a", "length_b", "length_c", "angle_alpha", "angle_beta", "angle_gamma"),
                               s.cell.parameters, strict=True):  # fmt: skip
             yield f"_cell.{tag} {value:.9g}\n".encode()
-        yield b"_symmetry.space_group_name_H-M 'P 1'\n"
+        yield f"_symmetry.space_group_name_H-M {cif.quote(s.cell.space_group)}\n".encode()
     with_segments = bool((s.segment_ids != "").any())
     tags = [*_TAGS, *["vmdpotential_segment_id"] * with_segments]
     yield b"#\nloop_\n" + b"".join(f"_atom_site.{tag}\n".encode() for tag in tags)

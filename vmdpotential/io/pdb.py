@@ -193,16 +193,16 @@ def cell_of_record(line: str, where: str) -> Cell | None:
         except ValueError:
             continue
         if len(values) == 6:
-            return cell_of(values, where)
+            return cell_of(values, where, line[55:66])
     raise InputError(f"{where}: CRYST1 does not state three lengths and three angles: '{line}'")
 
 
-def cell_of(values: list[float], where: str) -> Cell | None:
+def cell_of(values: list[float], where: str, space_group: str = "P 1") -> Cell | None:
     """Return the cell of three lengths and three angles, None where all lengths are 1 or some are 0."""
     if any(value == 0 for value in values[:3]) or values[:3] == [1, 1, 1]:
         return None
     try:
-        return Cell.from_parameters(*values)
+        return Cell.from_parameters(*values, space_group=space_group)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
@@ -359,4 +359,5 @@ def cell_record(cell: Cell) -> bytes:
     standard = Cell.from_parameters(*cell.parameters).vectors
     if np.abs(standard - cell.vectors).max() > 0.01:
         log.warning("the file states lengths and angles of the cell, not that its vectors are turned against x, y, z")
-    return f"CRYST1{a:9.3f}{b:9.3f}{c:9.3f}{alpha:7.2f}{beta:7.2f}{gamma:7.2f} P 1           1\n".encode()
+    return (f"CRYST1{a:9.3f}{b:9.3f}{c:9.3f}{alpha:7.2f}{beta:7.2f}{gamma:7.2f} {cell.space_group:<11.11s}   1\n"
+            ).encode()

@@ -5,6 +5,7 @@ Formats: ambermd.org/FileFormats.php and ambermd.org/netcdf/nctraj.xhtml.
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from vmdpotential.errors import InputError
 from vmdpotential.io import elements
 from vmdpotential.io.text import first_bytes, read_bytes
 from vmdpotential.structure import Floats, Integers, Names, Structure, Topology
+
+log = logging.getLogger(__name__)
 
 #: A prmtop states charges times the square root of Coulomb's constant in kcal/mol A/e^2, Amber's or CHARMM's.
 AMBER_CHARGE = 18.2223
@@ -296,7 +299,9 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
 
 
 def _read_netcdf(path: Path) -> tuple[Floats, Cell | None]:
-    positions, cell, _ = read_netcdf_frame(path, 0)
+    positions, cell, frames = read_netcdf_frame(path, 0)
+    if frames > 1:
+        log.warning("%s: holds %d frames; the first one is used", path, frames)
     return positions, cell
 
 

@@ -233,7 +233,7 @@ def place_ions(
     UsageError
         For an unknown ion, one of the wrong sign, or a method that does not hold.
     InputError
-        Without charges or waters, or when the net charge is no integer.
+        Without charges or waters, when the net charge is no integer, or for a crystal's asymmetric unit.
     NoRoomError
         When the sites run out.
     """
@@ -249,6 +249,7 @@ def place_ions(
     names = _names(structure, cation, anion, ions, naming)
     if ions is not None and concentration:
         raise UsageError("--ions: gives the numbers itself; leave out --concentration")
+    structure.require_whole_cell("expand it to the cell and solvate it first")
     residues, oxygens = water_sites(structure)
     check_neutral(structure, residues)
     water, there = is_water(structure), is_ion(structure)

@@ -61,8 +61,8 @@ def compute_by_mesh(lattice: Lattice, sources: Sources, engine: Engine) -> NDArr
     """
     sample = exact(lattice, sources, engine)
     sources = _near(lattice, sources)
-    if not len(sources.positions):
-        return np.zeros((4, *lattice.shape) if sources.field else lattice.shape, np.float32)
+    if not sample.rms:  # hardly a point has an atom within the cutoff
+        return compute(lattice, sources, engine)
     attempts = Attempts("cutoff", sources.tolerance, sources.precision)
     attempts.margin = MARGIN
     while True:

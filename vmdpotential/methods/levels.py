@@ -244,13 +244,15 @@ def plan(lattice: Lattice, positions: Floats, cell: Cell | None = None, *,
             counts[d] = int((high[d] - low[d]) / spacing) + order
             steps[d, d] = spacing
             vectors[d, d] = high[d] - low[d] + 3 * radius  # no image of an atom is near the lattice
-    # charges with what lies around them, potentials; the map interpolated along two axes; atoms by bins
-    memory.require(40 * int(np.prod(counts, dtype=object)) + 8 * lattice.size + 100 * len(positions),
+    periods = Cell(vectors) if any(periodic) else None
+    images = 0.0 if periods is None else periods.images_near(lattice.origin, lattice.last, radius)
+    # charges with what lies around them, potentials; the map interpolated along two axes; atoms by bins, with images
+    memory.require(int(40 * np.prod(counts, dtype=object) + 8 * lattice.size + (100 + 200 * images) * len(positions)),
                    f"a map with a level of {' x '.join(map(str, counts))} nodes",
                    "use a larger --tolerance or --spacing")
     a, b, c = counts
     levels = _levels((a, b, c), steps, order, periodic, radius, smoothness, widest)
-    return Plan(origin, steps, order, periodic, radius, smoothness, levels, Cell(vectors) if any(periodic) else None)
+    return Plan(origin, steps, order, periodic, radius, smoothness, levels, periods)
 
 
 def _divisible(count: float, least: int, most: int) -> int:

@@ -63,6 +63,9 @@ def compute(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.fl
                 return values
             raise attempts.failure
         before = order, spacing, radius
+        if np.isfinite(error):  # the next try has to do better than these levels, which may be better than was asked
+            made = np.interp(np.log(radius / spacing), np.log(RATIOS), np.log(ERRORS[order]))
+            attempts.margin *= max(1.0, error / (float(np.exp(made)) * spacing**0.5))
         levels = plan(lattice, sources.positions, sources.cell, order=order, spacing=spacing, radius=radius)
         values = engine.msm(lattice, sources.positions, sources.charges, levels, sources.precision, sources.field)
         if attempts.enough(sample.error(values)):

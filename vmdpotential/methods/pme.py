@@ -126,10 +126,11 @@ def make_mesh(lattice: Lattice, sources: Sources, spacing: float, ratio: float, 
     else:
         mesh = around(lattice, sources.positions, spacing, order, ratio, split)
     # 3.5 numbers at most for each point of the transform, the influence among them; for each of the map the map's own
-    # and two that are interpolated along one axis or two
+    # and two that are interpolated along one axis or two; atoms with the images that pairs are summed of
+    images = sources.cell.images_near(lattice.origin, lattice.last, mesh.splitting.radius) if sources.cell else 0.0
     real, maps = 4 if sources.precision == "single" else 8, 4 if sources.field else 1
     memory.require(int(3.5 * real * float(np.prod(mesh.transform_shape)) + (4 * maps + 2 * real) * lattice.size
-                       + 100 * len(sources.charges)),
+                       + (100 + 200 * images) * len(sources.charges)),
                    f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points", cure)
     return mesh
 

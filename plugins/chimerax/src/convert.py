@@ -152,27 +152,30 @@ def _charges(atoms: Any) -> Any:
 
 def _cell(models: Sequence[Any]) -> Cell | None:
     """Return the periodic cell of the models that have one; they must agree."""
-    found = {model.id_string: parameters for model in models if (parameters := _cell_parameters(model))}
+    found = {model.id_string: known for model in models if (known := _cell_parameters(model))}
     if not found:
         return None
-    (first, parameters), *others = found.items()
-    for name, other in others:
+    (first, (parameters, group)), *others = found.items()
+    for name, (other, _) in others:
         if not np.allclose(parameters, other, atol=1e-3):
             raise InputError(f"#{first} and #{name} have different periodic cells; specify atoms of one of them")
-    return Cell.from_parameters(*parameters)
+    return Cell.from_parameters(*parameters, space_group=group)
 
 
-def _cell_parameters(model: Any) -> list[float] | None:
-    """Return lengths (A) and angles (degrees) of a model's cell, from what its file said."""
+def _cell_parameters(model: Any) -> tuple[list[float], str] | None:
+    """Return lengths (A) and angles (degrees) of a model's cell, and its space group, from what its file said."""
     record = next(iter(model.metadata.get("CRYST1", [])), "")
     if record:
         words = [record[start:end] for start, end in ((6, 15), (15, 24), (24, 33), (33, 40), (40, 47), (47, 54))]
+        group = record[55:66]
     else:
         from chimerax.mmcif import get_mmcif_tables_from_metadata
 
-        (table,) = get_mmcif_tables_from_metadata(model, ["cell"])
+        table, symmetry = get_mmcif_tables_from_metadata(model, ["cell", "symmetry"])
         if table is None:
             return None
+        groups = [] if symmetry is None else symmetry.fields(["space_group_name_H-M"], missing_value="")
+        group = next(iter(groups), ("",))[0]
         names = ("length_a", "length_b", "length_c", "angle_alpha", "angle_beta", "angle_gamma")
         words = next(iter(table.fields(names, missing_value="?")), [])
     try:
@@ -181,7 +184,7 @@ def _cell_parameters(model: Any) -> list[float] | None:
     except ValueError:
         return None
     # files without a cell, such as those of NMR and of electron microscopy, say 1 1 1 or 0 0 0
-    return parameters if len(parameters) == 6 and max(parameters[:3]) > 1 else None
+    return (parameters, group) if len(parameters) == 6 and max(parameters[:3]) > 1 else None
 
 
 def read_volume(volume: Any) -> Grid:

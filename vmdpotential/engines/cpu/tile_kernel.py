@@ -45,7 +45,7 @@ BLOCK = 128  # atoms summed in registers before the sum is added in float64
 Y, Z, Q, X, GAP = 0, 1, 2, 3, 11  # rows of the table; eight of X, six of GAP
 ROWS = 17
 MAPS = 4 if FIELD else 1  # potential, and its gradient along x, y, z
-FAR = REAL(1000)  # where atoms that must not count are put
+FAR = REAL(1000 * np.sqrt(2))  # where atoms that must not count are put: on no lattice point
 
 #: The inner loop makes 2/r; what the charges are multiplied by to make up for it.
 DEGREE = None if FIELD else PROGRAM.degree()

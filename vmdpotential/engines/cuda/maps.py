@@ -124,7 +124,7 @@ def check(positions: Floats, charges: Floats, precision: str) -> tuple[Floats, F
                          "needed")
     if precision not in PRECISIONS:
         raise UsageError(f"there is no precision '{precision}'; choose one of {', '.join(PRECISIONS)}")
-    if len(positions) >= 2**31:
+    if 3 * len(positions) >= 2**31:
         raise MemoryPlanError(f"{len(positions)} atoms are more than the cuda engine can number")
     return positions, charges
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines.cuda import maps
+from vmdpotential.errors import TaskError
 from vmdpotential.lattice import Lattice
 from vmdpotential.methods.levels import Plan
 from vmdpotential.methods.mesh import Mesh
@@ -36,6 +37,10 @@ TASK = np.dtype(
        ("count", np.int32)], align=True)
 
 
+#: Nodes along the first axis: blocks along a grid's second one are 65535 at most, with what surrounds a level.
+MOST_PLANES = 65_000
+
+
 class NodeSum(maps.Sum):
     """A map being summed: the pairs, to which the smooth part is put first.
 
@@ -57,6 +62,9 @@ class NodeSum(maps.Sum):
         assert short.cutoff is not None
         scaled = short.scaled(maps.unit(lattice, short.cutoff))
         super().__init__(lattice, positions, charges, short, precision, scaled, nodes.cell, True, field)
+        if shape[0] > MOST_PLANES:
+            raise TaskError(f"a mesh of {shape[0]} points along x is longer than a GPU takes ({MOST_PLANES}); use "
+                            "--engine cpu or a larger --tolerance")
         self.shape = shape
         self.real = np.dtype(np.float32 if precision == "single" else np.float64)
         self.knobs = {"REAL": "float" if precision == "single" else "double", "ORDER": nodes.order,
