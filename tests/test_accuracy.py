@@ -8,7 +8,7 @@ import pytest
 from vmdpotential import registry
 from vmdpotential.cell import Cell
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, MemoryPlanError
 from vmdpotential.lattice import Lattice
 from vmdpotential.maps import potential_map
 from vmdpotential.methods import Sources, accuracy
@@ -16,7 +16,6 @@ from vmdpotential.methods.accuracy import POINTS, Attempts, Sample, choose_point
 from vmdpotential.structure import Structure
 
 CPU = get_engine("cpu")
-RNG = np.random.default_rng(11)
 
 
 def charges_at(positions, charges, cell=None):
@@ -27,7 +26,7 @@ def charges_at(positions, charges, cell=None):
 
 def test_points_of_a_full_lattice_are_anywhere():
     lattice = Lattice(np.zeros(3), np.full(3, 0.5), (40, 30, 20))
-    indices, weights = choose_points(lattice, RNG.uniform(0, 1, (500, 3)) * lattice.last, None)
+    indices, weights = choose_points(lattice, np.random.default_rng(11).uniform(0, 1, (500, 3)) * lattice.last, None)
     assert indices.shape == (POINTS, 3)
     assert (indices >= 0).all()
     assert (indices < lattice.shape).all()
@@ -40,7 +39,7 @@ def test_points_of_a_full_lattice_are_anywhere():
 def test_points_near_few_atoms_count_for_less(cell):
     """The mean of any function over the lattice is the weighted mean over the points."""
     lattice = Lattice(np.zeros(3), np.array([1.0, 1.5, 2.0]), (150, 100, 75))
-    positions = np.array([20.0, 40, 60]) + RNG.uniform(0, 12, (60, 3))
+    positions = np.array([20.0, 40, 60]) + np.random.default_rng(12).uniform(0, 12, (60, 3))
     if cell is not None:
         positions += np.array([2, -1, 3]) @ cell.vectors
     indices, weights = choose_points(lattice, positions, cell)
@@ -65,32 +64,31 @@ def test_points_near_few_atoms_count_for_less(cell):
     assert weights.min() * POINTS / 2 == pytest.approx(part)
 
 
-@pytest.mark.parametrize("method", ["pme", "msm"])
-@pytest.mark.parametrize("padding", [10.0, 90.0])
-def test_the_stated_error_is_that_of_the_whole_map(method, padding):
-    """A hundred charges, of each sign as many, in one corner of a large map."""
-    positions = RNG.uniform(0, 12, (100, 3))
-    structure = charges_at(positions, np.tile([0.8, -0.8], 50))
-    exact = potential_map(structure, method="direct", precision="double", spacing=3, padding=padding, engine="cpu")
-    grid = potential_map(structure, method=method, tolerance=1e-3, lattice=exact.lattice, engine="cpu")
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_stated_error_is_that_of_the_whole_map(seed):
+    """Charges in one corner of a large map, and one far from them: few points are where the error is."""
+    rng = np.random.default_rng(seed)
+    positions = np.concatenate([rng.uniform(0, 15, (300, 3)), [[300.0, 200, 250]]])
+    structure = charges_at(positions, [*np.tile([0.8, -0.8], 150), 3.0])
+    exact = potential_map(structure, method="direct", precision="double", spacing=4, padding=5, engine="cpu")
+    grid = potential_map(structure, method="pme", tolerance=1e-2, lattice=exact.lattice, engine="cpu")
     true = np.sqrt(np.mean((grid.values - exact.values) ** 2) / np.mean(exact.values**2))
-    assert true < 1.2e-3
-    assert 0.4 * true < grid.provenance.error < 2.5 * true
+    assert 0.5 * true < grid.provenance.error < 2 * true
 
 
-@pytest.mark.parametrize("shape", [(12, 1100, 1100), (3000, 60, 60), (400, 400, 60)])
+@pytest.mark.parametrize("shape", [(4, 2100, 2100), (3000, 60, 60), (400, 400, 60)])
 def test_parts_of_a_map_stand_for_all_of_it(shape):
     """A potential that changes from plane to plane and from row to row."""
-    x, y, z = np.ogrid[: shape[0], : shape[1], : shape[2]]
-    values = (np.cos(0.1 * x) + x / shape[0] + np.cos(0.07 * y) + 0.3 * np.cos(0.5 * z)).astype(np.float32)
-    indices = RNG.integers(0, shape, (POINTS, 3))
+    x, y, z = (np.float32(axis) for axis in np.ogrid[: shape[0], : shape[1], : shape[2]])
+    values = np.cos(x / 10) + 3 * x / shape[0] + np.cos(y / 14) + np.cos(z / 2) / 3
+    indices = np.random.default_rng(5).integers(0, shape, (POINTS, 3))
     sample = Sample(indices, values[tuple(indices.T)] + 0.01, np.full(POINTS, 1 / POINTS))
     assert sample.error(values) == pytest.approx(0.01 / np.sqrt(np.mean(values.astype(float) ** 2)), rel=0.02)
 
 
 def test_msm_keeps_tolerances_between_those_of_its_levels():
     """Of ions of one sign the potential is large: the coarsest levels do better than is asked at first."""
-    positions = RNG.uniform(0, 40, (600, 3))
+    positions = np.random.default_rng(13).uniform(0, 40, (600, 3))
     ions = charges_at(positions, np.ones(600))
     for tolerance in (1e-2, 3e-3, 1e-3, 3e-4):
         assert potential_map(ions, method="msm", tolerance=tolerance, spacing=2).provenance.error <= tolerance
@@ -114,9 +112,8 @@ def test_charges_that_no_map_can_hold():
 
 def test_images_count_in_the_plan_of_memory(monkeypatch):
     """800 atoms in a cell of 20 A, and a lattice over 16,000 such cells."""
-    from vmdpotential.errors import MemoryPlanError
-
-    structure = charges_at(RNG.uniform(0, 20, (800, 3)), np.tile([1.0, -1], 400), Cell(np.eye(3) * 20))
+    positions = np.random.default_rng(14).uniform(0, 20, (800, 3))
+    structure = charges_at(positions, np.tile([1.0, -1], 400), Cell(np.eye(3) * 20))
     lattice = Lattice(np.zeros(3), np.full(3, 8.0), (64, 64, 64))
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1G")
     for method in ("pme", "msm"):

@@ -590,6 +590,17 @@ def test_interrupted_by_a_signal(sent, here):
     assert sorted(os.listdir(here)) == ["in", "m.dx", "many.pqr"]
 
 
+def test_a_hangup_that_is_ignored_stays_so(capsys):
+    """As nohup asks."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert cli.main(["plugins"]) == 0
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert "map" in capsys.readouterr().out
+
+
 WRITERS = [
     *(f"map in/ion.pqr -o out.{suffix}" for suffix in ("dx", "dx.gz", "mrc", "ccp4", "cube", "npz")),
     *(f"slice in/good.dx -o out.{suffix}" for suffix in ("png", "pdf")),

@@ -330,3 +330,14 @@ def _host_has_avx2():
     from llvmlite import binding
 
     return binding.get_host_cpu_features().get("avx2", False)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_what_pads_a_tile_is_on_no_lattice_point(precision):
+    """Spacings of hundreds of cutoffs, in which a tile reaches as far as the atoms that must not count."""
+    lattice = Lattice(np.zeros(3), np.array([40.0, 51.2, 51.2]), (8, 8, 8))
+    bound = interaction("shifted_coulomb", cutoff=0.1)
+    values = ENGINE.cutoff(lattice, lattice.spacing[None], np.ones(1), bound, precision)
+    expected = np.zeros(lattice.shape)
+    expected[1, 1, 1] = bound(0.01)
+    np.testing.assert_allclose(values, expected, rtol=1e-6)

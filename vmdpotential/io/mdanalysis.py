@@ -100,6 +100,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
     if suffix in (".nc", ".ncdf"):  # Amber's, which needs no MDAnalysis
         positions, cell, frames = prmtop.read_netcdf_frame(path, frame)
         _check_counts(path, len(positions), n_atoms, frames, frame)
+        prmtop.tell_of_frames(path, 1 if frame else frames)
         return positions, cell
     with _reading(path):
         if suffix in (".xtc", ".trr"):
@@ -116,6 +117,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
                 _check_counts(path, file.header["natoms"], n_atoms, len(file), frame)
         with get_reader_for(str(path))(str(path), n_atoms=n_atoms) as reader:
             _check_counts(path, reader.n_atoms, n_atoms, reader.n_frames, frame)
+            prmtop.tell_of_frames(path, 1 if frame else reader.n_frames)
             step = reader[frame]
             return _checked(step.positions, path), _cell(step.dimensions, path)
 
@@ -154,8 +156,6 @@ def _check_counts(path: Path, found: int, n_atoms: int, frames: int, frame: int)
         raise InputError(f"{path}: has {found} atoms and the structure {n_atoms}; they must be of one system")
     if not -frames <= frame < frames:
         raise InputError(f"{path}: has {frames} frames, no frame {frame}")
-    if frames > 1 and frame == 0:
-        log.warning("%s: holds %d frames; the first one is used", path, frames)
 
 
 def _checked(positions: Any, path: Path) -> Floats:

@@ -300,9 +300,14 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
 
 def _read_netcdf(path: Path) -> tuple[Floats, Cell | None]:
     positions, cell, frames = read_netcdf_frame(path, 0)
+    tell_of_frames(path, frames)
+    return positions, cell
+
+
+def tell_of_frames(path: Path, frames: int) -> None:
+    """Say that the first one is used where a file holds several frames."""
     if frames > 1:
         log.warning("%s: holds %d frames; the first one is used", path, frames)
-    return positions, cell
 
 
 def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]:
