@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vmdpotential.cell import Cell
-from vmdpotential.structure import Structure, Topology
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure, Topology
 
 LENGTHS = np.array([24.0, 25.0, 26.0])
 MAP_OPTIONS = {"spacing": 1.0, "method": "cutoff", "cutoff": 9.0}

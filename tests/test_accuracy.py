@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
-from vmdpotential.cell import Cell
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, MemoryPlanError
-from vmdpotential.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
 from vmdpotential.methods import Sources, accuracy
 from vmdpotential.methods.accuracy import POINTS, Attempts, Sample, choose_points
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
 
 CPU = get_engine("cpu")
 

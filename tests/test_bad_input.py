@@ -19,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from vmdpotential import cli, progress, read_map, read_structure
+from vmdpotential import progress, read_map, read_structure
+from vmdpotential.frontend import cli
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io import write_map
-from vmdpotential.lattice import Grid, Lattice
 
 
 def package(name):
@@ -506,7 +507,7 @@ class Blocked:
         if name.partition(".")[0] == "MDAnalysis":
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Blocked())
-from vmdpotential.cli import main
+from vmdpotential.frontend.cli import main
 sys.exit(main())
 """
 

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from vmdpotential.cell import Cell
 from vmdpotential.errors import InputError
+from vmdpotential.molecule.cell import Cell
 
 CELLS = [(30, 40, 50, 90, 90, 90), (40, 40, 40, 60, 60, 90), (40, 50, 60, 75, 65, 110), (20, 90, 30, 45, 80, 60),
          (50, 50, 50, 70.5288, 109.4712, 70.5288)]

@@ -20,11 +20,11 @@ from MDAnalysisTests import datafiles
 from numpy.typing import NDArray
 from openmm import app, unit
 
-from vmdpotential import templates
-from vmdpotential.charges import assign_charges, charges_and_report
 from vmdpotential.errors import ChargeError, InputError, UsageError
-from vmdpotential.names import IONS
-from vmdpotential.structure import Structure
+from vmdpotential.molecule import templates
+from vmdpotential.molecule.charges import assign_charges, charges_and_report
+from vmdpotential.molecule.names import IONS
+from vmdpotential.molecule.structure import Structure
 
 OPENMM = Path(app.__file__).parent / "data"
 OPENMMTOOLS = Path(openmmtools.__file__).parent / "data"

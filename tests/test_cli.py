@@ -12,8 +12,9 @@ from typing import Annotated
 import numpy as np
 import pytest
 
-from vmdpotential import cli, progress
+from vmdpotential import progress
 from vmdpotential.errors import UsageError
+from vmdpotential.frontend import cli
 from vmdpotential.parameters import Command, Option, Report
 
 ION = "ATOM 1 C X 1 0.0 0.0 0.0 1.0 1.0\n"

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
-from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
-from vmdpotential.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
 from vmdpotential.methods import Sources, accuracy, costs, pme
-from vmdpotential.methods.splitting import optimal
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.splitting.coulomb import optimal
 
 TASK = costs.Task(100_000, 8_000_000, 0.5, 0.1, (100.0, 100.0, 100.0), False)
 COULOMB = registry.get("interaction", "coulomb").bind()

@@ -9,13 +9,13 @@ import pytest
 from cuda_host import HostGpu, Transform
 from test_engine_cuda import compile_for_all
 
-from vmdpotential.cell import Cell
 from vmdpotential.engines.cpu import mesh as cpu
 from vmdpotential.engines.cuda import build, device, fft, maps, nodes, pme
 from vmdpotential.errors import BackendError, TaskError
-from vmdpotential.lattice import Lattice
-from vmdpotential.methods.mesh import around, over_cell
-from vmdpotential.methods.smooth_cutoff import optimal_for_cutoff
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.mesh import around, over_cell
+from vmdpotential.splitting.shifted import optimal_for_cutoff
 
 LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 9, 20))
 TRICLINIC = Cell.from_parameters(20, 21, 22, 70, 80, 110)

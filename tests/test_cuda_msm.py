@@ -7,12 +7,12 @@ import pytest
 from cuda_host import HostGpu
 from test_engine_cuda import compile_for_all
 
-from vmdpotential.cell import Cell
 from vmdpotential.engines.cpu import mesh as cpu_mesh
 from vmdpotential.engines.cpu import msm as cpu
 from vmdpotential.engines.cuda import build, device, maps, msm
-from vmdpotential.lattice import Lattice
-from vmdpotential.methods import levels
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting import levels
 
 LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 9, 20))
 CELL = Cell(np.diag([24.0, 33.0, 18.0]))

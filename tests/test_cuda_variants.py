@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
-from vmdpotential.cell import Cell
 from vmdpotential.commands.verify import definition
 from vmdpotential.engines.cuda import bins, build, device, pinned
 from vmdpotential.errors import MemoryPlanError, UsageError
-from vmdpotential.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
 
 CASES = [(variant, precision) for variant, precisions in bins.CUTOFF.items() for precision in precisions]
 LATTICE = Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), (33, 20, 9))

@@ -8,20 +8,21 @@ from functools import partial
 import numpy as np
 import pytest
 
-from vmdpotential import cli, registry
-from vmdpotential.cell import Cell
+from vmdpotential import registry
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
+from vmdpotential.frontend import cli
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import short_cutoff
 from vmdpotential.io import read_map
-from vmdpotential.lattice import Lattice
 from vmdpotential.maps import potential_map
 from vmdpotential.methods import Sources, accuracy, cutoff
-from vmdpotential.methods.mesh import around, over_cell
-from vmdpotential.methods.smooth_cutoff import SmoothCutoff, optimal_for_cutoff
-from vmdpotential.methods.splitting import Splitting, mesh_loss
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.splitting.coulomb import Splitting, mesh_loss
+from vmdpotential.splitting.mesh import around, over_cell
+from vmdpotential.splitting.shifted import SmoothCutoff, optimal_for_cutoff
 
 ENGINE = get_engine("cpu")
 TURN = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]

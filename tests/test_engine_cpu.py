@@ -10,14 +10,14 @@ import pytest
 from scipy.spatial import cKDTree
 
 from vmdpotential import registry
-from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines import PRECISIONS, get_engine
 from vmdpotential.engines.cpu import build, threads
 from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
-from vmdpotential.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
 
 ENGINE = get_engine("cpu")
 #: Relative rms error that each precision promises.
@@ -302,7 +302,7 @@ def test_older_processors_get_the_same_map(features, tmp_path):
     code = (
         "import sys, numpy as np\n"
         "from vmdpotential.engines import get_engine\nfrom vmdpotential.engines.cpu import simd\n"
-        "from vmdpotential.commands.benchmark import water_box\nfrom vmdpotential.lattice import Lattice\n"
+        "from vmdpotential.commands.benchmark import water_box\nfrom vmdpotential.grid.lattice import Lattice\n"
         "from vmdpotential.interactions.shifted_coulomb import INTERACTION\n"
         "positions, charges = water_box(30.0)\nlattice = Lattice(np.full(3, 8.1), np.full(3, 0.5), (20, 20, 20))\n"
         "for precision in ('single', 'double'):\n"

@@ -12,14 +12,15 @@ import sys
 import numpy as np
 import pytest
 
-from vmdpotential import cli, engines, registry
-from vmdpotential.cell import Cell
+from vmdpotential import engines, registry
 from vmdpotential.commands.benchmark import VARIANTS
 from vmdpotential.engines.cuda import bins, build, cells, device, maps, points, radial, variants
 from vmdpotential.errors import BackendError, MemoryPlanError, UsageError
+from vmdpotential.frontend import cli
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
-from vmdpotential.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
 
 ARCHITECTURES = ("75", "80", "90")
 

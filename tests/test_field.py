@@ -9,14 +9,14 @@ import pytest
 from scipy.special import erfc as erfc_of
 
 from vmdpotential import registry
-from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines import PRECISIONS, get_engine
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
-from vmdpotential.lattice import Lattice
-from vmdpotential.methods.mesh import around, over_cell
-from vmdpotential.methods.splitting import optimal
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.coulomb import optimal
+from vmdpotential.splitting.mesh import around, over_cell
 
 ENGINE = get_engine("cpu")
 #: Relative rms error of field components that each precision promises.
@@ -244,7 +244,7 @@ def test_older_processors_get_the_same_field(features, tmp_path):
         pytest.skip("this processor has no AVX2")
     code = (
         "import sys, numpy as np\n"
-        "from vmdpotential.engines import get_engine\nfrom vmdpotential.lattice import Lattice\n"
+        "from vmdpotential.engines import get_engine\nfrom vmdpotential.grid.lattice import Lattice\n"
         "from vmdpotential.interactions.shifted_coulomb import INTERACTION\n"
         "rng = np.random.default_rng(0)\nlattice = Lattice(np.full(3, 2.1), np.full(3, 0.5), (9, 10, 11))\n"
         "np.save(sys.argv[1], get_engine('cpu').cutoff(lattice, rng.uniform(0, 9, (300, 3)), rng.normal(size=300),\n"

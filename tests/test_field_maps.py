@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from scipy import constants
 
-from vmdpotential import cli, memory, registry
-from vmdpotential.cell import Cell
+from vmdpotential import memory, registry
 from vmdpotential.errors import InputError, MemoryPlanError, OutputError, UsageError
+from vmdpotential.frontend import cli
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io import maps, read_map
 from vmdpotential.io.field import field_paths, write_field
-from vmdpotential.lattice import Grid, Lattice
 from vmdpotential.maps import potential_map
 from vmdpotential.methods import Method
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
 
 VOLT = constants.e / (4 * np.pi * constants.epsilon_0) * 1e10  # V A / e
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import vmdpotential
-from vmdpotential import startup
-from vmdpotential.cli import main
-from vmdpotential.commands.install import command
 from vmdpotential.errors import InputError, OutputError, UsageError
-from vmdpotential.viewers import plan, tcl_word
+from vmdpotential.frontend import startup
+from vmdpotential.frontend.cli import main
+from vmdpotential.frontend.install import command
+from vmdpotential.frontend.viewers import plan, tcl_word
 
 ROOT = Path(__file__).resolve().parent.parent
 ORIGINALS = [

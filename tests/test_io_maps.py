@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from scipy import constants
 
-from vmdpotential import output, progress
+from vmdpotential import progress
 from vmdpotential.errors import InputError, OutputError, UsageError
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.io import output
 from vmdpotential.io.maps import SUFFIXES, check_map_format, read_map, write_map
-from vmdpotential.lattice import Grid, Lattice, Provenance
 
 BOHR = constants.physical_constants["Bohr radius"][0] / constants.angstrom
 # largest relative error that the digits of a format leave

@@ -20,10 +20,11 @@ import pytest
 from MDAnalysisTests import datafiles
 
 from vmdpotential import io
-from vmdpotential.cell import Cell
 from vmdpotential.errors import ChargeError, InputError, OutputError, UsageError, VmdpotentialError
-from vmdpotential.io import columns, elements, recognise, residues
-from vmdpotential.structure import Structure
+from vmdpotential.io import columns, pdb_numbers, recognise
+from vmdpotential.molecule import elements
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
 
 MDA = Path(datafiles.PDB).parent
 TOOLS = Path(openmmtools.__file__).parent / "data"
@@ -278,12 +279,12 @@ def test_hybrid36_at_its_corners():
     assert [hybrid(n, 5) for n in (99999, 100000, 43770015, 43770016, 87440031)] == [
         "99999", "A0000", "ZZZZZ", "a0000", "zzzzz"]  # fmt: skip
     fields = columns.text(np.array(["-999 ", "9999 ", "A000 ", "ZZZZ ", "a000 ", "zzzz "]), 5)
-    assert residues.numbers(fields)[0].tolist() == [-999, 9999, 10000, 1223055, 1223056, 2436111]
+    assert pdb_numbers.numbers(fields)[0].tolist() == [-999, 9999, 10000, 1223055, 1223056, 2436111]
 
 
 def test_residue_number_fields():
     def read(*fields):
-        return [part.tolist() for part in residues.numbers(columns.text(np.array(fields), 5))]
+        return [part.tolist() for part in pdb_numbers.numbers(columns.text(np.array(fields), 5))]
 
     assert read("  42A", "  42B", "  43 ") == [[42, 42, 43], ["A", "B", ""]]
     assert read("9998 ", "9999 ", "2710 ", "2711 ", "271a ") == [[9998, 9999, 10000, 10001, 10010], [""] * 5]

@@ -21,11 +21,11 @@ import parmed
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from vmdpotential.cell import Cell
 from vmdpotential.errors import BackendError, InputError
 from vmdpotential.io import mdanalysis, prmtop, psf
 from vmdpotential.io.gro import read_gro
-from vmdpotential.structure import Structure, Topology
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure, Topology
 
 FILES = Path(MDAnalysisTests.__file__).parent / "data"
 AMBER = FILES / "Amber"

@@ -15,14 +15,14 @@ import pytest
 from scipy import constants
 
 from vmdpotential import read_structure
-from vmdpotential.cell import Cell
 from vmdpotential.commands.ionize import command
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, NoRoomError, UsageError
 from vmdpotential.ions import place_ions
 from vmdpotential.ions.counts import Species, parse_list, plan_counts, water_molarity
 from vmdpotential.ions.edit import name_ion
-from vmdpotential.structure import Structure, Topology
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure, Topology
 
 
 def package(name):
@@ -573,7 +573,7 @@ def test_bonds_of_removed_waters_go_and_ions_get_types():
 
 def shell(capsys, *arguments):
     """Run the command as a shell does; exit code, stdout, stderr."""
-    from vmdpotential import cli
+    from vmdpotential.frontend import cli
 
     code = cli.main(["ionize", *map(str, arguments)])
     captured = capsys.readouterr()

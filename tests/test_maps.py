@@ -8,12 +8,12 @@ import pytest
 from scipy import constants
 
 from vmdpotential import memory, registry
-from vmdpotential.cell import Cell
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io import read_map
-from vmdpotential.lattice import Grid, Lattice
 from vmdpotential.maps import potential_map
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
 
 
 def charges_at(positions, charges, cell=None):

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from scipy.special import erfc
 
-from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb
-from vmdpotential.lattice import Lattice
-from vmdpotential.methods import Sources, images, levels, msm
+from vmdpotential.methods import Sources, msm
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting import images, levels
 
 ENGINE = get_engine("cpu")
 SLANTED = Cell.from_parameters(26, 24, 28, 70, 80, 110)

@@ -49,9 +49,10 @@ def modules_after(code):
     "import vmdpotential",
     "import vmdpotential.io",
     "from vmdpotential import registry; [registry.get('command', name) for name in registry.available('command')]",
-    "import vmdpotential.cli, contextlib\nwith contextlib.suppress(SystemExit): vmdpotential.cli.main(['--help'])",
-    "import vmdpotential.cli, contextlib\nwith contextlib.suppress(SystemExit): "
-    "vmdpotential.cli.main(['map', '--help'])",
+    "import vmdpotential.frontend.cli, contextlib\nwith contextlib.suppress(SystemExit): "
+    "vmdpotential.frontend.cli.main(['--help'])",
+    "import vmdpotential.frontend.cli, contextlib\nwith contextlib.suppress(SystemExit): "
+    "vmdpotential.frontend.cli.main(['map', '--help'])",
 ])
 def test_nothing_heavy_is_imported(code):
     loaded = modules_after(code)

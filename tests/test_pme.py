@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from vmdpotential.cell import Cell
 from vmdpotential.engines import PRECISIONS, get_engine
-from vmdpotential.lattice import Lattice
-from vmdpotential.methods import mesh as meshes
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods.reference import full_potential
-from vmdpotential.methods.splitting import optimal
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting import mesh as meshes
+from vmdpotential.splitting.coulomb import optimal
 
 ENGINE = get_engine("cpu")
 #: Potential at a unit charge from its images and a neutralising background, times the edge of the cubic

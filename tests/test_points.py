@@ -9,7 +9,6 @@ import pytest
 
 import vmdpotential
 from vmdpotential import potential_at
-from vmdpotential.cell import Cell
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import nearby
 from vmdpotential.engines.cpu.ewald_pair import EwaldPair
@@ -17,8 +16,9 @@ from vmdpotential.engines.cpu.nearby import cutoff_at_points
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.interactions import coulomb, shifted_coulomb
 from vmdpotential.methods import at_points
-from vmdpotential.methods.mesh import over_cell
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.units import coulomb_constant
 
 CELLS = {

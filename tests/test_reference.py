@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import erfc
 
-from vmdpotential.cell import Cell
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.methods.reference import full_potential
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import coulomb_constant
 
 ENGINE = get_engine("cpu")

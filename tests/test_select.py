@@ -12,11 +12,11 @@ from MDAnalysisTests import datafiles
 from numpy.typing import NDArray
 from openmm import app
 
-from vmdpotential import select as kinds
 from vmdpotential.errors import UsageError
-from vmdpotential.names import IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
-from vmdpotential.select import select
-from vmdpotential.structure import Structure
+from vmdpotential.molecule import selection as kinds
+from vmdpotential.molecule.names import IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
+from vmdpotential.molecule.selection import select
+from vmdpotential.molecule.structure import Structure
 
 OPENMM = Path(app.__file__).parent / "data"
 MDA = Path(datafiles.__file__).parent / "data"

@@ -17,16 +17,18 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from PIL import Image
 
-from vmdpotential import cli, figures, slices
-from vmdpotential.cell import Cell
 from vmdpotential.commands.slice import command
 from vmdpotential.errors import OutputError, UsageError
+from vmdpotential.figures import page as figures
+from vmdpotential.figures import slices
+from vmdpotential.frontend import cli
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.grid.planes import Plane, middle, outline, smooth_values_on, values_on
 from vmdpotential.io import read_structure
 from vmdpotential.io.maps import read_map, write_map
-from vmdpotential.lattice import Grid, Lattice, Provenance
 from vmdpotential.maps import potential_map
-from vmdpotential.planes import Plane, middle, outline, smooth_values_on, values_on
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import coulomb_constant
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from vmdpotential.charges import charges_and_report
 from vmdpotential.engines import get_engine
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_structure
-from vmdpotential.lattice import Lattice
 from vmdpotential.maps import potential_map
 from vmdpotential.methods.reference import full_potential
+from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.units import coulomb_constant
 
 DEMO = resources.files("data")

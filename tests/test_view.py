@@ -13,14 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vmdpotential import cli, io
+from vmdpotential import io
 from vmdpotential.errors import BackendError, InputError
+from vmdpotential.frontend import cli
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.ions import PlacedIon
-from vmdpotential.lattice import Grid, Lattice, Provenance
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.web import view_page
 from vmdpotential.plugins.web.content import ion_content, map_content, structure_content, thinned
 from vmdpotential.plugins.web.script import embeddable, find_viewer_script
-from vmdpotential.structure import Structure
 
 HOSTILE = """</script><script>window.hacked=1</script><img src=x onerror="hacked=1"> & 'quoted' <!--"""
 

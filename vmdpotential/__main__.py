@@ -2,6 +2,6 @@
 
 import sys
 
-from vmdpotential.cli import main
+from vmdpotential.frontend.cli import main
 
 sys.exit(main())

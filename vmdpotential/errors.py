@@ -13,25 +13,82 @@
     │   └── OutputError               3   a result cannot be written
     └── BackendError (RuntimeError)   4   an engine or package asked for by name is missing
 
-A message is one line: what is wrong (with the file, the atom or the option) and the cure.
+A message is one line: what is wrong (with the file, the atom or the parameter) and the cure. Parameters stand in
+it as :class:`VmdpotentialError` says, so that a shell can write ``--spacing``, PyMOL ``spacing=`` and Tcl ``-spacing``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable
+from typing import Any
 
-if TYPE_CHECKING:
-    from vmdpotential.parameters import Report
+#: Writes a parameter, with a value where one is given (else empty), the way an interface has it.
+Spelling = Callable[[str, str], str]
+
+_PARAMETER = re.compile(r"\{([a-z_]+)(?: ([^{}]*))?\}")
+
+
+def plain(name: str, value: str = "") -> str:
+    """Return a parameter as Python has it: its bare name, or ``name=value``."""
+    return f"{name}={value}" if value else name
+
+
+def spelled(words: str, spell: Spelling = plain) -> str:
+    """Return words in which ``{spacing}`` and ``{boundary open}`` stand for parameters, spelled out.
+
+    Nothing that a user brought (names of files, values) belongs into such words.
+    """
+    return _PARAMETER.sub(lambda match: spell(match[1], match[2] or ""), words)
 
 
 class VmdpotentialError(Exception):
-    """Base of all errors that this package raises on purpose."""
+    """Base of all errors that this package raises on purpose.
+
+    Parameters
+    ----------
+    text : str
+        What is wrong; may hold anything.
+    cure : str
+        What to do, in words of our own in which parameters stand as ``{spacing}`` or ``{boundary open}``.
+    parameter : str
+        The name of the parameter that is wrong, where it is one.
+    value : str
+        What it was given, where that is worth repeating.
+    """
 
     exit_code = 2
 
+    def __init__(self, text: str, cure: str = "", *, parameter: str = "", value: str = "") -> None:
+        super().__init__(text, cure)
+        self.text, self.cure, self.parameter, self.value = text, cure, parameter, value
+
+    def message(self, spell: Spelling = plain) -> str:
+        """Return the line, with parameters as an interface spells them."""
+        head = f"{spell(self.parameter, self.value)}: " if self.parameter else ""
+        return f"{head}{self.text}" + (f"; {spelled(self.cure, spell)}" if self.cure else "")
+
+    def __str__(self) -> str:
+        return self.message()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (type(self), self.__dict__)
+
+
+def _again(kind: type[VmdpotentialError], state: dict[str, object]) -> VmdpotentialError:
+    """Return an error as it was in another process."""
+    error = kind.__new__(kind)
+    error.__dict__.update(state)
+    return error
+
 
 class UsageError(VmdpotentialError, ValueError):
-    """An option or argument is wrong."""
+    """A parameter is wrong: ``UsageError("tolerance", "give 1e-6 to 0.1", value="3")``."""
+
+    def __init__(self, parameter: str, text: str = "", cure: str = "", *, value: str = "") -> None:
+        if not text:  # no parameter to name
+            parameter, text = "", parameter
+        super().__init__(text, cure, parameter=parameter, value=value)
 
 
 class InputError(VmdpotentialError, ValueError):
@@ -62,12 +119,12 @@ class CheckError(TaskError):
     Parameters
     ----------
     message : str
-    report : Report
+    report : vmdpotential.parameters.Report
         What was checked; the shell prints it before the error.
     """
 
-    def __init__(self, message: str, report: Report) -> None:
-        super().__init__(message)
+    def __init__(self, text: str, report: Any) -> None:
+        super().__init__(text)
         self.report = report
 
 

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import __version__, memory, registry
-from vmdpotential.cell import Cell
 from vmdpotential.engines import PRECISIONS, Engine, get_engine
 from vmdpotential.errors import InputError, TaskError, UsageError
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance, bounds
 from vmdpotential.interactions import Bound
-from vmdpotential.lattice import Grid, Lattice, Provenance, bounds
 from vmdpotential.methods import Method, Sources, accuracy
 from vmdpotential.methods.cutoff import choose_algorithm
-from vmdpotential.select import select
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.selection import select
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ def potential_map(
         Of methods that are not exact: root mean square error over that of the potential, 1e-6 to 0.1.
         The map's provenance states the error that was measured at 200 points.
     atoms : str
-        The atoms whose charges make the potential, see :func:`vmdpotential.select.select`.
+        The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
     unit, temperature, dielectric
         Of the values, see :func:`vmdpotential.units.coulomb_constant`.
     field : bool

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.maps import LEAST_TOLERANCE, choose_cell
-from vmdpotential.select import select
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.selection import select
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
 METHODS = ("auto", "direct", "pme")
@@ -44,7 +44,7 @@ def potential_at(
         Of ``pme``: root mean square error over that of the potential at the points, 1e-6 to 0.1; measured at 200
         of the points.
     atoms : str
-        The atoms whose charges make the potential, see :func:`vmdpotential.select.select`.
+        The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
     unit, temperature, dielectric
         Of the values, see :func:`vmdpotential.units.coulomb_constant`.
     engine : str

@@ -11,9 +11,9 @@ from typing import Any
 from pymol import colorprinting
 
 from vmdpotential import registry
-from vmdpotential.lattice import Grid
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Parameter
-from vmdpotential.structure import Structure
 
 from .display import default_name, display_options
 

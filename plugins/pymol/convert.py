@@ -13,12 +13,12 @@ from chempy.brick import Brick
 from chempy.models import Indexed
 
 from vmdpotential import io
-from vmdpotential.cell import Cell
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.io import elements, residues
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.columns import factor
-from vmdpotential.lattice import Grid, Lattice
-from vmdpotential.structure import Structure
+from vmdpotential.molecule import elements, residues
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
 
 #: What is asked of PyMOL for every atom; the names are PyMOL's.
 _PROPERTIES = ("model", "index", "rank", "name", "alt", "resn", "resv", "resi", "chain", "segi", "elem", "type",

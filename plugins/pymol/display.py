@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from vmdpotential.grid.planes import Plane
 from vmdpotential.parameters import Command, Option, Parameter, Report
-from vmdpotential.planes import Plane
 
 
 def _plane(text: str) -> Plane:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vmdpotential.errors import InputError
-from vmdpotential.lattice import Grid
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.planes import Plane
 from vmdpotential.parameters import Command, Report
-from vmdpotential.planes import Plane
 
 from .convert import Selected, load_grid, load_ions, load_structure, read_grid
 from .display import default_name

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from vmdpotential import io
 from vmdpotential.errors import InputError
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.ions import PlacedIon, Placement
-from vmdpotential.lattice import Grid, Lattice
-from vmdpotential.names import IONS
-from vmdpotential.select import is_ion
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.names import IONS
+from vmdpotential.molecule.selection import is_ion
+from vmdpotential.molecule.structure import Structure
 
 Floats = NDArray[np.float64]
 

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential import __version__, output
+from vmdpotential import __version__
 from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.io import output
 from vmdpotential.ions import PlacedIon, Placement
-from vmdpotential.lattice import Grid
-from vmdpotential.select import is_ion, select
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.selection import is_ion, select
+from vmdpotential.molecule.structure import Structure
 
 from .content import ion_content, map_content, overlaps, structure_content
 from .script import embeddable, find_viewer_script

@@ -126,7 +126,7 @@ from pathlib import Path
 from typing import Annotated
 from vmdpotential import registry
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.structure import Structure
 
 def number_of_atoms(
     structure: Annotated[Path | Structure, Option("structure file", positional=True)],

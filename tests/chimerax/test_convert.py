@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import vmdpotential as vp
-from vmdpotential.cell import Cell
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.parameters import Report
 
 # two waters of equal number, four-letter names, an insertion code, a triclinic cell

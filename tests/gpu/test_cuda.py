@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
-from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.commands.verify import definition
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.engines.cuda import device, maps, variants
 from vmdpotential.errors import MemoryPlanError
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
-from vmdpotential.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
 
 pytestmark = pytest.mark.gpu
 

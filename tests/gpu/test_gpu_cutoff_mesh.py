@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from vmdpotential import engines, registry
-from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
-from vmdpotential.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Sources, cutoff
-from vmdpotential.methods.mesh import around, over_cell
-from vmdpotential.methods.smooth_cutoff import optimal_for_cutoff
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.mesh import around, over_cell
+from vmdpotential.splitting.shifted import optimal_for_cutoff
 
 pytestmark = pytest.mark.gpu
 

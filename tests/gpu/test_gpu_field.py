@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from vmdpotential import engines, registry
-from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.engines.cuda import maps
-from vmdpotential.lattice import Lattice
-from vmdpotential.methods.mesh import around, over_cell
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.mesh import around, over_cell
 
 pytestmark = pytest.mark.gpu
 

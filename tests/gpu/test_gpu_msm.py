@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from vmdpotential import engines
-from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines.cuda import maps, msm
 from vmdpotential.errors import MemoryPlanError
-from vmdpotential.lattice import Lattice
-from vmdpotential.methods import levels
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting import levels
 
 pytestmark = pytest.mark.gpu
 

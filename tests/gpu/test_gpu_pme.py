@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from vmdpotential import engines
-from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines.cuda import device, fft, maps, pme
 from vmdpotential.errors import MemoryPlanError
-from vmdpotential.lattice import Lattice
-from vmdpotential.methods.mesh import around, over_cell
-from vmdpotential.methods.smooth_cutoff import optimal_for_cutoff
-from vmdpotential.methods.splitting import optimal
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.coulomb import optimal
+from vmdpotential.splitting.mesh import around, over_cell
+from vmdpotential.splitting.shifted import optimal_for_cutoff
 
 pytestmark = pytest.mark.gpu
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
-from vmdpotential.cell import Cell
 from vmdpotential.commands.benchmark import VARIANTS, water_box
 from vmdpotential.commands.verify import definition
 from vmdpotential.engines.cuda import bins, maps
-from vmdpotential.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
 
 pytestmark = pytest.mark.gpu
 

@@ -9,10 +9,10 @@ from pymol import CmdException
 
 from vmdpotential import registry
 from vmdpotential.errors import TaskError
-from vmdpotential.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.plugins.pymol import commands
-from vmdpotential.structure import Structure
 
 calls = []
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from vmdpotential.cell import Cell
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.pymol.convert import load_grid, load_structure, read_grid, read_selection
 
 # not in PyMOL's order, two waters of equal number, four-letter names, an insertion code, a triclinic cell

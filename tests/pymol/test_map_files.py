@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.maps import write_map
-from vmdpotential.lattice import Grid, Lattice, Provenance
 
 
 @pytest.fixture

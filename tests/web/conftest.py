@@ -13,7 +13,7 @@ import golden
 from browser import WITHOUT_WEBGL, Browser
 
 import vmdpotential as vp
-from vmdpotential.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.plugins.web import view_page
 
 HOSTILE = """</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1"> & 'quoted' <!--"""

@@ -46,10 +46,10 @@ def benchmark(
     import numpy as np
 
     from vmdpotential import memory
-    from vmdpotential.cell import Cell
     from vmdpotential.engines import get_engine
-    from vmdpotential.lattice import Lattice
+    from vmdpotential.grid.lattice import Lattice
     from vmdpotential.methods import Sources, accuracy
+    from vmdpotential.molecule.cell import Cell
 
     points = round(box / spacing) ** 3
     memory.require(4 * points + 20 * int(box**3), f"a map of {points} points",

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from vmdpotential import output as files
 from vmdpotential import registry
 from vmdpotential.errors import UsageError
+from vmdpotential.io import output as files
 from vmdpotential.ions import CONVENTIONS, COUNT_METHODS, SITE_METHODS, PlacedIon, Placement, parse_list, place_ions
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
 
@@ -90,8 +90,8 @@ def _prepare(
     structure: Path | Structure, topology: Path | None, force_field: str, outputs: Sequence[Path]
 ) -> Structure:
     """Return the structure with charges, and refuse outputs it cannot be written to."""
-    from vmdpotential.charges import assign_charges
     from vmdpotential.io import check_formats, read_structure
+    from vmdpotential.molecule.charges import assign_charges
 
     if isinstance(structure, Structure):
         if topology is not None:

@@ -8,14 +8,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-from vmdpotential import output as files
 from vmdpotential import registry
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import UsageError
+from vmdpotential.io import output as files
 from vmdpotential.maps import CUTOFF, potential_map
 from vmdpotential.methods.cutoff import ALGORITHMS
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 
 
@@ -98,11 +98,11 @@ def map_(
         check_map_format(path)
     files.check([*maps, *fields], force)
 
-    from vmdpotential.charges import charges_and_report
     from vmdpotential.engines import get_engine, reason
     from vmdpotential.io import read_structure
     from vmdpotential.methods.accuracy import POINTS
-    from vmdpotential.select import select
+    from vmdpotential.molecule.charges import charges_and_report
+    from vmdpotential.molecule.selection import select
 
     if isinstance(structure, Path):
         structure = read_structure(structure, topology=topology)

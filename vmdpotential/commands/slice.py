@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import numpy as np
 
 from vmdpotential.errors import UsageError
-from vmdpotential.lattice import Grid
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.planes import Plane
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.planes import Plane
-from vmdpotential.structure import Structure
 
 if TYPE_CHECKING:
-    from vmdpotential.figures import Page, Panel
+    from vmdpotential.figures.page import Page, Panel
 
 
 class Vector(NamedTuple):
@@ -86,8 +86,10 @@ def slice_(
     Several maps or planes become panels on one colour scale. With --profile alone, the curve of the
     mean over planes is drawn instead; with a plane and --profile, both.
     """
-    from vmdpotential import figures, planes, slices
-    from vmdpotential import output as files
+    from vmdpotential.figures import page as figures
+    from vmdpotential.figures import slices
+    from vmdpotential.grid import planes
+    from vmdpotential.io import output as files
     from vmdpotential.io.maps import map_name, read_map
 
     if not maps:
@@ -133,8 +135,8 @@ def slice_(
 def _report(
     page: Page, panels: Sequence[Panel], profile: str | None, output: Path | None, dpi: int, chosen: bool
 ) -> Report:
-    from vmdpotential import slices
-    from vmdpotential.planes import values_on
+    from vmdpotential.figures import slices
+    from vmdpotential.grid.planes import values_on
 
     width, height = (round(float(inches) * 25.4, 1) for inches in page.figure.get_size_inches())
     size = f"{width:g} x {height:g} mm, {dpi} dots per inch"

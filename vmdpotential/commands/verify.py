@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from vmdpotential.cell import Cell
     from vmdpotential.engines import Engine
+    from vmdpotential.grid.lattice import Lattice
     from vmdpotential.interactions import Bound
-    from vmdpotential.lattice import Lattice
+    from vmdpotential.molecule.cell import Cell
 
 #: Relative rms error against float64 that a map may have, by precision.
 TOLERANCE = {"single": 1e-5, "compensated": 2e-6, "double": 2e-7}
@@ -50,11 +50,11 @@ def verify(
     """
     import numpy as np
 
-    from vmdpotential.cell import Cell
     from vmdpotential.commands.benchmark import water_box
     from vmdpotential.engines import get_engine
-    from vmdpotential.lattice import Lattice
+    from vmdpotential.grid.lattice import Lattice
     from vmdpotential.methods.reference import full_potential
+    from vmdpotential.molecule.cell import Cell
 
     rng = np.random.default_rng(seed)
     edge = 40.0
@@ -145,7 +145,7 @@ def definition(points: NDArray[np.float64], positions: NDArray[np.float64], char
 def _full(backend: Engine, method: str, lattice: Lattice, positions: NDArray[np.float64],
           charges: NDArray[np.float64], cell: Cell | None, precision: str) -> NDArray[np.float32]:
     """Return the full potential by a mesh or by levels whose errors are known, instead of to a tolerance."""
-    from vmdpotential.methods import levels, mesh
+    from vmdpotential.splitting import levels, mesh
 
     if method == "msm":
         plan = levels.plan(lattice, positions, cell, radius=9.0, spacing=1.0, order=8)

@@ -7,12 +7,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-from vmdpotential import output as files
 from vmdpotential.errors import BackendError, UsageError
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.io import output as files
 from vmdpotential.ions import Placement
-from vmdpotential.lattice import Grid
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.structure import Structure
 
 
 def view(

@@ -9,9 +9,9 @@ with the same arguments and the same results on every engine within the stated a
     atoms within the interaction's cutoff, of the periodic images too where a cell is given;
 ``pme(lattice, positions, charges, mesh, precision, field)``
     all atoms, and all periodic images where the mesh is periodic, by a mesh and the pairs within
-    its split radius (:mod:`vmdpotential.methods.mesh` plans it);
+    its split radius (:mod:`vmdpotential.splitting.mesh` plans it);
 ``msm(lattice, positions, charges, plan, precision, field)``
-    the same by multilevel summation (:mod:`vmdpotential.methods.levels` plans it);
+    the same by multilevel summation (:mod:`vmdpotential.splitting.levels` plans it);
 ``at_points(points, positions, charges, cell, interaction)``
     all atoms to arbitrary points in float64, the nearest image of each where a cell is given.
 
@@ -32,11 +32,11 @@ from vmdpotential import registry
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
-    from vmdpotential.cell import Cell
+    from vmdpotential.grid.lattice import Lattice
     from vmdpotential.interactions import Bound
-    from vmdpotential.lattice import Lattice
-    from vmdpotential.methods.levels import Plan
-    from vmdpotential.methods.mesh import Mesh
+    from vmdpotential.molecule.cell import Cell
+    from vmdpotential.splitting.levels import Plan
+    from vmdpotential.splitting.mesh import Mesh
 
 #: How the sums are rounded: float32, float32 with compensated summation, float64.
 PRECISIONS = ("single", "compensated", "double")

@@ -1,7 +1,7 @@
 """Short-range part of a split Coulomb potential: 1/r less an even polynomial, zero from the split radius on.
 
 Every method that sums the long range on a mesh splits 1/r into a part that ends at a radius and a
-smooth rest, which inside the radius is an even polynomial P (:mod:`vmdpotential.methods.splitting`)::
+smooth rest, which inside the radius is an even polynomial P (:mod:`vmdpotential.splitting.coulomb`)::
 
     S(r) = 1/r - P(r^2)    for r < radius, else 0
 

@@ -11,12 +11,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from vmdpotential import output
 from vmdpotential.errors import ChargeError, InputError, UsageError
-from vmdpotential.io import recognise
+from vmdpotential.io import output, recognise
 from vmdpotential.io import text as files
 from vmdpotential.io.merge import merge
-from vmdpotential.structure import Structure
+from vmdpotential.molecule import elements
+from vmdpotential.molecule.structure import Structure
 
 __all__ = [
     "check_formats", "merge", "read_map", "read_structure", "read_topology", "write_map", "write_structure",
@@ -79,8 +79,8 @@ def _read_structure(path: Path, topology: Path | None) -> Structure:
     if topology is None:
         if kind in ("amber-coordinates", "frames"):
             raise InputError(f"{path}: has coordinates only, without names and charges; add its --topology")
-        return _find("elements:fill")(_read_whole(path, kind))  # type: ignore[no-any-return]
-    names = _find("elements:fill")(_read_topology(topology))
+        return elements.fill(_read_whole(path, kind))  # type: ignore[no-any-return]
+    names = elements.fill(_read_topology(topology))
     if kind == "amber-coordinates":
         positions, cell = _find("prmtop:read_coordinates")(path)
     elif kind == "frames":

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.mapformat import finish, header_lines, parse_header
-from vmdpotential.lattice import Grid, Lattice
 
 _HEADER = 1024
 _LABELS, _LABEL = 10, 80

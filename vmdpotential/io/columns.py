@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.names import unique_names
-from vmdpotential.structure import Floats, Integers, Names
+from vmdpotential.molecule.names import unique_names
+from vmdpotential.molecule.structure import Floats, Integers, Names
 
 Bytes = NDArray[np.uint8]
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.errors import InputError
+from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.mapformat import MARK, entries, finish, oriented, parse_header, read_numbers, title
-from vmdpotential.lattice import Grid
 
 _COMMENT = 1000
 

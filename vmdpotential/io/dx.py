@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.errors import InputError
+from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.mapformat import finish, header_lines, oriented, parse_header, read_numbers, title
-from vmdpotential.lattice import Grid
 
 _BLOCK = 60_000  # values formatted at once; a multiple of the three on a line
 _BINARY = {"float": "f4", "double": "f8", "int": "i4", "short": "i2", "byte": "i1"}

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from vmdpotential import output
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io import output
 from vmdpotential.io.mapformat import check_finite
 from vmdpotential.io.maps import check_map_format, map_name, put_map
 from vmdpotential.io.npz import write_arrays
-from vmdpotential.lattice import Grid, Lattice
 
 
 def field_paths(path: Path | str, lattice: Lattice | None = None) -> list[Path]:
@@ -39,7 +39,7 @@ def write_field(components: Sequence[Grid], path: Path | str, force: bool = Fals
     Parameters
     ----------
     components : (3,) Grid
-        Along x, y and z (:attr:`vmdpotential.lattice.Grid.field`).
+        Along x, y and z (:attr:`vmdpotential.grid.lattice.Grid.field`).
     path : Path
         As in :func:`vmdpotential.io.maps.write_map`; see above for the names of three files.
     force : bool
@@ -69,7 +69,7 @@ def write_field(components: Sequence[Grid], path: Path | str, force: bool = Fals
 
 
 def put_field(components: Sequence[Grid], paths: Sequence[Path]) -> None:
-    """Write a field that has been checked to one or three temporary paths of :func:`vmdpotential.output.writing`."""
+    """Write a field that has been checked to one or three temporary paths of :func:`vmdpotential.io.output.writing`."""
     if len(paths) == 1:
         values = {axis: grid.values for axis, grid in zip("xyz", components, strict=True)}
         made = replace(components[0].provenance, quantity="electric field")

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from vmdpotential.cell import Cell
 from vmdpotential.errors import InputError
-from vmdpotential.io import columns, elements, residues
+from vmdpotential.io import columns
 from vmdpotential.io import text as files
-from vmdpotential.structure import Floats, Integers, Structure
+from vmdpotential.molecule import elements, residues
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Floats, Integers, Structure
 
 log = logging.getLogger(__name__)
 

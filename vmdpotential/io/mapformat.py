@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import progress
 from vmdpotential.errors import InputError
-from vmdpotential.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Grid, Lattice
 
 Floats = NDArray[np.float64]
 

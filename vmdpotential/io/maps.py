@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from vmdpotential import output
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io import output
 from vmdpotential.io import text as files
-from vmdpotential.lattice import Grid, Lattice
 
 #: Suffixes of map files, longest first.
 SUFFIXES = (".dx.gz", ".dx", ".mrc", ".map", ".ccp4", ".cube", ".cub", ".npz")
@@ -70,7 +70,7 @@ def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
 
 
 def put_map(grid: Grid, path: Path) -> None:
-    """Write a map that has been checked to a temporary path of :func:`vmdpotential.output.writing`."""
+    """Write a map that has been checked to a temporary path of :func:`vmdpotential.io.output.writing`."""
     _writer(_suffix(path))(path, grid)
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.cell import Cell
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
 from vmdpotential.io import prmtop
 from vmdpotential.io.text import first_bytes
-from vmdpotential.structure import Floats, Integers, Names, Structure, Topology
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from vmdpotential.cell import Cell
 from vmdpotential.errors import InputError
-from vmdpotential.io import elements
-from vmdpotential.names import WATERS, named, unique_names
-from vmdpotential.structure import Floats, Integers, Names, Structure
+from vmdpotential.molecule import elements
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.names import WATERS, named, unique_names
+from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
 
 #: Share of heavy atoms whose names may differ while their elements agree.
 _TOLERATED = 0.05

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.cell import Cell
 from vmdpotential.errors import InputError
-from vmdpotential.io import columns, elements, pdb, residues
+from vmdpotential.io import columns, pdb
 from vmdpotential.io import text as files
-from vmdpotential.names import named, unique_names
-from vmdpotential.structure import Floats, Integers, Names, Structure
+from vmdpotential.molecule import elements, residues
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.names import named, unique_names
+from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
 
 if TYPE_CHECKING:
     import gemmi

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.mapformat import check_finite
-from vmdpotential.lattice import Grid, Lattice
 
 
 def write_npz(path: Path, grid: Grid) -> None:

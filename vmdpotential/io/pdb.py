@@ -19,12 +19,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.cell import Cell
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.io import columns, elements, residues
+from vmdpotential.io import columns, pdb_numbers
 from vmdpotential.io import text as files
-from vmdpotential.names import named, unique_names
-from vmdpotential.structure import Floats, Integers, Structure
+from vmdpotential.molecule import elements, residues
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.names import named, unique_names
+from vmdpotential.molecule.structure import Floats, Integers, Structure
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +119,7 @@ def _structure(
     labels, names, residue_names = labels[keep], names[keep], residue_names[keep]
     unnumbered = (labels[:, 10:14] == 42).any(1)
     first = residues.starts(changed, residue_names, columns.pack(labels[:, :5]), unnumbered)
-    numbers, codes = residues.numbers(labels[first, 10:15])
+    numbers, codes = pdb_numbers.numbers(labels[first, 10:15])
     index = residues.index(first, len(names))
     return Structure(
         positions=positions[keep], atom_names=names, residue_names=residue_names, residue_ids=numbers[index],

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from vmdpotential.errors import ChargeError, InputError
-from vmdpotential.io import columns, elements, pdb, residues
+from vmdpotential.io import columns, pdb
 from vmdpotential.io import text as files
-from vmdpotential.names import unique_names
-from vmdpotential.structure import Names, Structure
+from vmdpotential.molecule import elements, residues
+from vmdpotential.molecule.names import unique_names
+from vmdpotential.molecule.structure import Names, Structure
 
 _NUMBER = re.compile(r"(-?\d+)([A-Za-z]?)$")
 #: What we write for a missing chain where other atoms have one.

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.cell import Cell
 from vmdpotential.errors import InputError
-from vmdpotential.io import elements
 from vmdpotential.io.text import first_bytes, read_bytes
-from vmdpotential.structure import Floats, Integers, Names, Structure, Topology
+from vmdpotential.molecule import elements
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
 
 log = logging.getLogger(__name__)
 

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
-from vmdpotential.io import residues
 from vmdpotential.io.psfwrite import write_psf
 from vmdpotential.io.text import read_bytes
-from vmdpotential.names import unique_names
-from vmdpotential.structure import Integers, Structure, Topology
+from vmdpotential.molecule import residues
+from vmdpotential.molecule.names import unique_names
+from vmdpotential.molecule.structure import Integers, Structure, Topology
 
 __all__ = ["SECTIONS", "read_psf", "write_psf"]
 

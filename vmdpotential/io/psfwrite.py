@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
 from vmdpotential.io.text import write_bytes
-from vmdpotential.structure import Floats, Integers, Names, Structure, Topology
+from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
 
 #: The sections of index lists: (attribute, atoms in an entry, entries in a line, header).
 _TERMS = (

@@ -14,8 +14,8 @@ from vmdpotential.errors import UsageError
 from vmdpotential.ions.counts import COUNT_METHODS, Counts, Species, explicit_counts, parse_list, plan_counts
 from vmdpotential.ions.edit import CONVENTIONS, IonNames, check_neutral, find_ion, name_ion, replace_waters, water_sites
 from vmdpotential.ions.sites import SITE_METHODS, Sites, Surroundings, choose_sites
-from vmdpotential.names import IONS
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.names import IONS
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def place_ions(
         When the sites run out.
     """
     from vmdpotential.engines import get_engine
-    from vmdpotential.select import is_ion, is_water
+    from vmdpotential.molecule.selection import is_ion, is_water
 
     kcal = coulomb_constant("kcal/mol/e", temperature, dielectric)
     kt = coulomb_constant("kT/e", temperature, dielectric)
@@ -316,7 +316,7 @@ def _names(
 
 def _replaceable(structure: Structure, residues: Any, keep: str | None) -> Any:
     """Return the rows of the waters that may be replaced."""
-    from vmdpotential.select import select
+    from vmdpotential.molecule.selection import select
 
     if not keep:
         return np.arange(len(residues))

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.names import IONS, Ion
-from vmdpotential.select import is_ion, is_oxygen, is_water
-from vmdpotential.structure import Floats, Integers, Structure
+from vmdpotential.molecule.names import IONS, Ion
+from vmdpotential.molecule.selection import is_ion, is_oxygen, is_water
+from vmdpotential.molecule.structure import Floats, Integers, Structure
 
 #: Whose names the ions get; ``auto`` is the convention of the input.
 CONVENTIONS = ("auto", "charmm", "amber", "gromacs")

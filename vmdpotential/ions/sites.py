@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.cell import Cell
 from vmdpotential.errors import NoRoomError, UsageError
 from vmdpotential.ions.counts import Species
 from vmdpotential.methods.at_points import within
+from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Engine

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.cell import Cell
 from vmdpotential.engines import Engine
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound
-from vmdpotential.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
     from vmdpotential.methods.accuracy import Sample

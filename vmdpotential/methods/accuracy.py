@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.cell import Cell
 from vmdpotential.engines import Engine
 from vmdpotential.errors import InputError, TaskError
-from vmdpotential.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Sources
+from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 

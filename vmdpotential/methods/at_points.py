@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.cell import Cell
 from vmdpotential.engines import Engine
 from vmdpotential.errors import TaskError
-from vmdpotential.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods.accuracy import POINTS, Attempts
 from vmdpotential.methods.costs import choices
-from vmdpotential.methods.mesh import Mesh, around, over_cell
 from vmdpotential.methods.pme import shared_volume
 from vmdpotential.methods.reference import full_potential
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.mesh import Mesh, around, over_cell
 
 Floats = NDArray[np.float64]
 

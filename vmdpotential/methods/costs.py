@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vmdpotential.errors import TaskError
-from vmdpotential.methods.mesh import Split
-from vmdpotential.methods.splitting import optimal
+from vmdpotential.splitting.coulomb import optimal
+from vmdpotential.splitting.mesh import Split
 
 #: What is tried: orders of B-splines, split radii over mesh spacings, mesh spacings in A.
 ORDERS = (4, 6, 8)

@@ -5,7 +5,7 @@ periodic cell all images within the cutoff count, also where the cutoff is longe
 Relative rms error against float64: below 1e-6 in single precision where the spacing is no longer than
 the cutoff.
 
-By a mesh (:mod:`vmdpotential.methods.smooth_cutoff`) the shifted potential takes about as long for
+By a mesh (:mod:`vmdpotential.splitting.shifted`) the shifted potential takes about as long for
 every cutoff, and keeps a tolerance that is measured at 200 points of the lattice. The longer the cutoff
 and the looser the tolerance, the more is won: a potential that ends is not smooth enough for a mesh to
 be exact, see there.
@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine
 from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
-from vmdpotential.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Method, Sources
 from vmdpotential.methods.accuracy import Attempts, exact
 from vmdpotential.methods.costs import COSTS, Task, cheapest, parts
-from vmdpotential.methods.mesh import Mesh
 from vmdpotential.methods.pme import charge_density, make_mesh, task
-from vmdpotential.methods.smooth_cutoff import optimal_for_cutoff
+from vmdpotential.splitting.mesh import Mesh
+from vmdpotential.splitting.shifted import optimal_for_cutoff
 
 #: How the sum is done: pair by pair, on a mesh to the tolerance, or by what takes less time.
 ALGORITHMS = ("pair", "mesh", "auto")

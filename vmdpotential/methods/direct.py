@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine
-from vmdpotential.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Method, Sources
 
 

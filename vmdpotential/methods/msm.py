@@ -1,7 +1,7 @@
 """Multilevel summation: the full potential in a time proportional to the number of points, without transforms.
 
 Pairs within a radius, and the rest on lattices each twice as coarse as the one before
-(:mod:`vmdpotential.methods.levels`; R. D. Skeel, I. Tezcan, D. J. Hardy, J. Comput. Chem. 23 (2002) 673;
+(:mod:`vmdpotential.splitting.levels`; R. D. Skeel, I. Tezcan, D. J. Hardy, J. Comput. Chem. 23 (2002) 673;
 D. J. Hardy, J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164). A periodic cell, of any shape, has
 a conducting boundary and a neutralising background as in :mod:`vmdpotential.methods.pme`.
 
@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine
-from vmdpotential.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Method, Sources
 from vmdpotential.methods.accuracy import Attempts, exact
 from vmdpotential.methods.costs import COSTS, Task, seconds
-from vmdpotential.methods.levels import plan
 from vmdpotential.methods.pme import charge_density, task
+from vmdpotential.splitting.levels import plan
 
 #: Radii over spacings, and the error at each by order: root mean square of the potential in liquid
 #: water over sqrt(spacing * sum of q^2 / volume), with half the order for the smoothness.

@@ -9,7 +9,7 @@ so that the mean of the potential is zero; it may have any shape. An open bounda
 with the mesh padded by zeros (Hockney, Eastwood, ch. 6).
 
 Radius, mesh and order are the cheapest that keep the tolerance: the error is known beforehand
-(:func:`vmdpotential.methods.splitting.optimal`), the cost is a model (:mod:`vmdpotential.methods.costs`),
+(:func:`vmdpotential.splitting.coulomb.optimal`), the cost is a model (:mod:`vmdpotential.methods.costs`),
 and the error that was reached is measured at 200 points of the lattice.
 """
 
@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.cell import Cell
 from vmdpotential.engines import Engine
-from vmdpotential.lattice import Lattice, bounds
+from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.methods import Method, Sources
 from vmdpotential.methods.accuracy import Attempts, exact
 from vmdpotential.methods.costs import COSTS, Task, cheapest
-from vmdpotential.methods.mesh import Mesh, Split, around, over_cell
-from vmdpotential.methods.splitting import optimal
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.coulomb import optimal
+from vmdpotential.splitting.mesh import Mesh, Split, around, over_cell
 
 
 def compute(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.float32]:

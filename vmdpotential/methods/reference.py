@@ -3,7 +3,7 @@
 Open, it is the sum over all atoms. Periodic, it is Ewald's sum (P. P. Ewald, Ann. Phys. 369, 253,
 1921) over all images, with a conducting boundary at infinity and a neutralising background, split
 not by a Gaussian but by a prolate spheroidal function psi, as
-:class:`~vmdpotential.methods.splitting.Splitting` defines it: of all functions on [-1, 1] the one
+:class:`~vmdpotential.splitting.coulomb.Splitting` defines it: of all functions on [-1, 1] the one
 whose transform keeps most within a band. The short-range part ends at the split radius, and with half
 the shortest lattice vector for a radius only the nearest image of an atom has one; the rest is a
 sum over a few hundred waves.
@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.cell import Cell
 from vmdpotential.engines import Engine
-from vmdpotential.methods.splitting import Splitting
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.coulomb import Splitting
 
 Floats = NDArray[np.float64]
 

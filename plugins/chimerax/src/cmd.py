@@ -27,9 +27,9 @@ from chimerax.map import MapArg, MapsArg
 
 from vmdpotential import progress, registry
 from vmdpotential.errors import UsageError, VmdpotentialError
-from vmdpotential.lattice import Grid
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Parameter, Report
-from vmdpotential.structure import Structure
 
 from . import missing
 from .convert import Selected, common_place, read_atoms, read_volume, read_with_topology

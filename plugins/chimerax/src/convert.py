@@ -11,12 +11,12 @@ import numpy as np
 from chimerax.atomic import concatenate
 
 from vmdpotential import io
-from vmdpotential.cell import Cell
 from vmdpotential.errors import InputError, UsageError, VmdpotentialError
-from vmdpotential.io import elements
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.maps import read_map
-from vmdpotential.lattice import Grid, Lattice
-from vmdpotential.structure import Structure
+from vmdpotential.molecule import elements
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
 
 
 @dataclass(frozen=True)

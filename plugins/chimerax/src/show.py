@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vmdpotential.errors import UsageError
-from vmdpotential.lattice import Grid
+from vmdpotential.grid.lattice import Grid
 from vmdpotential.parameters import Command, Report
 
 from .convert import Selected

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from vmdpotential.cell import Cell
+    from vmdpotential.grid.lattice import Lattice
     from vmdpotential.interactions import Bound
-    from vmdpotential.lattice import Lattice
-    from vmdpotential.methods.levels import Plan
-    from vmdpotential.methods.mesh import Mesh
+    from vmdpotential.molecule.cell import Cell
+    from vmdpotential.splitting.levels import Plan
+    from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 

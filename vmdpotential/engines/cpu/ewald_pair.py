@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.cell import Cell
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import build, mesh, threads
-from vmdpotential.methods.mesh import over_cell
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.mesh import over_cell
 
 Floats = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.engines.cpu import build, threads, tiles
-from vmdpotential.lattice import Lattice
-from vmdpotential.methods.mesh import Mesh
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 #: Nodes (P, taps) and weights (P, taps), an even number, for every place along an axis.

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines.cpu import build, mesh, threads, tiles
-from vmdpotential.lattice import Lattice
-from vmdpotential.methods.levels import Level, Plan, Table
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.splitting.levels import Level, Plan, Table
 
 Floats = NDArray[np.float64]
 

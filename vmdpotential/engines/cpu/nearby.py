@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.cell import Cell
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import build, mesh, threads
 from vmdpotential.engines.cpu.tiles import MOST_BINS_PER_ATOM
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound
-from vmdpotential.methods.mesh import Mesh
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ def pme_at_points(points: Floats, positions: Floats, charges: Floats, plan: Mesh
     Returns
     -------
     (P,) float64, e/A
-        To the error of the mesh (:func:`vmdpotential.methods.splitting.optimal`); in a periodic cell with a
+        To the error of the mesh (:func:`vmdpotential.splitting.coulomb.optimal`); in a periodic cell with a
         neutralising background. An atom nearer than 0.01 A counts at that distance.
     """
     points = np.asarray(points, np.float64).reshape(-1, 3)

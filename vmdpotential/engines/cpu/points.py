@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.cell import Cell
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import build, threads
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 

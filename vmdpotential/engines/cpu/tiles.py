@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.cell import Cell
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import build, threads
 from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.interactions import Bound, Scaled
-from vmdpotential.lattice import Lattice, bounds
+from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 

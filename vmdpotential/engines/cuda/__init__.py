@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
-    from vmdpotential.cell import Cell
+    from vmdpotential.grid.lattice import Lattice
     from vmdpotential.interactions import Bound
-    from vmdpotential.lattice import Lattice
-    from vmdpotential.methods.levels import Plan
-    from vmdpotential.methods.mesh import Mesh
+    from vmdpotential.molecule.cell import Cell
+    from vmdpotential.splitting.levels import Plan
+    from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 

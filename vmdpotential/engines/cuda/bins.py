@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, registry
-from vmdpotential.cell import Cell
 from vmdpotential.engines.cuda import device, maps, pinned, radial
 from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound
-from vmdpotential.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

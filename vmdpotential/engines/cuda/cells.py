@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential.cell import Cell
-from vmdpotential.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
 
 #: Cells across the atoms in range of a tile; the kernel has room for 16 x 16 rows of cells.
 CELLS_ACROSS = 12

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.cell import Cell
 from vmdpotential.engines import PRECISIONS, SOFT_CORE
 from vmdpotential.engines.cuda import cells, radial
 from vmdpotential.errors import MemoryPlanError, UsageError
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Scaled
-from vmdpotential.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines.cuda import maps
 from vmdpotential.engines.cuda.nodes import NodeSum
-from vmdpotential.lattice import Lattice
-from vmdpotential.methods.levels import Level, Plan, halfway
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.splitting.levels import Level, Plan, halfway
 
 Floats = NDArray[np.float64]
 #: A level's stencil, the planes and the groups of it that count.

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines.cuda import maps
 from vmdpotential.errors import TaskError
-from vmdpotential.lattice import Lattice
-from vmdpotential.methods.levels import Plan
-from vmdpotential.methods.mesh import Mesh
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.splitting.levels import Plan
+from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines.cuda import fft, maps
 from vmdpotential.engines.cuda.nodes import NodeSum
-from vmdpotential.lattice import Lattice
-from vmdpotential.methods.mesh import Mesh, spline_correction
-from vmdpotential.methods.splitting import Splitting
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.splitting.coulomb import Splitting
+from vmdpotential.splitting.mesh import Mesh, spline_correction
 
 Floats = NDArray[np.float64]
 

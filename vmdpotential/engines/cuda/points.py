@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.cell import Cell
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cuda import device, maps, radial
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 

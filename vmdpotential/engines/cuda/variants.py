@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines.cuda import device, maps
 from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
-from vmdpotential.lattice import Lattice
 
 #: Points along z of a block of 32 x 8 threads.
 DIRECT = {"simple": 32, "constant": 32, "unrolled": 256, "coalesced": 256}

@@ -59,8 +59,8 @@ def _declare_option(parameter: Parameter) -> dict[str, Any]:
 
 def kind(parameter: Parameter) -> str:
     """Return what a parameter is to a viewer: a structure or a map that it holds, or a value."""
-    from vmdpotential.lattice import Grid
-    from vmdpotential.structure import Structure
+    from vmdpotential.grid.lattice import Grid
+    from vmdpotential.molecule.structure import Structure
 
     if Structure in parameter.objects:
         return "structure"

@@ -15,7 +15,7 @@ def plugins(
 ) -> Report:
     """List commands, methods, interactions and engines, and plugins that failed to load."""
     if declarations:
-        from vmdpotential.declarations import declarations as declare
+        from vmdpotential.frontend.declarations import declarations as declare
 
         declared = declare()
         return Report([f"{name}: {found['summary']}; options: {', '.join(o['name'] for o in found['options'])}"

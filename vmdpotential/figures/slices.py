@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.cell import Cell
 from vmdpotential.errors import UsageError
-from vmdpotential.lattice import Grid
-from vmdpotential.planes import Plane, smooth_values_on, values_on
-from vmdpotential.structure import Structure
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.planes import Plane, smooth_values_on, values_on
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -251,8 +251,8 @@ def draw_atoms(
     """
     from matplotlib.collections import EllipseCollection, LineCollection
 
-    from vmdpotential.io import elements as chemistry
-    from vmdpotential.names import WATERS, named
+    from vmdpotential.molecule import elements as chemistry
+    from vmdpotential.molecule.names import WATERS, named
 
     elements = np.char.upper(
         chemistry.complete(structure.elements, structure.atom_names, structure.residue_names))

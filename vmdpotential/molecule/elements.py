@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from vmdpotential.names import IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, unique_names
-from vmdpotential.structure import Floats, Names, Structure
+from vmdpotential.molecule.names import IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, unique_names
+from vmdpotential.molecule.structure import Floats, Names, Structure
 
 #: Residues that are linked into chains.
 POLYMER = PROTEIN | NUCLEIC

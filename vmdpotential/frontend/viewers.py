@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from json import loads
 from pathlib import Path
 
-from vmdpotential import startup
 from vmdpotential.errors import UsageError
+from vmdpotential.frontend import startup
 
 #: The viewers there are plugins for.
 VIEWERS = ("vmd", "pymol", "chimerax")

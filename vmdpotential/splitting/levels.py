@@ -9,7 +9,7 @@ J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164)::
 Charges go to the finest lattice and from each to the next coarser one, the lattices' potentials back,
 by piecewise polynomials through the nodes: cubic, quintic or septic ones with a continuous slope. Each
 level's part is a sum over the nodes within 2a of it; the coarsest level has the rest, which along
-periodic axes is an exact sum over all images (:mod:`vmdpotential.methods.images`).
+periodic axes is an exact sum over all images (:mod:`vmdpotential.splitting.images`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.cell import Cell
 from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.interactions import Bound, short_range
-from vmdpotential.lattice import Lattice, bounds
-from vmdpotential.methods.images import all_images, near_images
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.images import all_images, near_images
 
 Floats = NDArray[np.float64]
 #: Nodes (P, taps) and weights (P, taps) of a linear map along one axis; None leaves the axis as it is.

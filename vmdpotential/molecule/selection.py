@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import UsageError
-from vmdpotential.names import CUT_LIPIDS, IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
-from vmdpotential.structure import Structure
+from vmdpotential.molecule.names import CUT_LIPIDS, IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
+from vmdpotential.molecule.structure import Structure
 
 Mask = NDArray[np.bool_]
 

@@ -6,10 +6,10 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-from vmdpotential import startup
 from vmdpotential.errors import InputError, OutputError, UsageError
+from vmdpotential.frontend import startup
+from vmdpotential.frontend.viewers import VIEWERS, Viewer, plan
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.viewers import VIEWERS, Viewer, plan
 
 
 def install(

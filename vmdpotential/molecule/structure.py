@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.cell import Cell
 from vmdpotential.errors import InputError
+from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -4,7 +4,7 @@ The shifted potential (:mod:`vmdpotential.interactions.shifted_coulomb`) is 1/r 
 
     V(r) = 1/r - 2 r / rc^2 + r^3 / rc^4    for r < rc, else 0
 
-As in :mod:`vmdpotential.methods.splitting`, within the split radius a an even polynomial P takes the
+As in :mod:`vmdpotential.splitting.coulomb`, within the split radius a an even polynomial P takes the
 place of what has a kink at r = 0 (that of r^3 is too faint to matter)::
 
     L(r) = P(r^2) + r^3 / rc^4    for r < a,    V(r)    for a < r < rc,    else 0
@@ -29,7 +29,7 @@ from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.interactions import Bound, short_cutoff, short_range
-from vmdpotential.methods.splitting import Splitting, mesh_loss
+from vmdpotential.splitting.coulomb import Splitting, mesh_loss
 
 Floats = NDArray[np.float64]
 
@@ -138,7 +138,7 @@ def optimal_for_cutoff(cutoff: float, radius: float, mesh: float, order: int) ->
     ----------
     cutoff : float, A
     radius, mesh, order
-        As in :func:`vmdpotential.methods.splitting.optimal`.
+        As in :func:`vmdpotential.splitting.coulomb.optimal`.
 
     Returns
     -------

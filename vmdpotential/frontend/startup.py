@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from vmdpotential.errors import InputError
-from vmdpotential.output import describe
+from vmdpotential.io.output import describe
 
 # the number is that of line ends that had to be added in front; both formats (Tcl, Python) have # comments
 _BEGIN = "# >>> vmdpotential, after {} added line ends >>>"

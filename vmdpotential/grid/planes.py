@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.errors import UsageError
-from vmdpotential.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Grid, Lattice
 
 Floats = NDArray[np.float64]
 

@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from vmdpotential.atomnames import common_names, family
 from vmdpotential.errors import InputError
-from vmdpotential.names import WATERS
+from vmdpotential.molecule.atomnames import common_names, family
+from vmdpotential.molecule.names import WATERS
 
 FORCE_FIELDS = ("charmm36", "amber14")
 

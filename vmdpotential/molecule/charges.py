@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.atomnames import family
 from vmdpotential.errors import ChargeError, UsageError
-from vmdpotential.names import IONS, WATERS, unique_names
-from vmdpotential.structure import Structure
-from vmdpotential.templates import FORCE_FIELDS, Match, Miss, library, match_water, rigid_water, water_roles
+from vmdpotential.molecule.atomnames import family
+from vmdpotential.molecule.names import IONS, WATERS, unique_names
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.templates import FORCE_FIELDS, Match, Miss, library, match_water, rigid_water, water_roles
 
 #: What may be asked for; `auto` is the force field that matches most atoms.
 CHOICES = ("auto", *FORCE_FIELDS)

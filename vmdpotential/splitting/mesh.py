@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.cell import Cell
+from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.interactions import Bound
-from vmdpotential.lattice import Lattice, bounds
-from vmdpotential.methods.smooth_cutoff import SmoothCutoff
-from vmdpotential.methods.splitting import Splitting, euler_sum, optimal
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.coulomb import Splitting, euler_sum, optimal
+from vmdpotential.splitting.shifted import SmoothCutoff
 
 Floats = NDArray[np.float64]
 
@@ -103,7 +103,7 @@ class Mesh:
         (NX, NY, NZ / 2 + 1) float32 for a cell with slanted vectors, else (NX / 2 + 1, NY / 2 + 1,
         NZ / 2 + 1): the rest follows by symmetry. In 1/A, with the 1/(NX NY NZ) of the inverse
         transform. The factor that makes spreading and interpolation by B-splines best is
-        ``(sinc^p / euler_sum)^2`` along each axis (:func:`vmdpotential.methods.splitting.mesh_loss`).
+        ``(sinc^p / euler_sum)^2`` along each axis (:func:`vmdpotential.splitting.coulomb.mesh_loss`).
         """
         counts = self.transform_shape
         whole = [self.slanted and d < 2 for d in range(3)]
@@ -169,7 +169,7 @@ class Mesh:
 def spline_correction(order: int, phase: Floats) -> Floats:
     """Return the factor that makes spreading and interpolation by B-splines best, along one axis.
 
-    ``(sinc^p / euler_sum)^2`` for phases per node (:func:`vmdpotential.methods.splitting.mesh_loss`).
+    ``(sinc^p / euler_sum)^2`` for phases per node (:func:`vmdpotential.splitting.coulomb.mesh_loss`).
     """
     correction: Floats = (np.sinc(phase / (2 * np.pi)) ** order / euler_sum(order, phase)) ** 2
     return correction

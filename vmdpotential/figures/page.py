@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import __version__, memory, output
+from vmdpotential import __version__, memory
 from vmdpotential.errors import UsageError
-from vmdpotential.lattice import Grid
-from vmdpotential.planes import Plane, outline, values_on
-from vmdpotential.slices import check_range, draw_profile, draw_slice, quantity_label, robust_range
-from vmdpotential.structure import Structure
+from vmdpotential.figures.slices import check_range, draw_profile, draw_slice, quantity_label, robust_range
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.planes import Plane, outline, values_on
+from vmdpotential.io import output
+from vmdpotential.molecule.structure import Structure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,7 +141,7 @@ def compose(
     value_range : (low, high), optional
         Of the colours; without slices, of the curves.
     contours, structure, slab, waters
-        As in :func:`vmdpotential.slices.draw_slice`.
+        As in :func:`vmdpotential.figures.slices.draw_slice`.
     width : float, mm
 
     Raises

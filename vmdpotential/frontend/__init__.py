@@ -1,0 +1,1 @@
+"""All that knows what an option looks like: the shell program, declarations for viewers, installing plugins."""

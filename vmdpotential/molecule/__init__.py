@@ -1,0 +1,1 @@
+"""What a structure is: atoms, cell, topology, selections, names, residues and charges."""

@@ -1,0 +1,1 @@
+"""The mathematics of split sums: splines, windows, mesh geometry, levels and images."""
