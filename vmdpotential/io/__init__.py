@@ -74,10 +74,11 @@ def _read_structure(path: Path, topology: Path | None) -> Structure:
     kind = recognise.kind_of(path)
     if kind in _TOPOLOGIES or kind == "gromacs-topology":
         raise InputError(
-            f"{path}: a topology has no coordinates", "give the coordinate file, with {topology} for this one")
+            f"{path}: a topology has no coordinates", "give the coordinate file, and this one as {topology}")
     if topology is None:
         if kind in ("amber-coordinates", "frames"):
-            raise InputError(f"{path}: has coordinates only, without names and charges", "add its {topology}")
+            raise InputError(
+                f"{path}: has coordinates only, without names and charges", "give a file that has them as {topology}")
         return elements.fill(_read_whole(path, kind))  # type: ignore[no-any-return]
     names = elements.fill(_read_topology(topology))
     if kind == "amber-coordinates":
@@ -192,11 +193,13 @@ def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
         if suffix not in _WRITERS or path.suffix.lower() == ".bz2":
             raise UsageError("", f"{path}: structures cannot be written in this format", f"name it {_CAN_BE_WRITTEN}")
         if suffix in (".pqr", ".psf") and structure.charges is None:
-            raise ChargeError(f"{path}: needs charges, and the structure has none", "give a topology with {topology}")
+            raise ChargeError(
+                f"{path}: needs charges, and the structure has none", "give a file that has them as {topology}")
         if suffix == ".psf":
             topology = structure.topology
             if topology is None or (topology.source != "psf" and not len(topology.bonds)):
                 raise UsageError(
-                    "", f"{path}: a PSF needs bonds, and the input has none", "give a {topology}, or write .pdb")
+                    "", f"{path}: a PSF needs bonds, and the input has none",
+                    "give a file that has them as {topology}, or write .pdb")
         if suffix in (".pdb", ".ent"):
             _find("pdb:check")(structure, path)

@@ -65,7 +65,7 @@ def read_structure(path: str | Path) -> Structure:
     if not has_positions:
         raise InputError(
             f"{path}: gives no coordinates",
-            "name a file that has them (GRO, PDB) as the structure and this one with {topology}",
+            "name a file that has them (GRO, PDB) as the structure and this one as {topology}",
         )
     return structure
 

@@ -52,7 +52,7 @@ def write_psf(structure: Structure, path: str | Path) -> None:
     topology = structure.topology
     where = structure.sources[0] if structure.sources else "structure"
     if topology is None:
-        raise InputError(f"{where}: has no bonds, so no PSF can be written", "give a topology with {topology}")
+        raise InputError(f"{where}: has no bonds, so no PSF can be written", "give a file that has them as {topology}")
     unknown = topology.extra.get("unknown", ())
     if unknown:
         raise InputError(

@@ -244,7 +244,7 @@ def _error(structure: Structure, kinds: _Kinds, matches: list[Match | Miss], for
         parts.append(f"no {force_field} charge for {_list(extra)}")
     if lacking:
         parts.append(f"atoms that {force_field} needs are missing: {_list(lacking)}")
-    cure = "give a topology that has charges (PSF, prmtop, TPR, PQR) with {topology}"
+    cure = "give a file that has charges (PSF, prmtop, TPR, PQR) as {topology}"
     if lacking:
         cure = "complete the residues (hydrogens too), or " + cure
     return ChargeError(f"{where}: {'; '.join(parts)}", cure)

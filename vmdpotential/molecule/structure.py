@@ -219,7 +219,7 @@ class Structure:
         """The charges, (N,) e; raises InputError where there are none."""
         if self.charges is None:
             where = self.sources[0] if self.sources else "structure"
-            raise InputError(f"{where}: has no charges", "give a topology with {topology}")
+            raise InputError(f"{where}: has no charges", "give a file that has them as {topology}")
         return self.charges
 
     def require_whole_cell(self, cure: str) -> None:
