@@ -97,16 +97,15 @@ def test_broken_plugins_are_named_and_the_rest_works(program):
     done = program("plugins")
     assert done.returncode == 0
     assert "broken plugin broken_potential (broken_potential:add): ModuleNotFoundError" in done.stdout
-    assert "broken plugin greedy_potential (greedy_potential:add): UsageError: the method 'direct' is registered" \
-        in done.stdout
+    assert "broken plugin greedy_potential (greedy_potential:add): UsageError: name=direct: a method" in done.stdout
     assert "broken plugin leaving_potential (leaving_potential:add): SystemExit: 7" in done.stdout
     assert "broken plugin absent (no_such_module:command): ModuleNotFoundError" in done.stdout
-    assert "broken plugin plain_potential (plain_potential:add): UsageError: the command 'plain' is a" in done.stdout
+    assert "broken plugin plain_potential (plain_potential:add): UsageError: target: the command 'plain'" in done.stdout
     assert "weakened" in done.stdout
 
 
 def test_unknown_names_list_the_known():
-    with pytest.raises(UsageError, match="no method 'magic'; choose one of direct, cutoff"):
+    with pytest.raises(UsageError, match="method=magic: there is none of this name; choose one of direct, cutoff"):
         registry.get("method", "magic")
     with pytest.raises(UsageError, match="choose one of command"):
         registry.register("viewer", "x", None)

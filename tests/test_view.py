@@ -352,9 +352,9 @@ def test_command_without_maps_shows_the_structure(files, npm):
 
 @pytest.mark.parametrize(("options", "code", "message"), [
     (["-o", "page.png"], 2, "written as .html"),
-    ([], 2, "give -o FILE"),
+    ([], 2, "--output: a file for the page is needed"),
     (["-o", "p.html", "--level", "0"], 2, "--level 0"),
-    (["-o", "p.html", "--atoms", "//Z"], 2, "has no atoms"),
+    (["-o", "p.html", "--atoms", "//Z"], 2, "--atoms //Z: selects no atoms"),
     (["-o", "p.html", "--ions", "none.csv"], 2, "none.csv"),
     (["-o", "p.html", "--viewer-script", "."], 4, "3Dmol-min.js"),
     (["-o", "no/p.html"], 3, "folder no does not exist"),

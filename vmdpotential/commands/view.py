@@ -21,7 +21,7 @@ def view(
     topology: Annotated[Path | None, Option(
         "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None,
     ions: Annotated[Path | Placement | None, Option(
-        "table of ions with their energies, as ionize --table writes it; ions of the structure are listed in any case",
+        "table of ions with their energies, as ionize writes it; ions of the structure are listed in any case",
         metavar="CSV")] = None,
     atoms: Annotated[str, Option(
         "what is shown: solute (everything but water), all, protein ..., or a selection", metavar="CID")] = "solute",
@@ -53,15 +53,15 @@ def view(
         When 3Dmol.js is not found, or vmdpotential is not installed but run from its folder.
     """
     if output is None and isinstance(structure, Path):
-        raise UsageError("view: give -o FILE for the page, such as -o page.html")
+        raise UsageError("output", "a file for the page is needed", "give one, such as page.html")
     if output is not None:
         if output.suffix.lower() not in (".html", ".htm"):
-            raise UsageError(f"{output}: a page is written as .html")
+            raise UsageError("output", "a page is written as .html", value=str(output))
         files.check([output], force)
     from vmdpotential.io.maps import map_name, read_map
 
     if find_spec("vmdpotential.plugins") is None:
-        raise BackendError("view: vmdpotential is not installed here, so that its plugins are not found; install it")
+        raise BackendError("view: vmdpotential is not installed here, so that its plugins are not found", "install it")
     web: Any = import_module("vmdpotential.plugins.web.page")
     import_module("vmdpotential.plugins.web.script").find_viewer_script(viewer_script)  # before any work
     if isinstance(structure, Path):

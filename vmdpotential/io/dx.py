@@ -176,7 +176,7 @@ def _array(
     if items != count:
         raise InputError(f"{where}: {items:,} items do not fill {' x '.join(map(str, counts))} = {count:,} points")
     if words[-1] != "follows":
-        raise InputError(f"{where}: the data is in another file; join them first")
+        raise InputError(f"{where}: the data is in another file", "join them first")
     if not {"binary", "ieee"} & set(words):
         return read_numbers(path, stream, count, line + 1, (b"attribute", b"object", b"component"))
     if kind not in _BINARY:

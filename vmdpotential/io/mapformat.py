@@ -135,7 +135,7 @@ def oriented(
     if sorted(largest) != [0, 1, 2] or not (along > 0).all() or (others > 1e-5 * along).any():
         text = "; ".join(" ".join(f"{x:g}" for x in row) for row in steps)
         raise InputError(
-            f"{path}: its axes ({text}) do not lie along x, y and z; resample the map on an orthogonal lattice"
+            f"{path}: its axes ({text}) do not lie along x, y and z", "resample the map on an orthogonal lattice"
         )
     for axis in range(3):
         step = steps[axis, largest[axis]]
@@ -223,7 +223,7 @@ def read_numbers(
         progress.report("reading the map", have / count)
     if have < count:
         raise InputError(
-            f"{path}: line {line}: ends after {have:,} of {count:,} values; the file is truncated, write it again"
+            f"{path}: line {line}: ends after {have:,} of {count:,} values; the file is truncated", "write it again"
         )
     return np.concatenate(parts), rest
 
