@@ -303,7 +303,7 @@ def test_a_missing_viewer_script_is_told_how_to_get(npm, tmp_path):
 
 
 def test_view_of_a_package_that_is_not_installed(monkeypatch, capsys):
-    monkeypatch.setattr("vmdpotential.commands.view.find_spec", lambda name: None)
+    monkeypatch.setattr("vmdpotential.plugins.web.command.find_spec", lambda name: None)
     assert cli.main(["view", "protein.pdb", "-o", "page.html"]) == BackendError.exit_code
     assert "vmdpotential is not installed here" in capsys.readouterr().err
 
