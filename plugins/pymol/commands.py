@@ -10,7 +10,7 @@ from pymol import CmdException, colorprinting
 from pymol.shortcut import Shortcut
 
 from vmdpotential.errors import VmdpotentialError
-from vmdpotential.frontend import adapters
+from vmdpotential.frontend import adapters, messages
 from vmdpotential.parameters import Command, Report
 
 from . import arguments, feedback
@@ -116,7 +116,7 @@ USAGE
     try:
         text = Session.of(_pymol(_self)).undo()
     except VmdpotentialError as error:
-        raise CmdException(adapters.one_line(error, arguments.spell)) from None
+        raise CmdException(messages.one_line(error, arguments.spell)) from None
     if not int(quiet):
         print(f" undo: {text}")
     return text

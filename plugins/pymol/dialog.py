@@ -9,7 +9,7 @@ from pymol import CmdException
 from pymol.Qt import QtCore, QtWidgets
 
 from vmdpotential.errors import VmdpotentialError
-from vmdpotential.frontend import adapters
+from vmdpotential.frontend import messages
 from vmdpotential.parameters import Report
 
 from . import arguments
@@ -139,7 +139,7 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
         try:
             self._say(Session.of(self.cmd).undo())
         except VmdpotentialError as error:
-            self._say(f"Error: {adapters.one_line(error, arguments.spell)}", error=True)
+            self._say(f"Error: {messages.one_line(error, arguments.spell)}", error=True)
         self._refresh()
 
     def _look(self) -> None:

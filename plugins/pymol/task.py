@@ -11,7 +11,7 @@ from pymol import CmdException
 
 from vmdpotential import progress
 from vmdpotential.errors import UsageError, VmdpotentialError
-from vmdpotential.frontend import adapters
+from vmdpotential.frontend import adapters, messages
 from vmdpotential.parameters import Command, Report
 
 from . import arguments
@@ -104,7 +104,7 @@ class Task:
     def _one_line(self) -> Iterator[None]:
         """Turn what the user can cure into PyMOL's own error, in one line."""
         try:
-            with adapters.warnings(self.warn, arguments.spell):
+            with messages.warnings(self.warn, arguments.spell):
                 yield
         except (VmdpotentialError, MemoryError) as error:
-            raise CmdException(adapters.one_line(error, arguments.spell)) from None
+            raise CmdException(messages.one_line(error, arguments.spell)) from None

@@ -51,7 +51,7 @@ def view(
         When 3Dmol.js is not found.
     """
     if output is None and isinstance(structure, Path):
-        raise UsageError("output", "a file is needed for the page, such as page.html")
+        raise UsageError("output", "a file for the page is needed", "give one, such as page.html")
     if output is not None:
         if output.suffix.lower() not in (".html", ".htm"):
             raise UsageError("output", "a page is written as .html", value=str(output))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vmdpotential import io, registry
-from vmdpotential.errors import InputError, Spelling, TaskError, VmdpotentialError, spelled
+from vmdpotential.errors import InputError
 from vmdpotential.frontend.declarations import kind
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.molecule.cell import Cell
@@ -83,29 +81,6 @@ def results(report: Report) -> list[tuple[str, Any]]:
         elif hasattr(value, "savefig"):  # matplotlib's Figure; importing it only to ask would be slow
             found.append(("figure", value))
     return found
-
-
-def one_line(error: VmdpotentialError | MemoryError, spell: Spelling) -> str:
-    """Return what a user is told of an error."""
-    if isinstance(error, MemoryError):
-        error = TaskError("out of memory", "use a larger {spacing} or fewer {atoms}")
-    return " ".join(error.message(spell).split())
-
-
-@contextlib.contextmanager
-def warnings(tell: Callable[[str], None], spell: Spelling) -> Iterator[None]:
-    """Pass what the package logs, one line each, to `tell`."""
-    class Handler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            text = spelled(str(record.msg), spell)
-            tell(" ".join((text % record.args if record.args else text).split()))
-
-    logger, handler = logging.getLogger("vmdpotential"), Handler(logging.WARNING)
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
 
 
 def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -> Structure:

@@ -26,7 +26,7 @@ from chimerax.map import MapArg, MapsArg
 
 from vmdpotential import progress, registry
 from vmdpotential.errors import UsageError, VmdpotentialError
-from vmdpotential.frontend import adapters
+from vmdpotential.frontend import adapters, messages
 from vmdpotential.frontend.adapters import default_name, describe, role
 from vmdpotential.parameters import Command, Parameter, Report
 
@@ -152,13 +152,13 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
     """
     name = PREFIX + command.name
     try:
-        with adapters.warnings(lambda text: session.logger.warning(f"{name}: {text}"), spell):
+        with messages.warnings(lambda text: session.logger.warning(f"{name}: {text}"), spell):
             values, selected = _convert(command, given)
             with StatusLine(session, name) as listener, progress.listening(listener):
                 report = command(**values)
             models, lines = show(session, report, given.get("name") or default_name(command), selected)
     except (VmdpotentialError, MemoryError) as error:
-        raise UserError(f"{name}: {adapters.one_line(error, spell)}") from error
+        raise UserError(f"{name}: {messages.one_line(error, spell)}") from error
     except ImportError as error:
         raise UserError(f"{name}: {missing.describe(error)}") from error
     except KeyboardInterrupt:
