@@ -146,7 +146,7 @@ proc ::vmdpotential::job::finish {id} {
         set message "[dict get $job command] was stopped"
     } elseif {$failed} {
         # told with --json; a program that has crashed tells nothing there
-        if {![catch {error_message [read_file [dict get $job output]]} told]} {
+        if {![catch {error_message [dict get $job command] [read_file [dict get $job output]]} told]} {
             set message $told
         } elseif {[llength [dict get $job errors]]} {
             set message [lindex [dict get $job errors] end]
@@ -165,11 +165,11 @@ proc ::vmdpotential::job::finish {id} {
 
 # Return the message of an error that the program told as JSON: {"error": {"parameter", "value", "text", "cure"}}. The
 # cure holds parameters as {spacing} or {boundary open}; the text may hold anything and is left as it is.
-proc ::vmdpotential::job::error_message {answer} {
+proc ::vmdpotential::job::error_message {command answer} {
     set error [dict get [::vmdpotential::json::parse $answer] error]
     set message [dict get $error text]
     if {[dict get $error parameter] ne ""} {
-        set message "[spell [dict get $error parameter] [dict get $error value]]: $message"
+        set message "[spell $command [dict get $error parameter] [dict get $error value]]: $message"
     }
     set cure [dict get $error cure]
     if {$cure ne ""} {
@@ -177,7 +177,7 @@ proc ::vmdpotential::job::error_message {answer} {
         set from 0
         while {[regexp -indices -start $from {\{([a-z_]+)(?: ([^{}]*))?\}} $cure all name value]} {
             append message [string range $cure $from [expr {[lindex $all 0] - 1}]] \
-                [spell [string range $cure {*}$name] [string range $cure {*}$value]]
+                [spell $command [string range $cure {*}$name] [string range $cure {*}$value]]
             set from [expr {[lindex $all 1] + 1}]
         }
         append message [string range $cure $from end]
@@ -185,8 +185,15 @@ proc ::vmdpotential::job::error_message {answer} {
     return [join [regexp -all -inline {\S+} $message]]
 }
 
-# Return a parameter, with a value where one is given, as it is written here.
-proc ::vmdpotential::job::spell {name value} {
+# Return a parameter, with a value where one is given, as it is written here; what is no option of the command, such as
+# an interaction's own parameter, as the program has it.
+proc ::vmdpotential::job::spell {command name value} {
+    if {$name eq "structure"} {
+        set name sel
+    }
+    if {![dict exists [::vmdpotential::options $command] $name]} {
+        return [expr {$value eq "" ? $name : "$name=$value"}]
+    }
     return [string trimright "-$name $value"]
 }
 

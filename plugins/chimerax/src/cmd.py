@@ -25,7 +25,7 @@ from chimerax.core.errors import CancelOperation, UserError
 from chimerax.map import MapArg, MapsArg
 
 from vmdpotential import progress, registry
-from vmdpotential.errors import UsageError, VmdpotentialError
+from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
 from vmdpotential.frontend import adapters, messages
 from vmdpotential.frontend.adapters import default_name, describe, role
 from vmdpotential.parameters import Command, Parameter, Report
@@ -67,11 +67,19 @@ def _register_one(command: Command, logger: Any) -> None:
     _register(PREFIX + command.name, description(command), adapt(command), logger=logger)
 
 
-def spell(name: str, value: str = "") -> str:
-    """Write a parameter as ChimeraX's keywords are written."""
-    first, *others = name.split("_")
-    keyword = first + "".join(word.capitalize() for word in others)
-    return f"{keyword} {value}" if value else keyword
+def spelling(command: Command) -> Spelling:
+    """Return how ChimeraX writes parameters of a command: as keywords; others, such as an interaction's, stay bare."""
+    types = {parameter.name: parameter.type for parameter in command.parameters}
+
+    def spell(name: str, value: str = "") -> str:
+        if name not in types:
+            return plain(name, value)
+        if types[name] is bool:
+            value = {"yes": "true", "no": "false"}.get(value, value)
+        first, *others = name.split("_")
+        return " ".join(filter(None, [first + "".join(word.capitalize() for word in others), value]))
+
+    return spell
 
 
 class Described(Annotation):  # type: ignore[misc]
@@ -150,7 +158,7 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
     CancelOperation
         When the user stops it; then nothing has been made.
     """
-    name = PREFIX + command.name
+    name, spell = PREFIX + command.name, spelling(command)
     try:
         with messages.warnings(lambda text: session.logger.warning(f"{name}: {text}"), spell):
             values, selected = _convert(command, given)
