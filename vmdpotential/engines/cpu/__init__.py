@@ -25,9 +25,9 @@ class CpuEngine:
 
     def describe(self) -> str:
         """Return cores and vector instructions in use."""
-        from vmdpotential.engines.cpu import simd, threads
+        from vmdpotential.engines.cpu import build, threads
 
-        return f"{threads.count()} threads, {simd.LEVEL} vectors of {simd.LANES[32]} floats"
+        return f"{threads.count()} threads, {build.describe()}"
 
     def direct(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
                precision: str = "single", field: bool = False) -> NDArray[np.float32]:
