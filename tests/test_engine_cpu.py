@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from vmdpotential import registry
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines import PRECISIONS, get_engine
-from vmdpotential.engines.cpu import build, threads
+from vmdpotential.engines.cpu import threads
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Interaction, Quantity

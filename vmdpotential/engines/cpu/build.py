@@ -30,6 +30,9 @@ from vmdpotential.errors import BackendError
 
 HERE = Path(__file__).parent
 
+#: Kernel files with vector code, and plain loops for PLAIN.
+WITH_VECTORS = ("tile_kernel", "point_kernel")
+
 #: What kernel files import, beside Numba.
 PARTS = ("rows.py", "simd.py", "filters.py", "leaf.py", "scalar.py")
 
@@ -56,14 +59,16 @@ def load(template: str, **constants: Hashable) -> ModuleType:
         When the environment keeps Numba from compiling.
     """
     with _loading:
-        if not plain():
-            try:
-                return _load(template, False, **constants)
-            except Exception as error:  # whatever an unknown Numba does to vector code
-                module = _load(template, True, **constants)
-                _do_without_vectors(error)
-                return module
-        return _load(template, True, **constants)
+        if template not in WITH_VECTORS:
+            return _load(template, **constants)
+        if plain():
+            return _load(template, plain=True, **constants)
+        try:
+            return _load(template, plain=False, **constants)
+        except Exception as error:  # whatever an unknown Numba does to vector code
+            module = _load(template, plain=True, **constants)
+            _do_without_vectors(error)
+            return module
 
 
 def plain() -> bool:
@@ -116,9 +121,9 @@ def _versions() -> str:
 
 
 @cache
-def _load(template: str, without_vectors: bool, **constants: Hashable) -> ModuleType:
+def _load(template: str, **constants: Hashable) -> ModuleType:
     path = HERE / f"{template}.py"
-    values = {name.upper(): value for name, value in constants.items()} | {"PLAIN": without_vectors}
+    values = {name.upper(): value for name, value in constants.items()}
     depends = f"{_versions()}\n{path.read_text()}\n{sorted(values.items())!r}"
     name = f"vmdpotential_{template}_{hashlib.sha256(depends.encode()).hexdigest()[:16]}"
     if name in sys.modules:  # asked for by other arguments
@@ -129,9 +134,9 @@ def _load(template: str, without_vectors: bool, **constants: Hashable) -> Module
     module = importlib.util.module_from_spec(spec)
     vars(module).update(values)
     spec.loader.exec_module(module)
+    in_its_place = None if constants.get("plain", True) else (template, constants | {"plain": True})
     for function in list(vars(module).values()):
         if hasattr(function, "py_func") and function.__module__ == name:
-            in_its_place = None if without_vectors else (template, constants)
             function._cache = kept = Kept(function, in_its_place)
             function.compile = kept.compile
     sys.modules[name] = module  # code from the cache looks for it there
@@ -181,7 +186,7 @@ class Kept:
         assert self._in_its_place is not None
         template, constants = self._in_its_place
         with _loading:
-            module = _load(template, True, **constants)
+            module = _load(template, **constants)
         return getattr(module, self._name).compile(signature)
 
     def _entry(self, signature: Any, codegen: Any) -> str:
