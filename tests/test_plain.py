@@ -17,7 +17,7 @@ SUMS = """
 import sys
 import numpy as np
 from vmdpotential import registry
-from vmdpotential.engines import get_engine
+from vmdpotential.engines import LatticeSum, get_engine
 from vmdpotential.engines.cpu.ewald_pair import EwaldPair
 from vmdpotential.engines.cpu.nearby import cutoff_at_points
 from vmdpotential.grid.lattice import Lattice
@@ -33,18 +33,24 @@ rng = np.random.default_rng(5)
 positions, charges = rng.uniform(0, 13, (150, 3)), rng.normal(size=150)
 positions[0] = lattice.points()[700]
 charges -= charges.mean()
-given = lattice, positions, charges
 points = rng.uniform(0, 13, (50, 3))
 short = shifted.bind(cutoff=5.0)
 one = np.zeros(len(points))
 EwaldPair(cell).add(np.asfortranarray(points), positions[1], -2.0, one)
+
+def run(*work, **options):
+    result = engine.prepare(LatticeSum(lattice, *work, **options)).run(positions, charges)
+    return result.values() if result.field() is None else np.stack([result.values(), *result.field()])
+
+def split(smooth):
+    return engine.prepare(LatticeSum.split(lattice, smooth)).run(positions, charges).values()
+
 np.savez(
-    sys.argv[1], one=one, direct=engine.direct(*given, coulomb.bind()),
-    open=engine.cutoff(*given, short, "compensated"),
-    slope=engine.cutoff(*given, short, "double", None, True), periodic=engine.cutoff(*given, short, "single", cell),
+    sys.argv[1], one=one, direct=run(coulomb.bind()), open=run(short, precision="compensated"),
+    slope=run(short, precision="double", field=True), periodic=run(short, cell),
     points=engine.at_points(points, positions, charges),
     near=cutoff_at_points(points, positions, charges, short, cell),
-    pme=engine.pme(*given, over_cell(cell, 1.0, 6, 4.0)), msm=engine.msm(*given, levels.plan(lattice, positions)))
+    pme=split(over_cell(cell, 1.0, 6, 4.0)), msm=split(levels.around(lattice, positions)))
 print(engine.describe().partition(", ")[2])
 """
 
