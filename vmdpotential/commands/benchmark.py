@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from typing import Annotated, Any
 
@@ -52,8 +53,8 @@ def benchmark(
     name = method if variant == "auto" else variant
     chosen = registry.get("method", name)
     wanted = maps.Wanted(name, cutoff=cutoff if chosen.cutoff else None)
-    bound, statistics = maps.bind(wanted, cell), Charges.of(positions, charges, cell)
-    request = Request(lattice, cell, bound, statistics, precision, tolerance)
+    bound, about = maps.bind(wanted, cell), Charges.of(positions, charges, cell)
+    request = Request(lattice, cell, bound, about, precision, tolerance)
     start = time.perf_counter()
     chosen, request, exact = maps.choose_method(wanted, request, positions, charges, backend)
     plan, result, errors = run_to_tolerance(chosen, request, positions, charges, exact, backend)

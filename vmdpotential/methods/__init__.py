@@ -195,7 +195,8 @@ class Plan:
 
     def __str__(self) -> str:
         points = " x ".join(map(str, self.work.lattice.shape))
-        text = f"{self.method} on the {self.engine} engine, {points} points{', with field' if self.work.field else ''}, "
+        field = ", with field" if self.work.field else ""
+        text = f"{self.method} on the {self.engine} engine, {points} points{field}, "
         text += f"{self.work.precision} precision: {self.choices or self.work.pairs}; "
         text += f"about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}"
         return text if self.error is None else f"{text}, expected error {self.error:.1e} e/A"
