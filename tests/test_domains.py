@@ -22,8 +22,8 @@ FUNCTIONS = {
     "erfc": lambda r2, rinv, p: erfc((r2 * rinv - p.middle) / p.width) * rinv,
 }
 #: Distances at and around the ends of the domain of exp, and far beyond.
-ENDS = np.sqrt(MIDDLE["exp"] ** 2 + np.array([-195.9, -88.0, -87.01, -87.0, -86.5, -1.0, 0.0, 1.0, 86.9, 87.99, 88.0, 88.2,
-                                         89.2, 100.0, 1e4]))
+ENDS = np.sqrt(MIDDLE["exp"] ** 2 + np.array([-195.9, -88.0, -87.01, -87.0, -86.5, -1.0, 0.0, 1.0, 86.9, 87.99, 88.0,
+                                              88.2, 89.2, 100.0, 1e4]))
 DISTANCES = {"exp": ENDS, "erfc": np.array([0.05, 1.0, 4.6, 4.8, 9.0, 13.9, 14.0, 14.1, 20.0, 23.2, 23.4, 30.0, 1e4])}
 #: Of the values; in single precision the arguments are rounded.
 TOLERANCE = {"float": 2e-5, "double": 1e-11}

@@ -20,7 +20,7 @@ from vmdpotential import registry
 from vmdpotential.engines import LatticeSum, get_engine
 from vmdpotential.engines.cpu.ewald_pair import EwaldPair
 from vmdpotential.engines.cpu.nearby import cutoff_at_points
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting import levels
 from vmdpotential.splitting.mesh import over_cell
@@ -50,7 +50,7 @@ np.savez(
     slope=run(short, precision="double", field=True), periodic=run(short, cell),
     points=engine.at_points(points, positions, charges),
     near=cutoff_at_points(points, positions, charges, short, cell),
-    pme=split(over_cell(cell, 1.0, 6, 4.0)), msm=split(levels.around(lattice, positions)))
+    pme=split(over_cell(cell, 1.0, 6, 4.0)), msm=split(levels.make(lattice, Box.around(positions))))
 print(engine.describe().partition(", ")[2])
 """
 
