@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from vmdpotential import cache
 from vmdpotential.errors import BackendError
 
 HERE = Path(__file__).parent
+
+#: What kernels call the numbers of the host.
+_C = {np.dtype(np.float64): "double", np.dtype(np.float32): "float", np.dtype(np.int32): "int",
+      np.dtype(np.uint64): "size_t"}
+
+#: Structs by the kernel file that knows them, those of every file under an empty name: name and type of the host.
+_STRUCTS: dict[str, dict[str, np.dtype[Any]]] = {"": {}}
 
 
 class CompilationError(BackendError):
@@ -29,8 +38,50 @@ class CompilationError(BackendError):
         self.listing = listing
 
 
+def address(kind: str) -> np.dtype[Any]:
+    """Return the type, for :func:`struct`, of an address on the device of values that C calls `kind`."""
+    return np.dtype(np.uint64, metadata={"to": kind})  # type: ignore[call-overload]
+
+
+def struct(name: str, fields: Sequence[Any], file: str = "") -> np.dtype[Any]:
+    """Return the type of records that a kernel file, or each of them, reads as a struct of that name.
+
+    Parameters
+    ----------
+    name : str
+    fields : sequence of tuples
+        As for :class:`numpy.dtype`, with :func:`address` and structs made before among the types.
+    file : str
+        Of the kernels.
+    """
+    made = np.dtype(list(fields), align=True)
+    _STRUCTS.setdefault(file, {})[name] = made
+    return made
+
+
+def declarations(file: str) -> str:
+    """Return the structs that a kernel file knows, in C, with checks that host and device lay them out alike."""
+    known = {**_STRUCTS[""], **_STRUCTS.get(file, {})}
+    text = ""
+    for name, made in known.items():
+        assert made.fields is not None
+        lines, checks = "", f"static_assert(sizeof({name}) == {made.itemsize}, \"{name}\");\n"
+        for field in made.fields:
+            kind, sides = made[field].subdtype or (made[field], ())
+            if kind.metadata is not None:
+                in_c = f"{kind.metadata['to']} *"
+            elif kind.names is not None:
+                in_c = next(other for other, of in known.items() if of is kind or of == kind) + " "
+            else:
+                in_c = _C[kind] + " "
+            lines += f"    {in_c}{field}{''.join(f'[{n}]' for n in sides)};\n"
+            checks += f"static_assert(__builtin_offsetof({name}, {field}) == {made.fields[field][1]}, \"{field}\");\n"
+        text += f"struct {name} {{\n{lines}}};\n{checks}"
+    return text
+
+
 def source(file: str, macros: Mapping[str, object], radial: str = "") -> str:
-    """Return the text that is compiled: macros, common part, radial function and the kernel file.
+    """Return the text that is compiled: macros, common part, structs, radial function and the kernel file.
 
     Parts are joined instead of included: PyCUDA's cache would run nvcc to look into included files.
     """
@@ -38,7 +89,7 @@ def source(file: str, macros: Mapping[str, object], radial: str = "") -> str:
     for name in ("common.cuh", file):
         text += f'#line 1 "{name}"\n{(HERE / name).read_text()}'
         if name == "common.cuh":
-            text += f'#line 1 "radial function"\n{radial}'
+            text += f'#line 1 "structs"\n{declarations(file)}#line 1 "radial function"\n{radial}'
     return text
 
 
