@@ -1,7 +1,8 @@
-"""Kernel files compiled by nvcc through PyCUDA, and kept on disk below the package's cache folder."""
+"""Kernel files compiled by nvcc through PyCUDA, and kept in the package's cache folder."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential import cache
+from vmdpotential import cache, progress
 from vmdpotential.errors import BackendError
 
 HERE = Path(__file__).parent
+
+#: Of the cache, where compiled kernels are kept.
+FOLDER = "cuda"
 
 #: What kernels call the numbers of the host.
 _C = {np.dtype(np.float64): "double", np.dtype(np.float32): "float", np.dtype(np.int32): "int",
@@ -83,7 +87,7 @@ def declarations(file: str) -> str:
 def source(file: str, macros: Mapping[str, object], radial: str = "") -> str:
     """Return the text that is compiled: macros, common part, structs, radial function and the kernel file.
 
-    Parts are joined instead of included: PyCUDA's cache would run nvcc to look into included files.
+    Parts are joined instead of included, so that the text is all that the result depends on.
     """
     text = "".join(f"#define {name} {value}\n" for name, value in sorted(macros.items()))
     for name in ("common.cuh", file):
@@ -113,16 +117,31 @@ def compile_module(file: str, macros: Mapping[str, object], radial: str, nvcc: s
     from pycuda import compiler
     from pycuda import driver as drv
 
-    text = source(file, macros, radial)
-    folder = cache.folder("cuda")
-    architecture = "sm_" + "".join(map(str, capability))
+    text, architecture = source(file, macros, radial), "sm_" + "".join(map(str, capability))
+    depends = [text, *options(macros), architecture, compiler.get_nvcc_version(nvcc)]
+    entry = f"{Path(file).stem}-{hashlib.sha256(chr(0).join(depends).encode()).hexdigest()[:16]}"
+    binary = cache.read(entry, FOLDER)
+    if binary is None:
+        with cache.alone(entry, FOLDER), progress.compiling():
+            binary = cache.read(entry, FOLDER)  # made by another process, or for another GPU, in the meantime
+            if binary is None:
+                binary = _compile(file, text, nvcc, options(macros), architecture)
+                cache.write(entry, binary, FOLDER)
+    return drv.module_from_buffer(binary)
+
+
+def _compile(file: str, text: str, nvcc: str, flags: list[str], architecture: str) -> bytes:
+    from pycuda import compiler
+    from pycuda import driver as drv
+
     try:
-        return compiler.SourceModule(text, nvcc=nvcc, options=options(macros), no_extern_c=True, arch=architecture,
-                                     cache_dir=str(folder))
+        binary: bytes = compiler.compile(text, nvcc=nvcc, options=flags, no_extern_c=True, arch=architecture,
+                                         cache_dir=False)  # PyCUDA's cache checks nothing
+        return binary
     except drv.CompileError as error:
         said = (error.stderr or "") + (error.stdout or "")
         said = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
-        raise failure(file, text, said, folder) from None
+        raise failure(file, text, said, cache.folder(FOLDER)) from None
 
 
 def failure(file: str, text: str, said: str, folder: Path) -> CompilationError:
