@@ -46,7 +46,7 @@ def test_a_smaller_error_costs_more():
     assert seconds[-1] > 1.5 * seconds[0]
     assert costs.cheapest(SIZE, COSTS["cpu"], 1e-12) is None
     request, _ = request_for(15.0)
-    with pytest.raises(TaskError, match=r"no mesh keeps the tolerance 0\.0001; use a larger tolerance, or method=direct"):
+    with pytest.raises(TaskError, match=r"no mesh keeps the tolerance 0\.0001; use .*, or method=direct"):
         pme.METHOD.plan(request.with_error(1e-15), CPU)
 
 

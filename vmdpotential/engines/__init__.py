@@ -158,12 +158,12 @@ def in_box(work: LatticeSum, positions: Floats, charges: Floats) -> tuple[Floats
         For charges outside of the box where they count.
     """
     smooth = work.smooth
-    if smooth is None or smooth.box is None or smooth.box.holds(positions):
+    if smooth is None or smooth.box is None:
         return positions, charges
     if smooth.end < np.inf:
         positions, charges = near(work.lattice, smooth.end, positions, charges)
-        if smooth.box.holds(positions):
-            return positions, charges
+    if smooth.box.holds(positions):
+        return positions, charges
     raise InputError("charges are outside of the box that the sum was planned for", "plan it for a larger one")
 
 
