@@ -53,7 +53,7 @@ def from_environment(name: str) -> int | None:
     except ValueError:
         count = 0
     if not 0 < count < 2**62:
-        raise UsageError(f"{name}={text!r}: give bytes, such as 8G")
+        raise UsageError(name, "give bytes, such as 8G", value=text)
     return int(count)
 
 
