@@ -9,9 +9,9 @@ import threading
 
 import numpy as np
 import pytest
+import sums
 
 from vmdpotential import registry
-from vmdpotential.commands.benchmark import water_box
 from vmdpotential.commands.verify import definition
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.engines.cuda import device, maps, variants
@@ -20,6 +20,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.samples import water_box
 
 pytestmark = pytest.mark.gpu
 
@@ -53,7 +54,7 @@ def test_direct_equals_definition(engine, shape, precision):
     for count in (1, 255, 257, 1100):
         positions, charges = random_charges(1100, -6, 14)
         positions, charges = positions[:count], charges[:count]
-        values = engine.direct(lattice, positions, charges, interaction("coulomb"), precision)
+        values = sums.direct(engine, lattice, positions, charges, interaction("coulomb"), precision)
         assert values.shape == shape
         assert values.dtype == np.float32
         reference = definition(lattice.points(), positions, charges, interaction("coulomb"), None).reshape(shape)
@@ -67,7 +68,7 @@ def test_cutoff_equals_definition(engine, shape, precision, cutoff):
     positions, charges = random_charges(3000, -10, 20)
     lattice = Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), shape)
     bound = interaction("shifted_coulomb", cutoff=cutoff)
-    values = engine.cutoff(lattice, positions, charges, bound, precision)
+    values = sums.cutoff(engine, lattice, positions, charges, bound, precision)
     reference = definition(lattice.points(), positions, charges, bound, None).reshape(shape)
     assert np.abs(values - reference).max() < TOLERANCE[precision] * 3 * max(1, np.abs(reference).max())
 
@@ -97,11 +98,11 @@ def test_every_interaction_in_every_traversal(engine, bound, precision):
     tolerance = {"single": 5e-6, "double": 1e-7}[precision]
     reference = definition(lattice.points(), positions, charges, bound, None).reshape(lattice.shape)
     if bound.cutoff is None:
-        values = engine.direct(lattice, positions, charges, bound, precision)
+        values = sums.direct(engine, lattice, positions, charges, bound, precision)
         assert relative_rms(values, reference) < tolerance
         bound = bound.truncated(5.0)
         reference = definition(lattice.points(), positions, charges, bound, None).reshape(lattice.shape)
-    values = engine.cutoff(lattice, positions, charges, bound, precision)
+    values = sums.cutoff(engine, lattice, positions, charges, bound, precision)
     assert relative_rms(values, reference) < tolerance
     at_points = engine.at_points(lattice.points(), positions, charges, None, bound)
     np.testing.assert_allclose(at_points, reference.ravel(), atol=1e-12 * np.abs(reference).max())
@@ -117,13 +118,13 @@ def test_periodic_cutoff_counts_every_image(engine, cell):
     positions, charges = random_charges(300, -40, 40)
     lattice = Lattice.over_cell(cell, 1.3, [-5.0, 2.0, 1.0])
     bound = interaction("shifted_coulomb", cutoff=11.0)
-    values = engine.cutoff(lattice, positions, charges, bound, "single", cell)
+    values = sums.cutoff(engine, lattice, positions, charges, bound, "single", cell)
     pick = np.random.default_rng(2).integers(0, lattice.shape, (300, 3))
     reference = definition(lattice.points(pick), positions, charges, bound, cell)
     assert relative_rms(values[tuple(pick.T)], reference) < 3e-6
-    np.testing.assert_array_equal(engine.cutoff(lattice, positions, charges, bound, "single", cell), values)
+    np.testing.assert_array_equal(sums.cutoff(engine, lattice, positions, charges, bound, "single", cell), values)
     far = Lattice(lattice.origin + 3 * cell.vectors[0] - cell.vectors[2], lattice.spacing, (2, 1, 3))
-    moved = engine.cutoff(far, positions, charges, bound, "single", cell)
+    moved = sums.cutoff(engine, far, positions, charges, bound, "single", cell)
     np.testing.assert_allclose(moved, values[:2, :1, :3], atol=1e-5 * np.abs(values).max())
 
 
@@ -279,7 +280,7 @@ def test_maps_from_several_threads(engine):
 
 def test_atoms_out_of_reach_give_zeros(engine):
     lattice = Lattice(np.zeros(3), np.ones(3), (3, 3, 3))
-    assert not engine.cutoff(lattice, np.full((2, 3), 1e3), np.ones(2), interaction("shifted_coulomb")).any()
+    assert not sums.cutoff(engine, lattice, np.full((2, 3), 1e3), np.ones(2), interaction("shifted_coulomb")).any()
 
 
 def test_all_atoms_in_one_place(engine):
@@ -288,7 +289,7 @@ def test_all_atoms_in_one_place(engine):
     lattice = Lattice(np.zeros(3), np.ones(3), (9, 9, 9))
     bound = interaction("shifted_coulomb", cutoff=6.0)
     reference = definition(lattice.points(), positions, charges, bound, None).reshape(9, 9, 9)
-    assert relative_rms(engine.cutoff(lattice, positions, charges, bound), reference) < 1e-5
+    assert relative_rms(sums.cutoff(engine, lattice, positions, charges, bound), reference) < 1e-5
 
 
 @pytest.mark.parametrize("variant", variants.DIRECT)
