@@ -162,7 +162,7 @@ def _check_method(backend: Engine, method: Method, lattice: Any, positions: Floa
 
 
 def _row(what: str, error: float, limit: float) -> dict[str, Any]:
-    error = error if error < float("inf") else 1e300  # JSON has no inf and no NaN
+    error = float(error) if error < float("inf") else 1e300  # JSON has no inf and no NaN
     return {"what": what, "error": error, "limit": limit, "passed": error <= limit}
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vmdpotential import memory
-from vmdpotential.engines import PRECISIONS, Engine, LatticeSum, Prepared, get_engine
+from vmdpotential.engines import PRECISIONS, Engine, LatticeSum, Prepared, check_precision, get_engine
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Box, Lattice
@@ -95,6 +95,9 @@ class Request:
     tolerance: float = 1e-4
     field: bool = False
     error: float = np.inf
+
+    def __post_init__(self) -> None:
+        check_precision(self.precision)
 
     @property
     def boundary(self) -> str:
