@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from vmdpotential import engines, registry
-from vmdpotential.commands.benchmark import VARIANTS
-from vmdpotential.engines.cuda import bins, build, cells, device, maps, points, radial, variants
+from vmdpotential.engines.cuda import build, cells, device, maps, points, radial
 from vmdpotential.errors import BackendError, MemoryPlanError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
@@ -82,42 +81,6 @@ def test_other_kernels_compile(tmp_path):
     scaled = EVERYTHING.bind().scaled()
     macros = {"REAL": "double", "MASKED": 0}
     compile_for_all(build.source("points.cu", macros, radial.source(scaled, "double")), macros, tmp_path)
-
-
-@pytest.mark.parametrize("variant", variants.DIRECT)
-def test_earlier_versions_compile(variant, tmp_path):
-    macros = {"REAL": "float", "BATCH": variants.BATCH.get(variant, 0)}
-    compile_for_all(build.source(f"direct_{variant}.cu", macros), macros, tmp_path)
-
-
-@pytest.mark.parametrize("compensated", [0, 1])
-@pytest.mark.parametrize("bound", [registry.get("interaction", "shifted_coulomb").bind(),
-                                   EVERYTHING.bind().truncated(9.0)], ids=str)
-def test_earlier_versions_of_the_cutoff_sum_compile(bound, compensated, tmp_path):
-    macros = {"REAL": "float", "COMPENSATED": compensated, "CAPACITY": bins.CAPACITY, "LISTED": bins.LISTED}
-    same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
-        ("sizeof(ListTask)", bins.LIST_TASK.itemsize),
-        *((f"__builtin_offsetof(ListTask, {name})", bins.LIST_TASK.fields[name][1]) for name in bins.LIST_TASK.names)))
-    for file, layout in (("cutoff_largebin.cu", ""), ("cutoff_smallbin.cu", same)):
-        text = build.source(file, macros, radial.source(bound.scaled(16.0), "float")) + layout
-        compile_for_all(text, macros, tmp_path)
-
-
-def test_a_variant_needs_a_gpu_and_its_method():
-    run = registry.get("command", "benchmark")
-    for variant, needed in (("simple", "direct --precision single"), ("overlap", "cutoff")):
-        with pytest.raises(UsageError, match=f"--engine cuda --method {needed}$"):
-            run(engine="cpu", variant=variant, box=10, spacing=2)
-    assert {"direct": tuple(variants.DIRECT), "cutoff": tuple(bins.CUTOFF)} == VARIANTS
-    with pytest.raises(UsageError, match="no variant 'best'"):
-        variants.direct("best", LATTICE, np.zeros((1, 3)), np.ones(1))
-
-
-def test_every_kernel_file_is_compiled_here():
-    history = {f"direct_{name}.cu" for name in variants.DIRECT} | {"cutoff_largebin.cu", "cutoff_smallbin.cu"}
-    elsewhere = {"mesh.cu", "levels.cu"}  # test_cuda_mesh.py, test_cuda_msm.py
-    assert {p.name for p in build.HERE.glob("*.cu")} == {
-        "direct.cu", "cutoff.cu", "sort.cu", "points.cu"} | history | elsewhere
 
 
 def test_host_and_device_lay_out_the_same_structs(tmp_path):

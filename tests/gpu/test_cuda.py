@@ -14,7 +14,7 @@ import sums
 from vmdpotential import registry
 from vmdpotential.commands.verify import definition
 from vmdpotential.engines import PRECISIONS
-from vmdpotential.engines.cuda import device, maps, variants
+from vmdpotential.engines.cuda import device, maps
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Interaction, Quantity
@@ -290,16 +290,6 @@ def test_all_atoms_in_one_place(engine):
     bound = interaction("shifted_coulomb", cutoff=6.0)
     reference = definition(lattice.points(), positions, charges, bound, None).reshape(9, 9, 9)
     assert relative_rms(sums.cutoff(engine, lattice, positions, charges, bound), reference) < 1e-5
-
-
-@pytest.mark.parametrize("variant", variants.DIRECT)
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 9, 33), (2, 17, 257)])
-def test_earlier_versions_of_the_direct_sum_equal_the_definition(engine, variant, shape):
-    positions, charges = random_charges(max(variants.BATCH.values()) + 100, -6, 14)
-    lattice = Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), shape)
-    values = variants.direct(variant, lattice, positions, charges)
-    reference = definition(lattice.points(), positions, charges, interaction("coulomb"), None).reshape(shape)
-    assert relative_rms(values, reference) < 2e-5
 
 
 def test_verify_passes(engine):

@@ -84,16 +84,17 @@ def declarations(file: str) -> str:
     return text
 
 
-def source(file: str, macros: Mapping[str, object], radial: str = "") -> str:
+def source(file: str | Path, macros: Mapping[str, object], radial: str = "") -> str:
     """Return the text that is compiled: macros, common part, structs, radial function and the kernel file.
 
-    Parts are joined instead of included, so that the text is all that the result depends on.
+    Parts are joined instead of included, so that the text is all that the result depends on. The file is one of
+    this folder, or a path of another package's.
     """
     text = "".join(f"#define {name} {value}\n" for name, value in sorted(macros.items()))
     for name in ("common.cuh", file):
-        text += f'#line 1 "{name}"\n{(HERE / name).read_text()}'
+        text += f'#line 1 "{Path(name).name}"\n{(HERE / name).read_text()}'
         if name == "common.cuh":
-            text += f'#line 1 "structs"\n{declarations(file)}#line 1 "radial function"\n{radial}'
+            text += f'#line 1 "structs"\n{declarations(Path(file).name)}#line 1 "radial function"\n{radial}'
     return text
 
 
@@ -106,7 +107,8 @@ def options(macros: Mapping[str, object]) -> list[str]:
     return ["-O3", "-std=c++17", "-diag-suppress", "177", *(fast if macros.get("REAL") == "float" else [])]
 
 
-def compile_module(file: str, macros: Mapping[str, object], radial: str, nvcc: str, capability: tuple[int, ...]) -> Any:
+def compile_module(file: str | Path, macros: Mapping[str, object], radial: str, nvcc: str,
+                   capability: tuple[int, ...]) -> Any:
     """Return the PyCUDA module of a kernel file, for the current context.
 
     Raises
@@ -114,11 +116,10 @@ def compile_module(file: str, macros: Mapping[str, object], radial: str, nvcc: s
     CompilationError
         When nvcc refuses it; the source with line numbers is in the error and in a file it names.
     """
-    from pycuda import compiler
-    from pycuda import driver as drv
+    from vmdpotential.engines.cuda import device
 
     text, architecture = source(file, macros, radial), "sm_" + "".join(map(str, capability))
-    depends = [text, *options(macros), architecture, compiler.get_nvcc_version(nvcc)]
+    depends = [text, *options(macros), architecture, device.compiler().get_nvcc_version(nvcc)]
     entry = f"{Path(file).stem}-{hashlib.sha256(chr(0).join(depends).encode()).hexdigest()[:16]}"
     binary = cache.read(entry, FOLDER)
     if binary is None:
@@ -127,28 +128,28 @@ def compile_module(file: str, macros: Mapping[str, object], radial: str, nvcc: s
             if binary is None:
                 binary = _compile(file, text, nvcc, options(macros), architecture)
                 cache.write(entry, binary, FOLDER)
-    return drv.module_from_buffer(binary)
+    return device.driver().module_from_buffer(binary)
 
 
-def _compile(file: str, text: str, nvcc: str, flags: list[str], architecture: str) -> bytes:
-    from pycuda import compiler
-    from pycuda import driver as drv
+def _compile(file: str | Path, text: str, nvcc: str, flags: list[str], architecture: str) -> bytes:
+    from vmdpotential.engines.cuda import device
 
     try:
-        binary: bytes = compiler.compile(text, nvcc=nvcc, options=flags, no_extern_c=True, arch=architecture,
-                                         cache_dir=False)  # PyCUDA's cache checks nothing
+        binary: bytes = device.compiler().compile(text, nvcc=nvcc, options=flags, no_extern_c=True, arch=architecture,
+                                                  cache_dir=False)  # PyCUDA's cache checks nothing
         return binary
-    except drv.CompileError as error:
+    except device.driver().CompileError as error:
         said = (error.stderr or "") + (error.stdout or "")
         said = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
         raise failure(file, text, said, cache.folder(FOLDER)) from None
 
 
-def failure(file: str, text: str, said: str, folder: Path) -> CompilationError:
+def failure(file: str | Path, text: str, said: str, folder: Path) -> CompilationError:
     """Return the error for a source that nvcc refused, with what it said."""
     listing = "\n".join(f"{n:4d}  {line}" for n, line in enumerate(text.splitlines(), 1))
     first = re.search(r"^.*\b(error|fatal)\b.*$", said, re.MULTILINE)
     reason = " ".join((first.group() if first else said or "nvcc gave no reason").split())
+    name = Path(file).name
     path = folder / f"failed-{Path(file).stem}.txt"
     path.write_text(f"{listing}\n\n{said}\n")
-    return CompilationError(f"the kernel {file} does not compile: {reason} (numbered source: {path})", listing)
+    return CompilationError(f"the kernel {name} does not compile: {reason} (numbered source: {path})", listing)

@@ -1,6 +1,6 @@
 """GPUs: which there are, their contexts, and what is kept on them.
 
-This package alone imports PyCUDA, and only when a GPU is asked for. Work runs in the device's
+This module alone imports PyCUDA, and only when a GPU is asked for. Work runs in the device's
 primary context, pushed and popped around it, so that a viewer in the same process keeps its own.
 
 The environment variables VMDPOTENTIAL_GPUS (such as 0,1) and VMDPOTENTIAL_GPU_MEMORY (such as 4G)
@@ -62,6 +62,21 @@ def driver() -> Any:
     if not count:
         raise BackendError(f"the NVIDIA driver finds no GPU; see nvidia-smi, {_CURE}")
     return drv
+
+
+def compiler() -> Any:
+    """Return the module pycuda.compiler."""
+    driver()  # says what is missing
+    from pycuda import compiler as module
+
+    return module
+
+
+def gpu_array(shape: tuple[int, ...], dtype: Any, address: int) -> Any:
+    """Return PyCUDA's array of what is at an address, for libraries that take nothing else."""
+    from pycuda.gpuarray import GPUArray
+
+    return GPUArray(shape, dtype, gpudata=address)
 
 
 @cache
@@ -240,10 +255,11 @@ class Gpu:
             driver().memcpy_htod(address, np.ascontiguousarray(array))
         return address
 
-    def kernel(self, file: str, function: str, macros: Mapping[str, object], radial: str, size: int) -> Any:
+    def kernel(self, file: str | Path, function: str, macros: Mapping[str, object], radial: str, size: int) -> Any:
         """Return a compiled kernel whose one argument is a struct of `size` bytes.
 
-        The file is compiled once for each set of macros and radial function.
+        The file, of this folder or a path of another package's, is compiled once for each set of macros and
+        radial function.
         """
         key = (file, tuple(sorted(macros.items())), radial)
         if key not in self._modules:
@@ -262,7 +278,7 @@ class Gpu:
             self._plans[key] = make()
         return self._plans[key]
 
-    def symbol(self, file: str, name: str, macros: Mapping[str, object]) -> int:
+    def symbol(self, file: str | Path, name: str, macros: Mapping[str, object]) -> int:
         """Return the address of a variable in a file without radial function, after :meth:`kernel` compiled it."""
         module, _ = self._modules[file, tuple(sorted(macros.items())), ""]
         return int(module.get_global(name)[0])

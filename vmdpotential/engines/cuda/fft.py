@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential.engines.cuda.device import driver
+from vmdpotential.engines.cuda.device import driver, gpu_array
 from vmdpotential.errors import BackendError
 
 
@@ -63,16 +63,12 @@ class Transform:
 
     def forward(self, values: int) -> None:
         """Queue the transform of the values at an address."""
-        self._plan.fft(self._array(values))
+        self._plan.fft(gpu_array(self._shape, self._real, values))
 
     def inverse(self, values: int) -> None:
         """Queue the inverse transform of what is at an address."""
-        self._plan.ifft(self._array(values).view(np.result_type(self._real, np.complex64)))
-
-    def _array(self, address: int) -> Any:
-        from pycuda.gpuarray import GPUArray
-
-        return GPUArray(self._shape, self._real, gpudata=address)
+        array = gpu_array(self._shape, self._real, values)
+        self._plan.ifft(array.view(np.result_type(self._real, np.complex64)))
 
 
 def _line(error: BaseException) -> str:

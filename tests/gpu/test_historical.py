@@ -1,4 +1,4 @@
-"""The cutoff sums of 2008 on a GPU, against definitions in float64 and against our own kernel.
+"""The kernels of 2007 and 2008 on a GPU, against definitions in float64 and against our own kernel.
 
 Run with ``pytest -m gpu``, as tests/gpu/test_cuda.py.
 """
@@ -7,15 +7,22 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
-from vmdpotential.commands.benchmark import VARIANTS, water_box
-from vmdpotential.commands.verify import definition
-from vmdpotential.engines.cuda import bins, maps
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.methods import Charges, Request
+from vmdpotential.methods.reference import definition
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.samples import water_box
+from vmdpotential.plugins.historical import METHODS, direct
 
 pytestmark = pytest.mark.gpu
 
-CASES = [(variant, precision) for variant, precisions in bins.CUTOFF.items() for precision in precisions]
+CASES = [(name, precision) for name in METHODS["cutoff"] for precision in registry.get("method", name).precisions]
+
+
+def run(engine, name, lattice, positions, charges, bound, precision="single", cell=None):
+    """Return what a registered method gives."""
+    request = Request(lattice, cell, bound, Charges.of(positions, charges, cell), precision)
+    return registry.get("method", name).plan(request, engine).run(positions, charges)
 
 
 def shifted(cutoff):
@@ -40,7 +47,7 @@ def test_every_spacing_and_interaction(engine, variant, precision, shape):
     for spacing in (0.5, [0.5, 0.7, 0.9]):
         lattice = Lattice(np.array([-3.0, 1.7, 2.2]), spacing, shape)
         for bound in (shifted(2.3), shifted(9.0), shifted(30.0), truncated):  # the third takes several launches
-            values = bins.cutoff(variant, lattice, positions, charges, bound, precision)
+            values = run(engine, variant, lattice, positions, charges, bound, precision).values()
             assert values.shape == shape
             reference = definition(lattice.points(), positions, charges, bound, None).reshape(shape)
             assert np.abs(values - reference).max() < 2e-5 * max(1, np.abs(reference).max())
@@ -52,7 +59,7 @@ def test_every_spacing_and_interaction(engine, variant, precision, shape):
 def test_images(engine, variant, precision, cell):
     positions, charges = random_charges(300, -40, 40)
     lattice = Lattice.over_cell(cell, 1.3, [-5.0, 2.0, 1.0])
-    values = bins.cutoff(variant, lattice, positions, charges, shifted(11.0), precision, cell)
+    values = run(engine, variant, lattice, positions, charges, shifted(11.0), precision, cell).values()
     pick = np.random.default_rng(2).integers(0, lattice.shape, (300, 3))
     reference = definition(lattice.points(pick), positions, charges, shifted(11.0), cell)
     assert relative_rms(values[tuple(pick.T)], reference) < 1e-5
@@ -62,14 +69,14 @@ def test_as_our_own_kernel_and_the_same_every_time(engine):
     positions, charges = water_box(46.4)
     positions = np.rint(positions * 4096) / 4096  # exact in single precision
     lattice = Lattice(np.full(3, 0.25), 0.5, (93, 93, 93))
-    ours = engine.cutoff(lattice, positions, charges, shifted(12.0), "double").astype(float)
+    ours = run(engine, "cutoff", lattice, positions, charges, shifted(12.0), "double").values().astype(float)
     error = {}
     for variant, precision in CASES:
-        values = bins.cutoff(variant, lattice, positions, charges, shifted(12.0), precision)
-        error[variant, precision] = relative_rms(values, ours)
-        assert maps.device_seconds > 0
-        np.testing.assert_array_equal(
-            values, bins.cutoff(variant, lattice, positions, charges, shifted(12.0), precision))
+        first, second = (run(engine, variant, lattice, positions, charges, shifted(12.0), precision) for _ in range(2))
+        error[variant, precision] = relative_rms(first.values(), ours)
+        assert first.device_seconds > 0
+        assert first.parts["cutoff summation"] == first.device_seconds
+        np.testing.assert_array_equal(first.values(), second.values())
     assert max(error.values()) < 3e-6
     # where coordinates lose nothing, sums do
     for variant in ("smallbin", "overlap"):
@@ -83,19 +90,37 @@ def test_bins_that_are_much_too_full(engine, variant, precision):
     charges = np.ones(len(positions))
     charges[::7] = 0
     lattice = Lattice(np.zeros(3), 1.0, (9, 9, 9))
-    values = bins.cutoff(variant, lattice, positions, charges, shifted(6.0), precision)
+    values = run(engine, variant, lattice, positions, charges, shifted(6.0), precision).values()
     reference = definition(lattice.points(), positions, charges, shifted(6.0), None).reshape(9, 9, 9)
     assert relative_rms(values, reference) < 2e-5
 
 
 def test_atoms_out_of_reach_give_zeros(engine):
     lattice = Lattice(np.zeros(3), 1.0, (3, 3, 3))
-    for variant in bins.CUTOFF:
-        assert not bins.cutoff(variant, lattice, np.full((2, 3), 1e3), np.ones(2), shifted(12.0)).any()
+    for variant in METHODS["cutoff"]:
+        assert not run(engine, variant, lattice, np.full((2, 3), 1e3), np.ones(2), shifted(12.0)).values().any()
 
 
-@pytest.mark.parametrize(("method", "variant"), [(m, v) for m, names in VARIANTS.items() for v in names])
-def test_benchmark(engine, method, variant):
-    report = registry.get("command", "benchmark")(engine="cuda", method=method, variant=variant, box=20, repeats=1)
-    assert report.data["variant"] == variant
+@pytest.mark.parametrize("variant", METHODS["direct"])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 9, 33), (2, 17, 257)])
+def test_direct_sums_equal_the_definition(engine, variant, shape):
+    positions, charges = random_charges(max(direct.BATCH.values()) + 100, -6, 14)
+    lattice = Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), shape)
+    coulomb = registry.get("interaction", "coulomb").bind()
+    values = run(engine, variant, lattice, positions, charges, coulomb).values()
+    reference = definition(lattice.points(), positions, charges, coulomb, None).reshape(shape)
+    assert relative_rms(values, reference) < 2e-5
+
+
+@pytest.mark.parametrize("option", ["method", "variant"])
+@pytest.mark.parametrize("name", [*METHODS["direct"], *METHODS["cutoff"]])
+def test_benchmark(engine, option, name):
+    report = registry.get("command", "benchmark")(engine="cuda", box=20, repeats=1, **{option: name})
+    assert report.data["method"] == name
     assert report.data["device_median"] > 0
+
+
+def test_verify_checks_them(engine):
+    report = registry.get("command", "verify")(engine="cuda", method="smallbin")
+    assert report.data["passed"]
+    assert {row["what"].partition(",")[0] for row in report.data["rows"]} >= {"smallbin"}
