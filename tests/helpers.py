@@ -69,22 +69,25 @@ def water(edge, cell=None):
                      residues + 1, residues, charges=charges, cell=cell)
 
 
-def definition(points, positions, charges, bound, cell=None):
-    """Return potential and field (4, P) at points (P, 3), in float64; an atom nearer than 0.01 A makes no field.
+def definition(points, positions, charges, bound, cell=None, field=False):
+    """Return the sum at points (P, 3) written out in float64: the potential (P,), or with `field` both (4, P).
 
-    With a cell, every image within the cutoff counts.
+    With a cell, every image within the cutoff counts. An atom nearer than 0.01 A makes no field.
     """
     if cell is not None:
         positions, index = cell.images_in_box(positions, points.min(0) - bound.cutoff, points.max(0) + bound.cutoff)
         charges = charges[index]
-    result = []
-    for part in np.array_split(points, 1 + len(points) * len(positions) // 10**6):
-        d = part[:, None] - positions
-        r = np.sqrt((d * d).sum(2))
+    result = np.zeros((4, len(points)))
+    for n, point in enumerate(points):
+        d = point - positions
+        r = np.sqrt((d * d).sum(1))
+        near = slice(None) if bound.cutoff is None else r < bound.cutoff
+        d, r, q = d[near], r[near], charges[near]
         far = np.maximum(r, 0.01)
-        pull = np.where(r < 0.01, 0.0, -bound.derivative(far) / far) * charges
-        result.append(np.concatenate([[bound(far) @ charges], np.einsum("pn,pnd->dp", pull, d)]))
-    return np.concatenate(result, axis=1)
+        result[0, n] = bound(far) @ q
+        if field:
+            result[1:, n] = np.where(r < 0.01, 0.0, -bound.derivative(far) / far * q) @ d
+    return result if field else result[0]
 
 
 def _everything(r2, rinv, p):

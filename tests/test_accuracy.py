@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import charges_at
 
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
@@ -13,15 +14,8 @@ from vmdpotential.maps import potential_map
 from vmdpotential.methods import Sources, accuracy
 from vmdpotential.methods.accuracy import POINTS, Attempts, Sample, choose_points
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.structure import Structure
 
 CPU = get_engine("cpu")
-
-
-def charges_at(positions, charges, cell=None):
-    count = len(charges)
-    return Structure(np.array(positions, float), np.full(count, "C"), np.full(count, "MOL"), np.ones(count),
-                     np.zeros(count), charges=np.array(charges, float), cell=cell)
 
 
 def test_points_of_a_full_lattice_are_anywhere():

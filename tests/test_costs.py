@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import water
 
 from vmdpotential import registry
 from vmdpotential.commands.benchmark import water_box
@@ -13,28 +14,17 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
 from vmdpotential.methods import Sources, accuracy, costs, pme
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.structure import Structure
 from vmdpotential.splitting.coulomb import optimal
 
 TASK = costs.Task(100_000, 8_000_000, 0.5, 0.1, (100.0, 100.0, 100.0), False)
 COULOMB = registry.get("interaction", "coulomb").bind()
 
 
-def water(edge, cell=None):
-    positions, charges = water_box(edge)
-    names = np.tile(np.array(["OH2", "H1", "H2"]), len(charges) // 3)
-    residues = np.repeat(np.arange(len(charges) // 3), 3)
-    return Structure(positions, names, np.full(len(names), "TIP3"), residues + 1, residues, charges=charges, cell=cell)
-
-
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])
 @pytest.mark.parametrize("error", [1e-2, 1e-3, 1e-5, 1e-6])
 def test_the_cheapest_mesh_keeps_the_error(engine, error):
-    spacing, ratio, order, seconds = costs.cheapest(TASK, costs.COSTS[engine], error)
+    spacing, ratio, order, _ = costs.cheapest(TASK, costs.COSTS[engine], error)
     assert optimal(ratio * spacing, spacing, order)[1] <= error
-    others = [costs.seconds(TASK, costs.COSTS[engine], s, r * s, o) for s, r, o in costs.choices(error)]
-    assert seconds == min(others)
-    assert len(others) > 10
 
 
 def test_a_smaller_error_costs_more():

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from cuda_host import HostGpu, Transform
+from helpers import relative_rms
 from test_engine_cuda import compile_for_all
 
 from vmdpotential.engines.cpu import mesh as cpu
@@ -68,10 +69,6 @@ def smooth_part(gpu, lattice, mesh, precision, parts=2):
 def on_the_cpu(lattice, mesh):
     kernel = cpu.load(mesh, "double")
     return cpu.interpolate(kernel, cpu.solve(kernel, mesh, cpu.spread(kernel, mesh, POSITIONS, CHARGES)), mesh, lattice)
-
-
-def relative_rms(values, reference):
-    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
 
 
 @pytest.mark.parametrize("name", MESHES)

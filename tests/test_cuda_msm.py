@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from cuda_host import HostGpu
+from helpers import relative_rms
 from test_engine_cuda import compile_for_all
 
 from vmdpotential.engines.cpu import mesh as cpu_mesh
@@ -54,10 +55,6 @@ def gpu(folder, monkeypatch):
     monkeypatch.setattr(maps.Sum, "sort", lambda *_: None)
     monkeypatch.setattr(maps.Sum, "launch", lambda *_: None)
     return host
-
-
-def relative_rms(values, reference):
-    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
 
 
 def check(gpu, plan, positions, charges, precision, accuracy):

@@ -1,18 +1,11 @@
 """Every engine's sums over pairs against the definition in float64, and at points."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
-from helpers import (
-    FOREIGN,
-    OURS,
-    definition,
-    interaction,
-    random_charges,
-    relative_errors,
-    relative_rms,
-)
+from helpers import FOREIGN, OURS, definition, interaction, random_charges, relative_errors, relative_rms
 from tolerances import ANY_INTERACTION, FIELD, PAIRS
 
 from vmdpotential.engines import PRECISIONS
@@ -32,49 +25,55 @@ def lattice_of(shape):
     return Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), shape)
 
 
+def charges_for(method, count):
+    positions, charges = random_charges(1100, -6, 14) if method == "direct" else random_charges(3000, -10, 20)
+    return positions[:count], charges[:count]
+
+
+@cache
+def reference(method, shape, count=None, cutoff=9.0, field=False):
+    """Return the map by definition, once for all precisions and engines."""
+    bound = interaction("coulomb") if method == "direct" else interaction("shifted_coulomb", cutoff=cutoff)
+    values = definition(lattice_of(shape).points(), *charges_for(method, count), bound, field=field)
+    return values.reshape(4, *shape) if field else values.reshape(shape)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_direct_equals_definition(engine, shape, precision):
     lattice, bound = lattice_of(shape), interaction("coulomb")
     for count in (1, 255, 257, 1100):  # the last is more than two chunks of atoms
-        positions, charges = random_charges(1100, -6, 14)
-        positions, charges = positions[:count], charges[:count]
-        values = engine.direct(lattice, positions, charges, bound, precision)
+        values = engine.direct(lattice, *charges_for("direct", count), bound, precision)
         assert values.shape == shape
         assert values.dtype == np.float32
-        reference = definition(lattice.points(), positions, charges, bound)[0].reshape(shape)
-        assert relative_rms(values, reference) < PAIRS[engine.name][precision]
+        assert relative_rms(values, reference("direct", shape, count)) < PAIRS[engine.name][precision]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("cutoff", [2.3, 9.0])
 def test_cutoff_equals_definition(engine, shape, precision, cutoff):
-    positions, charges = random_charges(3000, -10, 20)
-    lattice, bound = lattice_of(shape), interaction("shifted_coulomb", cutoff=cutoff)
-    values = engine.cutoff(lattice, positions, charges, bound, precision)
-    reference = definition(lattice.points(), positions, charges, bound)[0].reshape(shape)
+    values = engine.cutoff(lattice_of(shape), *charges_for("cutoff", None),
+                           interaction("shifted_coulomb", cutoff=cutoff), precision)
+    expected = reference("cutoff", shape, cutoff=cutoff)
     # relative to what a map has, where a single point may have next to nothing
-    worst = np.abs(values - reference).max()
-    assert worst < 3 * PAIRS[engine.name][precision] * max(1, np.abs(reference).max())
+    worst = np.abs(values - expected).max()
+    assert worst < 3 * PAIRS[engine.name][precision] * max(1, np.abs(expected).max())
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (7, 8, 9), (8, 17, 4), (17, 9, 65)])
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", ["direct", "cutoff"])
 def test_field_equals_definition(engine, shape, precision, method):
-    positions, charges = random_charges(3000, -10, 20)
-    lattice = lattice_of(shape)
     bound = interaction("coulomb") if method == "direct" else interaction("shifted_coulomb", cutoff=9.0)
-    compute = getattr(engine, method)
-    values = compute(lattice, positions, charges, bound, precision, field=True)
+    compute, given = getattr(engine, method), (lattice_of(shape), *charges_for(method, None), bound, precision)
+    values = compute(*given, field=True)
     assert values.shape == (4, *shape)
     assert values.dtype == np.float32
-    reference = definition(lattice.points(), positions, charges, bound).reshape(4, *shape)
-    potential, field = relative_errors(values, reference)
+    potential, field = relative_errors(values, reference(method, shape, field=True))
     assert potential < 2 * PAIRS[engine.name][precision] * (10 if shape == (1, 1, 1) else 1)
     assert field < FIELD[engine.name][precision]
-    alone = compute(lattice, positions, charges, bound, precision)
+    alone = compute(*given)
     assert relative_rms(values[0], alone) < 3 * PAIRS[engine.name][precision] * (10 if shape == (1, 1, 1) else 1)
 
 
@@ -84,16 +83,16 @@ def test_every_interaction_in_every_traversal(engine, bound, precision):
     positions, charges = random_charges(400, 0, 16)
     lattice = Lattice(np.array([4.0, 4.1, 4.2]), np.full(3, 0.8), (9, 9, 9))
     tolerance = ANY_INTERACTION[engine.name][precision]
-    reference = definition(lattice.points(), positions, charges, bound)[0].reshape(lattice.shape)
+    exact = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
     if bound.cutoff is None:
         values = engine.direct(lattice, positions, charges, bound, precision)
-        assert relative_rms(values, reference) < tolerance
+        assert relative_rms(values, exact) < tolerance
         bound = bound.truncated(5.0)
-        reference = definition(lattice.points(), positions, charges, bound)[0].reshape(lattice.shape)
+        exact = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
     values = engine.cutoff(lattice, positions, charges, bound, precision)
-    assert relative_rms(values, reference) < tolerance
+    assert relative_rms(values, exact) < tolerance
     at_points = engine.at_points(lattice.points(), positions, charges, None, bound)
-    np.testing.assert_allclose(at_points, reference.ravel(), atol=1e-12 * np.abs(reference).max())
+    np.testing.assert_allclose(at_points, exact.ravel(), atol=1e-12 * np.abs(exact).max())
 
 
 @pytest.mark.parametrize("bound", [*OURS, *FOREIGN, optimal(4.0, 1.3, 6)[0].short()],
@@ -103,8 +102,8 @@ def test_every_interaction_has_a_field(engine, bound):
     lattice = Lattice(np.array([4.0, 4.1, 4.2]), np.full(3, 0.8), (9, 9, 9))
     for case in [bound] if bound.cutoff is not None else [bound, bound.truncated(4.0)]:
         values = engine.direct(lattice, positions, charges, case, "single", field=True)
-        reference = definition(lattice.points(), positions, charges, case).reshape(values.shape)
-        potential, field = relative_errors(values, reference)
+        exact = definition(lattice.points(), positions, charges, case, field=True).reshape(values.shape)
+        potential, field = relative_errors(values, exact)
         assert potential < 2 * ANY_INTERACTION[engine.name]["single"]
         assert field < 2 * FIELD[engine.name]["single"]
 
@@ -114,8 +113,8 @@ def test_truncated_interactions_end(engine):
     lattice = Lattice(np.array([4.0, 4.1, 4.2]), np.full(3, 0.8), (9, 9, 9))
     bound = interaction("coulomb").truncated(4.0)
     values = engine.cutoff(lattice, positions, charges, bound, "double", field=True)
-    reference = definition(lattice.points(), positions, charges, bound).reshape(values.shape)
-    assert max(relative_errors(values, reference)) < FIELD[engine.name]["double"] / 2
+    exact = definition(lattice.points(), positions, charges, bound, field=True).reshape(values.shape)
+    assert max(relative_errors(values, exact)) < FIELD[engine.name]["double"] / 2
 
 
 @pytest.mark.parametrize("cell", [*CELLS, Cell.from_parameters(3, 4, 35, 70, 100, 95),
@@ -127,10 +126,10 @@ def test_periodic_cutoff_counts_every_image(engine, cell):
     bound = interaction("shifted_coulomb", cutoff=11.0)  # longer than half of each cell, and than one edge
     values = engine.cutoff(lattice, positions, charges, bound, "single", cell)
     pick = np.random.default_rng(2).integers(0, lattice.shape, (300, 3))
-    reference = definition(lattice.points(pick), positions, charges, bound, cell)
-    assert relative_rms(values[tuple(pick.T)], reference[0]) < PAIRS[engine.name]["single"]
+    exact = definition(lattice.points(pick), positions, charges, bound, cell, field=True)
+    assert relative_rms(values[tuple(pick.T)], exact[0]) < PAIRS[engine.name]["single"]
     field = engine.cutoff(lattice, positions, charges, bound, "single", cell, True)
-    assert max(relative_errors(field[(slice(None), *pick.T)], reference)) < FIELD[engine.name]["single"]
+    assert max(relative_errors(field[(slice(None), *pick.T)], exact)) < FIELD[engine.name]["single"]
     np.testing.assert_array_equal(engine.cutoff(lattice, positions, charges, bound, "single", cell), values)
     # moving the origin by lattice vectors changes nothing
     moved = Lattice(lattice.origin + 3 * cell.vectors[0] - cell.vectors[2], lattice.spacing, lattice.shape)
@@ -143,9 +142,9 @@ def test_periodic_cutoff_counts_every_image(engine, cell):
 def test_a_point_on_an_atom_has_the_potential_at_the_soft_core(engine, precision, method):
     lattice = Lattice(np.zeros(3), np.full(3, 0.5), (10, 10, 10))
     bound = interaction("coulomb") if method == "direct" else interaction("shifted_coulomb", cutoff=4.0)
-    reference = definition(lattice.points(), *FEW_ATOMS, bound)[0].reshape(lattice.shape)
+    exact = definition(lattice.points(), *FEW_ATOMS, bound).reshape(lattice.shape)
     values = getattr(engine, method)(lattice, *FEW_ATOMS, bound, precision)
-    np.testing.assert_allclose(values, reference, rtol=2e-6, atol=2e-7 if engine.name == "cpu" else 1e-6)
+    np.testing.assert_allclose(values, exact, rtol=2e-6, atol=2e-7 if engine.name == "cpu" else 1e-6)
     assert values[2, 3, 4] == pytest.approx(0.7 / 0.01, rel=0.01)
 
 
@@ -155,9 +154,9 @@ def test_an_atom_on_a_point_makes_no_field_there(engine, precision):
     positions, charges = FEW_ATOMS
     bound = interaction("shifted_coulomb", cutoff=9.0)
     values = engine.cutoff(lattice, positions, charges, bound, precision, field=True)
-    expected = definition(lattice.points(), positions, charges, bound).reshape(4, 10, 10, 10)
+    expected = definition(lattice.points(), positions, charges, bound, field=True).reshape(4, 10, 10, 10)
     np.testing.assert_allclose(values, expected, rtol=2e-5, atol=2e-6)
-    others = definition(lattice.points([[2, 3, 4]]), positions[1:], charges[1:], bound)
+    others = definition(lattice.points([[2, 3, 4]]), positions[1:], charges[1:], bound, field=True)
     np.testing.assert_allclose(values[1:, 2, 3, 4], others[1:, 0], rtol=1e-5)
 
 
@@ -170,8 +169,8 @@ def test_a_crystal_on_the_lattice_is_finite_and_right(engine, method):
     lattice = Lattice(np.zeros(3), np.full(3, 1.0), (11, 11, 11))
     bound = interaction("coulomb") if method == "direct" else interaction("shifted_coulomb", cutoff=5.0)
     values = getattr(engine, method)(lattice, positions, charges, bound)
-    reference = definition(lattice.points(), positions, charges, bound)[0].reshape(11, 11, 11)
-    np.testing.assert_allclose(values, reference, rtol=3e-6, atol=2e-6 if engine.name == "cpu" else 1e-5)
+    exact = definition(lattice.points(), positions, charges, bound).reshape(11, 11, 11)
+    np.testing.assert_allclose(values, exact, rtol=3e-6, atol=2e-6 if engine.name == "cpu" else 1e-5)
 
 
 @pytest.mark.parametrize("cell", [None, *CELLS], ids=str)
@@ -186,8 +185,8 @@ def test_at_points_takes_the_nearest_image(engine, cell, count):
         d -= np.rint(cell.fractional(d)) @ cell.vectors
         for step in itertools.product(range(-2, 3), repeat=3):
             r2 = np.minimum(r2, ((d + np.array(step) @ cell.vectors) ** 2).sum(2))
-    reference = (charges / np.maximum(np.sqrt(r2), 0.01)).sum(1)
-    np.testing.assert_allclose(engine.at_points(points, positions, charges, cell), reference, rtol=1e-10, atol=1e-10)
+    exact = (charges / np.maximum(np.sqrt(r2), 0.01)).sum(1)
+    np.testing.assert_allclose(engine.at_points(points, positions, charges, cell), exact, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("field", [False, True], ids=["potential", "field"])

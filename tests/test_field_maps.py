@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from helpers import charges_at
 from scipy import constants
 
 from vmdpotential import memory, registry
@@ -15,15 +16,8 @@ from vmdpotential.io.field import field_paths, write_field
 from vmdpotential.maps import potential_map
 from vmdpotential.methods import Method
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.structure import Structure
 
 VOLT = constants.e / (4 * np.pi * constants.epsilon_0) * 1e10  # V A / e
-
-
-def charges_at(positions, charges, cell=None):
-    count = len(positions)
-    return Structure(np.array(positions, float), np.full(count, "C"), np.full(count, "MOL"), np.ones(count),
-                     np.zeros(count), charges=np.array(charges, float), cell=cell)
 
 
 DIPOLE = charges_at([[0, 0, 0.5], [0, 0, -0.5]], [1, -1])

@@ -2,9 +2,10 @@
 
 import itertools
 
+import ewald
 import numpy as np
 import pytest
-from scipy.special import erfc
+from helpers import relative_rms
 
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines import get_engine
@@ -21,10 +22,6 @@ SLANTED = Cell.from_parameters(26, 24, 28, 70, 80, 110)
 MIXED = [axes for axes in itertools.product([False, True], repeat=3) if 0 < sum(axes) < 3]
 
 
-def relative_rms(values, reference):
-    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
-
-
 def random_nodes(lattice, count=200, seed=1):
     indices = np.random.default_rng(seed).integers(0, lattice.shape, (count, 3))
     return tuple(indices.T), lattice.points(indices)
@@ -32,24 +29,6 @@ def random_nodes(lattice, count=200, seed=1):
 
 def direct(points, positions, charges):
     return (charges / np.linalg.norm(points[:, None] - positions, axis=-1)).sum(1)
-
-
-def ewald(points, positions, charges, cell):
-    """Return Ewald's sum in float64, conducting boundary and neutralising background, at points off the atoms."""
-    width = 1.0 / np.linalg.norm(np.linalg.inv(cell.vectors), axis=0).max()
-    alpha, total = 8 / width, np.zeros(len(points))
-    for n in itertools.product(range(-2, 3), repeat=3):
-        r = np.linalg.norm(points[:, None] - positions - np.array(n) @ cell.vectors, axis=-1)
-        total += (charges * erfc(alpha * r) / r).sum(1)
-    reciprocal = 2 * np.pi * np.linalg.inv(cell.vectors)
-    most = (12 * alpha * np.linalg.norm(cell.vectors, axis=1) / (2 * np.pi)).astype(int)
-    waves = np.indices(2 * most + 1).reshape(3, -1).T - most
-    k = waves[(waves != 0).any(1)] @ reciprocal.T
-    k = k[(k * k).sum(1) < (12 * alpha) ** 2]
-    k2 = (k * k).sum(1)
-    factor = np.exp(-1j * k @ positions.T) @ charges * 4 * np.pi / cell.volume * np.exp(-k2 / (4 * alpha**2)) / k2
-    total += (np.exp(1j * points @ k.T) @ factor).real
-    return total - np.pi * charges.sum() / (cell.volume * alpha**2)
 
 
 @pytest.mark.parametrize("smoothness", levels.SMOOTHNESS)
@@ -195,7 +174,7 @@ def test_periodic_cells_equal_ewald(cell, total):
     charges += total / 60 - charges.mean()
     lattice = Lattice(np.array([-9.0, -7, -8]), np.array([1.0, 1.2, 1.1]), (25, 26, 27))
     where, points = random_nodes(lattice, 60)
-    reference = ewald(points, cell.wrap(positions), charges, cell)
+    reference = ewald.with_field(points, positions, charges, cell.vectors)[0]
     for order, error in ((4, 4e-3), (8, 3e-5)):
         plan = levels.plan(lattice, positions, cell, order=order, spacing=1.0, radius=9.0)
         values = ENGINE.msm(lattice, positions, charges, plan, "double")[where]
@@ -249,7 +228,8 @@ def test_the_method_keeps_the_tolerance(cell, tolerance):
     values = msm.compute(lattice, Sources(positions, charges, cell, coulomb.INTERACTION.bind(), tolerance=tolerance),
                          ENGINE)
     where, points = random_nodes(lattice, 40, seed=11)
-    reference = direct(points, positions, charges) if cell is None else ewald(points, positions, charges, cell)
+    reference = direct(points, positions, charges) if cell is None else ewald.with_field(
+        points, positions, charges, cell.vectors)[0]
     assert relative_rms(values[where], reference) < 1.5 * tolerance
 
 

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers import relative_rms
 
 from vmdpotential import engines, registry
 from vmdpotential.commands.benchmark import water_box
@@ -17,10 +18,6 @@ pytestmark = pytest.mark.gpu
 
 CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),
          "triclinic": Cell.from_parameters(32, 33, 34, 78, 72, 105)}
-
-
-def relative_rms(values, exact):
-    return np.sqrt(np.mean((values - exact) ** 2) / np.mean(exact**2))
 
 
 @pytest.mark.parametrize("boundary", CELLS)

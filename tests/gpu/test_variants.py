@@ -5,6 +5,7 @@ Run with ``pytest -m gpu``, as tests/gpu/test_cuda.py.
 
 import numpy as np
 import pytest
+from helpers import random_charges, relative_rms
 
 from vmdpotential import registry
 from vmdpotential.commands.benchmark import VARIANTS, water_box
@@ -20,16 +21,6 @@ CASES = [(variant, precision) for variant, precisions in bins.CUTOFF.items() for
 
 def shifted(cutoff):
     return registry.get("interaction", "shifted_coulomb").bind(cutoff=cutoff)
-
-
-def random_charges(count, low, high):
-    rng = np.random.default_rng(0)
-    charges = rng.normal(size=count)
-    return rng.uniform(low, high, (count, 3)), charges - charges.mean()
-
-
-def relative_rms(values, reference):
-    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
 
 
 @pytest.mark.parametrize(("variant", "precision"), CASES)
