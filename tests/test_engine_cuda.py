@@ -57,7 +57,7 @@ def nvcc_version():
     return nvcc("", None, "--version")
 
 
-def compile_for_all(text, macros, tmp_path):
+def compile_for_all(text, macros, tmp_path, spilled=16):
     """Compile a kernel, or take what nvcc said of the same text in an earlier run."""
     arguments = ["-fatbin", *(f"-gencode=arch=compute_{a},code=sm_{a}" for a in ARCHITECTURES), *build.options(macros),
                  "-Xptxas", "-v"]
@@ -71,7 +71,8 @@ def compile_for_all(text, macros, tmp_path):
     assert "warning" not in said
     spills = [int(n) for n in re.findall(r"(\d+) bytes spill stores", said)]
     assert len(spills) >= len(ARCHITECTURES)
-    assert max(spills) <= 16, said  # bytes: an array indexed at run time, or too few registers, take hundreds
+    # bytes: an array indexed at run time, or too few registers, take hundreds
+    assert max(spills) <= spilled, said
 
 
 @pytest.mark.parametrize("interaction", INTERACTIONS, ids=lambda i: i.name)
@@ -83,7 +84,8 @@ def test_map_kernels_compile_with_every_interaction(interaction, precision, fiel
     for case in cases:
         planned = work(case, precision, field=field)
         file = "direct.cu" if planned.direct else "cutoff.cu"
-        compile_for_all(build.source(file, planned.macros, planned.radial), planned.macros, tmp_path)
+        compile_for_all(build.source(file, planned.macros, planned.radial), planned.macros, tmp_path,
+                        48 if interaction is EVERYTHING else 16)
 
 
 def test_other_kernels_compile(tmp_path):

@@ -95,17 +95,16 @@ def test_every_interaction_in_every_traversal(engine, bound, precision):
     np.testing.assert_allclose(at_points, exact.ravel(), atol=1e-12 * np.abs(exact).max())
 
 
-@pytest.mark.parametrize("bound", [*OURS, *FOREIGN, optimal(4.0, 1.3, 6)[0].short()],
+@pytest.mark.parametrize("bound", [*OURS, FOREIGN[0], optimal(4.0, 1.3, 6)[0].short()],
                          ids=lambda b: b.interaction.name)
 def test_every_interaction_has_a_field(engine, bound):
     positions, charges = random_charges(400, 0, 16)
     lattice = Lattice(np.array([4.0, 4.1, 4.2]), np.full(3, 0.8), (9, 9, 9))
-    for case in [bound] if bound.cutoff is not None else [bound, bound.truncated(4.0)]:
-        values = engine.direct(lattice, positions, charges, case, "single", field=True)
-        exact = definition(lattice.points(), positions, charges, case, field=True).reshape(values.shape)
-        potential, field = relative_errors(values, exact)
-        assert potential < 2 * ANY_INTERACTION[engine.name]["single"]
-        assert field < 2 * FIELD[engine.name]["single"]
+    values = engine.direct(lattice, positions, charges, bound, "single", field=True)
+    exact = definition(lattice.points(), positions, charges, bound, field=True).reshape(values.shape)
+    potential, field = relative_errors(values, exact)
+    assert potential < 2 * ANY_INTERACTION[engine.name]["single"]
+    assert field < 2 * FIELD[engine.name]["single"]
 
 
 def test_truncated_interactions_end(engine):
