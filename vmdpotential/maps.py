@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from dataclasses import field as field_
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import __version__, memory, registry
-from vmdpotential.engines import PRECISIONS, Engine, get_engine
-from vmdpotential.errors import InputError, TaskError, UsageError
+from vmdpotential import __version__, registry
+from vmdpotential.engines import Engine, get_engine
+from vmdpotential.engines.result import Result
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance, bounds
 from vmdpotential.interactions import Bound
-from vmdpotential.methods import Method, Sources, accuracy
-from vmdpotential.methods.cutoff import choose_algorithm
+from vmdpotential.methods import Charges, Estimate, Method, Refusal, Request, accuracy, check_memory, map_bytes
+from vmdpotential.methods.accuracy import Sample
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
@@ -34,6 +35,9 @@ CUTOFF = 12.0
 #: Below this the rounding of single precision values counts.
 LEAST_TOLERANCE = 1e-6
 
+#: Sums that take less than this many times an engine's fixed cost are not worth looking for a faster one.
+SOON = 10.0
+
 
 def potential_map(
     structure: Structure,
@@ -42,7 +46,7 @@ def potential_map(
     boundary: str = "auto",
     spacing: float = 0.5,
     padding: float = 10.0,
-    cutoff: float = CUTOFF,
+    cutoff: float | None = None,
     algorithm: str = "pair",
     interaction: str = "auto",
     parameters: Mapping[str, float] | None = None,
@@ -71,8 +75,8 @@ def potential_map(
         the cell.
     padding : float
         A, around the atoms in an open boundary.
-    cutoff : float
-        A, of interactions that have one.
+    cutoff : float, optional
+        A, of interactions that have one, and of the method cutoff for others; 12 unless given.
     algorithm : {"pair", "mesh", "auto"}
         Of the method cutoff: pair by pair, exactly; the shifted potential on a mesh, to the tolerance;
         or the faster of the two.
@@ -81,8 +85,9 @@ def potential_map(
     parameters : mapping
         Further parameters of the interaction.
     tolerance : float
-        Of methods that are not exact: root mean square error over that of the potential, 1e-6 to 0.1.
-        The map's provenance states the error that was measured at 200 points.
+        Of methods that are not exact: root mean square error over that of the potential, 1e-6 to 0.1, over all
+        points, and over those farther than 2 A from every charge; of the field too where it is asked for. The
+        map's provenance states the errors that were measured.
     atoms : str
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
     unit, temperature, dielectric
@@ -113,63 +118,178 @@ def potential_map(
         When the tolerance cannot be kept.
     """
     constant = coulomb_constant(unit, temperature, dielectric)
-    if precision not in PRECISIONS:
-        raise UsageError(f"--precision '{precision}': choose one of {', '.join(PRECISIONS)}")
-    if not LEAST_TOLERANCE <= tolerance <= 0.1:
-        raise UsageError(f"--tolerance {tolerance:g}: give {LEAST_TOLERANCE:g} to 0.1")
     cell = choose_cell(structure, method, boundary)
-    charges = structure.known_charges
-    chosen_atoms = select(structure, atoms)
-    positions, charges = structure.positions[chosen_atoms], charges[chosen_atoms]
+    chosen = select(structure, atoms)
+    # in units in which the sum of q V(r) is the potential
+    positions, charges = structure.positions[chosen], constant * structure.known_charges[chosen]
     if lattice is None:
-        lattice = plan_lattice(structure, positions, cell, spacing, padding)
-    backend: Engine = get_engine(engine)
-    coulomb = registry.get("interaction", "coulomb").bind()
-    sources = Sources(positions, charges, cell, coulomb, precision, tolerance, field)
-    _plan_memory(lattice, len(positions), None, None, field)
-    if method == "auto":
-        chosen, sources = fastest(lattice, sources, interaction, backend)
-    else:
-        chosen = registry.get("method", method)
-    bound = bind_interaction(chosen, interaction, cutoff, parameters or {})
-    if bound.cutoff is None and cutoff != CUTOFF:
-        raise UsageError(f"--cutoff {cutoff:g}: the method {chosen.name} has none; use --method cutoff")
-    if bound.end is not None and cutoff == CUTOFF:  # an end that nobody asked for
-        rest = abs(float(bound(np.nextafter(cutoff, 0)))) * cutoff
-        if rest > 0.01:
-            log.warning("%s is cut off at %g A, where it is still %.2g %% of q/r; --cutoff sets another distance",
-                        bound.interaction.name, cutoff, 100 * rest)
-    sources = replace(sources, interaction=bound)
-    _plan_memory(lattice, len(positions), cell, bound.cutoff, field)
-    if chosen.name == "cutoff":
-        chosen, sources = choose_algorithm(algorithm, lattice, sources, backend)
-    elif algorithm != "pair":
-        raise UsageError(f"--algorithm {algorithm}: is for --method cutoff")
-    if not chosen.exact and len(positions):
-        sources = replace(sources, sample=accuracy.exact(lattice, sources, backend))
-    values: NDArray[np.float32] = chosen.compute(lattice, sources, backend)
-    error = None if sources.sample is None or chosen.exact else sources.sample.error(values)
-    if field and values.ndim != 4:
-        raise UsageError(f"--field: the method {chosen.name} has none; use another --method")
-    parts = values if field else values[None]
-    with np.errstate(over="ignore", invalid="ignore"):
-        parts[0] *= np.float32(constant)
-        parts[1:] *= np.float32(coulomb_constant("V", dielectric=dielectric))
-    if not np.isfinite([values.min(), values.max()]).all():
-        raise InputError(f"{_name(structure)}: its potential is too large for a map (3e38 {unit}); correct the "
-                         "charges, --temperature or --dielectric")
+        lattice = lay_lattice(structure, positions, cell, spacing, padding)
+    backend = get_engine(engine)
+    wanted = Wanted(method, algorithm, interaction, parameters or {}, cutoff)
+    request = Request(lattice, cell, bind(wanted, cell), Charges.of(positions, charges, cell), precision,
+                      check_tolerance(tolerance), field)
+    summing, request, exact = choose_method(wanted, request, positions, charges, backend)
+    _, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend)
+    if not np.isfinite(result.mean_squares()).all():
+        raise InputError(f"{_name(structure)}: its potential is too large for a map (3e38 {unit})",
+                         "correct the charges, {temperature} or {dielectric}")
     provenance = Provenance(
-        method=chosen.name, interaction=str(bound), boundary="periodic" if cell is not None else "open",
-        cell=None if cell is None else tuple(cell.vectors.ravel().tolist()),
-        cutoff=bound.cutoff, tolerance=None if chosen.exact else tolerance, error=error, precision=precision,
-        engine=backend.name, atoms=atoms,
+        method=summing.name, interaction=str(request.interaction), boundary=request.boundary,
+        cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=request.interaction.cutoff,
+        tolerance=None if errors is None else tolerance, precision=precision, engine=backend.name, atoms=atoms,
         inputs=tuple(Path(name).name for name in structure.sources), program=f"vmdpotential {__version__}",
     )
-    components = [Grid(lattice, part, "V/A", None, dielectric, replace(
-        provenance, quantity=f"electric field along {axis}", tolerance=None, error=None))
-        for axis, part in zip("xyz", parts[1:], strict=False)]
-    return Grid(lattice, parts[0], unit, temperature, dielectric, provenance,
-                (components[0], components[1], components[2]) if field else None)
+    if errors is not None:
+        provenance = replace(provenance, error=errors.everywhere, error_away=errors.away, error_field=errors.field,
+                             error_field_away=errors.field_away)
+    volts = coulomb_constant("V", dielectric=dielectric) / constant
+    return Grid(lattice, result.values(), unit, temperature, dielectric, provenance,
+                _field(result, volts, lattice, dielectric, provenance))
+
+
+def _field(result: Result, factor: float, lattice: Lattice, dielectric: float,
+           provenance: Provenance) -> tuple[Grid, Grid, Grid] | None:
+    """Return the maps of the field along x, y and z, V/A."""
+    parts = result.field()
+    if parts is None:
+        return None
+    parts *= np.float32(factor)
+    x, y, z = (Grid(lattice, part, "V/A", None, dielectric, replace(
+        provenance, quantity=f"electric field along {axis}", error=provenance.error_field,
+        error_away=provenance.error_field_away, error_field=None, error_field_away=None))
+        for axis, part in zip("xyz", parts, strict=True))
+    return x, y, z
+
+
+def check_tolerance(tolerance: float) -> float:
+    """Return a tolerance that can be kept.
+
+    Raises
+    ------
+    UsageError
+    """
+    if not LEAST_TOLERANCE <= tolerance <= 0.1:
+        raise UsageError("tolerance", f"give {LEAST_TOLERANCE:g} to 0.1", value=f"{tolerance:g}")
+    return tolerance
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What of a sum is asked for by name: method, algorithm, interaction with its parameters, cutoff in A."""
+
+    method: str = "auto"
+    algorithm: str = "pair"
+    interaction: str = "auto"
+    parameters: Mapping[str, float] = field_(default_factory=dict)
+    cutoff: float | None = None
+
+    @property
+    def methods(self) -> list[Method]:
+        """The methods there are to choose from: the one that is named, or all."""
+        names = registry.available("method") if self.method == "auto" else [self.method]
+        return [registry.get("method", name) for name in names]
+
+
+def bind(wanted: Wanted, cell: Cell | None) -> Bound:
+    """Return the interaction that is wanted, with its parameters.
+
+    One without a cutoff of its own is ended at `cutoff` where the method asks for it, or where no method sums it
+    whole.
+
+    Raises
+    ------
+    UsageError
+        For names and values that do not fit.
+    """
+    methods = wanted.methods
+    name = wanted.interaction
+    if name == "auto":
+        name = "coulomb" if wanted.method == "auto" else methods[0].interaction
+    interaction = registry.get("interaction", name)
+    values = dict(wanted.parameters)
+    has_cutoff = any(quantity.name == "cutoff" for quantity in interaction.quantities)
+    if has_cutoff:
+        values.setdefault("cutoff", wanted.cutoff or CUTOFF)
+    bound: Bound = interaction.bind(**values)
+    boundary = "open" if cell is None else "periodic"
+    whole = [method for method in methods if not method.cutoff and boundary in method.boundaries
+             and (method.interactions is None or name in method.interactions)]
+    truncated = not has_cutoff and not whole and any(method.cutoff for method in methods)
+    if truncated:
+        bound = bound.truncated(wanted.cutoff or CUTOFF)
+    if bound.cutoff is None and wanted.cutoff is not None:
+        raise UsageError("cutoff", f"the method {wanted.method} has none" if wanted.method != "auto" else
+                         f"the full potential of {name} has none", "use {method cutoff}", value=f"{wanted.cutoff:g}")
+    if truncated and wanted.cutoff is None:  # an end that nobody asked for
+        rest = abs(float(bound(np.nextafter(CUTOFF, 0)))) * CUTOFF
+        if rest > 0.01:
+            log.warning("%s is cut off at %g A, where it is still %.2g %% of q/r; {cutoff} sets another distance", name,
+                        CUTOFF, 100 * rest)
+    return bound
+
+
+def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
+                  engine: Engine) -> tuple[Method, Request, Sample | None]:
+    """Return the method that is wanted, or the one that should be the soonest of all that keep the tolerance.
+
+    Returns
+    -------
+    Method
+    Request
+        With the error that keeps the tolerance, where the method is not exact.
+    Sample or None
+        The exact potential at some points, where the method is not exact.
+
+    Raises
+    ------
+    UsageError
+        When the method, or none, can do what is requested.
+    """
+    check_memory(request, Estimate(0.0, map_bytes(request)))
+    refused: list[tuple[str, Refusal]] = []
+    best: tuple[float, Method] | None = None
+    exact = None
+    # those that are exact first: where one is soon enough, nothing has to be sampled
+    for method in sorted(_ways(wanted), key=lambda method: not method.exact):
+        estimate: Estimate | Refusal | None = method.refusal(request)
+        if estimate is None:
+            if best is not None and not method.exact and best[0] < SOON * engine.costs.fixed:
+                break
+            if not method.exact and exact is None:
+                exact = accuracy.sample(request, positions, charges, engine)
+                goal = request.tolerance * exact.goal
+                request = request.with_error(goal if goal > 0 else np.inf)
+            estimate = method.estimate(request, engine)
+        if isinstance(estimate, Refusal):
+            refused.append((method.name, estimate))
+        elif best is None or estimate.seconds < best[0]:
+            best = estimate.seconds, method
+    if best is None:
+        name, why = refused[0]
+        raise why.as_error(name)
+    return best[1], request, None if best[1].exact else exact
+
+
+def _ways(wanted: Wanted) -> list[Method]:
+    """Return the methods that are wanted, of one that has several algorithms each."""
+    result: list[Method] = []
+    for method in wanted.methods:
+        ways: Mapping[str, Method] = getattr(method, "algorithms", {})
+        if not ways and wanted.algorithm != "pair" and wanted.method != "auto":
+            raise UsageError("algorithm", "is for the method cutoff", "use {method cutoff}", value=wanted.algorithm)
+        if ways and wanted.algorithm not in (*ways, "auto"):
+            raise UsageError("algorithm", f"choose one of {', '.join(ways)}, auto", value=wanted.algorithm)
+        if not ways:
+            result.append(method)
+        elif wanted.algorithm == "auto":
+            result.extend(ways.values())
+        else:
+            result.append(ways[wanted.algorithm])
+    return result
+
+
+def _name(structure: Structure) -> str:
+    return structure.sources[0] if structure.sources else "structure"
 
 
 def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None:
@@ -192,91 +312,23 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
             log.warning("%s: is the asymmetric unit of a crystal (%s); the boundary is open, with these atoms alone",
                         _name(structure), structure.cell.space_group)
     if boundary not in boundaries:
-        raise UsageError(
-            f"--boundary {boundary}: the method {method} cannot do it; use --boundary {' or '.join(boundaries)}, or "
-            "another --method"
-        )
+        raise UsageError("boundary", f"the method {method} cannot do it", value=boundary,
+                         cure=f"use {' or '.join(f'{{boundary {b}}}' for b in boundaries)}, or another {{method}}")
     if boundary == "open":
         return None
     name = _name(structure)
     if structure.cell is None:
-        raise InputError(f"{name}: has no periodic cell; use --boundary open")
-    structure.require_whole_cell("use --boundary open, expand it to the cell")
+        raise InputError(f"{name}: has no periodic cell", "use {boundary open}")
+    structure.require_whole_cell("use {boundary open}, expand it to the cell")
     if structure.cell.volume * DENSEST < len(structure):
         raise InputError(
-            f"{name}: {len(structure)} atoms do not fit into its periodic cell of {structure.cell.volume:.3g} A^3; "
-            "correct the cell, or use --boundary open"
+            f"{name}: {len(structure)} atoms do not fit into its periodic cell of {structure.cell.volume:.3g} A^3",
+            "correct the cell, or use {boundary open}"
         )
     return structure.cell
 
 
-def fastest(lattice: Lattice, sources: Sources, interaction: str, engine: Engine) -> tuple[Method, Sources]:
-    """Return the method that has the full potential within the tolerance soonest, and what it sums.
-
-    Other interactions than Coulomb's are summed directly, or to a cutoff where they have one or the
-    cell is periodic.
-    """
-    from vmdpotential.methods import msm
-    from vmdpotential.methods.costs import COSTS, cheapest
-    from vmdpotential.methods.pme import charge_density, task
-
-    direct, pme = registry.get("method", "direct"), registry.get("method", "pme")
-    if interaction not in ("auto", "coulomb"):
-        has_cutoff = any(q.name == "cutoff" for q in registry.get("interaction", interaction).quantities)
-        return registry.get("method", "cutoff") if has_cutoff or sources.cell is not None else direct, sources
-    if not len(sources.positions):
-        return direct if sources.cell is None else pme, sources
-    costs = COSTS.get(engine.name, COSTS["cpu"])
-    directly = costs.direct * lattice.size * len(sources.positions)
-    if sources.cell is None and directly < 10 * costs.fixed:  # soon enough, and exact
-        return direct, sources
-    sources = replace(sources, sample=accuracy.exact(lattice, sources, engine))
-    assert sources.sample is not None
-    density, size = charge_density(sources), task(lattice, sources)
-    error = sources.tolerance * sources.sample.rms / density if density > 0 else np.inf
-    seconds = {"msm": msm.cheapest(size, engine.name, error)[-1]}
-    if engine.has_transforms:
-        with contextlib.suppress(TaskError):  # no mesh is good enough
-            seconds["pme"] = cheapest(size, costs, error)[-1]
-    if sources.cell is None:
-        seconds["direct"] = directly
-    return registry.get("method", min(seconds, key=seconds.__getitem__)), sources
-
-
-def _name(structure: Structure) -> str:
-    return structure.sources[0] if structure.sources else "structure"
-
-
-def _plan_memory(lattice: Lattice, atoms: int, cell: Cell | None, cutoff: float | None, field: bool) -> None:
-    """Refuse a map that does not fit into memory with the atoms, their images and sorted copies of them."""
-    points = " x ".join(map(str, lattice.shape))
-    values = lattice.size * (4 if field else 1)
-    memory.require(4 * values + 200 * atoms, f"a map of {points} points" + (" with its field" if field else ""),
-                   "use a larger --spacing, less --padding or fewer --atoms")
-    if cell is not None and cutoff is not None:
-        images = atoms * cell.images_near(lattice.origin, lattice.last, cutoff)
-        memory.require(int(4 * values + 200 * images), f"a map with {images:.3g} periodic images of atoms",
-                       f"use a --cutoff shorter than {cutoff:g} A or fewer --atoms")
-
-
-def bind_interaction(method: Method, name: str, cutoff: float, parameters: Mapping[str, float]) -> Bound:
-    """Return an interaction with its parameters; ``auto`` is the method's own.
-
-    The cutoff method ends interactions without a cutoff of their own at `cutoff`.
-    """
-    interaction = registry.get("interaction", method.interaction if name == "auto" else name)
-    values = dict(parameters)
-    if not method.exact and interaction.name != method.interaction:
-        raise UsageError(f"--interaction {name}: the method {method.name} sums {method.interaction} alone; use "
-                         "--method cutoff or direct")
-    has_cutoff = any(q.name == "cutoff" for q in interaction.quantities)
-    if has_cutoff:
-        values.setdefault("cutoff", cutoff)
-    bound: Bound = interaction.bind(**values)
-    return bound if has_cutoff or method.name != "cutoff" else bound.truncated(cutoff)
-
-
-def plan_lattice(
+def lay_lattice(
     structure: Structure, positions: NDArray[np.float64], cell: Cell | None, spacing: float, padding: float
 ) -> Lattice:
     """Return the lattice around positions, or over the periodic cell.

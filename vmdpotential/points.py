@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
-from vmdpotential.maps import LEAST_TOLERANCE, choose_cell
+from vmdpotential.maps import check_tolerance, choose_cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
@@ -70,12 +70,11 @@ def potential_at(
 
     constant = coulomb_constant(unit, temperature, dielectric)
     if method not in METHODS:
-        raise UsageError(f"--method '{method}': choose one of {', '.join(METHODS)}")
-    if not LEAST_TOLERANCE <= tolerance <= 0.1:
-        raise UsageError(f"--tolerance {tolerance:g}: give {LEAST_TOLERANCE:g} to 0.1")
+        raise UsageError("method", f"choose one of {', '.join(METHODS)}", value=method)
+    check_tolerance(tolerance)
     places = np.asarray(points, np.float64)
     if places.ndim != 2 or places.shape[1] != 3 or not np.isfinite(places).all():
-        raise UsageError(f"points: an array of finite numbers (P, 3) is needed, not {places.shape}")
+        raise UsageError("points", f"an array of finite numbers (P, 3) is needed, not {places.shape}")
     cell = choose_cell(structure, "auto", boundary)
     charges = structure.known_charges
     sources = select(structure, atoms)

@@ -13,7 +13,6 @@ from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
 from vmdpotential.maps import CUTOFF, potential_map
-from vmdpotential.methods.cutoff import ALGORITHMS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
@@ -48,15 +47,19 @@ def map_(
         "open, or with all periodic images", choices=("auto", "open", "periodic"))] = "auto",
     spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100)] = 0.5,
     padding: Annotated[float, Option("around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0,
-    cutoff: Annotated[float, Option("of the method cutoff", unit="A", low=0.5, high=1000)] = CUTOFF,
+    cutoff: Annotated[float | None, Option(
+        f"of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A", low=0.5,
+        high=1000)] = None,
     algorithm: Annotated[str, Option(
-        "of the method cutoff: every pair, a mesh to the tolerance, or the faster", choices=ALGORITHMS)] = "pair",
+        "of the method cutoff: every pair, a mesh to the tolerance, or the faster",
+        choices=("pair", "mesh", "auto"))] = "pair",
     interaction: Annotated[str, Option(
         "potential of one charge; the method's own unless given", choices=lambda: _names("interaction"))] = "auto",
     set: Annotated[Mapping[str, float] | None, Option(
         "parameters of the interaction, such as debye_length=8", metavar="NAME=NUMBER,...", parse=_settings)] = None,
     tolerance: Annotated[float, Option(
-        "error of methods that are not exact, over the potential's rms", low=1e-6, high=0.1)] = 1e-4,
+        "error of methods that are not exact, over the potential's rms, everywhere and away from charges", low=1e-6,
+        high=0.1)] = 1e-4,
     unit: Annotated[str, Option("of the map", choices=POTENTIAL_UNITS)] = "kT/e",
     temperature: Annotated[float, Option("that kT stands for", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE,
     dielectric: Annotated[float, Option("relative permittivity of the medium", above=0, high=1e6)] = 1.0,
@@ -91,7 +94,7 @@ def map_(
     from vmdpotential.io.maps import check_map_format, put_map
 
     if output is None and field is None and isinstance(structure, Path):
-        raise UsageError("map: give -o FILE for the map, such as -o map.dx")
+        raise UsageError("output", "a file is needed for the map, such as map.dx")
     fields = [] if field is None else field_paths(field)
     maps = [] if output is None else [output]
     for path in maps:
@@ -100,14 +103,14 @@ def map_(
 
     from vmdpotential.engines import get_engine, reason
     from vmdpotential.io import read_structure
-    from vmdpotential.methods.accuracy import POINTS
+    from vmdpotential.methods.accuracy import POINTS, Errors
     from vmdpotential.molecule.charges import charges_and_report
     from vmdpotential.molecule.selection import select
 
     if isinstance(structure, Path):
         structure = read_structure(structure, topology=topology)
     elif topology is not None:
-        raise UsageError("--topology: is for structures read from a file")
+        raise UsageError("topology", "is for structures read from a file")
     structure, charge_report = charges_and_report(structure, force_field)
     start = time.perf_counter()
     grid = potential_map(
@@ -141,8 +144,9 @@ def map_(
         f"{made.method} sum{on_mesh}, {made.boundary} boundary, {made.interaction}, {made.precision} precision",
         f"{points} points, {' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart, "
         f"from ({', '.join(f'{x:.3f}' for x in lattice.origin)}) to ({', '.join(f'{x:.3f}' for x in lattice.last)}) A",
-        *([] if made.error is None else [
-            f"relative rms error {made.error:.1e} at {POINTS} points (asked {made.tolerance:g})"]),
+        *([] if made.error is None or made.error_away is None else [
+            f"relative rms error {Errors(made.error, made.error_away, made.error_field, made.error_field_away)}, "
+            f"at {POINTS} points (asked {made.tolerance:g})"]),
         f"{low:.4g} to {high:.4g} {unit} at {temperature:g} K, dielectric {dielectric:g}",
         f"{seconds:.2f} s on the {made.engine} engine ({get_engine(engine).describe()})",
     ]
@@ -162,6 +166,7 @@ def map_(
         "net_charge": net_charge, "charges": charge_report.source, "method": made.method,
         "boundary": made.boundary, "interaction": made.interaction, "cutoff": made.cutoff,
         "precision": made.precision, "tolerance": made.tolerance, "error": made.error,
+        "error_away": made.error_away, "error_field": made.error_field, "error_field_away": made.error_field_away,
         "engine": made.engine, "seconds": seconds,
     }
     return Report(lines, data, {"grid": grid, "structure": structure})

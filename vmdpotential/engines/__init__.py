@@ -1,27 +1,27 @@
 """Engines: where the sums are computed.
 
-An engine has a ``name``, says by ``has_transforms`` whether it can do ``pme``, and has these functions,
-with the same arguments and the same results on every engine within the stated accuracy:
+An engine prepares a :class:`LatticeSum` once and runs it again and again, for the frames of a trajectory
+as for one structure, and sums at arbitrary points (:class:`Engine`). Another engine, of this package or
+another, does the same with the same arguments and the same results within the stated accuracy.
 
-``direct(lattice, positions, charges, interaction, precision, field)``
-    all atoms to all lattice points;
-``cutoff(lattice, positions, charges, interaction, precision, cell, field)``
-    atoms within the interaction's cutoff, of the periodic images too where a cell is given;
-``pme(lattice, positions, charges, mesh, precision, field)``
-    all atoms, and all periodic images where the mesh is periodic, by a mesh and the pairs within
-    its split radius (:mod:`vmdpotential.splitting.mesh` plans it);
-``msm(lattice, positions, charges, plan, precision, field)``
-    the same by multilevel summation (:mod:`vmdpotential.splitting.levels` plans it);
-``at_points(points, positions, charges, cell, interaction)``
-    all atoms to arbitrary points in float64, the nearest image of each where a cell is given.
+Potentials are sums of ``q V(r)`` in e/A, without the Coulomb constant; fields their negative gradients in
+e/A^2. An atom nearer than 0.01 A to a point counts as if at that distance, and makes no field there.
 
-Potentials are sums of ``q V(r)`` in e/A, without the Coulomb constant. A map is (nx, ny, nz), or with
-`field` (4, nx, ny, nz): the potential, and its negative gradient along x, y and z in e/A^2. An atom
-nearer than 0.01 A to a point counts as if at that distance, and makes no field there.
+Precisions say what is summed in what, and so which relative rms error is kept where charges cancel as in
+water (:data:`vmdpotential.engines.accuracy.ROUNDING`):
+
+``single``
+    terms in float32; sums in float32, on a GPU carried over to float64 after 128 terms;
+``compensated``
+    terms to the precision of float32 or better, summed so that no sum loses more than a term does: on a
+    GPU carried over to float64 after 16 terms, on the CPU in float64 throughout;
+``double``
+    terms and sums in float64. Values are float32 in every precision.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,20 +29,73 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.errors import BackendError
+from vmdpotential.errors import BackendError, InputError, UsageError
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.interactions import Bound
+from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
-    from vmdpotential.grid.lattice import Lattice
-    from vmdpotential.interactions import Bound
-    from vmdpotential.molecule.cell import Cell
-    from vmdpotential.splitting.levels import Plan
+    from vmdpotential.engines.costs import Costs
+    from vmdpotential.engines.result import Result
+    from vmdpotential.splitting.levels import Levels
     from vmdpotential.splitting.mesh import Mesh
 
-#: How the sums are rounded: float32, float32 with compensated summation, float64.
+Floats = NDArray[np.float64]
+
+#: How the sums are rounded, see above.
 PRECISIONS = ("single", "compensated", "double")
 
 #: A point nearer to an atom than this, in A, gets the potential at this distance and no field from it.
 SOFT_CORE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeSum:
+    """What is summed on a lattice: pairs of charges and points, and a smooth part beside them.
+
+    Parameters
+    ----------
+    lattice : Lattice
+    pairs : Bound
+        All charges where it has no cutoff, else those within it.
+    cell : Cell or None
+        Whose images of the charges are within the cutoff.
+    precision : str
+        One of :data:`PRECISIONS`.
+    field : bool
+        Whether the field is summed beside the potential.
+    smooth : Mesh, Levels or None
+        The rest of a potential of which the pairs are the short-range part.
+    """
+
+    lattice: Lattice
+    pairs: Bound
+    cell: Cell | None = None
+    precision: str = "single"
+    field: bool = False
+    smooth: Mesh | Levels | None = None
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise UsageError("precision", f"choose one of {', '.join(PRECISIONS)}", value=self.precision)
+
+    @classmethod
+    def split(cls, lattice: Lattice, smooth: Mesh | Levels, precision: str = "single",
+              field: bool = False) -> LatticeSum:
+        """Return the sum of a smooth part and the pairs that it leaves."""
+        return cls(lattice, smooth.short, smooth.cell, precision, field, smooth)
+
+    @property
+    def maps(self) -> int:
+        """How many maps are summed: the potential, and with it the field along x, y and z."""
+        return 4 if self.field else 1
+
+
+class Prepared(Protocol):
+    """A lattice sum on an engine, with what does not depend on the charges made once."""
+
+    def run(self, positions: Floats, charges: Floats) -> Result:
+        """Return the sum for positions (N, 3), A, and charges (N,), e; from any thread, any number of times."""
 
 
 class Engine(Protocol):
@@ -51,32 +104,58 @@ class Engine(Protocol):
     name: str
 
     @property
+    def costs(self) -> Costs:
+        """Seconds that the parts of its work take."""
+
+    @property
     def has_transforms(self) -> bool:
-        """Whether it has the Fourier transforms that pme needs."""
+        """Whether it has the Fourier transforms that a mesh needs."""
 
     def describe(self) -> str:
         """Return one line on the hardware that computes."""
 
-    def direct(self, lattice: Lattice, positions: NDArray[np.float64], charges: NDArray[np.float64],
-               interaction: Bound, precision: str = "single", field: bool = False) -> NDArray[np.float32]:
-        """Return the map of all atoms."""
+    def prepare(self, work: LatticeSum) -> Prepared:
+        """Return a lattice sum, ready to run."""
 
-    def cutoff(self, lattice: Lattice, positions: NDArray[np.float64], charges: NDArray[np.float64],
-               interaction: Bound, precision: str = "single", cell: Cell | None = None,
-               field: bool = False) -> NDArray[np.float32]:
-        """Return the map of the atoms and images within the cutoff."""
+    def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
+                  interaction: Bound | None = None, nearest: Floats | None = None) -> Floats:
+        """Return the potential (P,) of all atoms, or their nearest images, at points (P, 3).
 
-    def pme(self, lattice: Lattice, positions: NDArray[np.float64], charges: NDArray[np.float64], mesh: Mesh,
-            precision: str = "single", field: bool = False) -> NDArray[np.float32]:
-        """Return the map of the full potential by a mesh."""
+        Exact to rounding. `nearest` (P,) is filled with the distances to the nearest atom, A.
+        """
 
-    def msm(self, lattice: Lattice, positions: NDArray[np.float64], charges: NDArray[np.float64], plan: Plan,
-            precision: str = "single", field: bool = False) -> NDArray[np.float32]:
-        """Return the map of the full potential by multilevel summation."""
 
-    def at_points(self, points: NDArray[np.float64], positions: NDArray[np.float64], charges: NDArray[np.float64],
-                  cell: Cell | None = None, interaction: Bound | None = None) -> NDArray[np.float64]:
-        """Return the potential (P,) of all atoms, or their nearest images, at points (P, 3)."""
+def charges_and_positions(positions: Any, charges: Any) -> tuple[Floats, Floats]:
+    """Return positions (N, 3) and charges (N,) as contiguous float64.
+
+    Raises
+    ------
+    UsageError
+        For arrays that do not fit together.
+    """
+    positions = np.ascontiguousarray(positions, np.float64)
+    charges = np.ascontiguousarray(charges, np.float64)
+    if positions.ndim != 2 or positions.shape[1] != 3 or charges.shape != positions.shape[:1]:
+        raise UsageError("positions", f"{positions.shape}, and charges {charges.shape}, do not fit: (N, 3) and (N,) "
+                         "are needed")
+    return positions, charges
+
+
+def in_box(work: LatticeSum, positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
+    """Return the charges that a sum was planned for: of a smooth part that ends, those in its box, else all.
+
+    Raises
+    ------
+    InputError
+        For charges outside of the box where they count.
+    """
+    smooth = work.smooth
+    if smooth is None or smooth.box is None or smooth.box.holds(positions):
+        return positions, charges
+    if smooth.compact:  # no lattice point sees the others
+        near = ((positions >= smooth.box.low) & (positions <= smooth.box.high)).all(1)
+        return positions[near], charges[near]
+    raise InputError("charges are outside of the box that the sum was planned for", "plan it for a larger one")
 
 
 _reason = ""

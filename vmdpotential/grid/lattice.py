@@ -38,6 +38,28 @@ def bounds(positions: Floats) -> tuple[Floats, Floats]:
     return np.array([x.min() for x in positions.T]), np.array([x.max() for x in positions.T])
 
 
+@dataclass(frozen=True)
+class Box:
+    """A box along x, y and z: two opposite corners, (3,) float, A."""
+
+    low: tuple[float, float, float]
+    high: tuple[float, float, float]
+
+    @classmethod
+    def around(cls, positions: Floats) -> Box:
+        """Return the box around positions (N, 3); one point at the origin where there are none."""
+        if not len(positions):
+            return cls((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+        (a, b, c), (d, e, f) = (corner.tolist() for corner in bounds(positions))
+        return cls((a, b, c), (d, e, f))
+
+    def holds(self, positions: Floats) -> bool:
+        """Return whether all positions (N, 3) are inside, give or take rounding."""
+        other = Box.around(positions)
+        return not len(positions) or bool((np.array(other.low) >= np.array(self.low) - 1e-6).all()
+                                          and (np.array(other.high) <= np.array(self.high) + 1e-6).all())
+
+
 @dataclass(frozen=True, eq=False)
 class Lattice:
     """Regular points: node [i, j, k] is at ``origin + spacing * (i, j, k)``.
@@ -140,8 +162,9 @@ class Provenance:
     """How a map was made; written into every file and read back from it.
 
     Empty strings and None stand for "not known". `tolerance` and `error` are root mean square errors
-    over the potential's own: the one asked for, and the one measured against the exact sum. `cell` are the
-    vectors a, b and c of a periodic map, nine numbers in A.
+    over the potential's own: the one asked for, and the one measured against the exact sum; `error_away` is that
+    of the points farther than 2 A from every charge, `error_field` and `error_field_away` are those of a field
+    that was made with the map. `cell` are the vectors a, b and c of a periodic map, nine numbers in A.
     """
 
     quantity: str = "electrostatic potential"
@@ -152,6 +175,9 @@ class Provenance:
     cutoff: float | None = None
     tolerance: float | None = None
     error: float | None = None
+    error_away: float | None = None
+    error_field: float | None = None
+    error_field_away: float | None = None
     precision: str = ""
     engine: str = ""
     atoms: str = ""
@@ -227,7 +253,7 @@ class Grid:
 
         known: dict[str, Any] = {}
         for entry in fields(Provenance):
-            if entry.name in ("cutoff", "tolerance", "error"):
+            if entry.name in ("cutoff", "tolerance") or entry.name.startswith("error"):
                 known[entry.name] = number(entry.name)
             elif entry.name == "inputs":
                 known["inputs"] = tuple(filter(None, header.get("inputs", "").split("|")))

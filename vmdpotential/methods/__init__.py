@@ -1,81 +1,274 @@
 """Methods: how a map is summed, written over an engine.
 
-A method takes charges and a lattice and returns the sum of ``q V(r)`` in e/A; it knows neither
-files nor viewers nor units.
+What is wanted is a :class:`Request`, which holds no charges but their statistics. A method says what that would
+cost (:class:`Estimate`) or why it cannot be (:class:`Refusal`), and makes a :class:`Plan` with every choice made:
+splitting, mesh, levels. A plan is small, can be pickled and printed, and runs for any charges that fit it, again
+and again: the frames of a trajectory, in any thread, process or machine.
+
+Methods know neither files nor viewers nor units: potentials are sums of ``q V(r)`` in e/A, where e may be any unit
+that the charges are in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import abc
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from vmdpotential.engines import Engine
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential import memory
+from vmdpotential.engines import Engine, LatticeSum, Prepared, get_engine
+from vmdpotential.engines.result import Result
+from vmdpotential.errors import UsageError, VmdpotentialError
+from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
-    from vmdpotential.methods.accuracy import Sample
-
-
-@dataclass(frozen=True, eq=False)
-class Sources:
-    """What makes the potential.
-
-    Parameters
-    ----------
-    positions : (N, 3) float64, A
-    charges : (N,) float64, e
-    cell : Cell or None
-        Periodic boundary where given, open otherwise.
-    interaction : Bound
-    precision : str
-        One of :data:`vmdpotential.engines.PRECISIONS`.
-    tolerance : float
-        Root mean square error over that of the potential that a method which is not exact may make.
-    field : bool
-        Whether the field is wanted beside the potential.
-    sample : Sample, optional
-        The exact potential at some points of the lattice, where it has been computed already.
-    """
-
-    positions: NDArray[np.float64]
-    charges: NDArray[np.float64]
-    cell: Cell | None
-    interaction: Bound
-    precision: str = "single"
-    tolerance: float = 1e-4
-    field: bool = False
-    sample: Sample | None = None
+    from vmdpotential.engines import Floats
 
 
 @dataclass(frozen=True)
-class Method:
-    """A way to sum a map.
+class Charges:
+    """What a plan has to know of the charges.
 
     Parameters
     ----------
-    name : str
-    summary : str
-        One line for help texts.
-    boundaries : tuple of str
-        Of ``open`` and ``periodic``, those it can do.
-    interaction : str
-        The interaction it sums unless another is asked for.
-    compute : callable
-        ``compute(lattice, sources, engine)`` returns (nx, ny, nz) float32 in e/A, or where the field is
-        wanted (4, nx, ny, nz): the potential, and the field in e/A^2.
-    exact : bool
-        Whether rounding is its only error; else it keeps the tolerance of the sources.
+    count : int
+    squares : float, e^2
+        Sum of their squares.
+    volume : float, A^3
+        That they share: of the cell, or of the box around them.
+    box : Box
+        Around them; those of an open boundary have to stay in it.
+    """
+
+    count: int
+    squares: float
+    volume: float
+    box: Box
+
+    @classmethod
+    def of(cls, positions: Floats, charges: Floats, cell: Cell | None = None) -> Charges:
+        """Return the statistics of charges (N,), e, at positions (N, 3), A."""
+        box = Box.around(positions)
+        # an atom has 1 A around it
+        volume = cell.volume if cell is not None else float(np.prod(np.subtract(box.high, box.low) + 2.0))
+        return cls(len(charges), float(np.vdot(charges, charges)), volume, box)
+
+    @property
+    def density(self) -> float:
+        """Root of the sum of squares over the volume, e/A^(3/2): errors of uncorrelated charges are proportional."""
+        return float(np.sqrt(self.squares / self.volume))
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is wanted of a sum.
+
+    Parameters
+    ----------
+    lattice : Lattice
+    cell : Cell or None
+        Periodic boundary where given, open otherwise.
+    interaction : Bound
+    charges : Charges
+    precision : str
+        One of :data:`vmdpotential.engines.PRECISIONS`.
+    tolerance : float
+        Relative rms error, as :class:`vmdpotential.methods.accuracy.Errors` has it, that a method may make.
+    field : bool
+        Whether the field is wanted beside the potential.
+    error : float, e/A
+        The rms error of the potential that keeps the tolerance (:func:`vmdpotential.methods.accuracy.goal`);
+        infinite where it is not known.
+    """
+
+    lattice: Lattice
+    cell: Cell | None
+    interaction: Bound
+    charges: Charges
+    precision: str = "single"
+    tolerance: float = 1e-4
+    field: bool = False
+    error: float = np.inf
+
+    @property
+    def boundary(self) -> str:
+        """``open`` or ``periodic``."""
+        return "open" if self.cell is None else "periodic"
+
+    @property
+    def relative_error(self) -> float:
+        """The error for charges of a density of 1 e/A^(3/2); infinite where nothing is charged."""
+        density = self.charges.density
+        return self.error / density if density > 0 else np.inf
+
+    def images(self, reach: float) -> float:
+        """Return about how many images of an atom are within `reach` (A) of the lattice; 1 where it has none."""
+        return 1.0 if self.cell is None else self.cell.images_near(self.lattice.origin, self.lattice.last, reach)
+
+    def with_error(self, error: float) -> Request:
+        """Return the request with another goal, e/A."""
+        return replace(self, error=error)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a sum should take: seconds, and bytes of the host's memory."""
+
+    seconds: float
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a method cannot do what is wanted, and the cure (:class:`vmdpotential.errors.VmdpotentialError`)."""
+
+    reason: str
+    cure: str = ""
+    error: type[VmdpotentialError] = UsageError
+
+    def as_error(self, method: str) -> VmdpotentialError:
+        """Return the error for a method that was asked for by name."""
+        if self.error is UsageError:
+            return UsageError("method", self.reason, self.cure, value=method)
+        return self.error(f"the method {method}: {self.reason}", self.cure)
+
+
+class Planned(Protocol):
+    """What a method's plan offers; :class:`Plan` is one."""
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+
+    @property
+    def estimate(self) -> Estimate:
+        """What a run should take."""
+
+    @property
+    def error(self) -> float | None:
+        """The rms error of the potential that is expected, e/A; None where the sum is exact to rounding."""
+
+    def run(self, positions: ArrayLike, charges: ArrayLike) -> Result:
+        """Return the sum for positions (N, 3), A, and charges (N,), e."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A lattice sum with every choice made: on which engine, and with which splitting.
+
+    Parameters
+    ----------
+    method : str
+    engine : str
+    work : LatticeSum
+    estimate : Estimate
+    error : float or None
+        The rms error of the potential that is expected, e/A; None where the sum is exact to rounding.
+    choices : str
+        What was chosen, for people.
+    """
+
+    method: str
+    engine: str
+    work: LatticeSum
+    estimate: Estimate
+    error: float | None = None
+    choices: str = ""
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The sum on its engine; made where and when it is first run."""
+        return get_engine(self.engine).prepare(self.work)
+
+    def run(self, positions: ArrayLike, charges: ArrayLike) -> Result:
+        """Return the sum for positions (N, 3), A, and charges (N,), e; again and again, from any thread."""
+        return self.prepared.run(np.asarray(positions, np.float64), np.asarray(charges, np.float64))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "prepared"}
+
+    def __str__(self) -> str:
+        points = " x ".join(map(str, self.work.lattice.shape))
+        field = ", with field" if self.work.field else ""
+        text = f"{self.method} on the {self.engine} engine, {points} points{field}, "
+        text += f"{self.work.precision} precision: {self.choices or self.work.pairs}; "
+        text += f"about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}"
+        return text if self.error is None else f"{text}, expected error {self.error:.1e} e/A"
+
+
+class Method(abc.ABC):
+    """A way to sum a map, registered under its name; what it can do it declares here.
+
+    :meth:`estimate` says in no time what a sum would take, so that ``auto`` can take the soonest of all that are
+    registered; :meth:`plan` makes every choice.
     """
 
     name: str
+    #: One line for help texts.
     summary: str
-    boundaries: tuple[str, ...]
-    interaction: str
-    compute: Callable[[Lattice, Sources, Engine], NDArray[np.float32]]
+    #: Of ``open`` and ``periodic``, those it can do.
+    boundaries: tuple[str, ...] = ("open", "periodic")
+    #: The interaction it sums unless another is asked for.
+    interaction: str = "coulomb"
+    #: The names of those it sums; None for any.
+    interactions: tuple[str, ...] | None = None
+    #: Whether it ends interactions at a cutoff.
+    cutoff: bool = False
+    #: Whether it sums the field too.
+    field: bool = True
+    #: Whether rounding is its only error; else it keeps the tolerance.
     exact: bool = True
+
+    @abc.abstractmethod
+    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
+        """Return what the sum should take, or why it cannot be done; in no time."""
+
+    @abc.abstractmethod
+    def plan(self, request: Request, engine: Engine) -> Planned:
+        """Return the plan; raises where the sum cannot be done."""
+
+    def refusal(self, request: Request) -> Refusal | None:
+        """Return why a request cannot be done by what is declared, None where it can."""
+        name = request.interaction.interaction.name
+        if request.boundary not in self.boundaries:
+            return Refusal(f"cannot do a boundary that is {request.boundary}",
+                           f"use {' or '.join(f'{{boundary {b}}}' for b in self.boundaries)}, or another {{method}}")
+        if self.interactions is not None and name not in self.interactions:
+            return Refusal(f"sums {' and '.join(self.interactions)} alone, not {name}",
+                           "use {method cutoff} or {method direct}")
+        if self.cutoff and request.interaction.cutoff is None:
+            return Refusal(f"needs an interaction with a cutoff, which {name} has not")
+        if request.field and not self.field:
+            return Refusal("has no field", "use another {method}")
+        return None
+
+    def require(self, request: Request, engine: Engine) -> Estimate:
+        """Return the estimate, or raise the error of its refusal."""
+        estimate = self.refusal(request) or self.estimate(request, engine)
+        if isinstance(estimate, Refusal):
+            raise estimate.as_error(self.name)
+        return estimate
+
+
+def map_bytes(request: Request) -> int:
+    """Return the bytes of the maps themselves, and of the atoms with sorted copies."""
+    return 4 * request.lattice.size * (4 if request.field else 1) + 200 * request.charges.count
+
+
+def check_memory(request: Request, estimate: Estimate, what: str = "", cure: str = "") -> None:
+    """Refuse a sum of pairs that does not fit into memory.
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    points = " x ".join(map(str, request.lattice.shape))
+    memory.require(estimate.bytes, f"a map of {points} points{' with its field' if request.field else ''}{what}",
+                   f"use a shorter {cure} or fewer {{atoms}}" if cure else
+                   "use a larger {spacing}, less {padding} or fewer {atoms}")

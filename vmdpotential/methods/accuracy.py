@@ -1,94 +1,182 @@
-"""How far a map is from the definition: the exact potential at some of its points."""
+"""How far a map is from the definition: exact values at some of its points, and plans tried until it is near enough.
+
+A tolerance is kept where people look: for the rms error over the rms of the potential over all points, and for
+that over the points farther than 2 A from every charge, where a potential is smooth and small; and for the field
+in the same two regions where it is asked for.
+"""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import Engine
+from vmdpotential.engines import SOFT_CORE, Engine
+from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, TaskError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Sources
+from vmdpotential.methods import Method, Planned, Request
+from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+log = logging.getLogger(__name__)
 
 #: Lattice points at which a map is compared with the definition.
-POINTS = 200
+POINTS = 400
+
+#: Points farther from every charge than this, A, are away from them; where fewer than a quarter are, the farthest
+#: quarter is.
+AWAY = 2.0
 
 #: Atoms in 1 A^3 of a lattice, or of a cell, below which points are chosen near atoms too; the blocks' side there, A.
 SPARSE, BLOCK = 0.01, 8.0
 
+#: A, between points whose potentials make a field by their difference: good to 1e-6 where a charge is 0.1 A away.
+STEP = 2e-4
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Relative rms errors of a map.
+
+    Parameters
+    ----------
+    everywhere : float
+        Of the potential, over all points.
+    away : float
+        Of the potential, over the points away from charges.
+    field, field_away : float or None
+        The same of the field, where there is one.
+    """
+
+    everywhere: float
+    away: float
+    field: float | None = None
+    field_away: float | None = None
+
+    @property
+    def largest(self) -> float:
+        """The largest of them, to which a tolerance applies."""
+        return max(error for error in (self.everywhere, self.away, self.field, self.field_away) if error is not None)
+
+    def __str__(self) -> str:
+        text = f"{self.everywhere:.1e} of the potential, {self.away:.1e} of it away from charges"
+        if self.field is None:
+            return text
+        return f"{text}, {self.field:.1e} of the field, {self.field_away:.1e} of it away from charges"
+
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The exact potential at random points of a lattice.
+    """The exact potential, and the field where it is wanted, at random points of a lattice.
 
     Parameters
     ----------
     indices : (M, 3) int64
         Of the lattice points.
-    values : (M,) float64, e/A
+    values : (1 or 4, M) float64, e/A and e/A^2
     weights : (M,) float64
         The part of the lattice that each point stands for; their sum is 1.
+    distances : (M,) float64, A
+        To the nearest charge.
     """
 
-    indices: NDArray[np.int64]
+    indices: Indices
     values: Floats
     weights: Floats
+    distances: Floats
 
     @property
-    def rms(self) -> float:
-        """Root mean square of the potential, e/A, as the points have it."""
-        return float(np.sqrt(self.weights @ self.values**2))
+    def away(self) -> NDArray[np.bool_]:
+        """Which points are away from charges, (M,)."""
+        far: NDArray[np.bool_] = self.distances > AWAY
+        if 4 * far.sum() >= len(far):
+            return far
+        farthest = np.zeros(len(far), np.bool_)
+        farthest[np.argsort(self.distances)[-(-3 * len(far) // 4) :]] = True
+        return farthest
 
-    def error(self, values: NDArray[np.float32]) -> float:
-        """Return the root mean square error of a map, e/A, over the map's own root mean square.
+    def _rms(self, values: Floats, where: NDArray[np.bool_] | slice = slice(None)) -> float:
+        """Return the root of the weighted mean of squares of values (M,) or (3, M), at some of the points."""
+        weights = self.weights[where]
+        squares = np.square(values[..., where]).reshape(-1, len(weights)).sum(0)
+        return float(np.sqrt(weights @ squares / weights.sum()))
 
-        `values` are (nx, ny, nz), or (4, nx, ny, nz) with the field.
+    @property
+    def goal(self) -> float:
+        """The rms of the potential, e/A, where it is least: everywhere, or away from charges; 0 where there is none."""
+        return min(filter(None, (self._rms(self.values[0]), self._rms(self.values[0], self.away))), default=0.0)
 
-        A few points near atoms make most of a potential's mean square: the map's is known better than
-        that of the sample, by a factor of up to two. Rows with some million values stand for all.
+    def errors(self, result: Result) -> Errors:
+        """Return the errors of a map.
+
+        A few points near atoms make most of a potential's mean square: that of all points is the map's own, which
+        is known better than that of the sample.
         """
-        potential = values[0] if values.ndim == 4 else values  # with the field
-        error = float(np.sqrt(self.weights @ (potential[tuple(self.indices.T)] - self.values) ** 2))
-        nx, ny, _ = potential.shape
-        planes = max(1, min(potential.size // 2**22, nx // 16))
-        rows = max(1, min(potential.size // planes // 2**22, ny // 16))
-        rms = float(np.sqrt(np.mean(np.square(potential[::planes, ::rows], dtype=np.float64))))
-        return error / rms if rms > 0 else 0.0 if error == 0 else np.inf
+        found, away = result.at(self.indices), self.away
+        rms = np.sqrt(result.mean_squares())
+        difference = found - self.values
+
+        def relative(part: slice, everywhere: float) -> tuple[float, float]:
+            return (_ratio(self._rms(difference[part]), everywhere),
+                    # where nothing reaches, there is nothing that an error could be a part of
+                    _ratio(self._rms(difference[part], away), self._rms(self.values[part], away) or everywhere))
+
+        errors = relative(slice(0, 1), rms[0])
+        return Errors(*errors) if len(found) == 1 else Errors(*errors, *relative(slice(1, 4), rms[1]))
 
 
-def exact(lattice: Lattice, sources: Sources, engine: Engine) -> Sample:
-    """Return the exact potential at random points of a lattice.
+def _ratio(error: float, rms: float) -> float:
+    return error / rms if rms > 0 else 0.0 if error == 0 else np.inf
+
+
+def sample(request: Request, positions: Floats, charges: Floats, engine: Engine, count: int = POINTS) -> Sample:
+    """Return the exact potential at random points of a lattice, and its field where one is wanted.
 
     Without a cutoff it is the full one: a direct sum, or Ewald's in a periodic cell.
     """
-    from vmdpotential.methods.reference import full_potential
+    indices, weights = choose_points(request.lattice, positions, request.cell, count)
+    points = request.lattice.points(indices)
+    steps = np.zeros((1, 3))
+    if request.field:
+        steps = np.concatenate([steps, STEP * np.eye(3), -STEP * np.eye(3)])
+    places = (points + steps[:, None]).reshape(-1, 3)
+    distances = np.empty(len(places))
+    found = _exact(request, places, positions, charges, engine, distances).reshape(len(steps), -1)
+    if request.field:
+        found = np.concatenate([found[:1], (found[4:] - found[1:4]) / (2 * STEP)])
+        distances = distances[: len(points)]
+        # at the edge of the soft core a difference is no derivative
+        weights = np.where(abs(distances - SOFT_CORE) < 2 * STEP, 0.0, weights)
+    return Sample(indices, found, weights, distances)
 
-    if sources.sample is not None:
-        return sources.sample
-    indices, weights = choose_points(lattice, sources.positions, sources.cell)
-    points = lattice.points(indices)
-    positions, charges, cell, reach = sources.positions, sources.charges, sources.cell, sources.interaction.cutoff
-    if reach is None:
-        return Sample(indices, full_potential(points, positions, charges, cell, engine), weights)
-    if cell is not None and 2 * reach > np.linalg.norm(cell.reduced, axis=1).min():  # more than the nearest image
+
+def _exact(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine,
+           distances: Floats) -> Floats:
+    cell, reach = request.cell, request.interaction.cutoff
+    if reach is None and request.interaction.interaction.name == "coulomb":
+        return full_potential(points, positions, charges, cell, engine, distances)
+    if cell is not None and reach is not None and 2 * reach > np.linalg.norm(cell.reduced, axis=1).min():
+        # more than the nearest image
         positions, which = cell.images_in_box(positions, points.min(0) - reach, points.max(0) + reach)
         charges, cell = charges[which], None
-    return Sample(indices, engine.at_points(points, positions, charges, cell, sources.interaction), weights)
+    return engine.at_points(points, positions, charges, cell, request.interaction, distances)
 
 
-def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None) -> tuple[NDArray[np.int64], Floats]:
+def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
+                  count: int = POINTS) -> tuple[Indices, Floats]:
     """Return random lattice points, (M, 3) indices, and the part of the lattice that each stands for, (M,).
 
     Where atoms fill a small part of the lattice, points anywhere would miss them, and with them the errors:
     half of the points are then in blocks with atoms, and half elsewhere.
     """
     rng = np.random.default_rng(2009)
-    anywhere = rng.integers(0, lattice.shape, (POINTS, 3)), np.full(POINTS, 1 / POINTS)
+    anywhere = rng.integers(0, lattice.shape, (count, 3)), np.full(count, 1 / count)
     volume = lattice.size * np.prod(lattice.spacing) if cell is None else cell.volume
     if len(positions) > SPARSE * volume:
         return anywhere
@@ -105,69 +193,68 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None) -> tup
     near = int(sizes.prod(1).sum())
     if not 0 < near < lattice.size // 4:
         return anywhere
-    blocks = rng.choice(len(occupied), POINTS // 2, p=sizes.prod(1) / near)
+    blocks = rng.choice(len(occupied), count // 2, p=sizes.prod(1) / near)
     inside = first[blocks] + rng.integers(0, sizes[blocks])
-    outside = rng.integers(0, shape, (20 * POINTS, 3))  # three quarters of them or more are outside
-    outside = outside[~np.isin(np.ravel_multi_index(tuple((outside // side).T), counts), occupied)][: POINTS // 2]
+    outside = rng.integers(0, shape, (20 * count, 3))  # three quarters of them or more are outside
+    outside = outside[~np.isin(np.ravel_multi_index(tuple((outside // side).T), counts), occupied)][: count // 2]
     part = near / lattice.size
-    weights = np.repeat([part, 1 - part], POINTS // 2) / (POINTS // 2)
+    weights = np.repeat([part, 1 - part], count // 2) / (count // 2)
     return np.concatenate([inside, outside]), weights
 
 
 #: An error measured at so few points is uncertain by some percent: one below this part of the tolerance is taken.
-SURE = 0.9
+SURE = 0.85
+
+#: Plans that are tried at most.
+MOST = 4
 
 
-class Attempts:
-    """Tries of a method until the error that was measured is within the tolerance.
+def run_to_tolerance(method: Method, request: Request, positions: Floats, charges: Floats, exact: Sample | None,
+                     engine: Engine) -> tuple[Planned, Result, Errors | None]:
+    """Return a plan, what it gives, and the errors that were measured, which are within the tolerance.
 
-    The error is known beforehand for charges without correlation; those of molecules have one.
+    The error is known beforehand for charges without correlation; those of molecules have one, so that a plan that
+    is not good enough is followed by a better one.
 
     Parameters
     ----------
-    method, precision : str
-        For the message of a failure.
-    tolerance : float
+    method : Method
+    request : Request
+    positions : (N, 3) float64, A
+    charges : (N,) float64, e
+    exact : Sample or None
+        None for a method that is exact to rounding, and whose errors are None.
+    engine : Engine
+
+    Raises
+    ------
+    TaskError
+        When the tolerance cannot be kept.
+    InputError
+        When values are larger than float32 holds.
+    MemoryPlanError
+        When a plan does not fit into memory.
     """
-
-    #: How many times smaller than the tolerance the predicted error is at first.
-    MARGIN = 1.5
-
-    MOST = 4
-
-    def __init__(self, method: str, tolerance: float, precision: str) -> None:
-        self.method, self.tolerance, self.precision = method, tolerance, precision
-        self.margin, self.made = self.MARGIN, 0
-        self.reached = np.inf
-
-    @property
-    def failure(self) -> TaskError:
-        """What to raise when the tolerance cannot be kept."""
-        more = "" if self.precision == "double" else "--precision double, "
-        return TaskError(f"--tolerance {self.tolerance:g}: the method {self.method} reached {self.reached:.1e} here; "
-                         f"use a larger --tolerance, {more}or another --method")
-
-    def target(self, rms: float) -> float:
-        """Return the error (e/A) to aim at, for a potential of `rms` e/A."""
-        return self.tolerance * rms / self.margin
-
-    def enough(self, error: float) -> bool:
-        """Return whether a relative error will do; aim lower if not.
-
-        Raises
-        ------
-        TaskError
-            When it will not and no further try is worth it.
-        InputError
-            When it is no number, since values are larger than float32 holds.
-        """
-        self.made += 1
-        self.reached = error
-        if not np.isfinite(error):
-            raise InputError(f"charges are too large for a map in {self.precision} precision; correct them")
-        if error <= SURE * self.tolerance or (error <= self.tolerance and self.made == self.MOST):
-            return True
-        if self.made == self.MOST:
-            raise self.failure
-        self.margin *= min(1.5 * error / self.tolerance, 20.0)
-        return False
+    made: list[str] = []
+    while True:
+        plan = method.plan(request, engine)
+        log.debug("%s", plan)
+        result = plan.run(positions, charges)
+        if exact is None:
+            return plan, result, None
+        errors = exact.errors(result)
+        log.debug("measured: %s", errors)
+        if not np.isfinite(errors.largest):
+            raise InputError(f"charges are too large for a map in {request.precision} precision; correct them")
+        made.append(str(plan))
+        last = len(made) == MOST or made[-1] in made[:-1]  # no better plan is to be had
+        if errors.largest <= (1.0 if last else SURE) * request.tolerance:
+            return plan, result, errors
+        if last:
+            more = "" if request.precision == "double" else "{precision double}, "
+            raise TaskError(f"the method {method.name} reached {errors.largest:.1e} here",
+                            f"use a larger {{tolerance}}, {more}or another {{method}}", parameter="tolerance",
+                            value=f"{request.tolerance:g}")
+        # the next plan has to do better than this one, which may be better than was asked
+        expected = request.error if plan.error is None else min(request.error, 1.5 * plan.error)
+        request = request.with_error(expected / min(1.5 * errors.largest / request.tolerance, 20.0))

@@ -12,23 +12,21 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.engines import Engine
-from vmdpotential.errors import TaskError
+from vmdpotential.engines.costs import AT_POINTS as COSTS
+from vmdpotential.errors import InputError, TaskError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods.accuracy import POINTS, Attempts
+from vmdpotential.methods import Charges
+from vmdpotential.methods.accuracy import MOST, SURE
 from vmdpotential.methods.costs import choices
-from vmdpotential.methods.pme import shared_volume
+from vmdpotential.methods.pme import MARGIN
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import Mesh, around, over_cell
 
 Floats = NDArray[np.float64]
 
-#: Seconds of a thread of the CPU engine for each part of the work, measured on an EPYC (Zen 5) processor; only
-#: their ratios matter: a mesh sum whatever its size, a point, a node that an atom spreads to, and one that a point
-#: takes from, a point of the Fourier transform, and a pair within the split radius,
-FIXED, POINT, SPREAD, GATHER, NODE_OPEN, NODE_PERIODIC, NEAR = 0.01, 3.5e-7, 1.3e-9, 2e-9, 1.2e-8, 4e-8, 1.7e-8
-#: a pair of a direct sum, and an atom or point of Ewald's sum over waves.
-PAIR, WAVES = 1.5e-9, 4e-6
+#: Points at which the error is measured.
+POINTS = 200
 
 
 def within(error: float, points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
@@ -89,10 +87,10 @@ def to_tolerance(tolerance: float, points: Floats, positions: Floats, charges: F
     rows = np.random.default_rng(2009).choice(len(points), min(POINTS, len(points)), replace=False)
     exact = full_potential(points[rows], positions, charges, cell, engine)
     rms = float(np.sqrt(np.mean(exact**2)))
-    attempts = Attempts("pme", tolerance, "double")
-    while True:
+    margin = MARGIN
+    for tried in range(1, MOST + 1):
         try:
-            mesh, seconds = plan(attempts.target(rms), points, positions, charges, cell)
+            mesh, seconds = plan(tolerance * rms / margin, points, positions, charges, cell)
         except TaskError:
             if method == "pme":
                 raise
@@ -100,8 +98,14 @@ def to_tolerance(tolerance: float, points: Floats, positions: Floats, charges: F
         if method == "auto" and seconds >= direct_seconds(len(points), len(positions), cell):
             return full_potential(points, positions, charges, cell, engine)
         values = _by_mesh(points, positions, charges, mesh)
-        if attempts.enough(float(np.sqrt(np.mean((values[rows] - exact) ** 2))) / rms):
+        error = float(np.sqrt(np.mean((values[rows] - exact) ** 2))) / rms
+        if not np.isfinite(error):
+            raise InputError("charges are too large for a mesh; correct them")
+        if error <= (SURE if tried < MOST else 1.0) * tolerance:
             return values
+        margin *= min(1.5 * error / tolerance, 20.0)
+    raise TaskError(f"the method pme reached {error:.1e} here", "use a larger {tolerance}, or {method direct}",
+                    parameter="tolerance", value=f"{tolerance:g}")
 
 
 def plan(error: float, points: Floats, positions: Floats, charges: Floats, cell: Cell | None) -> tuple[Mesh, float]:
@@ -119,28 +123,29 @@ def plan(error: float, points: Floats, positions: Floats, charges: Floats, cell:
         extents = high - low
     else:
         extents = np.linalg.norm(cell.vectors, axis=1)
-    volume = shared_volume(positions, cell)
+    statistics = Charges.of(positions, charges, cell)
+    volume = statistics.volume
 
     def seconds(spacing: float, ratio: float, order: int) -> float:
         nodes = extents / spacing
-        transform = NODE_OPEN * np.prod(2 * (nodes + order)) if cell is None else NODE_PERIODIC * np.prod(nodes + 1)
+        transform = (COSTS.node_open * np.prod(2 * (nodes + order)) if cell is None
+                     else COSTS.node_periodic * np.prod(nodes + 1))
         pairs = len(points) * len(positions) / volume * 4 / 3 * np.pi * (ratio * spacing) ** 3
-        nodes_used = order**3 * (SPREAD * len(positions) + GATHER * len(points))
-        return float(FIXED + POINT * len(points) + transform + NEAR * pairs + nodes_used)
+        nodes_used = order**3 * (COSTS.spread * len(positions) + COSTS.gather * len(points))
+        return float(COSTS.fixed + COSTS.point * len(points) + transform + COSTS.near * pairs + nodes_used)
 
-    charge = np.sqrt(np.sum(charges**2) / volume)
-    best = min(((seconds(*choice), *choice) for choice in choices(error / charge)), default=None)
+    best = min(((seconds(*choice), *choice) for choice in choices(error / statistics.density)), default=None)
     if best is None:
-        raise TaskError("--tolerance: no mesh reaches it; use a larger one, or --method direct")
+        raise TaskError("no mesh reaches it", "use a larger one, or {method direct}", parameter="tolerance")
     time, spacing, ratio, order = best
     size = np.prod(2 * (extents / spacing + order)) if cell is None else np.prod(extents / spacing + 1)
     memory.require(int(24 * size + 200 * (len(positions) + len(points))), f"a mesh of {size:.3g} points",
-                   "use a larger --tolerance, or points nearer to the atoms")
+                   "use a larger {tolerance}, or points nearer to the atoms")
     if cell is not None:
         return over_cell(cell, spacing, order, ratio), time
     counts = [int(n) for n in np.ceil(np.ptp(points, axis=0) / spacing)]
     box = Lattice(points.min(0), np.full(3, spacing), (counts[0] + 1, counts[1] + 1, counts[2] + 1))
-    return around(box, positions, spacing, order, ratio), time
+    return around(box, statistics.box, spacing, order, ratio), time
 
 
 def _by_mesh(points: Floats, positions: Floats, charges: Floats, mesh: Mesh) -> Floats:
@@ -151,4 +156,4 @@ def _by_mesh(points: Floats, positions: Floats, charges: Floats, mesh: Mesh) -> 
 
 def direct_seconds(points: int, atoms: int, cell: Cell | None) -> float:
     """Return the time of the exact sum: all pairs, or Ewald's sum."""
-    return PAIR * points * atoms + (0.0 if cell is None else WAVES * (points + atoms))
+    return COSTS.pair * points * atoms + (0.0 if cell is None else COSTS.waves * (points + atoms))

@@ -6,166 +6,143 @@ Relative rms error against float64: below 1e-6 in single precision where the spa
 the cutoff.
 
 By a mesh (:mod:`vmdpotential.splitting.shifted`) the shifted potential takes about as long for
-every cutoff, and keeps a tolerance that is measured at 200 points of the lattice. The longer the cutoff
-and the looser the tolerance, the more is won: a potential that ends is not smooth enough for a mesh to
-be exact, see there.
+every cutoff, and keeps a tolerance. The longer the cutoff and the looser the tolerance, the more is won: a
+potential that ends is not smooth enough for a mesh to be exact, see there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vmdpotential.engines import Engine
-from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
-from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Method, Sources
-from vmdpotential.methods.accuracy import Attempts, exact
-from vmdpotential.methods.costs import COSTS, Task, cheapest, parts
-from vmdpotential.methods.pme import charge_density, make_mesh, task
-from vmdpotential.splitting.mesh import Mesh
+from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.errors import BackendError, TaskError
+from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, check_memory, map_bytes
+from vmdpotential.methods.costs import Size, cheapest, parts
+from vmdpotential.methods.pme import choices_of, make_mesh, mesh_bytes
+from vmdpotential.splitting.mesh import Split
 from vmdpotential.splitting.shifted import optimal_for_cutoff
 
-#: How the sum is done: pair by pair, on a mesh to the tolerance, or by what takes less time.
-ALGORITHMS = ("pair", "mesh", "auto")
-
-#: How many times smaller than the tolerance the predicted error is at first: the waves that the cutoff
-#: leaves are shorter than what correlates the charges of molecules (measured in water: 0.95 to 1.1 of it).
+#: How many times smaller than asked the predicted error is: the waves that the cutoff leaves are shorter
+#: than what correlates the charges of molecules (measured in water: 0.95 to 1.1 of it).
 MARGIN = 1.2
 
-#: Seconds that are too few to look for something faster.
-SOON = 0.02
 
-#: Time of a pair of the shifted potential over that of a short-range part with its polynomial, on either engine.
-PAIR = 0.6
-
-
-def compute(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.float32]:
-    """Return the sum over the atoms within the cutoff, see :class:`vmdpotential.methods.Method`."""
-    return engine.cutoff(lattice, sources.positions, sources.charges, sources.interaction, sources.precision,
-                         sources.cell, sources.field)
-
-
-def compute_by_mesh(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.float32]:
-    """Return the sum of the shifted potential to the tolerance, see :class:`vmdpotential.methods.Method`.
-
-    Raises
-    ------
-    TaskError
-        When the tolerance cannot be kept.
-    MemoryPlanError
-        When the mesh does not fit into memory.
-    """
-    sample = exact(lattice, sources, engine)
-    sources = _near(lattice, sources)
-    if not sample.rms:  # hardly a point has an atom within the cutoff
-        return compute(lattice, sources, engine)
-    attempts = Attempts("cutoff", sources.tolerance, sources.precision)
-    attempts.margin = MARGIN
-    while True:
-        mesh = plan(lattice, sources, attempts.target(sample.rms), engine.name)[0]
-        values = engine.pme(lattice, sources.positions, sources.charges, mesh, sources.precision, sources.field)
-        if attempts.enough(sample.error(values)):
-            return values
-
-
-def _near(lattice: Lattice, sources: Sources) -> Sources:
-    """Return the sources without the atoms of an open boundary that no lattice point sees."""
-    if sources.cell is not None:
-        return sources
-    low, high = lattice.origin - _cutoff(sources), lattice.last + _cutoff(sources)
-    near = ((sources.positions > low) & (sources.positions < high)).all(1)
-    return replace(sources, positions=sources.positions[near], charges=sources.charges[near])
-
-
-def _cutoff(sources: Sources) -> float:
-    assert sources.interaction.cutoff is not None
-    return sources.interaction.cutoff
-
-
-def _task(lattice: Lattice, sources: Sources) -> Task:
-    """Return the size of a map for the cost model: an open mesh is padded by the cutoff, not to twice its size."""
-    full = task(lattice, sources)
-    if full.periodic:
-        return full
-    a, b, c = (extent + _cutoff(sources) for extent in full.extents)
-    return replace(full, extents=(a, b, c), periodic=True)
-
-
-def plan(lattice: Lattice, sources: Sources, error: float, engine: str) -> tuple[Mesh, float]:
-    """Return the cheapest mesh for an error, and the seconds that the sum should take.
-
-    Parameters
-    ----------
-    lattice : Lattice
-    sources : Sources
-        With a shifted potential.
-    error : float, e/A
-        Root mean square, of the potential.
-    engine : str
-        Whose costs count.
-
-    Raises
-    ------
-    TaskError
-        When no mesh is good enough.
-    MemoryPlanError
-        When it does not fit into memory.
-    """
-    density = charge_density(sources)
-    split = partial(optimal_for_cutoff, _cutoff(sources))
-    try:
-        spacing, ratio, order, seconds = cheapest(
-            _task(lattice, sources), COSTS.get(engine, COSTS["cpu"]), error / density if density > 0 else 1.0, split)
-    except TaskError:
-        raise TaskError(f"--tolerance {sources.tolerance:g}: no mesh reaches it with a cutoff of "
-                        f"{_cutoff(sources):g} A; use a larger one, or --algorithm pair") from None
-    cure = "use a larger --tolerance or --algorithm pair"
-    return make_mesh(lattice, sources, spacing, ratio, order, cure, split), seconds
-
-
-def pairwise_seconds(lattice: Lattice, sources: Sources, engine: str) -> float:
-    """Return the time that the sum pair by pair should take."""
-    size, reach = task(lattice, sources), _cutoff(sources)
+def pairwise(request: Request, engine: Engine) -> Estimate:
+    """Return what a sum over the pairs within the cutoff should take."""
+    size, reach = Size.of(request), _cutoff(request)
     # few atoms near to each other are not within reach of every point
-    size = replace(size, density=min(size.density, size.atoms / (4 / 3 * np.pi * reach**3)))
-    counts = parts(size, 1.0, reach, 4)
-    fixed, *_, pair, candidate, point, _ = np.array(COSTS.get(engine, COSTS["cpu"])) * counts
-    return float(fixed + PAIR * pair + candidate + point)
+    density = min(size.density, size.atoms / (4 / 3 * np.pi * reach**3)) if request.cell is None else size.density
+    counts = parts(replace(size, density=density), 1.0, reach, 4)
+    costs = engine.costs
+    fixed, *_, pair, candidate, point, _ = np.array(costs[: len(counts)]) * counts
+    seconds = float(fixed + (2 if request.field else 1) * costs.plain_pair * pair + candidate + point)
+    atoms = int(200 * request.charges.count * request.images(reach))
+    return Estimate(seconds, map_bytes(request) + atoms)
 
 
-METHOD = Method("cutoff", "atoms within the cutoff of a point", ("open", "periodic"), "shifted_coulomb", compute)
+def _cutoff(request: Request) -> float:
+    assert request.interaction.cutoff is not None
+    return request.interaction.cutoff
 
-BY_MESH = replace(METHOD, compute=compute_by_mesh, exact=False)
+
+class Cutoff(Method):
+    """Pairs within the cutoff, one by one; see :class:`vmdpotential.methods.Method`."""
+
+    name = "cutoff"
+    summary = "atoms within the cutoff of a point"
+    interaction = "shifted_coulomb"
+    cutoff = True
+
+    @property
+    def algorithms(self) -> Mapping[str, Method]:
+        """The ways to do the sum: pair by pair, exactly, or on a mesh, to the tolerance."""
+        return MappingProxyType({"pair": METHOD, "mesh": BY_MESH})
+
+    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
+        """Return what the sum should take."""
+        return pairwise(request, engine)
+
+    def plan(self, request: Request, engine: Engine) -> Plan:
+        """Return the plan.
+
+        Raises
+        ------
+        UsageError
+            For an interaction without a cutoff.
+        MemoryPlanError
+            When the map does not fit into memory.
+        """
+        estimate = self.require(request, engine)
+        images = request.images(_cutoff(request))
+        check_memory(request, estimate, f" with {images * request.charges.count:.3g} periodic images of atoms"
+                     if images > 1 else "", "{cutoff}")
+        work = LatticeSum(request.lattice, request.interaction, request.cell, request.precision, request.field)
+        return Plan(self.name, engine.name, work, estimate)
 
 
-def choose_algorithm(algorithm: str, lattice: Lattice, sources: Sources, engine: Engine) -> tuple[Method, Sources]:
-    """Return the method for an algorithm, and the sources, with the sample that the choice needed.
+class CutoffByMesh(Method):
+    """The shifted potential on a mesh; see :class:`vmdpotential.methods.Method`."""
 
-    ``auto`` takes the mesh for the shifted potential where it should be faster.
+    name = "cutoff"
+    summary = "atoms within the cutoff of a point by a mesh, to the tolerance"
+    interaction = "shifted_coulomb"
+    interactions = ("shifted_coulomb",)
+    cutoff = True
+    exact = False
 
-    Raises
-    ------
-    UsageError
-        For an algorithm that is none of :data:`ALGORITHMS`, or another interaction by mesh.
-    """
-    if algorithm not in ALGORITHMS:
-        raise UsageError(f"--algorithm '{algorithm}': choose one of {', '.join(ALGORITHMS)}")
-    shifted = sources.interaction.interaction.name == METHOD.interaction
-    if algorithm == "mesh" and not shifted:
-        raise UsageError(f"--algorithm mesh: sums {METHOD.interaction} alone, not "
-                         f"{sources.interaction.interaction.name}; use --algorithm pair")
-    if algorithm == "mesh":
-        return BY_MESH, sources
-    pairwise = pairwise_seconds(lattice, sources, engine.name) if len(sources.positions) else 0.0
-    if algorithm == "pair" or not shifted or not engine.has_transforms or pairwise < SOON:
-        return METHOD, sources
-    sample = exact(lattice, sources, engine)
-    try:
-        _, seconds = plan(lattice, _near(lattice, sources), sample.rms * sources.tolerance / MARGIN, engine.name)
-    except (TaskError, MemoryPlanError):  # no mesh will do
-        return METHOD, sources
-    return (BY_MESH, replace(sources, sample=sample)) if seconds < pairwise else (METHOD, sources)
+    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
+        """Return what the sum should take."""
+        if not engine.has_transforms:
+            return Refusal("needs Fourier transforms, which this engine lacks here",
+                           "install pyvkfft, or use {method msm} or {engine cpu}", BackendError)
+        best = self._choose(request, engine)
+        if best is None:
+            return Refusal(f"no mesh keeps the tolerance {request.tolerance:g} with a cutoff of {_cutoff(request):g} A",
+                           "use a larger {tolerance}, or {algorithm pair}", TaskError)
+        spacing, ratio, order, seconds = best
+        return Estimate(seconds, mesh_bytes(request, self._size(request), spacing, ratio * spacing, order))
+
+    def plan(self, request: Request, engine: Engine) -> Plan:
+        """Return the plan.
+
+        Raises
+        ------
+        TaskError
+            When no mesh keeps the tolerance.
+        MemoryPlanError
+            When the mesh does not fit into memory.
+        """
+        estimate = self.require(request, engine)
+        best = self._choose(request, engine)
+        assert best is not None
+        spacing, ratio, order, _ = best
+        split = self._split(request)
+        mesh = make_mesh(request, spacing, ratio, order, "{tolerance}, or {algorithm pair}", split)
+        work = LatticeSum.split(request.lattice, mesh, request.precision, request.field)
+        error = split(ratio * spacing, spacing, order)[1] * request.charges.density
+        return Plan(self.name, engine.name, work, estimate, error, choices_of(mesh))
+
+    def _split(self, request: Request) -> Split:
+        return partial(optimal_for_cutoff, _cutoff(request))
+
+    def _size(self, request: Request) -> Size:
+        """Return the size of a map for the cost model: an open mesh is padded by the cutoff, not to twice its size."""
+        full = Size.of(request)
+        if full.periodic:
+            return full
+        a, b, c = (extent + _cutoff(request) for extent in full.extents)
+        return replace(full, extents=(a, b, c), periodic=True)
+
+    def _choose(self, request: Request, engine: Engine) -> tuple[float, float, int, float] | None:
+        error = min(request.relative_error / MARGIN, 1.0)
+        return cheapest(self._size(request), engine.costs, error, self._split(request))
+
+
+METHOD = Cutoff()
+
+BY_MESH = CutoffByMesh()

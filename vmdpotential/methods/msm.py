@@ -6,21 +6,21 @@ D. J. Hardy, J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164). A period
 a conducting boundary and a neutralising background as in :mod:`vmdpotential.methods.pme`.
 
 Order, spacing and radius are the cheapest that should keep the tolerance, by errors that were measured
-in water; the error that was reached is measured at 200 points of the lattice.
+in water.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from functools import lru_cache
 
-from vmdpotential.engines import Engine
-from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Method, Sources
-from vmdpotential.methods.accuracy import Attempts, exact
-from vmdpotential.methods.costs import COSTS, Task, seconds
-from vmdpotential.methods.pme import charge_density, task
-from vmdpotential.splitting.levels import plan
+import numpy as np
+
+from vmdpotential import memory
+from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines.costs import Costs
+from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request
+from vmdpotential.methods.costs import Size, seconds
+from vmdpotential.splitting import levels
 
 #: Radii over spacings, and the error at each by order: root mean square of the potential in liquid
 #: water over sqrt(spacing * sum of q^2 / volume), with half the order for the smoothness.
@@ -37,55 +37,70 @@ SPACINGS = tuple(0.6 + 0.1 * n for n in range(20))
 #: The shortest radius, A: with shorter ones a molecule's charges no longer cancel, and errors are larger.
 SHORTEST = 4.5
 
-#: Time of an engine for a charge of a level and a node within its reach, over that of a pair.
-STENCIL = {"cpu": 0.08, "cuda": 0.2}
+#: How many times smaller than asked the predicted error is.
+MARGIN = 1.5
 
 
-def compute(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.float32]:
-    """Return the full potential, see :class:`vmdpotential.methods.Method`.
+class Msm(Method):
+    """The full potential by levels; see :class:`vmdpotential.methods.Method`."""
 
-    Raises
-    ------
-    TaskError
-        When the tolerance cannot be kept.
-    MemoryPlanError
-        When the levels do not fit into memory.
-    """
-    sample = exact(lattice, sources, engine)
-    attempts = Attempts("msm", sources.tolerance, sources.precision)
-    size, density = task(lattice, sources), charge_density(sources)
-    before, values = None, np.zeros(0, np.float32)
-    while True:
-        error = attempts.target(sample.rms) / density if density > 0 else np.inf
-        order, spacing, radius, _ = cheapest(size, engine.name, error)
-        if (order, spacing, radius) == before:  # the best there are
-            if attempts.reached <= sources.tolerance:
-                return values
-            raise attempts.failure
-        before = order, spacing, radius
-        if np.isfinite(error):  # the next try has to do better than these levels, which may be better than was asked
-            made = np.interp(np.log(radius / spacing), np.log(RATIOS), np.log(ERRORS[order]))
-            attempts.margin *= max(1.0, error / (float(np.exp(made)) * spacing**0.5))
-        levels = plan(lattice, sources.positions, sources.cell, order=order, spacing=spacing, radius=radius)
-        values = engine.msm(lattice, sources.positions, sources.charges, levels, sources.precision, sources.field)
-        if attempts.enough(sample.error(values)):
-            return values
+    name = "msm"
+    summary = "all atoms and images by multilevel summation, to the tolerance"
+    interactions = ("coulomb",)
+    exact = False
+
+    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
+        """Return what the sum should take."""
+        size = Size.of(request)
+        order, spacing, radius, time = cheapest(size, engine.costs, request.relative_error / MARGIN)
+        nodes = float(np.prod([extent / spacing + order for extent in size.extents]))
+        return Estimate(time, _bytes(request, nodes, radius))
+
+    def plan(self, request: Request, engine: Engine) -> Plan:
+        """Return the plan; where no levels should keep the tolerance, that of the best there are.
+
+        Raises
+        ------
+        MemoryPlanError
+            When the levels do not fit into memory.
+        """
+        estimate = self.require(request, engine)
+        order, spacing, radius, _ = cheapest(Size.of(request), engine.costs, request.relative_error / MARGIN)
+        extents = Size.of(request).extents
+        nodes = [extent / spacing + order for extent in extents]
+        memory.require(_bytes(request, float(np.prod(nodes)), radius),
+                       f"a map with a level of {' x '.join(f'{n:.0f}' for n in nodes)} nodes",
+                       "use a larger {tolerance} or {spacing}")
+        made = levels.make(request.lattice, request.charges.box, request.cell, order=order, spacing=spacing,
+                           radius=radius)
+        work = LatticeSum.split(request.lattice, made, request.precision, request.field)
+        predicted = np.exp(np.interp(np.log(radius / spacing), np.log(RATIOS), np.log(ERRORS[order]))) * spacing**0.5
+        return Plan(self.name, engine.name, work, estimate, float(predicted) * request.charges.density,
+                    f"{len(made.levels)} levels, the finest of {' x '.join(map(str, made.shape))} nodes "
+                    f"{spacing:.3g} A apart, order {order}, pairs within {radius:.3g} A")
 
 
-def cheapest(size: Task, engine: str, error: float) -> tuple[int, float, float, float]:
+def _bytes(request: Request, nodes: float, radius: float) -> int:
+    # charges with what lies around them, potentials; the map interpolated along two axes; atoms by bins, with images
+    images = request.images(radius) if request.cell is not None else 0.0
+    return int(40 * nodes + 4 * request.lattice.size * (5 if request.field else 2)
+               + (100 + 200 * images) * request.charges.count)
+
+
+@lru_cache(maxsize=64)
+def cheapest(size: Size, costs: Costs, error: float) -> tuple[int, float, float, float]:
     """Return order, spacing (A), radius (A) and seconds of the cheapest levels for an error.
 
     Parameters
     ----------
-    size : Task
-    engine : str
-        Whose costs count.
+    size : Size
+    costs : Costs
     error : float, 1/A
         For unit charges, one in 1 A^3, that are as correlated as those of molecules. One that no
         levels of the table reach gets the best there are.
     """
     # those of a mesh without its transforms
-    costs = COSTS.get(engine, COSTS["cpu"])._replace(transform_open=0.0, transform_periodic=0.0)
+    meshless = costs._replace(transform_open=0.0, transform_periodic=0.0)
     choices = []
     for order, errors in ERRORS.items():
         for spacing in SPACINGS:
@@ -98,8 +113,7 @@ def cheapest(size: Task, engine: str, error: float) -> tuple[int, float, float, 
                 continue
             # all levels: 1 + 1/8 + 1/64 ... times the finest
             sums = 8 / 7 * nodes * 4 / 3 * np.pi * (2 * ratio) ** 3
-            time = (seconds(size, costs, spacing, ratio * spacing, order)
-                    + costs.pair * STENCIL.get(engine, STENCIL["cpu"]) * sums)
+            time = seconds(size, meshless, spacing, ratio * spacing, order) + costs.pair * costs.stencil * sums
             choices.append((time, order, spacing, ratio * spacing))
     if not choices:
         order, spacing, ratio = max(ERRORS), SPACINGS[0], RATIOS[-1]
@@ -108,5 +122,4 @@ def cheapest(size: Task, engine: str, error: float) -> tuple[int, float, float, 
     return order, spacing, radius, time
 
 
-METHOD = Method("msm", "all atoms and images by multilevel summation, to the tolerance", ("open", "periodic"),
-                "coulomb", compute, exact=False)
+METHOD = Msm()

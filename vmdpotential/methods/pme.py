@@ -8,103 +8,90 @@ Particles, 1988). A periodic cell has conducting surroundings and a background t
 so that the mean of the potential is zero; it may have any shape. An open boundary is a convolution
 with the mesh padded by zeros (Hockney, Eastwood, ch. 6).
 
-Radius, mesh and order are the cheapest that keep the tolerance: the error is known beforehand
-(:func:`vmdpotential.splitting.coulomb.optimal`), the cost is a model (:mod:`vmdpotential.methods.costs`),
-and the error that was reached is measured at 200 points of the lattice.
+Radius, mesh and order are the cheapest that keep the error: the error is known beforehand
+(:func:`vmdpotential.splitting.coulomb.optimal`), the cost is a model (:mod:`vmdpotential.methods.costs`).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import Engine
-from vmdpotential.grid.lattice import Lattice, bounds
-from vmdpotential.methods import Method, Sources
-from vmdpotential.methods.accuracy import Attempts, exact
-from vmdpotential.methods.costs import COSTS, Task, cheapest
-from vmdpotential.molecule.cell import Cell
+from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.errors import BackendError, TaskError
+from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request
+from vmdpotential.methods.costs import Size, cheapest
 from vmdpotential.splitting.coulomb import optimal
 from vmdpotential.splitting.mesh import Mesh, Split, around, over_cell
 
-
-def compute(lattice: Lattice, sources: Sources, engine: Engine) -> NDArray[np.float32]:
-    """Return the full potential, see :class:`vmdpotential.methods.Method`.
-
-    Raises
-    ------
-    TaskError
-        When the tolerance cannot be kept.
-    MemoryPlanError
-        When the mesh does not fit into memory.
-    """
-    sample = exact(lattice, sources, engine)
-    attempts = Attempts("pme", sources.tolerance, sources.precision)
-    while True:
-        mesh = plan(lattice, sources, attempts.target(sample.rms), engine.name)
-        values = engine.pme(lattice, sources.positions, sources.charges, mesh, sources.precision, sources.field)
-        if attempts.enough(sample.error(values)):
-            return values
+#: How many times smaller than asked the predicted error is: it is that of charges without correlation, and those
+#: of molecules have one.
+MARGIN = 1.5
 
 
-def task(lattice: Lattice, sources: Sources) -> Task:
-    """Return the size of a map, for the cost model."""
-    positions, cell = sources.positions, sources.cell
-    low, high = bounds(positions)
-    low, high = np.minimum(lattice.origin, low), np.maximum(lattice.last, high)
-    extents = high - low if cell is None else np.linalg.norm(cell.vectors, axis=1)
-    a, b, c = (float(x) for x in extents)
-    density = len(positions) / shared_volume(positions, cell)
-    return Task(len(positions), lattice.size, float(lattice.spacing.max()), density, (a, b, c), cell is not None)
+class Pme(Method):
+    """The full potential by a mesh; see :class:`vmdpotential.methods.Method`."""
+
+    name = "pme"
+    summary = "all atoms and images by a mesh, to the tolerance"
+    interactions = ("coulomb",)
+    exact = False
+
+    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
+        """Return what the sum should take."""
+        if not engine.has_transforms:
+            return Refusal("needs Fourier transforms, which this engine lacks here",
+                           "install pyvkfft, or use {method msm} or {engine cpu}", BackendError)
+        size = Size.of(request)
+        best = cheapest(size, engine.costs, request.relative_error / MARGIN)
+        if best is None:
+            return Refusal(f"no mesh keeps the tolerance {request.tolerance:g}",
+                           "use a larger {tolerance}, or {method direct}", TaskError)
+        spacing, ratio, order, seconds = best
+        return Estimate(seconds, mesh_bytes(request, size, spacing, ratio * spacing, order))
+
+    def plan(self, request: Request, engine: Engine) -> Plan:
+        """Return the plan.
+
+        Raises
+        ------
+        TaskError
+            When no mesh keeps the tolerance.
+        MemoryPlanError
+            When the mesh does not fit into memory.
+        """
+        estimate = self.require(request, engine)
+        best = cheapest(Size.of(request), engine.costs, request.relative_error / MARGIN)
+        assert best is not None
+        spacing, ratio, order, _ = best
+        mesh = make_mesh(request, spacing, ratio, order, "{tolerance} or {spacing}")
+        work = LatticeSum.split(request.lattice, mesh, request.precision, request.field)
+        error = optimal(ratio * spacing, spacing, order)[1] * request.charges.density
+        return Plan(self.name, engine.name, work, estimate, error, choices_of(mesh))
 
 
-def shared_volume(positions: NDArray[np.float64], cell: Cell | None) -> float:
-    """Return the volume that charges share, A^3: of the cell, or the box around them."""
-    if cell is not None:
-        return cell.volume
-    low, high = bounds(positions)
-    return float(np.prod(high - low + 2.0))  # an atom has 1 A around it
+def mesh_bytes(request: Request, size: Size, spacing: float, radius: float, order: int) -> int:
+    """Return about how many bytes a mesh sum takes on the host."""
+    nodes = np.prod([extent / spacing if size.periodic else 2 * (extent / spacing + order) for extent in size.extents])
+    return _bytes(request, float(nodes), radius)
 
 
-def charge_density(sources: Sources) -> float:
-    """Return the root of the sum of q^2 over the volume, e/A^(3/2), which the error is proportional to."""
-    return float(np.sqrt(np.sum(sources.charges**2) / shared_volume(sources.positions, sources.cell)))
+def _bytes(request: Request, nodes: float, radius: float) -> int:
+    """Return the bytes of a sum with so many points of the transform, and images within the split radius."""
+    # 3.5 numbers at most for each point of the transform, the influence among them; for each of the map the map's own
+    # and two that are interpolated along one axis or two; atoms with the images that pairs are summed of
+    images = request.images(radius) if request.cell is not None else 0.0
+    real, maps = 4 if request.precision == "single" else 8, 4 if request.field else 1
+    return int(3.5 * real * nodes + (4 * maps + 2 * real) * request.lattice.size
+               + (100 + 200 * images) * request.charges.count)
 
 
-def plan(lattice: Lattice, sources: Sources, error: float, engine: str) -> Mesh:
-    """Return the cheapest mesh for an error.
-
-    Parameters
-    ----------
-    lattice : Lattice
-    sources : Sources
-    error : float, e/A
-        Root mean square, of the potential.
-    engine : str
-        Whose costs count.
-
-    Raises
-    ------
-    TaskError
-        When no mesh is good enough.
-    MemoryPlanError
-        When it does not fit into memory.
-    """
-    density = charge_density(sources)
-    spacing, ratio, order, _ = cheapest(task(lattice, sources), COSTS.get(engine, COSTS["cpu"]),
-                                        error / density if density > 0 else np.inf)
-    return make_mesh(lattice, sources, spacing, ratio, order, "use a larger --tolerance or --spacing")
-
-
-def make_mesh(lattice: Lattice, sources: Sources, spacing: float, ratio: float, order: int, cure: str,
-              split: Split = optimal) -> Mesh:
-    """Return a mesh over the cell, or around lattice and atoms.
+def make_mesh(request: Request, spacing: float, ratio: float, order: int, cure: str, split: Split = optimal) -> Mesh:
+    """Return a mesh over the cell, or around lattice and charges.
 
     Parameters
     ----------
-    lattice : Lattice
-    sources : Sources
+    request : Request
     spacing : float, A
         Of the mesh, at most.
     ratio : float
@@ -112,7 +99,7 @@ def make_mesh(lattice: Lattice, sources: Sources, spacing: float, ratio: float, 
     order : int
         Of the B-splines.
     cure : str
-        What to do when it does not fit.
+        What has to be larger when it does not fit.
     split : callable
         Makes the splitting for a radius, a mesh spacing and an order.
 
@@ -121,19 +108,20 @@ def make_mesh(lattice: Lattice, sources: Sources, spacing: float, ratio: float, 
     MemoryPlanError
         When it does not fit into memory with the map.
     """
-    if sources.cell is not None:
-        mesh = over_cell(sources.cell, spacing, order, ratio, split)
+    if request.cell is not None:
+        mesh = over_cell(request.cell, spacing, order, ratio, split)
     else:
-        mesh = around(lattice, sources.positions, spacing, order, ratio, split)
-    # 3.5 numbers at most for each point of the transform, the influence among them; for each of the map the map's own
-    # and two that are interpolated along one axis or two; atoms with the images that pairs are summed of
-    images = sources.cell.images_near(lattice.origin, lattice.last, mesh.splitting.radius) if sources.cell else 0.0
-    real, maps = 4 if sources.precision == "single" else 8, 4 if sources.field else 1
-    memory.require(int(3.5 * real * float(np.prod(mesh.transform_shape)) + (4 * maps + 2 * real) * lattice.size
-                       + (100 + 200 * images) * len(sources.charges)),
-                   f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points", cure)
+        mesh = around(request.lattice, request.charges.box, spacing, order, ratio, split)
+    memory.require(_bytes(request, float(np.prod(mesh.transform_shape)), mesh.splitting.radius),
+                   f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points", f"use a larger {cure}")
     return mesh
 
 
-METHOD = Method("pme", "all atoms and images by a mesh, to the tolerance", ("open", "periodic"), "coulomb", compute,
-                exact=False)
+def choices_of(mesh: Mesh) -> str:
+    """Return what a mesh is, for people."""
+    step = np.linalg.norm(mesh.steps, axis=1).max()
+    return (f"mesh of {' x '.join(map(str, mesh.transform_shape))}, {step:.3g} A apart, B-splines of order "
+            f"{mesh.order}, pairs within {mesh.splitting.radius:.3g} A")
+
+
+METHOD = Pme()

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines import Engine
+from vmdpotential.engines import SOFT_CORE, Engine
+from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import Splitting
 
@@ -38,7 +39,8 @@ LONGEST = 9999.0
 PAIR_COST = 4.0
 
 
-def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, engine: Engine) -> Floats:
+def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, engine: Engine,
+                   nearest: Floats | None = None) -> Floats:
     """Return the potential of all atoms, and of all their periodic images, at points.
 
     Parameters
@@ -50,6 +52,8 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
         Periodic boundary where given, open otherwise.
     engine : Engine
         Sums the pairs.
+    nearest : (P,) float64, optional
+        Filled with the distances to the nearest atom, A.
 
     Returns
     -------
@@ -63,12 +67,16 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
     """
     points = np.asarray(points, np.float64).reshape(-1, 3)
     if cell is None:
-        return engine.at_points(points, positions, charges)
+        return engine.at_points(points, positions, charges, nearest=nearest)
     plan = _plan(cell, len(points), len(positions))
     memory.require(64 * plan.waves, "the reference sum over waves", "correct the cell where it is far too thin")
     total = _smooth(points, positions, charges, plan)
+    least, distances = np.full(len(points), np.inf), np.empty(len(points))
     for shift in np.indices(plan.repeats).reshape(3, -1).T @ plan.basis:
-        total += engine.at_points(points, positions + shift, charges, plan.supercell, plan.splitting.short())
+        total += engine.at_points(points, positions + shift, charges, plan.supercell, plan.splitting.short(), distances)
+        np.minimum(least, distances, out=least)
+    if nearest is not None:
+        nearest[:] = least
     total -= charges.sum() / cell.volume * plan.splitting.short_integral
     return total
 
@@ -203,4 +211,24 @@ def _cosines_and_sines(fraction: Floats, count: int) -> Floats:
     for n in range(1, count + 1):
         power *= turn
         result[n], result[count + n] = power.real, power.imag
+    return result
+
+
+def definition(points: Floats, positions: Floats, charges: Floats,
+               bound: Bound, cell: Cell | None, nearest: bool = False) -> Floats:
+    """Return the sum at points (P, 3) written out in float64, (P,) in e/A.
+
+    With a cell, every image within the cutoff counts, or the nearest of each atom with `nearest`.
+    """
+    if cell is not None and not nearest:
+        reach = bound.cutoff or 0.0
+        positions, index = cell.images_in_box(positions, points.min(0) - reach, points.max(0) + reach)
+        charges = charges[index]
+    result = np.empty(len(points))
+    for n, point in enumerate(points):
+        d = positions - point
+        if cell is not None and nearest:
+            d = cell.minimum_image(d)
+        r = np.maximum(np.sqrt((d * d).sum(1)), SOFT_CORE)
+        result[n] = charges @ bound(r)
     return result

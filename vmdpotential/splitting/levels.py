@@ -21,9 +21,8 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential import memory
 from vmdpotential.errors import UsageError
-from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound, short_range
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.images import all_images, near_images
@@ -72,7 +71,7 @@ class Level:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Levels:
     """Lattices, splitting and boundaries of a multilevel sum.
 
     Parameters
@@ -93,6 +92,8 @@ class Plan:
         Finest first.
     cell : Cell or None
         Whose images the pair sum takes; an open axis has a vector too long for images.
+    box : Box or None
+        Charges must be in it where an axis is not periodic.
     """
 
     origin: Floats
@@ -103,6 +104,12 @@ class Plan:
     smoothness: int
     levels: tuple[Level, ...]
     cell: Cell | None
+    box: Box | None
+
+    @property
+    def compact(self) -> bool:
+        """Whether the smooth part ends at some distance: never."""
+        return False
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -186,16 +193,17 @@ def halfway(order: int) -> Floats:
     return weights
 
 
-def plan(lattice: Lattice, positions: Floats, cell: Cell | None = None, *,
+def make(lattice: Lattice, box: Box, cell: Cell | None = None, *,
          periodic: tuple[bool, bool, bool] = (True, True, True), radius: float = 12.0, spacing: float = 2.0,
-         order: int = 4, smoothness: int | None = None) -> Plan:
+         order: int = 4, smoothness: int | None = None) -> Levels:
     """Return the levels of a sum.
 
     Parameters
     ----------
     lattice : Lattice
         Of the map.
-    positions : (N, 3) float64, A
+    box : Box
+        Around the charges.
     cell : Cell or None
         Periods; None for open boundaries.
     periodic : (3,) bool
@@ -213,23 +221,20 @@ def plan(lattice: Lattice, positions: Floats, cell: Cell | None = None, *,
     ------
     UsageError
         When a number does not fit, or only some axes of a triclinic cell are periodic.
-    MemoryPlanError
-        When the levels do not fit into memory.
     """
     smoothness = smoothness or order // 2
     if order not in ORDERS or smoothness not in SMOOTHNESS:
-        raise UsageError(f"msm of order {order} and smoothness {smoothness}: choose an order of "
+        raise UsageError("order", f"{order} with smoothness {smoothness}: choose an order of "
                          f"{', '.join(map(str, ORDERS))} and a smoothness from {SMOOTHNESS[0]} to {SMOOTHNESS[-1]}")
     if not 0 < spacing <= radius < np.inf:
-        raise UsageError(f"msm with a spacing of {spacing:g} A and a radius of {radius:g} A: the spacing must be "
-                         "above 0 and at most the radius")
+        raise UsageError("spacing", f"{spacing:g} A with a radius of {radius:g} A: it must be above 0 and at most the "
+                         "radius")
     if cell is None:
         periodic = (False, False, False)
     if any(periodic) and not all(periodic) and cell is not None and not cell.orthogonal:
-        raise UsageError("msm: a cell that is periodic along some axes alone must have right angles; make all axes "
-                         "periodic, or use --method pme")
-    low, high = bounds(positions)
-    low, high = np.minimum(lattice.origin, low), np.maximum(lattice.last, high)
+        raise UsageError("cell", "one that is periodic along some axes alone must have right angles; make all axes "
+                         "periodic")
+    low, high = np.minimum(lattice.origin, box.low), np.maximum(lattice.last, box.high)
     origin, steps, vectors = np.zeros(3), np.zeros((3, 3)), np.zeros((3, 3))
     widest = 2 * int(np.ceil(radius / spacing))  # nodes that a stencil reaches
     counts = [0, 0, 0]
@@ -245,14 +250,9 @@ def plan(lattice: Lattice, positions: Floats, cell: Cell | None = None, *,
             steps[d, d] = spacing
             vectors[d, d] = high[d] - low[d] + 3 * radius  # no image of an atom is near the lattice
     periods = Cell(vectors) if any(periodic) else None
-    images = 0.0 if periods is None else periods.images_near(lattice.origin, lattice.last, radius)
-    # charges with what lies around them, potentials; the map interpolated along two axes; atoms by bins, with images
-    memory.require(int(40 * np.prod(counts, dtype=object) + 8 * lattice.size + (100 + 200 * images) * len(positions)),
-                   f"a map with a level of {' x '.join(map(str, counts))} nodes",
-                   "use a larger --tolerance or --spacing")
     a, b, c = counts
     levels = _levels((a, b, c), steps, order, periodic, radius, smoothness, widest)
-    return Plan(origin, steps, order, periodic, radius, smoothness, levels, periods)
+    return Levels(origin, steps, order, periodic, radius, smoothness, levels, periods, None if all(periodic) else box)
 
 
 def _divisible(count: float, least: int, most: int) -> int:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import Splitting, euler_sum, optimal
@@ -42,6 +42,8 @@ class Mesh:
         In an open boundary, the most nodes along each axis between a charge and where its potential
         is wanted: the mesh is padded with zeros for the Fourier transform, so that none of them wraps
         around. None where the nodes fill a periodic cell.
+    box : Box or None
+        In an open boundary, the box that charges must be in.
     """
 
     origin: Floats
@@ -50,6 +52,7 @@ class Mesh:
     order: int
     splitting: Splitting | SmoothCutoff
     reach: tuple[int, int, int] | None = None
+    box: Box | None = None
 
     @property
     def periodic(self) -> bool:
@@ -214,15 +217,14 @@ def over_cell(cell: Cell, spacing: float, order: int, ratio: float, split: Split
     return Mesh(np.zeros(3), steps, (a, b, c), order, splitting)
 
 
-def around(lattice: Lattice, positions: Floats, spacing: float, order: int, ratio: float,
-           split: Split = optimal) -> Mesh:
-    """Return the mesh of an open boundary, around lattice and atoms; parameters as in :func:`over_cell`."""
+def around(lattice: Lattice, box: Box, spacing: float, order: int, ratio: float, split: Split = optimal) -> Mesh:
+    """Return the mesh of an open boundary, around lattice and box of charges; parameters as in :func:`over_cell`."""
     margin = order // 2
-    nearest, farthest = bounds(positions)
+    nearest, farthest = np.array(box.low), np.array(box.high)
     low = np.minimum(lattice.origin, nearest) - margin * spacing
     high = np.maximum(lattice.last, farthest) + margin * spacing
     nx, ny, nz = (int(n) + 1 for n in np.ceil((high - low) / spacing))
     reach = np.maximum(np.maximum(lattice.last - nearest, farthest - lattice.origin), 0)
     a, b, c = (int(n) + 2 * margin for n in np.ceil(reach / spacing))
     splitting, _ = split(ratio * spacing, spacing, order)
-    return Mesh(low, np.diag(np.full(3, spacing)), (nx, ny, nz), order, splitting, (a, b, c))
+    return Mesh(low, np.diag(np.full(3, spacing)), (nx, ny, nz), order, splitting, (a, b, c), box)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.engines.costs import CPU, Costs
+
 if TYPE_CHECKING:
-    from vmdpotential.grid.lattice import Lattice
+    from vmdpotential.engines import LatticeSum
+    from vmdpotential.engines.cpu.sums import CpuSum
     from vmdpotential.interactions import Bound
     from vmdpotential.molecule.cell import Cell
-    from vmdpotential.splitting.levels import Plan
-    from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
@@ -22,6 +23,7 @@ class CpuEngine:
 
     name = "cpu"
     has_transforms = True
+    costs: Costs = CPU
 
     def describe(self) -> str:
         """Return cores and vector instructions in use."""
@@ -29,40 +31,18 @@ class CpuEngine:
 
         return f"{threads.count()} threads, {simd.LEVEL} vectors of {simd.LANES[32]} floats"
 
-    def direct(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
-               precision: str = "single", field: bool = False) -> NDArray[np.float32]:
-        """Return the map of all atoms, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu import tiles
+    def prepare(self, work: LatticeSum) -> CpuSum:
+        """Return a lattice sum, ready to run, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cpu.sums import CpuSum
 
-        return tiles.direct(lattice, positions, charges, interaction, precision, field)
-
-    def cutoff(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
-               precision: str = "single", cell: Cell | None = None, field: bool = False) -> NDArray[np.float32]:
-        """Return the map of the atoms within the cutoff, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu import tiles
-
-        return tiles.cutoff(lattice, positions, charges, interaction, precision, cell, field)
-
-    def pme(self, lattice: Lattice, positions: Floats, charges: Floats, mesh: Mesh,
-            precision: str = "single", field: bool = False) -> NDArray[np.float32]:
-        """Return the map of the full potential, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu.mesh import pme
-
-        return pme(lattice, positions, charges, mesh, precision, field)
-
-    def msm(self, lattice: Lattice, positions: Floats, charges: Floats, plan: Plan,
-            precision: str = "single", field: bool = False) -> NDArray[np.float32]:
-        """Return the map of the full potential, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu.msm import msm
-
-        return msm(lattice, positions, charges, plan, precision, field)
+        return CpuSum(work)
 
     def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
-                  interaction: Bound | None = None) -> Floats:
+                  interaction: Bound | None = None, nearest: Floats | None = None) -> Floats:
         """Return the potential of all atoms at points, see :mod:`vmdpotential.engines`."""
         from vmdpotential.engines.cpu.points import at_points
 
-        return at_points(points, positions, charges, cell, interaction)
+        return at_points(points, positions, charges, cell, interaction, nearest)
 
 
 ENGINE = CpuEngine()

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.engines.cpu import build, threads, tiles
+from vmdpotential.engines.cpu import build, threads
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
 
@@ -40,13 +40,26 @@ class Nodes(Protocol):
         """Return positions in mesh steps."""
 
 
-def pme(lattice: Lattice, positions: Floats, charges: Floats, mesh: Mesh, precision: str = "single",
-        field: bool = False) -> NDArray[np.float32]:
-    """Return the full potential on a lattice, by a mesh and the pairs, see :mod:`vmdpotential.engines`."""
-    kernel = load(mesh, precision)
-    potential = solve(kernel, mesh, spread(kernel, mesh, positions, charges))
-    smooth = smooth_maps(kernel, potential, mesh, lattice, field)
-    return tiles.cutoff(lattice, positions, charges, mesh.short, precision, mesh.cell, field, smooth)
+class MeshSum:
+    """The smooth part of a sum by a mesh.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    lattice : Lattice
+    precision : str
+    """
+
+    def __init__(self, mesh: Mesh, lattice: Lattice, precision: str) -> None:
+        self.mesh, self.lattice = mesh, lattice
+        self.kernel = load(mesh, precision)
+        self.influence = mesh.influence()  # takes as long as the transforms
+
+    def maps(self, positions: Floats, charges: Floats, field: bool) -> NDArray[np.float32]:
+        """Return the smooth part on the lattice, see :func:`smooth_maps`."""
+        kernel, mesh = self.kernel, self.mesh
+        potential = solve(kernel, mesh, spread(kernel, mesh, positions, charges), self.influence)
+        return smooth_maps(kernel, potential, mesh, self.lattice, field)
 
 
 def load(mesh: Nodes, precision: str, basis: str = "bspline") -> Any:
@@ -73,11 +86,11 @@ def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats) -> NDAr
     return nodes
 
 
-def solve(kernel: Any, mesh: Mesh, nodes: NDArray[Any]) -> NDArray[Any]:
-    """Return the mesh of the smooth potential for a mesh of charges."""
+def solve(kernel: Any, mesh: Mesh, nodes: NDArray[Any], influence: NDArray[np.float32] | None = None) -> NDArray[Any]:
+    """Return the mesh of the smooth potential for a mesh of charges, with its factors between the transforms."""
     from scipy import fft
 
-    influence = mesh.influence()
+    influence = mesh.influence() if influence is None else influence
     workers = threads.count()
     if mesh.periodic:
         spectrum = fft.rfftn(nodes, workers=workers)

@@ -67,10 +67,14 @@ def nearest(px, py, pz, count, x, y, z, basis, inverse, shifts, dx, dy, dz, r2):
 
 
 @njit(**FAST)
-def run(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, out, first_block, last_block):
-    """Sum all atoms at the points of some blocks; basis and inverse (zeros: not periodic) as in :func:`nearest`."""
+def run(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, out, least,
+        first_block, last_block):
+    """Sum all atoms at the points of some blocks; basis and inverse (zeros: not periodic) as in :func:`nearest`.
+
+    The squared distances to the nearest atom go to `least`.
+    """
     dx, dy, dz = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    r2, sums = np.empty(BLOCK), np.empty(BLOCK)
+    r2, sums, smallest = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     # a box turned away from the axes needs no shifts, but all of its basis
     along_axes = (basis[0, 1] == 0 and basis[0, 2] == 0 and basis[1, 0] == 0 and basis[1, 2] == 0
                   and basis[2, 0] == 0 and basis[2, 1] == 0)
@@ -80,6 +84,7 @@ def run(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, 
         bx, by, bz = px[first : first + count], py[first : first + count], pz[first : first + count]
         for i in range(BLOCK):
             sums[i] = 0
+            smallest[i] = np.inf
         for j in range(len(x)):
             xj, yj, zj, qj = x[j], y[j], z[j], q[j]
             if along_axes:
@@ -92,13 +97,14 @@ def run(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, 
             else:
                 nearest(bx, by, bz, count, xj, yj, zj, basis, inverse, shifts, dx, dy, dz, r2)
             for i in range(count):
+                smallest[i] = min(smallest[i], r2[i])
                 s = max(r2[i], soft2)
                 term = qj * radial(s, 1 / np.sqrt(s), values)
                 if MASKED:
                     term = term if s < cutoff2 else 0.0
                 sums[i] += term
         for i in range(count):
-            out[first + i] = sums[i]
+            out[first + i], least[first + i] = sums[i], smallest[i]
 
 
 @njit(**FAST)

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
-              interaction: Bound | None = None) -> Floats:
+              interaction: Bound | None = None, nearest: Floats | None = None) -> Floats:
     """Return the potential of all atoms, each at its nearest image where a cell is given.
 
     Parameters
@@ -26,6 +26,8 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     cell : Cell or None
     interaction : Bound
         Coulomb unless given.
+    nearest : (P,) float64, optional
+        Filled with the distances to the nearest atom, A.
 
     Returns
     -------
@@ -42,13 +44,15 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
         inverse = np.ascontiguousarray(np.linalg.inv(basis))
         shifts = np.ascontiguousarray(cell.neighbours[1:])
     points = np.asarray(points, np.float64).reshape(-1, 3)
-    out = np.zeros(len(points))
+    out, least = np.zeros(len(points)), np.full(len(points), np.inf)
     columns = [np.ascontiguousarray(a[:, d]) for a in (points, np.asarray(positions, np.float64)) for d in range(3)]
     fixed = (*columns, np.ascontiguousarray(charges, np.float64), basis, inverse, shifts,
-             np.array(scaled.values, np.float64), SOFT_CORE**2, (scaled.cutoff or 0.0) ** 2, out)
+             np.array(scaled.values, np.float64), SOFT_CORE**2, (scaled.cutoff or 0.0) ** 2, out, least)
     blocks = -(-len(points) // kernel.BLOCK)
     # a million pairs a task, but something to do for every thread
     grain = max(1, min(10**6 // (kernel.BLOCK * max(1, len(positions))), blocks // threads.count()))
     threads.run(lambda first, last: kernel.run(*fixed, first, last), blocks, "potential at points", grain)
     out *= scaled.factor
+    if nearest is not None:
+        np.sqrt(least, out=nearest)
     return out

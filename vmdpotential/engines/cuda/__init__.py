@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.engines.costs import CUDA, Costs
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
-    from vmdpotential.grid.lattice import Lattice
+    from vmdpotential.engines import LatticeSum, Prepared
     from vmdpotential.interactions import Bound
     from vmdpotential.molecule.cell import Cell
-    from vmdpotential.splitting.levels import Plan
-    from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +28,7 @@ class CudaEngine:
     """All NVIDIA GPUs of this machine, or those that the environment variable VMDPOTENTIAL_GPUS names."""
 
     name = "cuda"
+    costs: Costs = CUDA
 
     def check(self) -> None:
         """Make sure that the engine works here.
@@ -60,53 +60,36 @@ class CudaEngine:
         return "; ".join(map(str, device.gpus()))
 
     @property
-    def device_seconds(self) -> float:
-        """Seconds that a GPU computed for the last map, without transfers; the longest of several GPUs."""
-        from vmdpotential.engines.cuda import maps
-
-        return maps.device_seconds
-
-    @property
     def special_limit(self) -> float:
         """Inverse square roots a second that the special function units of all GPUs can make."""
         from vmdpotential.engines.cuda import device
 
         return sum(gpu.special_limit for gpu in device.gpus())
 
-    def direct(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
-               precision: str = "single", field: bool = False) -> NDArray[np.float32]:
-        """Return the map of all atoms, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cuda import maps
+    def prepare(self, work: LatticeSum) -> Prepared:
+        """Return a lattice sum, ready to run, see :mod:`vmdpotential.engines`.
 
-        return maps.direct(lattice, positions, charges, interaction, precision, field)
+        Raises
+        ------
+        BackendError
+            When a mesh is wanted and pyvkfft is missing.
+        """
+        from vmdpotential.engines.cuda import fft, levels, maps, mesh
+        from vmdpotential.splitting.mesh import Mesh
 
-    def cutoff(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
-               precision: str = "single", cell: Cell | None = None, field: bool = False) -> NDArray[np.float32]:
-        """Return the map of the atoms within the cutoff, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cuda import maps
-
-        return maps.cutoff(lattice, positions, charges, interaction, precision, cell, field)
-
-    def pme(self, lattice: Lattice, positions: Floats, charges: Floats, mesh: Mesh,
-            precision: str = "single", field: bool = False) -> NDArray[np.float32]:
-        """Return the map of the full potential, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cuda.pme import pme
-
-        return pme(lattice, positions, charges, mesh, precision, field)
+        if work.smooth is None:
+            return maps.Sum(work)
+        if isinstance(work.smooth, Mesh):
+            fft.application()
+            return mesh.MeshSum(work)
+        return levels.LevelSum(work)
 
     def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
-                  interaction: Bound | None = None) -> Floats:
+                  interaction: Bound | None = None, nearest: Floats | None = None) -> Floats:
         """Return the potential of all atoms at points, see :mod:`vmdpotential.engines`."""
         from vmdpotential.engines.cuda.points import at_points
 
-        return at_points(points, positions, charges, cell, interaction)
-
-    def msm(self, lattice: Lattice, positions: Floats, charges: Floats, plan: Plan,
-            precision: str = "single", field: bool = False) -> NDArray[np.float32]:
-        """Return the map of the full potential by multilevel summation, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cuda.msm import msm
-
-        return msm(lattice, positions, charges, plan, precision, field)
+        return at_points(points, positions, charges, cell, interaction, nearest)
 
 
 ENGINE = CudaEngine()

@@ -14,6 +14,7 @@ import contextlib
 import os
 import shutil
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -34,7 +35,7 @@ PLANS = 8
 #: Evaluations of 1/r a clock and multiprocessor: what the special function units can do.
 SPECIAL_RATE = 16
 
-_CURE = "or use --engine cpu"
+_CURE = "or use {engine cpu}"
 
 
 @cache
@@ -80,6 +81,32 @@ def nvcc() -> str:
     raise BackendError(f"the CUDA compiler nvcc is missing; install the CUDA toolkit and put nvcc on PATH, {_CURE}")
 
 
+class Block:
+    """Memory on a GPU, which goes back to it for others when nobody holds the block any more.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    allocation : pycuda.driver.DeviceAllocation
+    size : int
+        Bytes.
+    """
+
+    def __init__(self, gpu: Gpu, allocation: Any, size: int) -> None:
+        self.gpu, self.size, self._allocation = gpu, size, allocation
+        self.address = int(allocation)
+
+    def free(self) -> None:
+        """Give the memory back to the system, while its GPU is current."""
+        if self._allocation is not None:
+            self._allocation.free()
+            self._allocation = None
+
+    def __del__(self) -> None:
+        if self._allocation is not None:
+            self.gpu.give_back(self._allocation, self.size)
+
+
 class Gpu:
     """One GPU: its context, kernels and buffers. ``with gpu:`` makes it current."""
 
@@ -100,16 +127,21 @@ class Gpu:
             self._context = device.retain_primary_context()
         self._lock = threading.RLock()
         self._buffers: dict[str, tuple[Any, int]] = {}
+        self._blocks: weakref.WeakSet[Block] = weakref.WeakSet()
+        self._spare: dict[int, list[Any]] = {}
+        self.users = 0
         self._modules: dict[Any, Any] = {}
         self._plans: dict[Any, Any] = {}
         self._lanes: tuple[Any, list[tuple[Any, Any]]] | None = None
 
     def __enter__(self) -> Gpu:
+        self.users += 1
         self._lock.acquire()
         try:
             self._context.push()
         except BaseException:
             self._lock.release()
+            self.users -= 1
             raise
         return self
 
@@ -118,6 +150,7 @@ class Gpu:
             driver().Context.pop()
         finally:
             self._lock.release()
+            self.users -= 1
 
     def lanes(self) -> tuple[Any, list[tuple[Any, Any]]]:
         """Return an event, and two streams with an event each; made once, as they can be freed only in this context."""
@@ -134,6 +167,7 @@ class Gpu:
     def free(self) -> int:
         """Return the bytes that may be taken: what is free and what our own buffers hold, up to the limit set."""
         held = sum(size for _, size in self._buffers.values())
+        held += sum(size * len(spare) for size, spare in self._spare.items())
         free: int = int(driver().mem_get_info()[0]) + held - 64 * 2**20  # the driver wants some for launches
         limit = memory.from_environment("VMDPOTENTIAL_GPU_MEMORY")
         return free if limit is None else min(free, limit)
@@ -154,10 +188,50 @@ class Gpu:
                 self._buffers[name] = (driver().mem_alloc(max(size, 16)), size)
         return int(self._buffers[name][0])
 
+    def take(self, size: int) -> Block:
+        """Return memory of at least `size` bytes for whoever holds the block.
+
+        Raises
+        ------
+        MemoryPlanError
+            When the card is full.
+        """
+        # within an eighth of the size, so that results of like sizes take each other's memory
+        step = 1 << max(9, size.bit_length() - 3)
+        rounded = -(-size // step) * step
+        spare = self._spare.get(rounded)
+        try:
+            allocation = spare.pop() if spare else None
+        except IndexError:  # another thread was faster
+            allocation = None
+        if allocation is None:
+            try:
+                allocation = driver().mem_alloc(rounded)
+            except driver().MemoryError:
+                self.trim(0)
+                with errors(f"GPU {self.number} ({self.name})", rounded):
+                    allocation = driver().mem_alloc(rounded)
+        block = Block(self, allocation, rounded)
+        self._blocks.add(block)
+        return block
+
+    def keep(self, array: np.ndarray[Any, Any]) -> Block:
+        """Return a block with a copy of an array."""
+        block = self.take(max(array.nbytes, 16))
+        if array.nbytes:
+            driver().memcpy_htod(block.address, np.ascontiguousarray(array))
+        return block
+
+    def give_back(self, allocation: Any, size: int) -> None:
+        """Keep an allocation that nobody holds any more for the next one who wants its size; from any thread."""
+        self._spare.setdefault(size, []).append(allocation)
+
     def trim(self, keep: int = 2**30) -> None:
-        """Give memory back when more than `keep` bytes are held."""
+        """Give memory back when more than `keep` bytes of what nobody uses are held."""
         if sum(size for _, size in self._buffers.values()) > keep:
             self._buffers.clear()
+        if sum(size * len(spare) for size, spare in self._spare.items()) > keep:
+            self._spare.clear()
 
     def upload(self, name: str, array: np.ndarray[Any, Any]) -> int:
         """Copy an array to the buffer of that name and return its address."""
@@ -196,6 +270,9 @@ class Gpu:
     def release(self) -> None:
         """Give back everything that is kept on the GPU."""
         with self:
+            for block in list(self._blocks):
+                block.free()
+            self._spare.clear()
             self._buffers.clear()
             self._modules.clear()
             self._plans.clear()
@@ -251,6 +328,11 @@ def gpus() -> tuple[Gpu, ...]:
     for gpu in found:
         atexit.register(gpu.release)
     return tuple(found)
+
+
+def idlest(count: int) -> list[Gpu]:
+    """Return so many GPUs, or all there are; those first that fewest threads use or wait for."""
+    return sorted(gpus(), key=lambda gpu: gpu.users)[:count]
 
 
 def _line(error: BaseException) -> str:

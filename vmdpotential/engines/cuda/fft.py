@@ -23,10 +23,10 @@ def application() -> Any:
         from pyvkfft.cuda import VkFFTApp
     except ModuleNotFoundError as error:
         raise BackendError(f"pyvkfft is not installed (no module {error.name}); pip install 'vmdpotential[cuda]', "
-                           "or use --method msm or --engine cpu") from None
+                           "or use {method msm} or {engine cpu}") from None
     except (ImportError, OSError) as error:
         raise BackendError(f"pyvkfft does not work ({_line(error)}); pip install --force-reinstall --no-binary :all: "
-                           "--no-deps pyvkfft builds it for this CUDA toolkit, or use --engine cpu") from None
+                           "--no-deps pyvkfft builds it for this CUDA toolkit, or use {engine cpu}") from None
     return VkFFTApp
 
 
@@ -59,7 +59,7 @@ class Transform:
                               r2c_odd=c % 2 == 1, useLUT=1)
         except RuntimeError as error:
             raise BackendError(f"the Fourier transform of {a} x {b} x {c} points fails ({_line(error)}); "
-                               "use --engine cpu") from None
+                               "use {engine cpu}") from None
 
     def forward(self, values: int) -> None:
         """Queue the transform of the values at an address."""

@@ -1,4 +1,4 @@
-"""Maps on GPUs: what each kernel is given, and slabs of the map that fit a GPU.
+"""Lattice sums on GPUs: what each kernel is given, maps that stay on a GPU, and slabs where they do not fit.
 
 The atoms are sorted on each GPU for the whole lattice and every tile of points has one position in
 it, so that a map made in slabs, or on several GPUs, equals the whole bit by bit.
@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines import PRECISIONS, SOFT_CORE
+from vmdpotential.engines import SOFT_CORE, LatticeSum, charges_and_positions, in_box
 from vmdpotential.engines.cuda import cells, radial
-from vmdpotential.errors import MemoryPlanError, UsageError
+from vmdpotential.engines.result import HostResult, Result
+from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import Bound, Scaled
-from vmdpotential.molecule.cell import Cell
+from vmdpotential.interactions import Scaled
 
 Floats = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ def slabs(shape: tuple[int, int, int], room: int, parts: int = 1, maps: int = 1)
     if layer > room:
         raise MemoryPlanError(
             f"a map of {nx} x {ny} x {nz} points needs {memory.size(layer)} of GPU memory at least, "
-            f"{memory.size(room)} are free; use a larger --spacing, or --engine cpu")
+            f"{memory.size(room)} are free", "use a larger {spacing}, or {engine cpu}")
     layers = -(-nx // LAYER)
     pieces = min(layers, max(parts, -(-layers // (room // layer))))
     each = -(-layers // pieces) * LAYER
@@ -109,122 +109,113 @@ def macros(scaled: Scaled, masked: bool, precision: str, direct: bool, add: bool
     return knobs
 
 
-def check(positions: Floats, charges: Floats, precision: str) -> tuple[Floats, Floats]:
-    """Return positions (N, 3) and charges (N,) as contiguous float64.
-
-    Raises
-    ------
-    UsageError
-        For arrays that do not fit together, or an unknown precision.
-    """
-    positions = np.ascontiguousarray(positions, np.float64)
-    charges = np.ascontiguousarray(charges, np.float64)
-    if positions.ndim != 2 or positions.shape[1] != 3 or charges.shape != positions.shape[:1]:
-        raise UsageError(f"positions {positions.shape} and charges {charges.shape} do not fit: (N, 3) and (N,) are "
-                         "needed")
-    if precision not in PRECISIONS:
-        raise UsageError(f"there is no precision '{precision}'; choose one of {', '.join(PRECISIONS)}")
-    if 3 * len(positions) >= 2**31:
-        raise MemoryPlanError(f"{len(positions)} atoms are more than the cuda engine can number")
-    return positions, charges
-
-
-def base_task(lattice: Lattice, scaled: Scaled, count: int) -> Any:
-    """Return a filled record of :data:`TASK` without addresses and cells."""
+def base_task(lattice: Lattice, scaled: Scaled) -> Any:
+    """Return a filled record of :data:`TASK` without addresses, atoms and cells."""
     task = np.zeros((), TASK)
     task["origin"], task["inverse_unit"] = lattice.origin, 1 / scaled.length
     task["spacing"], task["shape"] = lattice.spacing / scaled.length, lattice.shape
     task["cutoff"], task["soft"] = scaled.cutoff or 0.0, SOFT_CORE / scaled.length
-    task["factor"], task["count"] = scaled.factor, count
+    task["factor"] = scaled.factor
     task["field_factor"] = -2 * scaled.factor / scaled.length  # E = -2 q (x - x_j) dV/d(r^2)
     uniforms = radial.uniforms(scaled)
     task["doubles"][: len(uniforms)] = task["floats"][: len(uniforms)] = uniforms
     return task
 
 
+@dataclass
+class Job:
+    """One run of a sum on one GPU: its charges there, and the records that its kernels are given."""
+
+    gpu: Any
+    stream: Any
+    charges: Floats
+    task: Any
+    nodes: Any = None
+    levels: Any = None
+
+
 class Sum:
-    """A map being summed: what is the same on every GPU.
+    """A lattice sum, ready to run: what is the same for all charges, and on every GPU.
 
     With `add`, a cutoff sum is added to what a subclass puts into each slab before it calls :meth:`launch` here.
     """
 
-    def __init__(self, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str,
-                 scaled: Scaled, cell: Cell | None = None, add: bool = False, field: bool = False) -> None:
-        self.lattice, self.positions, self.charges, self.cell = lattice, positions, charges, cell
-        self.task = base_task(lattice, scaled, len(positions))
-        self.direct = scaled.cutoff is None
-        #: How many maps are summed: the potential, and the field along x, y and z.
-        self.maps = 4 if field else 1
-        self.macros = macros(scaled, interaction.masked, precision, self.direct, add, field)
-        self.radial = radial.source(scaled, str(self.macros["REAL"]), field)
-        reach = interaction.cutoff or 0.0
+    label = "sum"
+
+    def __init__(self, work: LatticeSum, add: bool = False) -> None:
+        self.work, self.lattice, self.cell, self.maps = work, work.lattice, work.cell, work.maps
+        lattice, interaction = work.lattice, work.pairs
+        reach = interaction.cutoff
+        scaled = interaction.scaled(float(lattice.spacing.max()) if reach is None else unit(lattice, reach))
+        self.task = base_task(lattice, scaled)
+        self.direct = reach is None
+        self.label = "direct sum" if self.direct else "cutoff sum"
+        self.macros = macros(scaled, interaction.masked, work.precision, self.direct, add, work.field)
+        self.radial = radial.source(scaled, str(self.macros["REAL"]), work.field)
         self.starts = 0 if self.direct else cells.around_lattice(self.task)
+        reach = reach or 0.0
         #: Bound for the images of an atom that are summed.
-        self.images = 1 if cell is None else cells.add_images(self.task, lattice, cell, reach)
-        box = float(np.prod(lattice.last - lattice.origin + 2 * reach)) if cell is None else cell.volume
+        self.images = 1 if self.cell is None else cells.add_images(self.task, lattice, self.cell, reach)
+        box = float(np.prod(lattice.last - lattice.origin + 2 * reach)) if self.cell is None else self.cell.volume
         share = 1.0 if self.direct else 4 / 3 * np.pi * reach**3 / box
-        self.pairs = float(lattice.size) * len(positions) * (min(1.0, share) if cell is None else share)
+        self.pairs_per_atom = lattice.size * (min(1.0, share) if self.cell is None else share)
+        self._tables: dict[tuple[int, str], Any] = {}
 
-    @property
-    def fixed_bytes(self) -> int:
-        """Bytes that a GPU needs beside the map."""
-        sorting = 0 if self.direct else cells.needed(self.task, self.starts, self.images * len(self.positions))
-        return 32 * len(self.positions) + sorting
+    def run(self, positions: Any, charges: Any) -> Result:
+        """Return the sum for positions (N, 3), A, and charges (N,), e; see :class:`vmdpotential.engines.Prepared`.
 
-    def prepare(self, gpu: Any) -> Any:
-        """Upload the atoms and return the GPU's task."""
+        Raises
+        ------
+        InputError
+            For charges outside the box that an open boundary's smooth part was planned for.
+        MemoryPlanError
+            When a GPU cannot take one layer of the map.
+        BackendError
+            When a GPU fails.
+        """
+        positions, charges = in_box(self.work, *charges_and_positions(positions, charges))
+        if 3 * len(positions) >= 2**31:
+            raise MemoryPlanError(f"{len(positions)} atoms are more than the cuda engine can number")
+        if not len(positions):
+            return HostResult(np.zeros((self.maps, *self.lattice.shape), np.float32))
+        return run(self, positions, charges)
+
+    def fixed_bytes(self, count: int) -> int:
+        """Return the bytes that a GPU needs for some atoms beside the map."""
+        return 32 * count + (0 if self.direct else cells.needed(self.task, self.starts, self.images * count))
+
+    def table(self, gpu: Any, name: str, make: Callable[[], np.ndarray[Any, Any]]) -> int:
+        """Return the address of an array that is the same for all charges; it stays on the GPU with this sum."""
+        key = gpu.number, name
+        if key not in self._tables:
+            self._tables[key] = gpu.keep(make())
+        return int(self._tables[key].address)
+
+    def prepare(self, gpu: Any, positions: Floats, charges: Floats, stream: Any = None) -> Job:
+        """Upload the atoms and return the job."""
         task = self.task.copy()
-        task["positions"] = gpu.upload("positions", self.positions)
-        task["charges"] = gpu.upload("charges", self.charges)
+        task["count"] = len(charges)
+        task["positions"] = gpu.upload("positions", positions)
+        task["charges"] = gpu.upload("charges", charges)
         if not self.direct:
             cells.reserve(gpu, task, self.starts, self.cell is not None)
-        return task
+        return Job(gpu, stream, charges, task)
 
-    def sort(self, gpu: Any, task: Any, stream: Any) -> None:
+    def sort(self, job: Job) -> None:
         """Queue the kernels that sort the atoms by cell."""
-        cells.sort(gpu, stream, task, self.starts, self.cell is not None)
+        cells.sort(job.gpu, job.stream, job.task, self.starts, self.cell is not None)
 
-    def launch(self, gpu: Any, task: Any, slab: Slab, stream: Any) -> None:
-        """Queue the kernel of one slab."""
+    def launch(self, job: Job, slab: Slab, out: int, size: int, stream: Any = None) -> None:
+        """Queue the kernel of one slab, whose maps begin at an address, `size` values from one to the next."""
         nx, ny, nz = slab.stop - slab.start, *self.lattice.shape[1:]
-        task["first_plane"], task["map_size"] = slab.start, nx * ny * nz
+        task = job.task
+        task["out"], task["first_plane"], task["map_size"] = out, slab.start, size
         if self.direct:
             name, grid, block = "direct", (-(-nz // 32), -(-ny // 8), -(-nx // 8)), (256, 1, 1)
         else:
             name, grid, block = "cutoff", (-(-nz // 8), -(-ny // 8), -(-nx // 8)), (128, 1, 1)
-        kernel = gpu.kernel(f"{name}.cu", name, self.macros, self.radial, TASK.itemsize)
-        kernel.prepared_async_call(grid, block, stream, task.tobytes())
-
-
-def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
-           precision: str = "single", field: bool = False, gpus: Sequence[Any] = ()) -> NDArray[np.float32]:
-    """Return the sum over all atoms at all lattice points, see :mod:`vmdpotential.engines`.
-
-    Work is N times the number of points. An interaction with a cutoff belongs in :func:`cutoff`.
-    """
-    if interaction.cutoff is not None:
-        return cutoff(lattice, positions, charges, interaction, precision, field=field, gpus=gpus)
-    positions, charges = check(positions, charges, precision)
-    if not len(positions):
-        return np.zeros((4, *lattice.shape) if field else lattice.shape, np.float32)
-    scaled = interaction.scaled(float(lattice.spacing.max()))
-    return run(Sum(lattice, positions, charges, interaction, precision, scaled, field=field), "direct sum", gpus)
-
-
-def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str = "single",
-           cell: Cell | None = None, field: bool = False, gpus: Sequence[Any] = ()) -> NDArray[np.float32]:
-    """Return the sum over the atoms within the cutoff, and their periodic images where a cell is given.
-
-    See :mod:`vmdpotential.engines`.
-    """
-    reach = interaction.cutoff
-    if reach is None:
-        raise UsageError(f"the interaction {interaction} has no cutoff; use --method direct")
-    positions, charges = check(positions, charges, precision)
-    if not len(positions):
-        return np.zeros((4, *lattice.shape) if field else lattice.shape, np.float32)
-    scaled = interaction.scaled(unit(lattice, reach))
-    return run(Sum(lattice, positions, charges, interaction, precision, scaled, cell, field=field), "cutoff sum", gpus)
+        kernel = job.gpu.kernel(f"{name}.cu", name, self.macros, self.radial, TASK.itemsize)
+        kernel.prepared_async_call(grid, block, stream or job.stream, task.tobytes())
 
 
 def unit(lattice: Lattice, reach: float) -> float:
@@ -233,46 +224,72 @@ def unit(lattice: Lattice, reach: float) -> float:
     return float(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))
 
 
-#: Seconds from the first kernel's start to the last one's end in the last map; the longest of several GPUs.
-device_seconds = 0.0
+def run(work: Sum, positions: Floats, charges: Floats) -> Result:
+    """Sum a map: on one GPU, where it stays, if it fits there and is soon done, else in slabs on all of them."""
+    from vmdpotential.engines.cuda import device
 
-
-def run(work: Sum, label: str, chosen: Sequence[Any] = ()) -> NDArray[np.float32]:
-    """Sum a map in slabs, one worker a GPU, and return it.
-
-    Raises
-    ------
-    MemoryPlanError
-        When a GPU cannot take one layer of the map.
-    BackendError
-        When a GPU fails.
-    """
-    global device_seconds
-    from vmdpotential.engines.cuda import device, pinned
-
-    device_seconds = 0.0
-    gpus = list(chosen) or list(device.gpus())[: max(1, int(work.pairs // PAIRS_PER_GPU))]
+    pairs = work.pairs_per_atom * len(charges)
+    gpus = device.idlest(max(1, int(pairs // PAIRS_PER_GPU)))
     room = []
     for gpu in gpus:
         with gpu:
-            room.append(max(0, gpu.free() - work.fixed_bytes))
-    parts = max(int(np.ceil(work.pairs / PAIRS_PER_LAUNCH)), 2 * len(gpus) if len(gpus) > 1 else 1,
+            room.append(max(0, gpu.free() - work.fixed_bytes(len(charges))))
+    parts = int(np.ceil(pairs / PAIRS_PER_LAUNCH))
+    if len(gpus) == 1 and 4 * work.maps * work.lattice.size <= room[0]:
+        return on_one_gpu(work, gpus[0], positions, charges, slabs(work.lattice.shape, room[0], parts, work.maps))
+    return in_slabs(work, gpus, positions, charges, min(room), parts)
+
+
+def on_one_gpu(work: Sum, gpu: Any, positions: Floats, charges: Floats, pieces: list[Slab]) -> Result:
+    """Sum a map that stays on the GPU; several slabs are so many launches."""
+    from vmdpotential.engines.cuda import device
+    from vmdpotential.engines.cuda.result import DeviceResult
+
+    size, plane = work.lattice.size, int(np.prod(work.lattice.shape[1:]))
+    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+        start, lanes = gpu.lanes()
+        stream, end = lanes[0]
+        out = gpu.take(4 * work.maps * size)
+        job = work.prepare(gpu, positions, charges, stream)
+        start.record(stream)
+        if not work.direct:
+            work.sort(job)
+        for number, slab in enumerate(pieces, 1):
+            work.launch(job, slab, out.address + 4 * slab.start * plane, size)
+            if len(pieces) > 1:
+                stream.synchronize()
+                progress.report(work.label, min(number / len(pieces), 0.999))
+        end.record(stream)
+        end.synchronize()
+        seconds = end.time_since(start) * 1e-3
+        gpu.trim()
+    progress.report(work.label, 1.0)
+    return DeviceResult(gpu, out, (work.maps, *work.lattice.shape), seconds)
+
+
+def in_slabs(work: Sum, gpus: Sequence[Any], positions: Floats, charges: Floats, room: int, parts: int) -> HostResult:
+    """Sum a map in slabs, one worker a GPU, to the memory of the host."""
+    from vmdpotential.engines.cuda import pinned
+
+    parts = max(parts, 2 * len(gpus) if len(gpus) > 1 else 1,
                 0 if work.direct else min(MOST_PARTS, 4 * work.maps * work.lattice.size // PART))
     todo: queue.SimpleQueue[Slab] = queue.SimpleQueue()
-    pieces = slabs(work.lattice.shape, min(room), parts, work.maps)
+    pieces = slabs(work.lattice.shape, room, parts, work.maps)
     buffers = 1
-    if len(pieces) > 1 and 4 * LAYER * work.maps * work.lattice.shape[1] * work.lattice.shape[2] <= min(room) // 2:
-        pieces, buffers = slabs(work.lattice.shape, min(room) // 2, parts, work.maps), 2
+    if len(pieces) > 1 and 4 * LAYER * work.maps * work.lattice.shape[1] * work.lattice.shape[2] <= room // 2:
+        pieces, buffers = slabs(work.lattice.shape, room // 2, parts, work.maps), 2
     for piece in pieces:
         todo.put(piece)
     with gpus[0]:
         out = pinned.empty((work.maps, *work.lattice.shape))
     done: list[Slab] = []
     errors: list[BaseException] = []
+    seconds: list[float] = []
 
     def worker(gpu: Any) -> None:
         try:
-            _worker(gpu, work, todo, out, buffers, lambda slab: _report(done, slab, len(pieces), label), errors)
+            seconds.append(_worker(gpu, work, positions, charges, todo, out, buffers,
+                                   lambda slab: _report(done, slab, len(pieces), work.label), errors))
         except BaseException as error:
             errors.append(error)
 
@@ -286,15 +303,15 @@ def run(work: Sum, label: str, chosen: Sequence[Any] = ()) -> NDArray[np.float32
             for thread in threads:
                 while thread.is_alive():
                     thread.join(0.1)
-                    progress.report(label, min(len(done) / len(pieces), 0.999))
+                    progress.report(work.label, min(len(done) / len(pieces), 0.999))
         except BaseException as error:
             errors.append(error)  # the workers stop after the slab under way
             for thread in threads:
                 thread.join()
     if errors:
         raise errors[0]
-    progress.report(label, 1.0)
-    return out[0] if work.maps == 1 else out
+    progress.report(work.label, 1.0)
+    return HostResult(out, max(seconds))
 
 
 def _report(done: list[Slab], slab: Slab, count: int, label: str) -> None:
@@ -303,24 +320,24 @@ def _report(done: list[Slab], slab: Slab, count: int, label: str) -> None:
         progress.report(label, min(len(done) / count, 0.999))
 
 
-def _worker(gpu: Any, work: Sum, todo: queue.SimpleQueue[Slab], out: NDArray[np.float32], buffers: int,
-            report: Callable[[Slab], None], errors: list[BaseException]) -> None:
-    """Take slabs from the queue until it is empty or another worker failed.
+def _worker(gpu: Any, work: Sum, positions: Floats, charges: Floats, todo: queue.SimpleQueue[Slab],
+            out: NDArray[np.float32], buffers: int, report: Callable[[Slab], None],
+            errors: list[BaseException]) -> float:
+    """Take slabs from the queue until it is empty or another worker failed; return the seconds that the GPU computed.
 
     With two buffers a slab is computed while the one before it is copied.
     """
-    global device_seconds
     from vmdpotential.engines.cuda import device
 
     drv = device.driver()
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
         start, lanes = gpu.lanes()
-        task = work.prepare(gpu)
+        job = work.prepare(gpu, positions, charges, lanes[0][0])
         waiting: list[tuple[Slab, Any, Any]] = []
         seconds = 0.0
         start.record(lanes[0][0])
         if not work.direct:
-            work.sort(gpu, task, lanes[0][0])
+            work.sort(job)
             if buffers > 1:
                 lanes[0][1].record(lanes[0][0])
                 lanes[1][0].wait_for_event(lanes[0][1])
@@ -330,11 +347,11 @@ def _worker(gpu: Any, work: Sum, todo: queue.SimpleQueue[Slab], out: NDArray[np.
                 if slab is not None:
                     stream, end = lanes[number % buffers]
                     planes = out[:, slab.start : slab.stop]
-                    task["out"] = gpu.buffer(f"map {number % buffers}", planes.nbytes)
-                    work.launch(gpu, task, slab, stream)
+                    address = gpu.buffer(f"map {number % buffers}", planes.nbytes)
+                    work.launch(job, slab, address, planes[0].size, stream)
                     end.record(stream)
                     for n, part in enumerate(planes):
-                        drv.memcpy_dtoh_async(part, int(task["out"]) + n * part.nbytes, stream)
+                        drv.memcpy_dtoh_async(part, address + n * part.nbytes, stream)
                     waiting.append((slab, stream, end))
                 elif not waiting:
                     break
@@ -346,7 +363,7 @@ def _worker(gpu: Any, work: Sum, todo: queue.SimpleQueue[Slab], out: NDArray[np.
         finally:
             drv.Context.synchronize()  # nothing may write to the map when it is given up
             gpu.trim()
-        device_seconds = max(device_seconds, seconds)
+    return seconds
 
 
 def _next(todo: queue.SimpleQueue[Slab]) -> Slab | None:

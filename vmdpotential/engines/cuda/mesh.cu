@@ -21,6 +21,7 @@ struct MeshTask {
     const double *squares;        // (transform / 2 + 1) squared distances along x, y and z, A^2
     const REAL *window;           // the smooth part's transform over 4 pi / k^2, from wave number 0 on
     float *out;                   // the planes [first plane, ...) of the map
+    size_t map_size;              // values from one map of the field to the next
     double origin[3];             // of the mesh, A
     double inverse[9];            // of the steps of the mesh, as rows, 1/A
     double unit;                  // of fixed point, e, a power of two
@@ -431,13 +432,13 @@ extern "C" __global__ void __launch_bounds__(128) field(const MeshTask task)
     if (point >= points)
         return;
     float *out = task.out + point;
-    const float slope[3] = {out[0], out[points], out[2 * points]};
+    const float slope[3] = {out[0], out[task.map_size], out[2 * task.map_size]};
 #pragma unroll
     for (int d = 0; d < 3; d++) {
         float sum = 0;
 #pragma unroll
         for (int k = 0; k < 3; k++)
             sum -= (float)task.inverse[3 * d + k] * slope[k];
-        out[d * points] = sum;
+        out[d * task.map_size] = sum;
     }
 }

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cuda import maps
 from vmdpotential.errors import TaskError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.splitting.levels import Plan
+from vmdpotential.splitting.levels import Levels
 from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
@@ -28,7 +29,7 @@ SHARED = 40_000
 #: Struct MeshTask of mesh.cu.
 TASK = np.dtype(
     [(name, np.uint64) for name in ("positions", "charges", "fixed", "nodes", "influence", "correction", "squares",
-                                    "window", "out")]
+                                    "window", "out", "map_size")]
     + [("origin", np.float64, 3), ("inverse", np.float64, (3, 3)), ("unit", np.float64), ("place", np.float64, 3),
        ("step", np.float64, (3, 3)), ("inverse_square", np.float64), ("smooth", np.float64, 7),
        ("reciprocal", np.float64, (3, 3)), ("window_scale", np.float64), ("factor", np.float64),
@@ -56,20 +57,19 @@ class NodeSum(maps.Sum):
         Whether the basis takes the nodes' own values at the nodes; B-splines otherwise.
     """
 
-    def __init__(self, lattice: Lattice, positions: Floats, charges: Floats, nodes: Mesh | Plan, precision: str,
-                 field: bool, shape: tuple[int, int, int], nodal: bool) -> None:
-        short = nodes.short
-        assert short.cutoff is not None
-        scaled = short.scaled(maps.unit(lattice, short.cutoff))
-        super().__init__(lattice, positions, charges, short, precision, scaled, nodes.cell, True, field)
+    def __init__(self, work: LatticeSum, shape: tuple[int, int, int], nodal: bool) -> None:
+        """Prepare the sum; `shape` are the nodes with padding, `nodal` says by which functions charges are spread."""
+        nodes = work.smooth
+        assert nodes is not None
+        super().__init__(work, add=True)
         if shape[0] > MOST_PLANES:
-            raise TaskError(f"a mesh of {shape[0]} points along x is longer than a GPU takes ({MOST_PLANES}); use "
-                            "--engine cpu or a larger --tolerance")
+            raise TaskError(f"a mesh of {shape[0]} points along x is longer than a GPU takes ({MOST_PLANES})",
+                            "use {engine cpu} or a larger {tolerance}")
         self.shape = shape
-        self.real = np.dtype(np.float32 if precision == "single" else np.float64)
-        self.knobs = {"REAL": "float" if precision == "single" else "double", "ORDER": nodes.order,
+        self.real = np.dtype(np.float32 if work.precision == "single" else np.float64)
+        self.knobs = {"REAL": "float" if work.precision == "single" else "double", "ORDER": nodes.order,
                       "NODAL": int(nodal)}
-        self.node_task = node_task(nodes, shape, lattice, charges)
+        self.node_task = node_task(nodes, shape, work.lattice)
         self.tiled, self.shared = tiling(self.node_task, self.real.itemsize, nodes.order)
 
     @property
@@ -78,59 +78,60 @@ class NodeSum(maps.Sum):
         a, b, c = self.shape
         return self.real.itemsize * a * b * 2 * (c // 2 + 1)
 
-    @property
-    def fixed_bytes(self) -> int:
-        """Bytes that a GPU needs beside the map."""
-        return super().fixed_bytes + 8 * int(self.node_task["shape"].prod()) + self.node_bytes
+    def fixed_bytes(self, count: int) -> int:
+        """Return the bytes that a GPU needs for some atoms beside the map."""
+        return super().fixed_bytes(count) + 8 * int(self.node_task["shape"].prod()) + self.node_bytes
 
-    def prepare(self, gpu: Any) -> Any:
-        """Upload the atoms, and return the GPU's task."""
-        task, own = super().prepare(gpu), self.node_task
-        own["positions"], own["charges"] = task["positions"], task["charges"]
+    def prepare(self, gpu: Any, positions: Floats, charges: Floats, stream: Any = None) -> maps.Job:
+        """Upload the atoms, and return the job."""
+        job = super().prepare(gpu, positions, charges, stream)
+        own = job.nodes = self.node_task.copy()
+        own["count"] = len(charges)
+        # no sum on a node is larger than that of all charges, which is below 2^62 units
+        own["unit"] = 2.0 ** (int(np.frexp(np.abs(charges).sum())[1]) - 62)
+        own["positions"], own["charges"] = job.task["positions"], job.task["charges"]
         own["fixed"] = gpu.buffer("fixed", 8 * int(own["shape"].prod()))
         own["nodes"] = gpu.buffer("nodes", self.node_bytes)
-        return task
+        return job
 
-    def sort(self, gpu: Any, task: Any, stream: Any) -> None:
+    def sort(self, job: maps.Job) -> None:
         """Queue the kernels that sort the atoms by cell, and that spread the charges in fixed point."""
         from vmdpotential.engines.cuda.device import driver
 
-        super().sort(gpu, task, stream)
-        driver().memset_d32_async(int(self.node_task["fixed"]), 0, 2 * int(self.node_task["shape"].prod()), stream)
-        self.queue(gpu, stream, "spread", (-(-len(self.positions) // ATOMS), 1, 1), 128)
+        super().sort(job)
+        driver().memset_d32_async(int(job.nodes["fixed"]), 0, 2 * int(job.nodes["shape"].prod()), job.stream)
+        self.queue(job, "spread", (-(-len(job.charges) // ATOMS), 1, 1), 128)
 
-    def launch(self, gpu: Any, task: Any, slab: maps.Slab, stream: Any) -> None:
+    def launch(self, job: maps.Job, slab: maps.Slab, out: int, size: int, stream: Any = None) -> None:
         """Queue the kernels of one slab."""
-        own = self.node_task
+        own = job.nodes
         nx, ny, nz = slab.stop - slab.start, *self.lattice.shape[1:]
         own["first_plane"], own["points"] = slab.start, (nx, ny, nz)
         blocks = (-(-nx * ny * nz // 128), 1, 1)
         for number in range(self.maps):
-            own["out"], own["along"] = int(task["out"]) + 4 * nx * ny * nz * number, number - 1
+            own["out"], own["along"] = out + 4 * size * number, number - 1
             if self.tiled:
                 grid = (-(-nz // TILE), -(-ny // TILE), -(-nx // TILE))
-                self.queue(gpu, stream, "interpolate", grid, 256, self.shared)
+                self.queue(job, "interpolate", grid, 256, self.shared, stream)
             else:
-                self.queue(gpu, stream, "gather", blocks, 128)
+                self.queue(job, "gather", blocks, 128, 0, stream)
         if self.maps > 1:
-            own["out"] = int(task["out"]) + 4 * nx * ny * nz
-            self.queue(gpu, stream, "field", blocks, 128)
-        super().launch(gpu, task, slab, stream)
+            own["out"], own["map_size"] = out + 4 * size, size
+            self.queue(job, "field", blocks, 128, 0, stream)
+        super().launch(job, slab, out, size, stream)
 
-    def queue(self, gpu: Any, stream: Any, name: str, grid: tuple[int, int, int], threads: int,
-              shared: int = 0) -> None:
+    def queue(self, job: maps.Job, name: str, grid: tuple[int, int, int], threads: int, shared: int = 0,
+              stream: Any = None) -> None:
         """Queue a kernel of mesh.cu."""
-        kernel = gpu.kernel("mesh.cu", name, self.knobs, "", TASK.itemsize)
-        kernel.prepared_async_call(grid, (threads, 1, 1), stream, self.node_task.tobytes(), shared_size=shared)
+        kernel = job.gpu.kernel("mesh.cu", name, self.knobs, "", TASK.itemsize)
+        kernel.prepared_async_call(grid, (threads, 1, 1), stream or job.stream, job.nodes.tobytes(), shared_size=shared)
 
 
-def node_task(nodes: Mesh | Plan, shape: tuple[int, int, int], lattice: Lattice, charges: Floats) -> Any:
-    """Return a record of :data:`TASK` with what spreading and interpolation need, without addresses."""
+def node_task(nodes: Mesh | Levels, shape: tuple[int, int, int], lattice: Lattice) -> Any:
+    """Return a record of :data:`TASK` with what spreading and interpolation need, without addresses and charges."""
     task = np.zeros((), TASK)
     inverse = np.linalg.inv(nodes.steps)
-    task["origin"], task["inverse"], task["count"] = nodes.origin, inverse, len(charges)
-    # no sum on a node is larger than that of all charges, which is below 2^62 units
-    task["unit"] = 2.0 ** (int(np.frexp(np.abs(charges).sum())[1]) - 62)
+    task["origin"], task["inverse"] = nodes.origin, inverse
     task["place"] = (lattice.origin - nodes.origin) @ inverse
     task["step"] = lattice.spacing[:, None] * inverse
     task["span"] = np.floor((TILE - 1) * np.abs(task["step"]).sum(0)) + nodes.order + 2

@@ -7,6 +7,7 @@ struct PointTask {
     const double *positions;   // (atoms, 3)
     const double *charges;     // (atoms)
     double *sums;              // (parts, count)
+    double *least;             // (parts, count) squared distance to the nearest atom, A^2
     double basis[9];           // lattice vectors as rows
     double inverse[9];         // its inverse; zeros: not periodic
     double shifts[26][3];      // to images that may be nearer than the rounded one
@@ -27,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(128) at_points(const PointTask task
     const double px = task.points[mine], py = task.points[mine + 1], pz = task.points[mine + 2];
     const double *b = task.basis, *v = task.inverse;
     const int first = blockIdx.y * task.part, end = min(task.atoms, first + task.part);
-    double total = 0;
+    double total = 0, least = INFINITY;
     for (int base = first; base < end; base += 128) {
         const size_t i = base + threadIdx.x;
         __syncthreads();
@@ -48,12 +49,15 @@ extern "C" __global__ void __launch_bounds__(128) at_points(const PointTask task
                 const double sx = x + task.shifts[s][0], sy = y + task.shifts[s][1], sz = z + task.shifts[s][2];
                 r2 = fmin(r2, sx * sx + sy * sy + sz * sz);
             }
+            least = fmin(least, r2);
             r2 = fmax(r2, task.soft2);
             const double potential = radial(r2, inverse_root(r2), task.doubles);
             if (!MASKED || r2 < task.cutoff2)
                 total += atoms[j].w * potential;
         }
     }
-    if (point < task.count)
+    if (point < task.count) {
         task.sums[(size_t)blockIdx.y * task.count + point] = total;
+        task.least[(size_t)blockIdx.y * task.count + point] = least;
+    }
 }

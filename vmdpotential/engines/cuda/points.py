@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cuda import device, maps, radial
+from vmdpotential.engines import SOFT_CORE, charges_and_positions
+from vmdpotential.engines.cuda import device, radial
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 #: Struct PointTask of points.cu.
 TASK = np.dtype(
-    [(name, np.uint64) for name in ("points", "positions", "charges", "sums")]
+    [(name, np.uint64) for name in ("points", "positions", "charges", "sums", "least")]
     + [("basis", np.float64, (3, 3)), ("inverse", np.float64, (3, 3)), ("shifts", np.float64, (26, 3)),
        ("cutoff2", np.float64), ("soft2", np.float64), ("doubles", np.float64, radial.MAX_UNIFORMS),
        ("shift_count", np.int32), ("count", np.int32), ("atoms", np.int32), ("part", np.int32)], align=True)
@@ -26,7 +26,7 @@ BLOCKS = 1024
 
 
 def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
-              interaction: Bound | None = None) -> Floats:
+              interaction: Bound | None = None, nearest: Floats | None = None) -> Floats:
     """Return the potential of all atoms, each at its nearest image where a cell is given.
 
     Parameters
@@ -37,6 +37,8 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     cell : Cell or None
     interaction : Bound
         Coulomb unless given.
+    nearest : (P,) float64, optional
+        Filled with the distances to the nearest atom, A.
 
     Returns
     -------
@@ -45,8 +47,10 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     """
     bound = interaction or COULOMB.bind()
     points = np.ascontiguousarray(points, np.float64).reshape(-1, 3)
-    positions, charges = maps.check(positions, charges, "double")
+    positions, charges = charges_and_positions(positions, charges)
     if not len(points) or not len(positions):
+        if nearest is not None:
+            nearest[:] = np.inf
         return np.zeros(len(points))
     scaled = bound.scaled()
     blocks = -(-len(points) // 128)
@@ -62,17 +66,20 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     task["doubles"][: len(uniforms)] = uniforms
     task["count"], task["atoms"], task["part"] = len(points), len(positions), -(-len(positions) // parts)
     macros = {"REAL": "double", "MASKED": int(bound.masked)}
-    sums = np.empty((parts, len(points)))
+    sums = np.empty((2, parts, len(points)))  # and the smallest squared distances
     needed = 24 * len(points) + 32 * len(positions) + sums.nbytes
     gpu = device.gpus()[0]
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
         if needed > gpu.free():
             raise MemoryPlanError(f"{len(points)} points and {len(positions)} atoms need {needed} bytes of GPU memory, "
-                                  f"{gpu.free()} are free; use --engine cpu")
+                                  f"{gpu.free()} are free", "use {engine cpu}")
         task["points"], task["sums"] = gpu.upload("points", points), gpu.buffer("sums", sums.nbytes)
+        task["least"] = int(task["sums"]) + sums[0].nbytes
         task["positions"], task["charges"] = gpu.upload("positions", positions), gpu.upload("charges", charges)
         kernel = gpu.kernel("points.cu", "at_points", macros, radial.source(scaled, "double"), TASK.itemsize)
         kernel.prepared_call((blocks, parts, 1), (128, 1, 1), task.tobytes())
         device.driver().memcpy_dtoh(sums, int(task["sums"]))
-    total: Floats = sums.sum(0) * scaled.factor
+    if nearest is not None:
+        nearest[:] = np.sqrt(sums[1].min(0))
+    total: Floats = sums[0].sum(0) * scaled.factor
     return total

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cuda import maps
 from vmdpotential.engines.cuda.nodes import NodeSum
-from vmdpotential.grid.lattice import Lattice
-from vmdpotential.splitting.levels import Level, Plan, halfway
+from vmdpotential.splitting.levels import Level, Levels, halfway
 
 Floats = NDArray[np.float64]
 #: A level's stencil, the planes and the groups of it that count.
@@ -35,37 +35,22 @@ TASK = np.dtype([("levels", LEVEL, LEVELS), ("half", np.float64, 8), ("periodic"
                  ("level", np.int32)], align=True)
 
 
-def msm(lattice: Lattice, positions: Floats, charges: Floats, plan: Plan, precision: str = "single",
-        field: bool = False) -> NDArray[np.float32]:
-    """Return the full potential on a lattice, by levels and the pairs, see :mod:`vmdpotential.engines`.
-
-    Raises
-    ------
-    MemoryPlanError
-        When the levels and a layer of the map do not fit the GPU.
-    """
-    from vmdpotential.engines.cuda import device
-
-    positions, charges = maps.check(positions, charges, precision)
-    if not len(positions):
-        return np.zeros((4, *lattice.shape) if field else lattice.shape, np.float32)
-    return maps.run(LevelSum(lattice, positions, charges, plan, precision, field), "multilevel sum", device.gpus()[:1])
-
-
 class LevelSum(NodeSum):
-    """A map being summed: the pairs, to which the smooth part is put first."""
+    """A sum by levels: the pairs, to which the smooth part is put first."""
 
-    def __init__(self, lattice: Lattice, positions: Floats, charges: Floats, plan: Plan, precision: str,
-                 field: bool = False) -> None:
-        super().__init__(lattice, positions, charges, plan, precision, field, plan.shape, nodal=True)
-        self.plan = plan
+    def __init__(self, work: LatticeSum) -> None:
+        plan = work.smooth
+        assert isinstance(plan, Levels)
+        super().__init__(work, plan.shape, nodal=True)
+        self.label = "multilevel sum"
+        self.levels = plan
         self.tables = [tables(level, self.real) for level in plan.levels]
         self.level_task, self.blocks = level_task(plan, self.tables)
 
     @property
     def sizes(self) -> dict[str, list[int]]:
         """Bytes of each buffer for every level."""
-        levels = self.level_task["levels"][: len(self.plan.levels)]
+        levels = self.level_task["levels"][: len(self.levels.levels)]
         x, y, z = levels["shape"].astype(np.int64).T
         nodes = self.real.itemsize * x * y * 2 * (z // 2 + 1)
         nodes[0] = 0  # the finest level's are those of the other kernels
@@ -73,48 +58,50 @@ class LevelSum(NodeSum):
         stencil, planes, used = ([table[n].nbytes for table in self.tables] for n in range(3))
         return {"nodes": nodes.tolist(), "around": around.tolist(), "stencil": stencil, "planes": planes, "used": used}
 
-    @property
-    def fixed_bytes(self) -> int:
-        """Bytes that a GPU needs beside the map."""
-        return super().fixed_bytes + sum(map(sum, self.sizes.values()))
+    def fixed_bytes(self, count: int) -> int:
+        """Return the bytes that a GPU needs for some atoms beside the map."""
+        return super().fixed_bytes(count) + sum(map(sum, self.sizes.values()))
 
-    def prepare(self, gpu: Any) -> Any:
-        """Upload the atoms and the stencils, and return the GPU's task."""
-        task, levels = super().prepare(gpu), self.level_task["levels"]
+    def prepare(self, gpu: Any, positions: Floats, charges: Floats, stream: Any = None) -> maps.Job:
+        """Upload the atoms and, once, the stencils, and return the job."""
+        job = super().prepare(gpu, positions, charges, stream)
+        job.levels = self.level_task.copy()
+        levels = job.levels["levels"]
         for name, sizes in self.sizes.items():
             if name in ("nodes", "around"):
                 address = gpu.buffer(f"level {name}", sum(sizes))
             else:
                 column = ("stencil", "planes", "used").index(name)
-                address = gpu.upload(f"level {name}", np.concatenate([table[column].ravel() for table in self.tables]))
+                address = self.table(gpu, name, lambda column=column: np.concatenate(  # type: ignore[misc]
+                    [table[column].ravel() for table in self.tables]))
             levels[name][: len(sizes)] = address + np.cumsum([0, *sizes[:-1]])
-        levels["nodes"][0] = self.node_task["nodes"]
-        return task
+        levels["nodes"][0] = job.nodes["nodes"]
+        return job
 
-    def sort(self, gpu: Any, task: Any, stream: Any) -> None:
+    def sort(self, job: maps.Job) -> None:
         """Queue the kernels that sort the atoms by cell, and the sums on the levels."""
-        super().sort(gpu, task, stream)
+        super().sort(job)
         a, b, _ = self.shape
-        self.queue(gpu, stream, "unpack", (b, a, 1), 128)
-        count = len(self.plan.levels)
+        self.queue(job, "unpack", (b, a, 1), 128)
+        count = len(self.levels.levels)
         for level in range(1, count):
-            self.queue_rows(gpu, stream, "restriction", level)
+            self.queue_rows(job, "restriction", level)
         for level in range(count):
-            self.queue_rows(gpu, stream, "surround", level)
-        self.queue_level(gpu, stream, "convolve", (self.blocks, 1, 1), 32 * PARTS)
+            self.queue_rows(job, "surround", level)
+        self.queue_level(job, "convolve", (self.blocks, 1, 1), 32 * PARTS)
         for level in reversed(range(count - 1)):
-            self.queue_rows(gpu, stream, "prolongation", level)
+            self.queue_rows(job, "prolongation", level)
 
-    def queue_rows(self, gpu: Any, stream: Any, name: str, level: int) -> None:
+    def queue_rows(self, job: maps.Job, name: str, level: int) -> None:
         """Queue a kernel of levels.cu for all rows of a level."""
-        self.level_task["level"] = level
-        x, y, z = (int(n) for n in self.level_task["levels"][level]["wide" if name == "surround" else "shape"])
-        self.queue_level(gpu, stream, name, (y, x, 1 if name == "surround" else -(-z // STRIP)), STRIP)
+        job.levels["level"] = level
+        x, y, z = (int(n) for n in job.levels["levels"][level]["wide" if name == "surround" else "shape"])
+        self.queue_level(job, name, (y, x, 1 if name == "surround" else -(-z // STRIP)), STRIP)
 
-    def queue_level(self, gpu: Any, stream: Any, name: str, grid: tuple[int, int, int], threads: int) -> None:
+    def queue_level(self, job: maps.Job, name: str, grid: tuple[int, int, int], threads: int) -> None:
         """Queue a kernel of levels.cu."""
-        kernel = gpu.kernel("levels.cu", name, self.knobs, "", TASK.itemsize)
-        kernel.prepared_async_call(grid, (threads, 1, 1), stream, self.level_task.tobytes())
+        kernel = job.gpu.kernel("levels.cu", name, self.knobs, "", TASK.itemsize)
+        kernel.prepared_async_call(grid, (threads, 1, 1), job.stream, job.levels.tobytes())
 
 
 def tables(level: Level, real: np.dtype[Any]) -> Tables:
@@ -143,7 +130,7 @@ def tables(level: Level, real: np.dtype[Any]) -> Tables:
     return stencil, planes.astype(np.int32), np.stack([low, high], -1).astype(np.int32)
 
 
-def level_task(plan: Plan, prepared: list[Tables]) -> tuple[Any, int]:
+def level_task(plan: Levels, prepared: list[Tables]) -> tuple[Any, int]:
     """Return a record of :data:`TASK` without addresses, and the blocks that sum all levels."""
     task = np.zeros((), TASK)
     task["count"], task["periodic"] = len(plan.levels), plan.periodic

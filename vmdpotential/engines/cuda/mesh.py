@@ -1,0 +1,120 @@
+"""Mesh sums on a GPU: Fourier transforms by VkFFT, and the factors between them, around mesh.cu."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines import LatticeSum
+from vmdpotential.engines.cuda import fft, maps
+from vmdpotential.engines.cuda.nodes import NodeSum
+from vmdpotential.splitting.coulomb import Splitting
+from vmdpotential.splitting.mesh import Mesh, spline_correction
+
+Floats = NDArray[np.float64]
+
+#: Entries of the table of a smooth part's transform for a wave number of 1 over the split radius.
+WINDOW = 1024
+
+
+class MeshSum(NodeSum):
+    """A sum by a mesh: the pairs, to which the smooth part is put first.
+
+    Raises
+    ------
+    BackendError
+        When pyvkfft is missing.
+    """
+
+    def __init__(self, work: LatticeSum) -> None:
+        mesh = work.smooth
+        assert isinstance(mesh, Mesh)
+        super().__init__(work, mesh.transform_shape, nodal=False)
+        self.label = "mesh sum"
+        self.mesh = mesh
+        self.sampled = not (mesh.periodic or mesh.compact)
+        set_influence(self.node_task, mesh)
+        self._sampled_on: set[int] = set()
+
+    def fixed_bytes(self, count: int) -> int:
+        """Return the bytes that a GPU needs for some atoms beside the map."""
+        a, b, c = self.shape
+        again = self.node_bytes if max(a, b, c) > 1024 else 0  # long transforms take two steps
+        octant = (a // 2 + 1) * (b // 2 + 1) * (c // 2 + 1) if self.sampled else 0
+        tables = 24 * max(self.shape) * 3 + (0 if self.sampled else self.real.itemsize * window_length(self.mesh))
+        return super().fixed_bytes(count) + again + self.real.itemsize * octant + tables
+
+    def prepare(self, gpu: Any, positions: Floats, charges: Floats, stream: Any = None) -> maps.Job:
+        """Upload the atoms and, once, the mesh's tables, and return the job."""
+        job, mesh, shape = super().prepare(gpu, positions, charges, stream), self.mesh, self.shape
+        own = job.nodes
+        own["correction"] = self.table(gpu, "correction", lambda: np.concatenate(
+            [correction(n, mesh.order) for n in shape]))
+        if self.sampled:
+            own["squares"] = self.table(gpu, "squares", lambda: np.concatenate(mesh.squared_distances))
+            octant = [n // 2 + 1 for n in shape]
+            own["influence"] = self.table(gpu, "influence", lambda: np.empty(octant, self.real))
+        else:
+            own["window"] = self.table(gpu, "window", lambda: window(mesh).astype(self.real))
+        return job
+
+    def sort(self, job: maps.Job) -> None:
+        """Queue the kernels that sort the atoms by cell, and the sums on the mesh."""
+        super().sort(job)
+        shape, nodes, gpu = self.shape, int(job.nodes["nodes"]), job.gpu
+        a, b, _ = shape
+        transform = gpu.plan((shape, self.real), lambda: fft.Transform(shape, self.real, job.stream))
+        if self.sampled and gpu.number not in self._sampled_on:
+            self.queue(job, "sample", (b, a, 1), 128)
+            transform.forward(nodes)
+            self.queue(job, "keep", (b // 2 + 1, a // 2 + 1, 1), 128)
+            self._sampled_on.add(gpu.number)
+        self.queue(job, "unpack", (b, a, 1), 128)
+        transform.forward(nodes)
+        self.queue(job, "multiply_sampled" if self.sampled else "multiply_transformed", (b, a, 1), 128)
+        transform.inverse(nodes)
+
+
+def set_influence(task: Any, mesh: Mesh) -> None:
+    """Set what the factors between the transforms need."""
+    counts = np.array(mesh.transform_shape)
+    task["factor"] = 1 / counts.prod()
+    if mesh.periodic or mesh.compact:
+        volume = abs(np.linalg.det(mesh.steps))
+        task["reciprocal"] = 2 * np.pi * np.linalg.inv(mesh.steps) / counts
+        task["window_scale"] = window_scale(mesh)
+        task["factor"] *= 4 * np.pi / volume
+        task["constant"] = mesh.splitting.integral / (volume * counts.prod())
+    else:
+        assert isinstance(mesh.splitting, Splitting)
+        task["inverse_square"], task["smooth"] = mesh.splitting.radius**-2, mesh.splitting.polynomial
+
+
+@lru_cache(maxsize=64)
+def correction(count: int, order: int) -> Floats:
+    """Return the factors that the splines ask for along an axis of `count` nodes, (count / 2 + 1)."""
+    return spline_correction(order, 2 * np.pi * np.arange(count // 2 + 1) / count)
+
+
+def window_scale(mesh: Mesh) -> float:
+    """Return the entries of the table of a smooth part's transform for a wave number of 1/A.
+
+    That of a potential which ends oscillates with the distance where it does.
+    """
+    return max(WINDOW * mesh.splitting.radius, 60 * mesh.splitting.end if mesh.compact else 0.0)
+
+
+def window_length(mesh: Mesh) -> int:
+    """Return how many entries that table has: as far as the mesh has waves."""
+    # the longest wave vector is a corner of the box of phases from -pi to pi
+    signs = np.array([[1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1]])
+    longest = float(np.linalg.norm(np.pi * signs @ np.linalg.inv(mesh.steps).T, axis=1).max())
+    return int(longest * window_scale(mesh)) + 3  # two for the last interval, one for rounding
+
+
+def window(mesh: Mesh) -> Floats:
+    """Return the smooth part's transform over 4 pi / k^2 at k = n / window_scale."""
+    return mesh.splitting.window(np.arange(window_length(mesh)) / window_scale(mesh))

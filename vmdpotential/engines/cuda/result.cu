@@ -1,0 +1,53 @@
+// What is asked of maps that lie on a GPU: values at points, mean squares, and sums over many maps.
+
+#define PARTS 256  // of a map whose squares are summed apart; as in result.py
+
+// The host's twin is result.TASK.
+struct ResultTask {
+    const float *maps;        // (maps, size)
+    const long long *places;  // (count) in a map
+    double *values;           // (maps, count), or (maps, PARTS)
+    const float *shift;       // (maps, size) what differences are taken from
+    double *sums;             // (maps, size) of the differences
+    double *squares;          // (maps, size) of them
+    size_t size;              // values of a map
+    int count;
+};
+
+// A thread has one place of one map.
+extern "C" __global__ void gather(const ResultTask task)
+{
+    const int i = blockIdx.x * 128 + threadIdx.x;
+    if (i < task.count)
+        task.values[(size_t)blockIdx.y * task.count + i] = task.maps[blockIdx.y * task.size + task.places[i]];
+}
+
+// A block of 256 sums the squares of a part of one map, always in the same order.
+extern "C" __global__ void __launch_bounds__(256) mean_squares(const ResultTask task)
+{
+    __shared__ double partial[256];
+    const float *map = task.maps + blockIdx.y * task.size;
+    double sum = 0;
+    for (size_t i = (size_t)blockIdx.x * 256 + threadIdx.x; i < task.size; i += (size_t)PARTS * 256)
+        sum += (double)map[i] * map[i];
+    partial[threadIdx.x] = sum;
+    for (int half = 128; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half)
+            partial[threadIdx.x] += partial[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0)
+        task.values[blockIdx.y * PARTS + blockIdx.x] = partial[0];
+}
+
+// Differences keep their digits where squares of values would lose them. A thread has one value of one map.
+extern "C" __global__ void __launch_bounds__(256) add(const ResultTask task)
+{
+    const size_t i = (size_t)blockIdx.x * 256 + threadIdx.x;
+    if (i >= task.size)
+        return;
+    const size_t place = blockIdx.y * task.size + i;
+    const double difference = (double)task.maps[place] - (double)task.shift[place];
+    task.sums[place] += difference;
+    task.squares[place] += difference * difference;
+}

@@ -1,0 +1,157 @@
+"""Maps that stay on a GPU until they are asked for, around result.cu."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines.cuda import pinned
+from vmdpotential.engines.cuda.device import Block, Gpu, driver, errors
+from vmdpotential.engines.result import Result
+
+Floats = NDArray[np.float64]
+Maps = NDArray[np.float32]
+
+#: Parts of a map whose squares are summed apart; as in result.cu.
+PARTS = 256
+
+#: Struct ResultTask of result.cu.
+TASK = np.dtype(
+    [(name, np.uint64) for name in ("maps", "places", "values", "shift", "sums", "squares", "size")]
+    + [("count", np.int32)], align=True)
+
+
+class DeviceResult:
+    """Maps in the memory of a GPU; see :class:`vmdpotential.engines.result.Result`.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    block : Block
+        Holds the maps.
+    shape : (maps, nx, ny, nz)
+    device_seconds : float
+    """
+
+    def __init__(self, gpu: Gpu, block: Block, shape: tuple[int, int, int, int], device_seconds: float) -> None:
+        self.gpu, self.block, self.shape = gpu, block, shape
+        self.device_seconds: float | None = device_seconds
+        self._squares: Floats | None = None
+
+    def task(self) -> Any:
+        """Return a record of :data:`TASK` with the maps."""
+        task = np.zeros((), TASK)
+        task["maps"], task["size"] = self.block.address, np.prod(self.shape[1:])
+        return task
+
+    def _copy(self, first: int, last: int) -> Maps:
+        size = 4 * int(np.prod(self.shape[1:]))
+        with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+            out = pinned.empty((last - first, *self.shape[1:]))
+            driver().memcpy_dtoh(out, self.block.address + first * size)
+        return out
+
+    def values(self) -> Maps:
+        """Return a copy of the potential."""
+        values: Maps = self._copy(0, 1)[0]
+        return values
+
+    def field(self) -> Maps | None:
+        """Return a copy of the field."""
+        return self._copy(1, 4) if self.shape[0] > 1 else None
+
+    def at(self, indices: NDArray[np.int64]) -> Floats:
+        """Return the maps at lattice points."""
+        places = np.ravel_multi_index(tuple(np.asarray(indices, np.int64).T), self.shape[1:]).astype(np.int64)
+        out = np.empty((self.shape[0], len(places)))
+        with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+            task = self.task()
+            task["places"], task["count"] = self.gpu.upload("places", places), len(places)
+            task["values"] = self.gpu.buffer("values", out.nbytes)
+            launch(self.gpu, "gather", task, (-(-len(places) // 128), self.shape[0], 1), 128)
+            driver().memcpy_dtoh(out, int(task["values"]))
+        return out
+
+    def mean_squares(self) -> Floats:
+        """Return the means of the squares of the potential and of the field."""
+        if self._squares is None:
+            out = np.empty((self.shape[0], PARTS))
+            with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+                task = self.task()
+                task["values"] = self.gpu.buffer("values", out.nbytes)
+                launch(self.gpu, "mean_squares", task, (PARTS, self.shape[0], 1), 256)
+                driver().memcpy_dtoh(out, int(task["values"]))
+            squares = out.sum(1) / np.prod(self.shape[1:])
+            self._squares = np.array([squares[0], squares[1:].sum()])[: 1 + (len(squares) > 1)]
+        return self._squares
+
+    def new_sums(self) -> DeviceSums:
+        """Return sums on the same GPU, of no results yet."""
+        return DeviceSums(self.gpu, self.shape)
+
+    def add_to(self, sums: Any) -> None:
+        """Add the maps to the sums."""
+        sums.add(self)
+
+
+class DeviceSums:
+    """Sums over results in the memory of a GPU; see :class:`vmdpotential.engines.result.Sums`."""
+
+    def __init__(self, gpu: Gpu, shape: tuple[int, int, int, int]) -> None:
+        self.gpu, self.shape, self.count = gpu, shape, 0
+        self._shift: Block | None = None
+        size = 8 * int(np.prod(shape))
+        with gpu:
+            self._sums, self._squares = gpu.take(size), gpu.take(size)
+            for block in (self._sums, self._squares):
+                driver().memset_d32(block.address, 0, size // 4)
+
+    def add(self, result: Result) -> None:
+        """Add the maps of a result; the first ones are what differences are taken from."""
+        with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+            block = result.block if isinstance(result, DeviceResult) and result.gpu is self.gpu else self._bring(result)
+            if self._shift is None:
+                self._shift = block
+            else:
+                task = np.zeros((), TASK)
+                task["maps"], task["shift"] = block.address, self._shift.address
+                task["sums"], task["squares"] = self._sums.address, self._squares.address
+                task["size"] = np.prod(self.shape[1:])
+                launch(self.gpu, "add", task, (-(-int(task["size"]) // 256), self.shape[0], 1), 256)
+                driver().Context.synchronize()
+            self.count += 1
+
+    def _bring(self, result: Result) -> Block:
+        """Return a block with the maps of a result that is elsewhere."""
+        field = result.field()
+        return self.gpu.keep(np.stack([result.values(), *([] if field is None else field)]))
+
+    def mean(self) -> Floats:
+        """Return the mean of the maps."""
+        return self._get(self._sums, True)
+
+    def variance(self) -> Floats:
+        """Return the mean square deviation from the mean."""
+        mean = self._get(self._sums, False)
+        return self._get(self._squares, False) - mean * mean
+
+    def _get(self, block: Block, shifted: bool) -> Floats:
+        out = np.empty(self.shape)
+        with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+            driver().memcpy_dtoh(out, block.address)
+            out /= self.count
+            if shifted:
+                assert self._shift is not None
+                shift = np.empty(self.shape, np.float32)
+                driver().memcpy_dtoh(shift, self._shift.address)
+                out += shift
+        only: Floats = out[0] if len(out) == 1 else out
+        return only
+
+
+def launch(gpu: Gpu, name: str, task: Any, grid: tuple[int, int, int], threads: int) -> None:
+    """Start a kernel of result.cu."""
+    kernel = gpu.kernel("result.cu", name, {"REAL": "float"}, "", TASK.itemsize)
+    kernel.prepared_call(grid, (threads, 1, 1), task.tobytes())
