@@ -34,8 +34,13 @@ def _counts(numbers: Floats) -> tuple[int, int, int]:
 
 
 def bounds(positions: Floats) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest coordinates of positions (N, 3), column by column: 20 times as fast."""
-    return np.array([x.min() for x in positions.T]), np.array([x.max() for x in positions.T])
+    """Return the smallest and the largest coordinates of positions (N, 3)."""
+    # numpy is fast along rows of many numbers, not of three: 64 positions make a row
+    whole = len(positions) // 64 * 64
+    rows, rest = np.ascontiguousarray(positions[:whole]).reshape(-1, 192), positions[whole:]
+    low = np.concatenate([rows.min(0, initial=np.inf).reshape(-1, 3), rest])
+    high = np.concatenate([rows.max(0, initial=-np.inf).reshape(-1, 3), rest])
+    return low.min(0), high.max(0)
 
 
 @dataclass(frozen=True)

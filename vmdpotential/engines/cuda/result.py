@@ -119,8 +119,8 @@ class DeviceSums:
                 task["maps"], task["shift"] = block.address, self._shift.address
                 task["sums"], task["squares"] = self._sums.address, self._squares.address
                 task["size"] = np.prod(self.shape[1:])
+                # in the default stream, which whoever writes to this memory next waits for
                 launch(self.gpu, "add", task, (-(-int(task["size"]) // 256), self.shape[0], 1), 256)
-                driver().Context.synchronize()
             self.count += 1
 
     def _bring(self, result: Result) -> Block:
