@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
-from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import BackendError
 from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
+from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.structure import Structure
 
 
