@@ -82,7 +82,7 @@ def test_scalar_formats_make_three_files(tmp_path, suffix):
         np.testing.assert_allclose(again.values, component.values, rtol=1e-5, atol=1e-5)
         assert again.unit == "V/A"
         assert again.provenance.quantity == component.provenance.quantity
-    with pytest.raises(UsageError, match=r"_x.*exists; use --force"):
+    with pytest.raises(UsageError, match=r"_x.*exists; use force"):
         write_field(grid.field, tmp_path / f"a.field{suffix}")
 
 

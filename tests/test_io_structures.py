@@ -719,10 +719,10 @@ def test_frames_and_tpr(tpr):
         ("adk_closed_shifted.pdb", "adk.psf", r"do not list the same atoms: atom 1 is .* \(\d+ atoms are of another"),
         ("adk_closed_renamed.pdb", "adk.psf", r"do not list the same atoms: atom \d+ is .* names differ"),
         ("SiN_tric_namd.dcd", "adk.psf", "5545 atoms and the structure 3341"),
-        ("adk.psf", None, "a topology has no coordinates; give the coordinate file, with --topology for this one"),
+        ("adk.psf", None, "a topology has no coordinates; give the coordinate file, and this one as topology"),
         ("adk.psf", "adk_closed.pdb", "a topology has no coordinates"),
-        ("SiN_tric_namd.dcd", None, "coordinates only.*--topology"),
-        ("Amber/ace_tip3p.nc", None, "coordinates only.*--topology"),
+        ("SiN_tric_namd.dcd", None, "coordinates only.*as topology"),
+        ("Amber/ace_tip3p.nc", None, "coordinates only.*as topology"),
         ("Amber/ache.prmtop", None, "a topology has no coordinates"),
         ("adk_closed.pdb", "SiN_tric_namd.dcd", "is no topology"),
     ],
@@ -849,7 +849,7 @@ def test_several_outputs_or_none(tmp_path):
     assert_same(structure, io.read_structure(paths[1]))
     again = io.read_structure(paths[0], paths[2])
     np.testing.assert_allclose(again.charges, structure.charges, atol=1e-6)
-    with pytest.raises(UsageError, match="exists; use --force"):
+    with pytest.raises(UsageError, match="exists; use force"):
         io.write_structures(structure, [tmp_path / "new.pdb", paths[1]])
     assert not (tmp_path / "new.pdb").exists()
     io.write_structures(structure, paths, force=True)

@@ -527,10 +527,10 @@ def test_a_pure_water_box_takes_salt(tmp_path):
 
 def test_kinds_of_room_that_run_out():
     waters = [(6.0, 0, 0), (0, 6.5, 0), (0, 7.5, 0)]
-    with pytest.raises(NoRoomError, match=r"1 of 2 ions placed.*--between 20 A") as error:
+    with pytest.raises(NoRoomError, match=r"1 of 2 ions placed.*20 A from the other ions.*lower between") as error:
         place_ions(drop(-2.0, waters), between=20)
     assert error.value.exit_code == 3
-    with pytest.raises(NoRoomError, match=r"0 of 2 .*only 1 of 3 waters.*--from-solute 7 A"):
+    with pytest.raises(NoRoomError, match=r"0 of 2 .*only 1 of 3 waters.*7 A from the solute.*lower from_solute"):
         place_ions(drop(-2.0, waters), from_solute=7)
     with pytest.raises(NoRoomError, match="only 3 waters"):
         place_ions(drop(-4.0, waters))
@@ -597,8 +597,8 @@ def test_dry_run_says_where_and_writes_nothing(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        ([], 2, "give -o FILE"),
-        (["--dry-run", "--cation", "XX"], 2, "--cation 'XX': no such ion"),
+        ([], 2, "--output: a file for the result is needed"),
+        (["--dry-run", "--cation", "XX"], 2, "--cation XX: no such ion"),
         (["--dry-run", "--cation", "CLA"], 2, "--cation CLA: its charge is -1"),
         (["--dry-run", "--anion", "SOD"], 2, "--anion SOD: its charge is +1"),
         (["--dry-run", "--concentration", "150"], 2, "at most 10 mol/L"),

@@ -17,17 +17,17 @@ Floats = NDArray[np.float64]
 
 def _check_spacing(spacing: float, padding: float = 0.0) -> None:
     if not 0 < spacing < np.inf:
-        raise UsageError(f"--spacing {spacing:g}: must be a distance in A, above 0")
+        raise UsageError("spacing", "must be a distance in A, above 0", value=f"{spacing:g}")
     if not 0 <= padding < np.inf:
-        raise UsageError(f"--padding {padding:g}: must be a distance in A, at least 0")
+        raise UsageError("padding", "must be a distance in A, at least 0", value=f"{padding:g}")
 
 
 def _counts(numbers: Floats) -> tuple[int, int, int]:
     """Return (3,) numbers of nodes as integers; far-off atoms or cells ask for more than can be counted."""
     if not (numbers < 2**31).all():
         raise UsageError(
-            f"a lattice of {' x '.join(f'{n:.3g}' for n in numbers)} points cannot be made; use a larger --spacing, "
-            "or correct atoms or the cell where they are far too large"
+            "spacing", f"a lattice of {' x '.join(f'{n:.3g}' for n in numbers)} points cannot be made",
+            "use a larger {spacing}, or correct atoms or the cell where they are far too large",
         )
     nx, ny, nz = (int(n) for n in numbers)
     return nx, ny, nz
@@ -88,9 +88,11 @@ class Lattice:
         spacing = np.array(np.broadcast_to(np.asarray(self.spacing, np.float64), 3))
         shape = tuple(int(n) for n in self.shape)
         if len(shape) != 3 or min(shape) < 1:
-            raise UsageError(f"a lattice of {' x '.join(map(str, shape))} points is empty")
-        if not (np.isfinite(origin).all() and np.isfinite(spacing).all() and (spacing > 0).all()):
-            raise UsageError(f"lattice origin {origin.tolist()} and spacing {spacing.tolist()} A are not valid")
+            raise UsageError("shape", f"a lattice of {' x '.join(map(str, shape))} points is empty")
+        if not np.isfinite(origin).all():
+            raise UsageError("origin", "a lattice begins at three numbers, A", value=str(origin.tolist()))
+        if not (np.isfinite(spacing).all() and (spacing > 0).all()):
+            raise UsageError("spacing", "must be distances in A, above 0", value=str(spacing.tolist()))
         origin.setflags(write=False)
         spacing.setflags(write=False)
         object.__setattr__(self, "origin", origin)
