@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from vmdpotential.engines import LatticeSum
+from vmdpotential.engines import LatticeSum, get_engine
 from vmdpotential.grid.lattice import Box
+from vmdpotential.methods import Charges, Request, accuracy
 from vmdpotential.splitting import levels, mesh
 
 
@@ -37,3 +38,13 @@ def mesh_around(lattice, positions, *options):
 def levels_around(lattice, positions, cell=None, **options):
     """Return the levels of a sum over a lattice and charges."""
     return levels.make(lattice, Box.around(positions), cell, **options)
+
+
+def to_tolerance(method, lattice, positions, charges, cell, bound, tolerance, engine=None, **options):
+    """Return the potential by a method that keeps a tolerance, and the errors that were measured."""
+    engine = engine or get_engine("cpu")
+    request = Request(lattice, cell, bound, Charges.of(positions, charges, cell), tolerance=tolerance, **options)
+    sample = accuracy.sample(request, positions, charges, engine)
+    request = request.with_error(tolerance * sample.goal or np.inf)
+    _, result, errors = accuracy.run_to_tolerance(method, request, positions, charges, sample, engine)
+    return result.values(), errors

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import sums
 from cuda_host import HostGpu
 from helpers import relative_rms
 from test_engine_cuda import compile_for_all
@@ -13,7 +14,6 @@ from vmdpotential.engines.cpu import msm as cpu
 from vmdpotential.engines.cuda import build, device, maps, msm
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting import levels
 
 LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 9, 20))
 CELL = Cell(np.diag([24.0, 33.0, 18.0]))
@@ -40,7 +40,7 @@ PLANS = {
 
 
 def plan_of(name, order):
-    return levels.plan(LATTICE, POSITIONS, order=order, **PLANS[name])
+    return sums.levels_around(LATTICE, POSITIONS, order=order, **PLANS[name])
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_levels_longer_than_a_block(gpu, axis, periodic):
     extent = np.full(3, 9.0)
     extent[axis] = 320.0
     positions = np.random.default_rng(4).uniform(0, 1, (150, 3)) * extent
-    plan = levels.plan(LATTICE, positions, Cell(np.diag(extent)) if periodic else None, spacing=2.0, radius=4.0)
+    plan = sums.levels_around(LATTICE, positions, Cell(np.diag(extent)) if periodic else None, spacing=2.0, radius=4.0)
     assert plan.shape[axis] > msm.STRIP
     check(gpu, plan, positions, CHARGES, "double", 1e-7)
 

@@ -243,21 +243,22 @@ def test_far_points_in_an_open_boundary_take_no_huge_mesh(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "parameter", "message"),
     [
-        ({"method": "cutoff"}, "--method 'cutoff': choose one of auto, direct, pme"),
-        ({"tolerance": 1.0}, "--tolerance 1: give"),
-        ({"points": [1.0, 2.0, 3.0]}, "points: an array"),
-        ({"points": [[1.0, np.nan, 3.0]]}, "points: an array"),
-        ({"unit": "J"}, "unit 'J'"),
+        ({"method": "cutoff"}, "method", "choose one of auto, direct, pme"),
+        ({"tolerance": 1.0}, "tolerance", "tolerance=1: give"),
+        ({"points": [1.0, 2.0, 3.0]}, "points", "points: an array"),
+        ({"points": [[1.0, np.nan, 3.0]]}, "points", "points: an array"),
+        ({"unit": "J"}, None, "J"),
     ],
 )
-def test_wrong_usage_is_one_line(options, message):
-    structure = charges_at([(0, 0, 0)], [1.0])
+def test_wrong_usage_is_one_line(options, parameter, message):
+    structure = made_of([(0, 0, 0)], [1.0])
     points = options.pop("points", [[1.0, 2.0, 3.0]])
     with pytest.raises(UsageError) as error:
         potential_at(structure, points, **options)
     assert message in str(error.value)
+    assert parameter is None or error.value.parameter == parameter
     assert "\n" not in str(error.value)
 
 

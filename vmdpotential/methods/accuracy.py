@@ -119,7 +119,7 @@ class Sample:
         is known better than that of the sample.
         """
         found, away = result.at(self.indices), self.away
-        rms = np.sqrt(result.mean_squares())
+        rms = np.sqrt(result.mean_squares()).tolist()
         difference = found - self.values
 
         def relative(part: slice, everywhere: float) -> tuple[float, float]:

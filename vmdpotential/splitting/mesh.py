@@ -74,9 +74,14 @@ class Mesh:
         return a, b, c
 
     @property
+    def end(self) -> float:
+        """Where the smooth part ends, A; infinite where it does nowhere."""
+        return self.splitting.end
+
+    @property
     def compact(self) -> bool:
         """Whether the smooth part ends at some distance."""
-        return self.splitting.end < np.inf
+        return self.end < np.inf
 
     @property
     def slanted(self) -> bool:

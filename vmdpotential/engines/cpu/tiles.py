@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cpu import build, cells, threads
+from vmdpotential import memory
+from vmdpotential.engines import SOFT_CORE, near
+from vmdpotential.engines.cpu import build, threads
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Scaled
@@ -60,9 +61,7 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
         positions, index = cell.images_in_box(positions, lattice.origin - reach, lattice.last + reach)
         charges = charges[index]
     else:
-        near = ((positions > lattice.origin - reach) & (positions < lattice.last + reach)).all(1)
-        if not near.all():
-            positions, charges = positions[near], charges[near]
+        positions, charges = near(lattice, reach, positions, charges)
     if not len(positions):
         return np.zeros((4, *lattice.shape) if field else lattice.shape, np.float32) if add_to is None else add_to
     kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=interaction.masked,
