@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import ewald
 import numpy as np
 import pytest
+from helpers import charges_at
 from scipy.spatial import cKDTree
 
 from vmdpotential.engines import get_engine

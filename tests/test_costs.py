@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import water
 from scipy.spatial import cKDTree
 
 from vmdpotential import methods, registry
@@ -16,7 +17,6 @@ from vmdpotential.maps import potential_map
 from vmdpotential.methods import Charges, Request, accuracy, costs, pme
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.molecule.structure import Structure
 from vmdpotential.splitting.coulomb import optimal
 
 SIZE = costs.Size(100_000, 8_000_000, 0.5, 0.1, (100.0, 100.0, 100.0), False)

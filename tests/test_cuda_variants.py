@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import definition
 
 from vmdpotential import registry
-from vmdpotential.commands.verify import definition
 from vmdpotential.engines.cuda import bins, build, device, pinned
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
@@ -262,7 +262,7 @@ def test_kernels_on_the_host_equal_the_definition(host, variant, precision):
     truncated = registry.get("interaction", "screened_coulomb").bind().truncated(5.0)
     for bound in (shifted(2.3), shifted(30.0), truncated):  # the second has a list of several launches
         values = bins.cutoff(variant, lattice, positions, charges, bound, precision)
-        reference = definition(lattice.points(), positions, charges, bound, None).reshape(lattice.shape)
+        reference = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
         assert np.abs(values - reference).max() < 5e-6 * np.abs(reference).max()
     cell = Cell.from_parameters(7, 8, 9, 70, 80, 110)
     values = bins.cutoff(variant, lattice, positions[:100], charges[:100], shifted(7.0), precision, cell)

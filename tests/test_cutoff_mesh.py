@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import sums
+from helpers import rms
 from scipy.spatial import cKDTree
 
 from vmdpotential import registry

@@ -6,7 +6,7 @@ import ewald
 import numpy as np
 import pytest
 import sums
-from scipy.special import erfc
+from helpers import relative_rms
 
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import MemoryPlanError, TaskError, UsageError

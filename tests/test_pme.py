@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import sums
+from helpers import rms
 
 from vmdpotential.engines import PRECISIONS, get_engine
 from vmdpotential.grid.lattice import Lattice

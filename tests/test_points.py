@@ -253,7 +253,7 @@ def test_far_points_in_an_open_boundary_take_no_huge_mesh(monkeypatch):
     ],
 )
 def test_wrong_usage_is_one_line(options, parameter, message):
-    structure = made_of([(0, 0, 0)], [1.0])
+    structure = charges_at([(0, 0, 0)], [1.0])
     points = options.pop("points", [[1.0, 2.0, 3.0]])
     with pytest.raises(UsageError) as error:
         potential_at(structure, points, **options)

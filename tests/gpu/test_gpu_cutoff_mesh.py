@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import sums
+from helpers import relative_rms
 
 from vmdpotential import engines, registry
 from vmdpotential.grid.lattice import Lattice

@@ -6,6 +6,7 @@ Run with ``pytest -m gpu``, as tests/gpu/test_cuda.py.
 import numpy as np
 import pytest
 import sums
+from helpers import random_charges, relative_rms
 
 from vmdpotential import engines
 from vmdpotential.engines import LatticeSum

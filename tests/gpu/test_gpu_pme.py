@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import sums
+from helpers import random_charges, relative_rms
 
 from vmdpotential import engines
 from vmdpotential.engines import LatticeSum

@@ -5,11 +5,10 @@ Run with ``pytest -m gpu``, as tests/gpu/test_cuda.py.
 
 import numpy as np
 import pytest
-from helpers import random_charges, relative_rms
+from helpers import definition, random_charges, relative_rms
 
 from vmdpotential import registry
 from vmdpotential.commands.benchmark import VARIANTS, water_box
-from vmdpotential.commands.verify import definition
 from vmdpotential.engines.cuda import bins, maps
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
@@ -33,7 +32,7 @@ def test_every_spacing_and_interaction(engine, variant, precision, shape):
         for bound in (shifted(2.3), shifted(9.0), shifted(30.0), truncated):  # the third takes several launches
             values = bins.cutoff(variant, lattice, positions, charges, bound, precision)
             assert values.shape == shape
-            reference = definition(lattice.points(), positions, charges, bound, None).reshape(shape)
+            reference = definition(lattice.points(), positions, charges, bound).reshape(shape)
             assert np.abs(values - reference).max() < 2e-5 * max(1, np.abs(reference).max())
 
 
@@ -75,7 +74,7 @@ def test_bins_that_are_much_too_full(engine, variant, precision):
     charges[::7] = 0
     lattice = Lattice(np.zeros(3), 1.0, (9, 9, 9))
     values = bins.cutoff(variant, lattice, positions, charges, shifted(6.0), precision)
-    reference = definition(lattice.points(), positions, charges, shifted(6.0), None).reshape(9, 9, 9)
+    reference = definition(lattice.points(), positions, charges, shifted(6.0)).reshape(9, 9, 9)
     assert relative_rms(values, reference) < 2e-5
 
 

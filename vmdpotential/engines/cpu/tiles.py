@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE, near
-from vmdpotential.engines.cpu import build, threads
+from vmdpotential.engines.cpu import build, cells, threads
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Scaled
