@@ -32,6 +32,7 @@ def test_points_of_a_full_lattice_are_anywhere():
     assert np.ptp(indices, axis=0).tolist() > [35, 25, 15]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", [
     None, Cell.from_parameters(150, 150, 150), Cell.from_parameters(150, 150, 150, 70, 80, 60)])
 def test_points_near_few_atoms_count_for_less(cell):
@@ -62,6 +63,7 @@ def test_points_near_few_atoms_count_for_less(cell):
     assert weights.min() * POINTS / 2 == pytest.approx(part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_stated_error_is_that_of_the_whole_map(seed):
     """Charges in one corner of a large map, and one far from them: few points are where the error is."""
@@ -151,6 +153,7 @@ def test_the_field_has_errors_of_its_own():
     assert "of the field" in str(errors)
 
 
+@pytest.mark.slow
 def test_msm_keeps_tolerances_between_those_of_its_levels():
     """Of ions of one sign the potential is large: the coarsest levels do better than is asked at first."""
     positions = np.random.default_rng(13).uniform(0, 40, (600, 3))

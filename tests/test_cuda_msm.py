@@ -74,12 +74,14 @@ def check(gpu, plan, positions, charges, precision, accuracy):
     assert taken == work.fixed_bytes - maps.Sum.fixed_bytes.fget(work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize(("order", "precision", "accuracy"), [(4, "single", 1e-5), (8, "double", 1e-7)])
 def test_the_smooth_part_is_that_of_the_cpu_engine(gpu, name, order, precision, accuracy):
     check(gpu, plan_of(name, order), POSITIONS, CHARGES, precision, accuracy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("periodic", [False, True])
 def test_levels_longer_than_a_block(gpu, axis, periodic):
@@ -97,6 +99,7 @@ def test_levels_of_many_kinds_are_summed():
     assert {level.halved for plan in plans for level in plan.levels} >= {(True,) * 3, (False, True, False)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("real", "order"), [("float", 4), ("float", 8), ("double", 6)])
 def test_level_kernels_compile(real, order, tmp_path):
     macros = {"REAL": real, "ORDER": order, "NODAL": 1}

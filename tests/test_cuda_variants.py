@@ -255,6 +255,7 @@ def aligned(data):
     return memory, ctypes.c_void_p(address)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("variant", "precision"), CASES)
 def test_kernels_on_the_host_equal_the_definition(host, variant, precision):
     lattice = Lattice(LATTICE.origin, LATTICE.spacing, (9, 5, 9))
@@ -270,6 +271,7 @@ def test_kernels_on_the_host_equal_the_definition(host, variant, precision):
     assert np.abs(values - reference).max() < 2e-5 * np.abs(reference).max()
 
 
+@pytest.mark.slow
 def test_the_paper_is_reproduced_without_a_gpu(tmp_path):
     script = Path(__file__).parent.parent / "scripts" / "reproduce_cutoff_paper"
 

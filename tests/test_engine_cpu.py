@@ -48,6 +48,7 @@ def test_a_cutoff_much_shorter_than_the_spacing():
     assert relative_rms(values.ravel(), expected) < 1e-7
 
 
+@pytest.mark.slow
 def test_water_box_at_the_papers_measure():
     """Maximum relative error where |V| > 1e-4, in part of the 96,000-atom water box."""
     positions, charges = water_box(100.0)
@@ -144,6 +145,7 @@ def test_maps_do_not_depend_on_the_number_of_threads(monkeypatch):
     np.testing.assert_array_equal(*maps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", ["", "+avx2,+fma"], ids=["generic", "avx2"])
 def test_older_processors_get_the_same_map(features, tmp_path):
     """The kernels compiled for a processor without AVX-512 or AVX2 give the map to single precision."""

@@ -74,6 +74,7 @@ def compile_for_all(text, macros, tmp_path, spilled=16):
     assert max(spills) <= spilled, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interaction", INTERACTIONS, ids=lambda i: i.name)
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("field", [False, True], ids=["potential", "field"])
@@ -95,12 +96,14 @@ def test_other_kernels_compile(tmp_path):
     compile_for_all(build.source("points.cu", macros, radial.source(scaled, "double")), macros, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", variants.DIRECT)
 def test_earlier_versions_compile(variant, tmp_path):
     macros = {"REAL": "float", "BATCH": variants.BATCH.get(variant, 0)}
     compile_for_all(build.source(f"direct_{variant}.cu", macros), macros, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compensated", [0, 1])
 @pytest.mark.parametrize("bound", [registry.get("interaction", "shifted_coulomb").bind(),
                                    EVERYTHING.bind().truncated(9.0)], ids=str)

@@ -172,6 +172,7 @@ def test_a_crystal_on_the_lattice_is_finite_and_right(engine, method):
     np.testing.assert_allclose(values, exact, rtol=3e-6, atol=2e-6 if engine.name == "cpu" else 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", [None, *CELLS], ids=str)
 @pytest.mark.parametrize("count", [1, 150, 3000])
 def test_at_points_takes_the_nearest_image(engine, cell, count):

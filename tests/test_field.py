@@ -111,6 +111,7 @@ def test_field_between_charged_planes():
     np.testing.assert_allclose(values[1:3, :, :, 11:14], 0, atol=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", ["", "+avx2,+fma"], ids=["generic", "avx2"])
 def test_older_processors_get_the_same_field(features, tmp_path):
     from llvmlite import binding

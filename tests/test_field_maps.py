@@ -45,6 +45,7 @@ def test_field_is_in_volt_per_angstrom_whatever_the_unit_of_the_potential():
     assert grid.with_values(grid.values).field is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["cutoff", "pme", "msm"])
 @pytest.mark.parametrize("boundary", ["open", "periodic"])
 def test_every_method_has_the_field_of_its_potential(method, boundary):

@@ -93,6 +93,7 @@ def test_images_do_not_depend_on_the_splitting(axes):
     np.testing.assert_allclose(sums[0] - sums[1], between, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("axes", "constant"), [
     ((False, True, False), 2 * np.log(2)),  # a chain of ions
     ((True, False, True), 1.6155426267128247),  # a square net (J. M. Borwein et al., Lattice Sums, 2013)
@@ -134,6 +135,7 @@ def test_cubic_error_of_water_as_published():
     assert relative_rms(values[where], reference) < 0.0046
 
 
+@pytest.mark.slow
 def test_errors_fall_with_order_radius_and_spacing():
     rng = np.random.default_rng(3)
     positions, charges = rng.uniform(0, 30, (2000, 3)), rng.normal(size=2000)
@@ -154,6 +156,7 @@ def test_errors_fall_with_order_radius_and_spacing():
         assert spacings[0] > 2**power * spacings[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["single", "compensated", "double"])
 def test_a_shift_of_the_origin_leaves_the_error(precision):
     positions, charges = water_box(25.0)
@@ -170,6 +173,7 @@ def test_a_shift_of_the_origin_leaves_the_error(precision):
     assert max(errors) < 3 * min(errors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", [Cell(np.diag([26.0, 11.0, 60.0])), SLANTED, Cell(SLANTED.vectors[[2, 0, 1]])])
 @pytest.mark.parametrize("total", [0.0, 3.0])
 def test_periodic_cells_equal_ewald(cell, total):

@@ -90,6 +90,7 @@ def test_no_points_and_no_atoms():
 # ---- one charge and its images ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_charge_with_all_its_images(cell):
     pair = EwaldPair(cell)
     _, _, points = cloud(cell, 0, 200)
@@ -123,6 +124,7 @@ def exact_in(name):
     return structure, points, potential_at(structure, points, method="direct", unit="V"), few
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-5])
 def test_a_mesh_keeps_the_tolerance_in_every_cell(name, tolerance):

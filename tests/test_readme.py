@@ -49,6 +49,7 @@ def test_there_is_something_to_run():
     assert languages <= {"sh", "python", "pymol"}  # a block of another language would not be run
 
 
+@pytest.mark.slow
 def test_blocks_in_the_order_shown(folder):
     shown = re.findall(r"^```(sh|python)\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     for language, block in shown:
