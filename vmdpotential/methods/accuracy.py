@@ -62,7 +62,8 @@ class Errors:
     @property
     def largest(self) -> float:
         """The largest of them, to which a tolerance applies."""
-        return max(error for error in (self.everywhere, self.away, self.field, self.field_away) if error is not None)
+        errors = (self.everywhere, self.away, self.field, self.field_away)
+        return float(np.max([error for error in errors if error is not None]))  # not a number where one is none
 
     def __str__(self) -> str:
         text = f"{self.everywhere:.1e} of the potential, {self.away:.1e} of it away from charges"
