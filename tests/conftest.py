@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 # One folder for all processes, whatever home folder a test gives its own, and for the next runs; not the user's.
-os.environ.setdefault("VMDPOTENTIAL_CACHE", str(Path(__file__).resolve().parent.parent / ".pytest_cache"))
+CACHE = Path(__file__).resolve().parent.parent / ".pytest_cache" / "vmdpotential"
+os.environ.setdefault("VMDPOTENTIAL_CACHE", str(CACHE))
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

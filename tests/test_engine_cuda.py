@@ -60,13 +60,11 @@ def compile_for_all(text, macros, tmp_path, spilled=16):
     """Compile a kernel, or take what nvcc said of the same text in an earlier run."""
     arguments = ["-fatbin", *(f"-gencode=arch=compute_{a},code=sm_{a}" for a in ARCHITECTURES), *build.options(macros),
                  "-Xptxas", "-v"]
-    name = hashlib.sha256("\0".join([text, *arguments, nvcc_version()]).encode()).hexdigest()
-    kept = cache.folder("nvcc") / f"{name}.txt"
-    if not kept.exists():
-        said = nvcc(text, tmp_path, *arguments)
-        (tmp_path / "said").write_text(said)
-        shutil.move(tmp_path / "said", kept)
-    said = kept.read_text()
+    entry = hashlib.sha256("\0".join([text, *arguments, nvcc_version()]).encode()).hexdigest() + ".txt"
+    kept = cache.read(entry, "nvcc")
+    said = kept.decode() if kept else nvcc(text, tmp_path, *arguments)
+    if kept is None:
+        cache.write(entry, said.encode(), "nvcc")
     assert "warning" not in said
     spills = [int(n) for n in re.findall(r"(\d+) bytes spill stores", said)]
     assert len(spills) >= len(ARCHITECTURES)
