@@ -241,6 +241,23 @@ class TestToTolerance:
         assert errors == [1e-5]
         self.run([9.5e-4, 9.5e-4, 0.0], same=True)  # and is taken where it is good enough
 
+    def test_where_no_better_plan_is_to_be_had_the_last_one_counts(self):
+        def no_more(request, engine):
+            if len(made.requests) == 1:
+                raise TaskError("no mesh keeps the tolerance")
+            return Made.plan(made, request, engine)
+
+        for error in (9.5e-4, 2e-3):
+            made, request = Made(np.ones(self.lattice.shape), [error]), Request(
+                self.lattice, None, COULOMB, Charges.of(self.positions, self.charges), "single", 1e-3).with_error(1e-3)
+            made.plan = no_more
+            arguments = made, request, self.positions, self.charges, self.sample, CPU
+            if error < 1e-3:
+                assert accuracy.run_to_tolerance(*arguments)[2].largest == pytest.approx(error, rel=1e-3)
+            else:
+                with pytest.raises(TaskError, match=r"the method made reached 2\.0e-03 here"):
+                    accuracy.run_to_tolerance(*arguments)
+
     def test_charges_that_no_map_can_hold(self):
         with pytest.raises(InputError, match="charges are too large for a map in single precision"):
             self.run([np.nan])

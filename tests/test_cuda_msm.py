@@ -105,8 +105,7 @@ def test_level_kernels_compile(real, order, tmp_path):
     macros = {"REAL": real, "ORDER": order, "NODAL": 1}
     same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
         *((f"sizeof({name})", dtype.itemsize) for name, dtype in (("Level", msm.LEVEL), ("LevelTask", msm.TASK))),
-        *((name, getattr(msm, name)) for name in ("ROWS", "GROUP", "TILE_Y", "TILE_Z", "PARTS", "LEVELS",
-                                               "STRIP")),
+        *((name, getattr(msm, name)) for name in ("ROWS", "GROUP", "TILE_Y", "TILE_Z", "PARTS", "STRIP")),
         *((f"__builtin_offsetof({struct}, {name})", dtype.fields[name][1])
           for struct, dtype in (("Level", msm.LEVEL), ("LevelTask", msm.TASK)) for name in dtype.names)))
     compile_for_all(build.source("levels.cu", macros) + same, macros, tmp_path)

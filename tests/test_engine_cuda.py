@@ -247,7 +247,8 @@ def test_the_sort_finds_every_periodic_image_in_reach(parameters, tmp_path):
     main = "".join(f'extern "C" void run_{name}(const Task *task, int n) {{ blockDim.x = 1;\n'
                    f"  for (blockIdx.x = 0; blockIdx.x < n; blockIdx.x++) {name}(*task); }}\n"
                    for name in ("count", "place", "order"))
-    (tmp_path / "sort.cc").write_text(HOST + common + (build.HERE / "sort.cu").read_text() + main)
+    (tmp_path / "sort.cc").write_text(HOST + common + build.declarations("sort.cu")
+                                      + (build.HERE / "sort.cu").read_text() + main)
     subprocess.run([gcc, "-O1", "-std=c++17", "-w", "-shared", "-fPIC", "-o", tmp_path / "sort.so",
                     tmp_path / "sort.cc"], check=True)
     library = ctypes.CDLL(str(tmp_path / "sort.so"))

@@ -54,7 +54,8 @@ def test_every_method_has_the_field_of_its_potential(method, boundary):
     structure = charges_at(rng.uniform(0, 16, (80, 3)), charges - charges.mean(), Cell.from_parameters(16, 17, 18))
     middle, h = np.array([8.13, 8.29, 8.41]), 0.02
     lattice = Lattice(middle - h, h, (3, 3, 3))  # central differences in a cube so small that the map is linear there
-    grid = potential_map(structure, method=method, boundary=boundary, unit="V", tolerance=1e-5, lattice=lattice,
+    tolerance = 1e-4 if method == "msm" else 1e-5  # which holds for the field, too
+    grid = potential_map(structure, method=method, boundary=boundary, unit="V", tolerance=tolerance, lattice=lattice,
                          precision="double", field=True)
     slopes = np.array([edge[1, 1, 1] for edge in np.gradient(grid.values.astype(float), h)])
     found = np.array([component.values[1, 1, 1] for component in grid.field])

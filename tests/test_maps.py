@@ -58,7 +58,7 @@ def test_periodic_map_covers_the_cell_around_the_atoms():
     cell = Cell.from_parameters(20, 21, 22)
     grid = potential_map(charges_at([[100, 0, 0], [101, 1, 1]], [1, -1], cell), spacing=0.9)
     assert grid.provenance.boundary == "periodic"
-    assert grid.provenance.method == "pme"
+    assert grid.provenance.method in ("pme", "msm")
     assert grid.lattice.spacing * grid.lattice.shape == pytest.approx([20, 21, 22])
     assert (grid.lattice.spacing <= 0.9).all()
     middle = grid.lattice.origin + np.array([10, 10.5, 11])
@@ -87,8 +87,9 @@ def test_choices_that_do_not_fit():
         potential_map(DIPOLE, boundary="periodic")
     with pytest.raises(InputError, match="no charges"):
         potential_map(Structure(np.zeros((1, 3)), *(np.array([x]) for x in ("C", "M", 1, 0))))
-    with pytest.raises(UsageError, match="no parameter 'kappa'"):
+    with pytest.raises(UsageError, match="no such parameter") as error:
         potential_map(DIPOLE, interaction="screened_coulomb", parameters={"kappa": 1})
+    assert error.value.parameter == "kappa"
 
 
 def test_an_end_that_nobody_asked_for_is_told(caplog):
@@ -228,7 +229,7 @@ class TestLattice:
     def test_impossible_lattices_are_refused(self):
         for origin, spacing, shape in (([0, 0, 0], 0.5, (1, 0, 1)), ([0, 0, 0], 0, (1, 1, 1)),
                                        ([np.nan, 0, 0], 1, (1, 1, 1))):
-            with pytest.raises(UsageError, match="lattice"):
+            with pytest.raises(UsageError, match="lattice|distances"):
                 Lattice(np.array(origin), np.full(3, spacing), shape)
         with pytest.raises(InputError, match="no atoms"):
             Lattice.around(np.zeros((0, 3)), 1.0)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory, registry
 from vmdpotential.engines.cuda import device, maps, pinned, radial
+from vmdpotential.engines.cuda.build import struct
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound
@@ -49,7 +50,11 @@ OVERFLOW, SMALLEST = 0.01, 1.0
 LISTED = (4080 - maps.TASK.itemsize) // 4
 
 #: Struct ListTask of cutoff_smallbin.cu.
-LIST_TASK = np.dtype([("task", maps.TASK), ("count", np.int32), ("steps", np.int32, LISTED)], align=True)
+LIST_TASK = struct("ListTask", [
+    ("task", maps.TASK),  # index: the home bin of a region along x, then y, then z; zero of the list's steps
+    ("count", np.int32),  # steps in the list
+    ("steps", np.int32, LISTED),
+], "cutoff_smallbin.cu")
 
 
 @dataclass(frozen=True)
