@@ -537,6 +537,7 @@ def test_a_format_for_which_another_package_is_missing(here, capfd):
     check(case, cli.main(case.command.split()), *capfd.readouterr())
 
 
+@pytest.mark.slow
 def test_other_packages_warn_nobody(here):
     command = [*PROGRAM, "map", FILES / "tip125_tric_C36.dcd", "--topology=in/other.psf", "-o", "m.dx", "--spacing=2"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -572,6 +573,7 @@ def test_interrupted_in_the_middle(command, label, existing, here, monkeypatch, 
     assert all(path.read_text() == "precious" for path in outputs(words) if existing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_by_a_signal(sent, here):
     # a shell's background jobs ignore SIGINT, and can be ended nevertheless
@@ -649,6 +651,7 @@ def mounting(tmp_path_factory):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", WRITERS)
 def test_full_disk(command, mounting, inputs):
     words = [*command.split(), "--force"]
@@ -694,6 +697,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: ascii(name)[1:21])
 def test_unusual_names_work(name, here, capfd):
     """Files of every command under the name, given in the ways that a shell user has."""
