@@ -308,7 +308,7 @@ TABLE = [
     Case(2, "slice in/good.dx --structure in/nan.pdb -o f.png", "atom 190 (TIP364:OH2)", "repair or remove it"),
     Case(2, "slice in/good.dx --topology in/box.psf -o f.png", "--topology", "give --structure too"),
     # outputs
-    Case(2, "map in/ion.pqr", "-o FILE", "such as -o map.dx"),
+    Case(2, "map in/ion.pqr", "--output: a file is needed for the map", "such as map.dx"),
     Case(2, "ionize in/box.pdb", "--output: a file for the result is needed", "--dry-run"),
     Case(2, "map in/ion.pqr -o m.xyz", "m.xyz", "choose one of .dx.gz, .dx"),
     Case(2, "map in/ion.pqr -o .dx", ".dx: the suffix", "choose one of .dx.gz, .dx"),
@@ -330,7 +330,7 @@ TABLE = [
     Case(3, f"map in/ion.pqr -o {LONG}.dx", f"{LONG}.dx: the name is too long", "use a shorter one"),
     # memory
     Case(3, "map in/ion.pqr -o m.dx --spacing 0.01 --padding 1000", "200001 x 200001 x 200001", "larger --spacing"),
-    Case(3, "map in/box.pdb -o m.dx --method cutoff --cutoff 1000", "periodic images", "shorter than 1000 A"),
+    Case(3, "map in/box.pdb -o m.dx --method cutoff --cutoff 1000", "periodic images", "use a shorter --cutoff"),
     Case(2, "map in/far.pqr -o m.dx", "a lattice of 2e+300", "correct atoms"),
     Case(3, "benchmark --box 500 --spacing 0.1", "a map of 125000000000 points needs", "use a smaller --box"),
     # ions
