@@ -423,7 +423,7 @@ def check(case, code, out, err):
 
 def without_progress(err):
     """Return stderr without the progress of work longer than two seconds."""
-    return re.sub(r"^[a-z ]+: +(starting \(.*\)|\d+ %, .* left|[\d.]+ s)\n", "", err, flags=re.MULTILINE)
+    return re.sub(r"^[a-z ()]+( \.\.\.|: +(\d+ %, .* left|[\d.]+ s))\n", "", err, flags=re.MULTILINE)
 
 
 def one_line(err):

@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from vmdpotential import registry
 from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines import PRECISIONS, get_engine
-from vmdpotential.engines.cpu import build, threads
+from vmdpotential.engines.cpu import threads
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Interaction, Quantity
@@ -263,37 +263,6 @@ def test_maps_do_not_depend_on_the_number_of_threads(monkeypatch):
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", count)
         maps.append(ENGINE.cutoff(lattice, positions, charges, interaction("shifted_coulomb")))
     np.testing.assert_array_equal(*maps)
-
-
-def test_compiled_kernels_are_found_again_by_the_next_process(tmp_path):
-    code = (
-        "import numpy as np\n"
-        "from vmdpotential import registry\nfrom vmdpotential.engines import get_engine\n"
-        "get_engine('cpu').at_points(np.zeros((1, 3)), np.ones((1, 3)), np.ones(1))\n"
-        "from vmdpotential.engines.cpu import build\n"
-        "from vmdpotential.interactions.coulomb import INTERACTION\n"
-        "program = INTERACTION.bind().scaled().program\n"
-        "kernel = build.load('point_kernel', program=program, precision='double', masked=False)\n"
-        "print(sum(kernel.run.stats.cache_hits.values()), sum(kernel.run.stats.cache_misses.values()))\n"
-    )
-    environment = os.environ | {"VMDPOTENTIAL_CACHE": str(tmp_path)}
-    runs = [subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-            for _ in range(2)]
-    assert [run.stdout.split() for run in runs] == [["0", "1"], ["1", "0"]]
-
-
-def test_a_cache_that_cannot_be_written_is_replaced(monkeypatch, tmp_path):
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    monkeypatch.setenv("VMDPOTENTIAL_CACHE", str(blocked))
-    build.cache_folder.cache_clear()
-    try:
-        folder = build.cache_folder()
-        assert folder.is_dir()
-        assert blocked not in folder.parents
-    finally:
-        monkeypatch.undo()
-        build.cache_folder.cache_clear()
 
 
 @pytest.mark.parametrize("features", ["", "+avx2,+fma"], ids=["generic", "avx2"])

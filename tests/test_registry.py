@@ -1,14 +1,19 @@
 """The registry, with packages that are not ours."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
 from vmdpotential import registry
 from vmdpotential.errors import UsageError
+
+CORE = Path(registry.__file__).parent
 
 
 def install(folder, name, code, target="add"):
@@ -111,3 +116,31 @@ def test_unknown_names_list_the_known():
         registry.register("viewer", "x", None)
     with pytest.raises(UsageError, match="registered already"):
         registry.register("engine", "cpu", None)
+
+
+@pytest.mark.parametrize("path", sorted(CORE.rglob("*.py")), ids=lambda path: str(path.relative_to(CORE)))
+def test_the_core_knows_no_adapter(path):
+    """Adapters come through the entry point, and nothing here imports or names one."""
+    source = path.read_text("utf-8")
+    named = re.findall(r"vmdpotential\.plugins\.\w+", source)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            named += [alias.name for alias in node.names if f"{alias.name}.".startswith("vmdpotential.plugins.")]
+        elif isinstance(node, ast.ImportFrom):
+            package = ("vmdpotential", *path.relative_to(CORE).parent.parts)
+            base = [*package[:len(package) + 1 - node.level]] if node.level else []
+            whole = ".".join([*base, *filter(None, [node.module])])
+            named += [name for name in (f"{whole}.{alias.name}." for alias in node.names)
+                      if name.startswith("vmdpotential.plugins.")]
+        elif isinstance(node, ast.Constant) and node.value == "vmdpotential.plugins":
+            named.append(node.value)
+    # the name of the entry-point group, and where the files lie that are copied to viewers
+    allowed = {"registry.py": ["vmdpotential.plugins"], "frontend/viewers.py": ["vmdpotential.plugins"]}
+    assert named == allowed.get(str(path.relative_to(CORE)), [])
+
+
+def test_our_own_command_comes_through_the_entry_point():
+    code = ("from vmdpotential import registry; own = registry._entries['command']; print(own.get('view'))\n"
+            "registry.available('command'); print(own['view'])")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["None", "vmdpotential.plugins.web.command:command"]

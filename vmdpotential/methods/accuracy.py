@@ -132,7 +132,7 @@ class Sample:
 
 
 def _ratio(error: float, rms: float) -> float:
-    return error / rms if rms > 0 else 0.0 if error == 0 else np.inf
+    return float(error / rms) if rms > 0 else 0.0 if error == 0 else np.inf
 
 
 def sample(request: Request, positions: Floats, charges: Floats, engine: Engine, count: int = POINTS) -> Sample:
