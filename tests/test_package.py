@@ -82,7 +82,8 @@ def test_wheel_holds_every_module_plugin_and_table(wheel):
     packed = set(wheel.namelist())
     expected = {f"vmdpotential/{name}" for name in ("py.typed", "data/charges.csv.gz")}
     for folder, target in (("vmdpotential", "vmdpotential"), ("plugins", "vmdpotential/plugins")):
-        expected |= {f"{target}/{path.relative_to(ROOT / folder)}" for path in (ROOT / folder).rglob("*.py")}
+        expected |= {f"{target}/{path.relative_to(ROOT / folder)}" for path in (ROOT / folder).rglob("*.*")
+                     if path.suffix in (".py", ".cu", ".cuh")}
     # what viewers with a language of their own load
     expected |= {f"vmdpotential/plugins/vmd/{path.name}" for path in (ROOT / "plugins" / "vmd").iterdir()}
     assert expected - packed == set()
