@@ -80,7 +80,7 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
     """
     cutoff = interaction.cutoff
     if cutoff is None:
-        raise UsageError(f"the interaction {interaction} has no cutoff")
+        raise UsageError("interaction", f"{interaction} has no cutoff")
     points = np.asarray(points, np.float64).reshape(-1, 3)
     out = np.zeros(len(points))
     if not len(points) or not len(positions):

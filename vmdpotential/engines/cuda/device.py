@@ -35,7 +35,7 @@ PLANS = 8
 #: Evaluations of 1/r a clock and multiprocessor: what the special function units can do.
 SPECIAL_RATE = 16
 
-_CURE = "or use {engine cpu}"
+_CURE = "use {engine cpu}"
 
 
 @cache
@@ -50,17 +50,17 @@ def driver() -> Any:
     try:
         import pycuda.driver as drv
     except ModuleNotFoundError as error:
-        raise BackendError(f"PyCUDA is not installed (no module {error.name}); "
-                           f"pip install 'vmdpotential[cuda]', {_CURE}") from None
+        raise BackendError(f"PyCUDA is not installed (no module {error.name})",
+                           f"pip install 'vmdpotential[cuda]', or {_CURE}") from None
     except ImportError as error:
-        raise BackendError(f"there is no NVIDIA driver ({_line(error)}); install it, {_CURE}") from None
+        raise BackendError(f"there is no NVIDIA driver ({_line(error)})", f"install it, or {_CURE}") from None
     try:
         drv.init()
         count = drv.Device.count()
     except drv.Error as error:
-        raise BackendError(f"the NVIDIA driver does not work ({_line(error)}); see nvidia-smi, {_CURE}") from None
+        raise BackendError(f"the NVIDIA driver does not work ({_line(error)})", f"see nvidia-smi, or {_CURE}") from None
     if not count:
-        raise BackendError(f"the NVIDIA driver finds no GPU; see nvidia-smi, {_CURE}")
+        raise BackendError("the NVIDIA driver finds no GPU", f"see nvidia-smi, or {_CURE}")
     return drv
 
 
@@ -93,7 +93,7 @@ def nvcc() -> str:
         found = shutil.which(path)
         if found:
             return found
-    raise BackendError(f"the CUDA compiler nvcc is missing; install the CUDA toolkit and put nvcc on PATH, {_CURE}")
+    raise BackendError("the CUDA compiler nvcc is missing", f"install the CUDA toolkit and put nvcc on PATH, or {_CURE}")
 
 
 class Block:
@@ -133,7 +133,7 @@ class Gpu:
         if self.capability < OLDEST:
             raise BackendError(
                 f"GPU {number} ({self.name}) is too old: compute capability {_dotted(self.capability)}, "
-                f"{_dotted(OLDEST)} is needed; {_CURE.removeprefix('or ')}")
+                f"{_dotted(OLDEST)} is needed", _CURE)
         attribute = driver().device_attribute
         self.multiprocessors = int(device.get_attribute(attribute.MULTIPROCESSOR_COUNT))
         self.clock = 1e3 * float(device.get_attribute(attribute.CLOCK_RATE))
@@ -307,10 +307,10 @@ def errors(what: str, size: int = 0) -> Iterator[None]:
     except drv.MemoryError:
         free = memory.size(drv.mem_get_info()[0]) if size else "too little"
         raise MemoryPlanError(
-            f"{what} is full: {memory.size(size)} of memory are needed, {free} is free; end other programs on it, "
-            f"or use --engine cpu") from None
+            f"{what} is full: {memory.size(size)} of memory are needed, {free} is free",
+            f"end other programs on it, or {_CURE}") from None
     except drv.Error as error:
-        raise BackendError(f"{what}: {_line(error)}; see vmdpotential verify, {_CURE}") from None
+        raise BackendError(f"{what}: {_line(error)}", f"see vmdpotential verify, or {_CURE}") from None
 
 
 @cache
@@ -330,7 +330,7 @@ def gpus() -> tuple[Gpu, ...]:
     if text:
         numbers = [int(n) if n.strip().isdigit() else -1 for n in text.split(",")]
         if not all(0 <= n < count for n in numbers):
-            raise UsageError(f"VMDPOTENTIAL_GPUS={text!r}: give numbers from 0 to {count - 1}, such as 0,1")
+            raise UsageError("VMDPOTENTIAL_GPUS", f"give numbers from 0 to {count - 1}, such as 0,1", value=repr(text))
         found = [Gpu(n) for n in dict.fromkeys(numbers)]
     else:
         found, reasons = [], []

@@ -22,10 +22,10 @@ def application() -> Any:
     try:
         from pyvkfft.cuda import VkFFTApp
     except ModuleNotFoundError as error:
-        raise BackendError(f"pyvkfft is not installed (no module {error.name}); pip install 'vmdpotential[cuda]', "
-                           "or use {method msm} or {engine cpu}") from None
+        raise BackendError(f"pyvkfft is not installed (no module {error.name})",
+                           "pip install 'vmdpotential[cuda]', or use {method msm} or {engine cpu}") from None
     except (ImportError, OSError) as error:
-        raise BackendError(f"pyvkfft does not work ({_line(error)}); pip install --force-reinstall --no-binary :all: "
+        raise BackendError(f"pyvkfft does not work ({_line(error)})", "pip install --force-reinstall --no-binary :all: "
                            "--no-deps pyvkfft builds it for this CUDA toolkit, or use {engine cpu}") from None
     return VkFFTApp
 
@@ -58,7 +58,7 @@ class Transform:
             self._plan = make(self._shape, real.type, ndim=3, inplace=True, stream=stream, norm=0, r2c=True,
                               r2c_odd=c % 2 == 1, useLUT=1)
         except RuntimeError as error:
-            raise BackendError(f"the Fourier transform of {a} x {b} x {c} points fails ({_line(error)}); "
+            raise BackendError(f"the Fourier transform of {a} x {b} x {c} points fails ({_line(error)})",
                                "use {engine cpu}") from None
 
     def forward(self, values: int) -> None:
