@@ -91,7 +91,7 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
         low, high = points.min(0) - cutoff, points.max(0) + cutoff
         images = len(positions) * float(np.prod(high - low)) / cell.volume
         memory.require(int(150 * images), f"a cutoff of {cutoff:g} A with {images:.3g} periodic images of atoms",
-                       "use a shorter one or fewer --atoms")
+                       "use a shorter {cutoff} or fewer {atoms}")
         positions, index = compact.images_in_box(positions, low, high)
         charges = charges[index]
     else:
