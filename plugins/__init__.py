@@ -1,1 +1,1 @@
-"""Adapters that bring the commands of this package into molecular viewers."""
+"""Adapters that bring the commands of this package into viewers, and what registers as other packages' plugins do."""

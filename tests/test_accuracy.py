@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import ewald
 import numpy as np
 import pytest
+from helpers import charges_at
 from scipy.spatial import cKDTree
 
 from vmdpotential.engines import get_engine
@@ -16,16 +17,9 @@ from vmdpotential.maps import potential_map
 from vmdpotential.methods import Charges, Request, accuracy, direct
 from vmdpotential.methods.accuracy import AWAY, POINTS, Errors, Sample, choose_points
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.structure import Structure
 
 CPU = get_engine("cpu")
 COULOMB = coulomb.INTERACTION.bind()
-
-
-def charges_at(positions, charges, cell=None):
-    count = len(charges)
-    return Structure(np.array(positions, float), np.full(count, "C"), np.full(count, "MOL"), np.ones(count),
-                     np.zeros(count), charges=np.array(charges, float), cell=cell)
 
 
 def test_points_of_a_full_lattice_are_anywhere():
@@ -38,6 +32,7 @@ def test_points_of_a_full_lattice_are_anywhere():
     assert np.ptp(indices, axis=0).tolist() > [35, 25, 15]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", [
     None, Cell.from_parameters(150, 150, 150), Cell.from_parameters(150, 150, 150, 70, 80, 60)])
 def test_points_near_few_atoms_count_for_less(cell):
@@ -68,6 +63,7 @@ def test_points_near_few_atoms_count_for_less(cell):
     assert weights.min() * POINTS / 2 == pytest.approx(part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_stated_error_is_that_of_the_whole_map(seed):
     """Charges in one corner of a large map, and one far from them: few points are where the error is."""
@@ -158,6 +154,7 @@ def test_the_field_has_errors_of_its_own():
     assert "of the field" in str(errors)
 
 
+@pytest.mark.slow
 def test_msm_keeps_tolerances_between_those_of_its_levels():
     """Of ions of one sign the potential is large: the coarsest levels do better than is asked at first."""
     positions = np.random.default_rng(13).uniform(0, 40, (600, 3))

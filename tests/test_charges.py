@@ -133,6 +133,7 @@ SYSTEMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("force_field", ["charmm36", "amber14"])
 def test_equals_openmm(system: str, force_field: str, amber: app.ForceField, charmm: app.ForceField) -> None:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import water
 from scipy.spatial import cKDTree
 
 from vmdpotential import methods, registry
@@ -16,20 +17,12 @@ from vmdpotential.maps import potential_map
 from vmdpotential.methods import Charges, Request, accuracy, costs, pme
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.molecule.structure import Structure
 from vmdpotential.splitting.coulomb import optimal
 
 SIZE = costs.Size(100_000, 8_000_000, 0.5, 0.1, (100.0, 100.0, 100.0), False)
 COSTS = {name: registry.get("engine", name).costs for name in ("cpu", "cuda")}
 CPU = get_engine("cpu")
 COULOMB = registry.get("interaction", "coulomb").bind()
-
-
-def water(edge, cell=None):
-    positions, charges = water_box(edge)
-    names = np.tile(np.array(["OH2", "H1", "H2"]), len(charges) // 3)
-    residues = np.repeat(np.arange(len(charges) // 3), 3)
-    return Structure(positions, names, np.full(len(names), "TIP3"), residues + 1, residues, charges=charges, cell=cell)
 
 
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sums
 from cuda_host import HostGpu, Transform
+from helpers import relative_rms
 from test_engine_cuda import compile_for_all
 
 from vmdpotential.engines import LatticeSum
@@ -79,10 +80,7 @@ def on_the_cpu(lattice, mesh):
     return cpu.MeshSum(mesh, lattice, "double").maps(POSITIONS, CHARGES, False)
 
 
-def relative_rms(values, reference):
-    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MESHES)
 @pytest.mark.parametrize(("order", "precision", "accuracy"), [(6, "single", 1e-6), (8, "double", 1e-7)])
 def test_the_smooth_part_is_that_of_the_cpu_engine(gpu, name, order, precision, accuracy):
@@ -97,6 +95,7 @@ def test_the_smooth_part_is_that_of_the_cpu_engine(gpu, name, order, precision, 
     assert np.array_equal(smooth_part(gpu, LATTICE, mesh, precision, 1)[1], values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MESHES)
 def test_the_smooth_field_is_that_of_the_cpu_engine(gpu, name):
     mesh = MESHES[name](6)
@@ -164,6 +163,7 @@ def test_the_influence_is_that_of_the_definition(gpu):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("real", "order", "nodal"), [("float", 4, 0), ("float", 8, 1), ("double", 6, 0)])
 def test_mesh_kernels_compile(real, order, nodal, tmp_path):
     macros = {"REAL": real, "ORDER": order, "NODAL": nodal}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sums
 from cuda_host import HostGpu
+from helpers import relative_rms
 from test_engine_cuda import compile_for_all
 
 from vmdpotential.engines import LatticeSum
@@ -57,10 +58,6 @@ def gpu(folder, monkeypatch):
     return host
 
 
-def relative_rms(values, reference):
-    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
-
-
 def check(gpu, plan, positions, charges, precision, accuracy):
     work = levels.LevelSum(LatticeSum.split(LATTICE, plan, precision, field=True))
     job = work.prepare(gpu, positions, charges)
@@ -78,12 +75,14 @@ def check(gpu, plan, positions, charges, precision, accuracy):
     assert taken == work.fixed_bytes(len(charges)) - maps.Sum.fixed_bytes(work, len(charges))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize(("order", "precision", "accuracy"), [(4, "single", 1e-5), (8, "double", 1e-7)])
 def test_the_smooth_part_is_that_of_the_cpu_engine(gpu, name, order, precision, accuracy):
     check(gpu, plan_of(name, order), POSITIONS, CHARGES, precision, accuracy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("periodic", [False, True])
 def test_levels_longer_than_a_block(gpu, axis, periodic):
@@ -101,13 +100,13 @@ def test_levels_of_many_kinds_are_summed():
     assert {level.halved for plan in plans for level in plan.levels} >= {(True,) * 3, (False, True, False)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("real", "order"), [("float", 4), ("float", 8), ("double", 6)])
 def test_level_kernels_compile(real, order, tmp_path):
     macros = {"REAL": real, "ORDER": order, "NODAL": 1}
     same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
         *((f"sizeof({name})", dtype.itemsize) for name, dtype in (("Level", levels.LEVEL), ("LevelTask", levels.TASK))),
-        *((name, getattr(levels, name)) for name in ("ROWS", "GROUP", "TILE_Y", "TILE_Z", "PARTS", "LEVELS",
-                                               "STRIP")),
+        *((name, getattr(levels, name)) for name in ("ROWS", "GROUP", "TILE_Y", "TILE_Z", "PARTS", "STRIP")),
         *((f"__builtin_offsetof({struct}, {name})", dtype.fields[name][1])
           for struct, dtype in (("Level", levels.LEVEL), ("LevelTask", levels.TASK)) for name in dtype.names)))
     compile_for_all(build.source("levels.cu", macros) + same, macros, tmp_path)

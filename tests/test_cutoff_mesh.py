@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import sums
+from helpers import rms
 from scipy.spatial import cKDTree
 
 from vmdpotential import registry
@@ -51,10 +52,6 @@ def lattice_for(cell, spacing=0.7):
     if cell is not None:
         return Lattice.over_cell(cell, spacing, np.array([0.1, -3.0, 5.0]))
     return Lattice(np.full(3, 0.2), np.full(3, spacing), (37, 41, 45))
-
-
-def rms(values):
-    return np.sqrt(np.mean(np.asarray(values, np.float64) ** 2))
 
 
 def pairwise(lattice, positions, charges, reach, cell):

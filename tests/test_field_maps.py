@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import charges_at
 from scipy import constants
 from scipy.spatial import cKDTree
 
@@ -18,15 +19,8 @@ from vmdpotential.io.field import field_paths, write_field
 from vmdpotential.maps import potential_map
 from vmdpotential.methods import Estimate, Method
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.structure import Structure
 
 VOLT = constants.e / (4 * np.pi * constants.epsilon_0) * 1e10  # V A / e
-
-
-def charges_at(positions, charges, cell=None):
-    count = len(positions)
-    return Structure(np.array(positions, float), np.full(count, "C"), np.full(count, "MOL"), np.ones(count),
-                     np.zeros(count), charges=np.array(charges, float), cell=cell)
 
 
 DIPOLE = charges_at([[0, 0, 0.5], [0, 0, -0.5]], [1, -1])
@@ -51,6 +45,7 @@ def test_field_is_in_volt_per_angstrom_whatever_the_unit_of_the_potential():
     assert grid.with_values(grid.values).field is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["cutoff", "pme", "msm"])
 @pytest.mark.parametrize("boundary", ["open", "periodic"])
 def test_every_method_has_the_field_of_its_potential(method, boundary):

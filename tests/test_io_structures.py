@@ -241,6 +241,7 @@ def all_hybrid(last, width):
     return [bytes(row).decode() for row in columns.hybrid36(np.arange(last + 1), width)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "count"), [("vmd", 70_000), ("hybrid-36", 37_000), ("wrapped", 34_000), ("stars", 34_000)]
 )

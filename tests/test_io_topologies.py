@@ -260,6 +260,7 @@ def test_psf_cut_anywhere_is_an_error_or_complete(tmp_path: Path) -> None:
 # ---- PSF: writing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PSF)
 def test_psf_round_trip(tmp_path: Path, name: str) -> None:
     structure = psf.read_psf(FILES / name)
@@ -737,6 +738,7 @@ def test_netcdf_of_other_kinds(tmp_path: Path) -> None:
 # ---- MDAnalysis
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["adk_oplsaa.tpr", "aux_edr.tpr", "tprs/2lyz_gmx_4.0.2.tpr"])
 def test_tpr(tmp_path: Path, name: str) -> None:
     structure = mdanalysis.read_structure(FILES / name)
@@ -872,6 +874,7 @@ def test_what_mdanalysis_refuses(tmp_path: Path, name: str, data: bytes | None, 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("name", ["adk_oplsaa.xtc", "adk_oplsaa.trr", "SiN_tric_namd.dcd", "Amber/bala.ncdf"])
 @pytest.mark.parametrize("kept", [0, 50, 300, 5000])

@@ -272,6 +272,7 @@ def pair_potentials(sites, cell):
     return matrix
 
 
+@pytest.mark.slow
 def test_energies_are_independent_sums(case):
     placement, _ = case
     before, cell = placement.original, placement.original.cell
@@ -291,6 +292,7 @@ def test_energies_are_independent_sums(case):
         assert ion.final_energy / ion.final_energy_kt == pytest.approx(kcal / kt)
 
 
+@pytest.mark.slow
 def test_each_ion_takes_the_best_site_left(sin):
     """The whole greedy choice again, by definition."""
     placement = place_ions(sin, ions={"SOD": 4, "CLA": 4, "MG": 1}, from_solute=4, between=5)
@@ -330,6 +332,7 @@ def test_equal_sites_are_filled_in_the_order_of_the_file():
         assert placement.ions[0].position == (6.0, 6.0, 6.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("periodic", [True, False])
 def test_many_sites_are_summed_by_a_mesh_and_agree(periodic, monkeypatch):
     from vmdpotential.methods import at_points
@@ -350,6 +353,7 @@ def test_many_sites_are_summed_by_a_mesh_and_agree(periodic, monkeypatch):
 # ---- files, read by other programs -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("system", ["jac", "adk", "sin"])
 def test_files_are_read_by_mdanalysis_and_parmed(system, tmp_path, request):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -272,3 +273,36 @@ def test_kernels_are_loaded_once():
     kernels = [build.load("mesh_kernel", order=4, basis="bspline", precision="double") for _ in range(2)]
     assert kernels[0] is kernels[1]
     assert np.dtype(kernels[0].REAL) == np.float64
+
+
+def test_kernels_of_a_gpu_are_kept_and_healed(place, monkeypatch):
+    """PyCUDA's part played by its namesakes."""
+    from vmdpotential.engines.cuda import build as cuda
+
+    compiled = []
+
+    def compile_(text, nvcc, options, no_extern_c, arch, cache_dir):
+        assert (nvcc, no_extern_c, cache_dir) == ("nvcc", True, False)
+        compiled.append((text, arch))
+        return f"{arch}: {text}".encode()
+
+    compiler = SimpleNamespace(compile=compile_, get_nvcc_version=lambda nvcc: "release 12")
+    driver = SimpleNamespace(module_from_buffer=bytes.decode, CompileError=type("CompileError", (Exception,), {}))
+    for name, module in (("pycuda", SimpleNamespace(compiler=compiler, driver=driver)),
+                         ("pycuda.compiler", compiler), ("pycuda.driver", driver)):
+        monkeypatch.setitem(sys.modules, name, module)
+
+    def load(capability=(9, 0)):
+        with progress.clock() as clock:
+            module = cuda.compile_module("points.cu", {"REAL": "double"}, "", "nvcc", capability)
+        assert module.startswith("sm_{}{}: #define REAL double".format(*capability))
+        return clock.compiling > 0
+
+    assert [load(), load()] == [True, False]
+    assert [load((8, 0)), load((8, 0))] == [True, False]
+    entries = sorted(path for path in (place / "kernels" / "cuda").iterdir() if path.name != "lock")
+    assert len(entries) == 2
+    for damaged in entries:
+        damaged.write_bytes(damaged.read_bytes()[:-1])
+    assert [load(), load()] == [True, False]
+    assert len(compiled) == 3

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import charges_at
 from scipy import constants
 
 from vmdpotential import memory, registry
@@ -15,13 +16,6 @@ from vmdpotential.io import read_map
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-
-
-def charges_at(positions, charges, cell=None):
-    count = len(positions)
-    return Structure(np.array(positions, float), np.full(count, "C"), np.full(count, "MOL"), np.ones(count),
-                     np.zeros(count), charges=np.array(charges, float), cell=cell)
-
 
 DIPOLE = charges_at([[0, 0, 0.5], [0, 0, -0.5]], [1, -1])
 

@@ -82,7 +82,8 @@ def test_wheel_holds_every_module_plugin_and_table(wheel):
     packed = set(wheel.namelist())
     expected = {f"vmdpotential/{name}" for name in ("py.typed", "data/charges.csv.gz")}
     for folder, target in (("vmdpotential", "vmdpotential"), ("plugins", "vmdpotential/plugins")):
-        expected |= {f"{target}/{path.relative_to(ROOT / folder)}" for path in (ROOT / folder).rglob("*.py")}
+        expected |= {f"{target}/{path.relative_to(ROOT / folder)}" for path in (ROOT / folder).rglob("*.*")
+                     if path.suffix in (".py", ".cu", ".cuh")}
     # what viewers with a language of their own load
     expected |= {f"vmdpotential/plugins/vmd/{path.name}" for path in (ROOT / "plugins" / "vmd").iterdir()}
     assert expected - packed == set()
@@ -111,10 +112,3 @@ def test_versions_agree():
     assert setup["metadata"]["version"] == "attr: vmdpotential.__version__"
     assert f"## {vmdpotential.__version__}" in (ROOT / "CHANGELOG.md").read_text()
     assert "[project]" not in (ROOT / "pyproject.toml").read_text()
-
-
-@pytest.mark.parametrize("script", ["scripts/test", "scripts/demo", "scripts/check", ".ci/run"])
-def test_scripts_can_be_run(script):
-    path = ROOT / script
-    assert path.stat().st_mode & 0o111
-    subprocess.run(["bash", "-n", path], check=True)

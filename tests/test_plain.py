@@ -80,13 +80,9 @@ def definition(points, positions, charges, bound):
     return (charges * bound(r)).sum(1)
 
 
-@pytest.mark.parametrize("how", ["asked for", "simd cannot be imported", "code is refused"])
-def test_plain_loops_compute_the_same(how, vectors, tmp_path):
-    broken = {
-        "asked for": "",
-        "simd cannot be imported": "import sys\nsys.modules['vmdpotential.engines.cpu.simd'] = None\n",
-        "code is refused": "from vmdpotential.engines.cpu import simd\ndel simd.Vector.rsqrt_twice, simd.Vector.fma\n",
-    }[how]
+@pytest.mark.parametrize("broken", ["", "import sys\nsys.modules['vmdpotential.engines.cpu.simd'] = None\n"],
+                         ids=["asked for", "simd cannot be imported"])
+def test_plain_loops_compute_the_same(broken, vectors, tmp_path):
     sums, said, err = run(broken + SUMS, tmp_path, **({} if broken else {"VMDPOTENTIAL_PLAIN": "1"}))
     assert said == "plain loops"
     assert len(err.splitlines()) == bool(broken)
@@ -105,6 +101,19 @@ def test_plain_loops_compute_the_same(how, vectors, tmp_path):
     for name, bound in (("direct", coulomb), ("open", short.bind(cutoff=5.0))):
         reference = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
         assert relative_rms(sums[name], reference) < 1e-6
+
+
+def test_vector_code_that_is_refused_is_done_without(vectors, tmp_path):
+    """In a cache of its own: what was compiled before serves as it is."""
+    few = SUMS[: SUMS.index("\ndef split")] + "\nnp.savez(sys.argv[1], direct=run(coulomb.bind()))\n"
+    few = few.replace("EwaldPair(cell).add", "0 and EwaldPair(cell).add")
+    refused = "from vmdpotential.engines.cpu import simd\ndel simd.Vector.rsqrt_twice\n"
+    sums, said, err = run(refused + few + "print(engine.describe().partition(', ')[2])\n", tmp_path,
+                          VMDPOTENTIAL_CACHE=str(tmp_path))
+    assert said == "plain loops"
+    assert len(err.splitlines()) == 1
+    assert "rsqrt_twice" in err
+    assert relative_rms(sums["direct"], vectors["direct"]) < 1e-6
 
 
 def test_a_function_that_is_wrong_itself_is_not_blamed_on_vectors():

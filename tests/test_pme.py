@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import sums
+from helpers import rms
 
 from vmdpotential.engines import PRECISIONS, get_engine
 from vmdpotential.grid.lattice import Lattice
@@ -48,10 +49,6 @@ def full_map(lattice, positions, charges, mesh, precision="single"):
     assert values.dtype == np.float32
     assert values.shape == lattice.shape
     return values
-
-
-def rms(values):
-    return np.sqrt(np.mean(np.square(values)))
 
 
 def predicted(mesh, charges, volume):

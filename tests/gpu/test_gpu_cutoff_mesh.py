@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import sums
+from helpers import relative_rms
 
 from vmdpotential import engines, registry
 from vmdpotential.grid.lattice import Lattice
@@ -18,10 +19,6 @@ pytestmark = pytest.mark.gpu
 
 CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),
          "triclinic": Cell.from_parameters(32, 33, 34, 78, 72, 105)}
-
-
-def relative_rms(values, exact):
-    return np.sqrt(np.mean((values - exact) ** 2) / np.mean(exact**2))
 
 
 @pytest.mark.parametrize("boundary", CELLS)

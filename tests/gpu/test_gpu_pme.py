@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import sums
+from helpers import random_charges, relative_rms
 
 from vmdpotential import engines
 from vmdpotential.engines import LatticeSum
@@ -22,16 +23,6 @@ from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.splitting.shifted import optimal_for_cutoff
 
 pytestmark = pytest.mark.gpu
-
-
-def random_charges(count, low, high):
-    rng = np.random.default_rng(0)
-    charges = rng.normal(size=count)
-    return rng.uniform(low, high, (count, 3)), charges - charges.mean()
-
-
-def relative_rms(values, reference):
-    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
 
 
 LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 33, 40))

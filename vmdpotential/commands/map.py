@@ -94,7 +94,7 @@ def map_(
     from vmdpotential.io.maps import check_map_format, put_map
 
     if output is None and field is None and isinstance(structure, Path):
-        raise UsageError("output", "a file is needed for the map, such as map.dx")
+        raise UsageError("output", "a file is needed for the map", "such as {output map.dx}")
     fields = [] if field is None else field_paths(field)
     maps = [] if output is None else [output]
     for path in maps:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from vmdpotential import progress, registry
-from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import BackendError, CheckError, UsageError, VmdpotentialError
 from vmdpotential.parameters import Command, Option, Report
 
@@ -77,7 +76,10 @@ def verify(
         + (row.get("reason") or f"{row['error']:.1e} (at most {row['limit']:.0e})") + f" {row['seconds']:7.2f} s"
         for row in rows
     ]
-    lines += [f"not checked: {name}: {reason}" for name, reason in skipped.items()]
+    reasons: dict[str, dict[str, None]] = {}
+    for label, reason in skipped.items():  # one line for all methods that have the same
+        reasons.setdefault(reason, {})[label.partition(",")[0]] = None
+    lines += [f"not checked: {', '.join(names)}: {reason}" for reason, names in reasons.items()]
     lines.append(f"{len(rows) - len(failed)} of {len(rows)} passed: relative errors against the definition in float64")
     report = Report(lines, {"rows": rows, "skipped": skipped, "passed": not failed})
     if failed:
@@ -123,7 +125,8 @@ def _methods(backend: Engine, only: str, thorough: bool, points: int, seed: int)
         method: Method = registry.get("method", name)
         for boundary in method.boundaries:
             where = cell if boundary == "periodic" else None
-            for precision in PRECISIONS if thorough or (method.exact and where is None) else PRECISIONS[:1]:
+            every = thorough or (method.exact and where is None)
+            for precision in method.precisions if every else method.precisions[:1]:
                 fields = (False, True) if thorough else (precision == "single",)
                 for field in fields if method.field else (False,):
                     label = f"{name}, {boundary}, {precision} precision"
@@ -141,9 +144,7 @@ def _check_method(backend: Engine, method: Method, lattice: Any, positions: Floa
     wanted = maps.Wanted(method.name, cutoff=CUTOFF if method.cutoff else None)
     statistics = Charges.of(positions, charges, cell)
     request = Request(lattice, cell, maps.bind(wanted, cell), statistics, precision, TOLERANCE, field)
-    refused = method.refusal(request)
-    if refused:
-        raise refused.as_error(method.name)
+    method.require(request, backend)
     exact = accuracy.sample(request, positions, charges, get_engine("cpu"), points)
     limit = ROUNDING[precision]
     if not method.exact:
@@ -161,7 +162,7 @@ def _check_method(backend: Engine, method: Method, lattice: Any, positions: Floa
 
 
 def _row(what: str, error: float, limit: float) -> dict[str, Any]:
-    error = error if error < float("inf") else 1e300  # JSON has no inf and no NaN
+    error = float(error) if error < float("inf") else 1e300  # JSON has no inf and no NaN
     return {"what": what, "error": error, "limit": limit, "passed": error <= limit}
 
 

@@ -76,8 +76,7 @@ class LatticeSum:
     smooth: Mesh | Levels | None = None
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise UsageError("precision", f"choose one of {', '.join(PRECISIONS)}", value=self.precision)
+        check_precision(self.precision)
         if self.cell is not None and self.pairs.cutoff is None:
             raise UsageError("cell", f"the sum of {self.pairs} over its images has no end: it has no cutoff")
 
@@ -125,6 +124,17 @@ class Engine(Protocol):
 
         Exact to rounding. `nearest` (P,) is filled with the distances to the nearest atom, A.
         """
+
+
+def check_precision(precision: str) -> None:
+    """Make sure that there is a precision.
+
+    Raises
+    ------
+    UsageError
+    """
+    if precision not in PRECISIONS:
+        raise UsageError("precision", f"choose one of {', '.join(PRECISIONS)}", value=precision)
 
 
 def charges_and_positions(positions: Any, charges: Any) -> tuple[Floats, Floats]:

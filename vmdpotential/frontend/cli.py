@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import copy
 import json
-import logging
 import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,8 +23,8 @@ from vmdpotential.errors import (
     UsageError,
     VmdpotentialError,
     plain,
-    spelled,
 )
+from vmdpotential.frontend import messages
 from vmdpotential.parameters import Command, Parameter
 
 EXIT_CODES = """exit codes: 0 done; 2 wrong usage or unsuitable input; 3 the task cannot be done;
@@ -53,15 +51,15 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all registered commands."""
+def build_parser(only: str = "") -> argparse.ArgumentParser:
+    """Return the parser of all registered commands, or of one, which is sooner: others need not be imported."""
     parser = _Parser(
         prog="vmdpotential", epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Electrostatic potential maps, ion placement and slice images of molecular structures.",
     )
     parser.add_argument("--version", action="version", version=f"vmdpotential {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
-    for name in registry.available("command"):
+    for name in (only,) if only in registry.available("command") else registry.available("command"):
         try:
             command: Command = registry.get("command", name)
         except BackendError:  # of another package; `vmdpotential plugins` says why
@@ -73,6 +71,7 @@ def build_parser() -> argparse.ArgumentParser:
         for parameter in command.parameters:
             _add(sub, parameter)
         sub.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+        sub.add_argument("--verbose", action="store_true", help="tell what was planned and measured, on stderr")
     return parser
 
 
@@ -115,7 +114,8 @@ def run(arguments: Sequence[str]) -> None:
         Whatever the command raises.
     """
     try:
-        known, unknown = build_parser().parse_known_args(_join_negative_values(arguments))
+        parser = build_parser(next(iter(arguments), ""))
+        known, unknown = parser.parse_known_args(_join_negative_values(arguments))
     except SystemExit:  # after --help: a reader that has gone is noticed here, not while Python ends
         sys.stdout.flush()
         raise
@@ -125,6 +125,7 @@ def run(arguments: Sequence[str]) -> None:
             "", f"unrecognized arguments: {' '.join(unknown)}", f"see 'vmdpotential {values['command']} --help'")
     command: Command = registry.get("command", values.pop("command"))
     as_json = values.pop("json")
+    values.pop("verbose")
     terminal = progress.Terminal()
     failure: CheckError | None = None
     try:
@@ -174,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_streams()
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        with _warnings(words):
+        with messages.warnings(lambda line: print(line, file=sys.stderr), _spelling(words), "--verbose" in words):
             run(words)
     except VmdpotentialError as error:
         return _fail(error, error.exit_code, words)
@@ -228,33 +229,6 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
         return f"--{parameters[name].flag}" + (f" {shlex.quote(value)}" if value else "")
 
     return spell
-
-
-class _Spelled(logging.Formatter):
-    """Warnings, with the parameters that their templates name as a shell writes them."""
-
-    def __init__(self, arguments: Sequence[str]) -> None:
-        super().__init__()
-        self.arguments = arguments
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the warning alone, as it would be printed without a formatter."""
-        told = copy.copy(record)
-        told.msg = spelled(str(record.msg), _spelling(self.arguments))
-        return told.getMessage()
-
-
-@contextlib.contextmanager
-def _warnings(arguments: Sequence[str]) -> Iterator[None]:
-    """Print the package's warnings on stderr meanwhile."""
-    log, handler = logging.getLogger("vmdpotential"), logging.StreamHandler()
-    handler.setFormatter(_Spelled(arguments))
-    handler.setLevel(logging.WARNING)
-    log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
 
 
 def _prepare_streams() -> None:

@@ -17,16 +17,21 @@ def one_line(error: VmdpotentialError | MemoryError, spell: Spelling) -> str:
 
 
 @contextlib.contextmanager
-def warnings(tell: Callable[[str], None], spell: Spelling) -> Iterator[None]:
-    """Pass what the package logs meanwhile, one line each, to `tell`."""
+def warnings(tell: Callable[[str], None], spell: Spelling, verbose: bool = False) -> Iterator[None]:
+    """Pass what the package logs meanwhile, one line each, to `tell`: its warnings, or with `verbose` all."""
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             text = spelled(str(record.msg), spell)  # before names and numbers are put in, which are data
             tell(" ".join((text % record.args if record.args else text).split()))
 
-    logger, handler = logging.getLogger("vmdpotential"), Handler(logging.WARNING)
+    level = logging.DEBUG if verbose else logging.WARNING
+    logger, handler = logging.getLogger("vmdpotential"), Handler(level)
+    before = logger.level
     logger.addHandler(handler)
+    if verbose:
+        logger.setLevel(level)
     try:
         yield
     finally:
         logger.removeHandler(handler)
+        logger.setLevel(before)

@@ -9,6 +9,7 @@ The polynomial is written in r^2 - radius^2 / 2, whose powers stay small in sing
 splittings for meshes share one degree, and so one compiled kernel.
 """
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -19,21 +20,27 @@ from vmdpotential.interactions.tracing import Scalar, fma
 DEGREE = 6
 
 
-@cache
-def interaction(degree: int) -> Interaction:
-    """Return the short-range part with a polynomial of some degree in r^2."""
+@dataclass(frozen=True)
+class Radial:
+    """1/r - P(r^2) with a polynomial of some degree; no closure, so that it pickles."""
 
-    def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
-        """Return 1/r - P(r^2) by Horner's rule."""
+    degree: int
+
+    def __call__(self, r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+        """Return the value, by Horner's rule."""
         t = r2 - 0.5 * (p.cutoff * p.cutoff)
-        value = getattr(p, f"c{degree}")
-        for n in range(degree - 1, -1, -1):
+        value = getattr(p, f"c{self.degree}")
+        for n in range(self.degree - 1, -1, -1):
             value = fma(value, t, getattr(p, f"c{n}"))
         return rinv - value
 
+
+@cache
+def interaction(degree: int) -> Interaction:
+    """Return the short-range part with a polynomial of some degree in r^2."""
     return Interaction(
         "short_range",
-        radial,
+        Radial(degree),
         [
             Quantity("cutoff", "A", 4.0, 0.01, 1e4, "radius at which the short-range part ends"),
             *(Quantity(f"c{n}", f"1/A^{2 * n + 1}", 0.0, -1e300, 1e300, f"coefficient of (r^2 - cutoff^2/2)^{n}")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vmdpotential import memory
-from vmdpotential.engines import Engine, LatticeSum, Prepared, get_engine
+from vmdpotential.engines import PRECISIONS, Engine, LatticeSum, Prepared, check_precision, get_engine
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Box, Lattice
@@ -95,6 +95,9 @@ class Request:
     tolerance: float = 1e-4
     field: bool = False
     error: float = np.inf
+
+    def __post_init__(self) -> None:
+        check_precision(self.precision)
 
     @property
     def boundary(self) -> str:
@@ -218,6 +221,8 @@ class Method(abc.ABC):
     interaction: str = "coulomb"
     #: The names of those it sums; None for any.
     interactions: tuple[str, ...] | None = None
+    #: Of :data:`vmdpotential.engines.PRECISIONS`, those it has.
+    precisions: tuple[str, ...] = PRECISIONS
     #: Whether it ends interactions at a cutoff.
     cutoff: bool = False
     #: Whether it sums the field too.
@@ -244,6 +249,9 @@ class Method(abc.ABC):
                            "use {method cutoff} or {method direct}")
         if self.cutoff and request.interaction.cutoff is None:
             return Refusal(f"needs an interaction with a cutoff, which {name} has not")
+        if request.precision not in self.precisions:
+            return Refusal(f"has no {request.precision} precision",
+                           f"use {' or '.join(f'{{precision {p}}}' for p in self.precisions)}, or another {{method}}")
         if request.field and not self.field:
             return Refusal("has no field", "use another {method}")
         return None

@@ -154,7 +154,17 @@ def sample(request: Request, positions: Floats, charges: Floats, engine: Engine,
         distances = distances[: len(points)]
         # at the edge of the soft core a difference is no derivative
         weights = np.where(abs(distances - SOFT_CORE) < 2 * STEP, 0.0, weights)
+        if request.interaction.masked:  # nor where one steps over the end of an interaction that jumps there
+            weights = np.where(_at_end(request, points, positions), 0.0, weights)
     return Sample(indices, found, weights, distances)
+
+
+def _at_end(request: Request, points: Floats, positions: Floats) -> NDArray[np.bool_]:
+    """Return which points have an atom at the cutoff, (P,)."""
+    reach = request.interaction.cutoff or 0.0
+    if request.cell is not None:
+        positions, _ = request.cell.images_in_box(positions, points.min(0) - reach - STEP, points.max(0) + reach + STEP)
+    return np.array([(abs(np.linalg.norm(positions - point, axis=1) - reach) < 1.1 * STEP).any() for point in points])
 
 
 def _exact(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine,

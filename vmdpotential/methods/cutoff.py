@@ -80,7 +80,7 @@ class Cutoff(Method):
         estimate = self.require(request, engine)
         images = request.images(_cutoff(request))
         check_memory(request, estimate, f" with {images * request.charges.count:.3g} periodic images of atoms"
-                     if images > 1 else "", "{cutoff}")
+                     if images > 1 else "", f"{{cutoff}} than {_cutoff(request):g} A")
         work = LatticeSum(request.lattice, request.interaction, request.cell, request.precision, request.field)
         return Plan(self.name, engine.name, work, estimate)
 

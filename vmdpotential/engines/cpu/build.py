@@ -77,7 +77,14 @@ def plain() -> bool:
 
 
 def describe() -> str:
-    """Return which vectors kernels are made of."""
+    """Return which vectors kernels are made of.
+
+    Raises
+    ------
+    BackendError
+        When the environment keeps Numba from compiling.
+    """
+    _versions()
     if not plain():
         with contextlib.suppress(ImportError, AttributeError):
             from vmdpotential.engines.cpu import simd
@@ -108,7 +115,7 @@ def _versions() -> str:
         import llvmlite
         import numba
     except Exception as error:  # a variable that Numba does not understand, or a broken installation
-        raise BackendError(f"Numba does not start: {' '.join(str(error).split())}",
+        raise BackendError(f"Numba does not start: {' '.join(str(error).split()).rstrip('.')}",
                            "look at the variables NUMBA_... of the environment, or install numba anew") from None
     if numba.config.DISABLE_JIT:
         raise BackendError("NUMBA_DISABLE_JIT is set, and kernels that are not compiled would take hours",

@@ -55,7 +55,7 @@ def sort(positions: Floats, cutoff: float, parts: int) -> Cells:
     place = (positions - low) * (1 / side)
     shape = place.max(0).astype(np.int64) + 1
     count = int(np.prod(shape, dtype=object))
-    memory.require(24 * count, f"a cutoff of {cutoff:g} A in so large a map", "use a longer one")
+    memory.require(24 * count, f"a cutoff of {cutoff:g} A in so large a map", "use a longer {cutoff}")
     which = place.astype(np.int64)
     key = (which[:, 0] * shape[1] + which[:, 1]) * shape[2] + which[:, 2]
     # stable: the atoms of a molecule stay together, so that running sums of charges stay small

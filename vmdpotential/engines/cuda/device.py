@@ -1,6 +1,6 @@
 """GPUs: which there are, their contexts, and what is kept on them.
 
-This package alone imports PyCUDA, and only when a GPU is asked for. Work runs in the device's
+This module alone imports PyCUDA, and only when a GPU is asked for. Work runs in the device's
 primary context, pushed and popped around it, so that a viewer in the same process keeps its own.
 
 The environment variables VMDPOTENTIAL_GPUS (such as 0,1) and VMDPOTENTIAL_GPU_MEMORY (such as 4G)
@@ -35,7 +35,7 @@ PLANS = 8
 #: Evaluations of 1/r a clock and multiprocessor: what the special function units can do.
 SPECIAL_RATE = 16
 
-_CURE = "or use {engine cpu}"
+_CURE = "use {engine cpu}"
 
 
 @cache
@@ -50,18 +50,33 @@ def driver() -> Any:
     try:
         import pycuda.driver as drv
     except ModuleNotFoundError as error:
-        raise BackendError(f"PyCUDA is not installed (no module {error.name}); "
-                           f"pip install 'vmdpotential[cuda]', {_CURE}") from None
+        raise BackendError(f"PyCUDA is not installed (no module {error.name})",
+                           f"pip install 'vmdpotential[cuda]', or {_CURE}") from None
     except ImportError as error:
-        raise BackendError(f"there is no NVIDIA driver ({_line(error)}); install it, {_CURE}") from None
+        raise BackendError(f"there is no NVIDIA driver ({_line(error)})", f"install it, or {_CURE}") from None
     try:
         drv.init()
         count = drv.Device.count()
     except drv.Error as error:
-        raise BackendError(f"the NVIDIA driver does not work ({_line(error)}); see nvidia-smi, {_CURE}") from None
+        raise BackendError(f"the NVIDIA driver does not work ({_line(error)})", f"see nvidia-smi, or {_CURE}") from None
     if not count:
-        raise BackendError(f"the NVIDIA driver finds no GPU; see nvidia-smi, {_CURE}")
+        raise BackendError("the NVIDIA driver finds no GPU", f"see nvidia-smi, or {_CURE}")
     return drv
+
+
+def compiler() -> Any:
+    """Return the module pycuda.compiler."""
+    driver()  # says what is missing
+    from pycuda import compiler as module
+
+    return module
+
+
+def gpu_array(shape: tuple[int, ...], dtype: Any, address: int) -> Any:
+    """Return PyCUDA's array of what is at an address, for libraries that take nothing else."""
+    from pycuda.gpuarray import GPUArray
+
+    return GPUArray(shape, dtype, gpudata=address)
 
 
 @cache
@@ -78,7 +93,7 @@ def nvcc() -> str:
         found = shutil.which(path)
         if found:
             return found
-    raise BackendError(f"the CUDA compiler nvcc is missing; install the CUDA toolkit and put nvcc on PATH, {_CURE}")
+    raise BackendError("the CUDA compiler nvcc is missing", f"install the CUDA toolkit and put nvcc on PATH, or {_CURE}")
 
 
 class Block:
@@ -118,7 +133,7 @@ class Gpu:
         if self.capability < OLDEST:
             raise BackendError(
                 f"GPU {number} ({self.name}) is too old: compute capability {_dotted(self.capability)}, "
-                f"{_dotted(OLDEST)} is needed; {_CURE.removeprefix('or ')}")
+                f"{_dotted(OLDEST)} is needed", _CURE)
         attribute = driver().device_attribute
         self.multiprocessors = int(device.get_attribute(attribute.MULTIPROCESSOR_COUNT))
         self.clock = 1e3 * float(device.get_attribute(attribute.CLOCK_RATE))
@@ -240,10 +255,11 @@ class Gpu:
             driver().memcpy_htod(address, np.ascontiguousarray(array))
         return address
 
-    def kernel(self, file: str, function: str, macros: Mapping[str, object], radial: str, size: int) -> Any:
+    def kernel(self, file: str | Path, function: str, macros: Mapping[str, object], radial: str, size: int) -> Any:
         """Return a compiled kernel whose one argument is a struct of `size` bytes.
 
-        The file is compiled once for each set of macros and radial function.
+        The file, of this folder or a path of another package's, is compiled once for each set of macros and
+        radial function.
         """
         key = (file, tuple(sorted(macros.items())), radial)
         if key not in self._modules:
@@ -262,7 +278,7 @@ class Gpu:
             self._plans[key] = make()
         return self._plans[key]
 
-    def symbol(self, file: str, name: str, macros: Mapping[str, object]) -> int:
+    def symbol(self, file: str | Path, name: str, macros: Mapping[str, object]) -> int:
         """Return the address of a variable in a file without radial function, after :meth:`kernel` compiled it."""
         module, _ = self._modules[file, tuple(sorted(macros.items())), ""]
         return int(module.get_global(name)[0])
@@ -291,10 +307,10 @@ def errors(what: str, size: int = 0) -> Iterator[None]:
     except drv.MemoryError:
         free = memory.size(drv.mem_get_info()[0]) if size else "too little"
         raise MemoryPlanError(
-            f"{what} is full: {memory.size(size)} of memory are needed, {free} is free; end other programs on it, "
-            f"or use --engine cpu") from None
+            f"{what} is full: {memory.size(size)} of memory are needed, {free} is free",
+            f"end other programs on it, or {_CURE}") from None
     except drv.Error as error:
-        raise BackendError(f"{what}: {_line(error)}; see vmdpotential verify, {_CURE}") from None
+        raise BackendError(f"{what}: {_line(error)}", f"see what verify says, or {_CURE}") from None
 
 
 @cache

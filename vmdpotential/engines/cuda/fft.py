@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential.engines.cuda.device import driver
+from vmdpotential.engines.cuda.device import driver, gpu_array
 from vmdpotential.errors import BackendError
 
 
@@ -22,11 +22,11 @@ def application() -> Any:
     try:
         from pyvkfft.cuda import VkFFTApp
     except ModuleNotFoundError as error:
-        raise BackendError(f"pyvkfft is not installed (no module {error.name}); pip install 'vmdpotential[cuda]', "
-                           "or use {method msm} or {engine cpu}") from None
+        raise BackendError(f"pyvkfft is not installed (no module {error.name})",
+                           "pip install 'vmdpotential[cuda]', or use {method msm} or {engine cpu}") from None
     except (ImportError, OSError) as error:
-        raise BackendError(f"pyvkfft does not work ({_line(error)}); pip install --force-reinstall --no-binary :all: "
-                           "--no-deps pyvkfft builds it for this CUDA toolkit, or use {engine cpu}") from None
+        raise BackendError(f"pyvkfft does not work ({_line(error)})",
+                           "pip install --force-reinstall --no-binary :all: --no-deps pyvkfft builds it for this CUDA toolkit, or use {engine cpu}") from None
     return VkFFTApp
 
 
@@ -58,21 +58,17 @@ class Transform:
             self._plan = make(self._shape, real.type, ndim=3, inplace=True, stream=stream, norm=0, r2c=True,
                               r2c_odd=c % 2 == 1, useLUT=1)
         except RuntimeError as error:
-            raise BackendError(f"the Fourier transform of {a} x {b} x {c} points fails ({_line(error)}); "
+            raise BackendError(f"the Fourier transform of {a} x {b} x {c} points fails ({_line(error)})",
                                "use {engine cpu}") from None
 
     def forward(self, values: int) -> None:
         """Queue the transform of the values at an address."""
-        self._plan.fft(self._array(values))
+        self._plan.fft(gpu_array(self._shape, self._real, values))
 
     def inverse(self, values: int) -> None:
         """Queue the inverse transform of what is at an address."""
-        self._plan.ifft(self._array(values).view(np.result_type(self._real, np.complex64)))
-
-    def _array(self, address: int) -> Any:
-        from pycuda.gpuarray import GPUArray
-
-        return GPUArray(self._shape, self._real, gpudata=address)
+        array = gpu_array(self._shape, self._real, values)
+        self._plan.ifft(array.view(np.result_type(self._real, np.complex64)))
 
 
 def _line(error: BaseException) -> str:

@@ -1,9 +1,11 @@
-"""The cutoff sums of 2008 without a GPU: bins against brute force, and the kernels compiled for the host."""
+"""The kernels of 2007 and 2008 without a GPU: bins against brute force, and kernels compiled, for the host too."""
 
+import ast
 import contextlib
 import csv
 import ctypes
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -12,15 +14,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import EVERYTHING, definition
+from test_engine_cuda import compile_for_all
 
 from vmdpotential import registry
-from vmdpotential.commands.verify import definition
-from vmdpotential.engines.cuda import bins, build, device, pinned
+from vmdpotential.engines.cuda import build, device, maps, pinned, radial
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.methods import Charges, Request
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.samples import water_box
+from vmdpotential.plugins.historical import METHODS, bins, cutoff, direct
 
-CASES = [(variant, precision) for variant, precisions in bins.CUTOFF.items() for precision in precisions]
+CASES = [(name, precision) for name in METHODS["cutoff"] for precision in registry.get("method", name).precisions]
 LATTICE = Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), (33, 20, 9))
 
 
@@ -82,7 +88,7 @@ def test_bins_hold_every_atom_once_or_leave_it_over():
 def test_large_bins_are_sorted_runs():
     positions, charges = atoms(500)
     four = np.column_stack([positions, charges]).astype(np.float32)
-    planned = bins.plan("largebin", LATTICE, positions, four, 5.0)
+    planned = bins.place("largebin", LATTICE, positions, four, 5.0)
     starts, sorted_atoms = planned.arrays["starts"], planned.arrays["atoms"]
     number = planned.bins.numbers(sorted_atoms[:, :3].astype(float))
     assert starts[-1] == len(sorted_atoms) == np.count_nonzero(planned.bins.numbers(positions) >= 0)
@@ -95,31 +101,120 @@ def test_overlap_takes_bins_of_which_few_overflow():
     positions, charges = atoms(6000, 0, 25)
     four = np.column_stack([positions, charges]).astype(np.float32)
     lattice = Lattice(np.zeros(3), 0.5, (50, 50, 50))
-    few = len(bins.plan("overlap", lattice, positions, four, 8.0).overflow)
-    assert few <= bins.OVERFLOW * len(positions) < len(bins.plan("smallbin", lattice, positions, four, 8.0).overflow)
+    few = len(bins.place("overlap", lattice, positions, four, 8.0).overflow)
+    assert few <= bins.OVERFLOW * len(positions) < len(bins.place("smallbin", lattice, positions, four, 8.0).overflow)
     assert bins.overlap_side(lattice, 8.0, np.ones((100, 3))) >= 0.9 * bins.SMALLEST  # no side is small enough
 
 
 def test_a_long_list_takes_several_launches():
-    steps = np.arange(2 * bins.LISTED + 5)
-    tasks = [np.frombuffer(t, bins.LIST_TASK)[0] for t in bins.list_tasks(np.zeros((), bins.maps.TASK), steps)]
-    assert [t["count"] for t in tasks] == [bins.LISTED, bins.LISTED, 5]
+    steps = np.arange(2 * cutoff.LISTED + 5)
+    tasks = [np.frombuffer(t, cutoff.LIST_TASK)[0] for t in cutoff.list_tasks(np.zeros((), maps.TASK), steps)]
+    assert [t["count"] for t in tasks] == [cutoff.LISTED, cutoff.LISTED, 5]
     np.testing.assert_array_equal(np.concatenate([t["steps"][: t["count"]] for t in tasks]), steps)
-    assert bins.LIST_TASK.itemsize <= 4096  # bytes of arguments that every GPU takes
+    assert cutoff.LIST_TASK.itemsize <= 4096  # bytes of arguments that every GPU takes
+
+
+def request(method, bound, lattice=LATTICE, precision="single", cell=None, positions=None, charges=None):
+    positions, charges = (np.zeros((2, 3)), np.ones(2)) if positions is None else (positions, charges)
+    return Request(lattice, cell, bound, Charges.of(positions, charges, cell), precision)
+
+
+def run(name, lattice, positions, charges, bound, precision="single", cell=None):
+    """Return the map of a registered method."""
+    method = registry.get("method", name)
+    wanted = request(method, bound, lattice, precision, cell, positions, charges)
+    return method.plan(wanted, registry.get("engine", "cuda")).run(positions, charges).values()
 
 
 def test_what_does_not_fit_together_is_refused(monkeypatch):
-    good = np.zeros((2, 3)), np.ones(2)
-    with pytest.raises(UsageError, match="no variant 'best' of the cutoff sum"):
-        bins.cutoff("best", LATTICE, *good, shifted(5.0))
-    with pytest.raises(UsageError, match="largebin has no precision 'compensated'; choose single"):
-        bins.cutoff("largebin", LATTICE, *good, shifted(5.0), "compensated")
-    with pytest.raises(UsageError, match="no cutoff"):
-        bins.cutoff("overlap", LATTICE, *good, registry.get("interaction", "coulomb").bind())
-    assert not bins.cutoff("overlap", LATTICE, np.zeros((0, 3)), np.zeros(0), shifted(5.0)).any()
+    cpu, cuda = registry.get("engine", "cpu"), registry.get("engine", "cuda")
+    coulomb = registry.get("interaction", "coulomb").bind()
+    largebin, overlap, simple = (registry.get("method", name) for name in ("largebin", "overlap", "simple"))
+    for method, bound in ((largebin, shifted(5.0)), (simple, coulomb)):
+        with pytest.raises(UsageError, match=f"{method.name}: runs on a GPU alone; use engine=cuda"):
+            method.plan(request(method, bound), cpu)
+        with pytest.raises(UsageError, match="has no double precision; use precision=single"):
+            method.plan(request(method, bound, precision="double"), cuda)
+    with pytest.raises(UsageError, match="needs an interaction with a cutoff"):
+        overlap.plan(request(overlap, coulomb), cuda)
+    with pytest.raises(UsageError, match="cannot do a boundary that is periodic"):
+        simple.plan(request(simple, coulomb, cell=Cell.from_parameters(7, 8, 9)), cuda)
+    with pytest.raises(UsageError, match="sums coulomb alone"):
+        simple.plan(request(simple, shifted(5.0)), cuda)
+    assert not run("overlap", LATTICE, np.zeros((0, 3)), np.zeros(0), shifted(5.0)).any()
+    plan = overlap.plan(request(overlap, shifted(5.0)), cuda)
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1k")
     with pytest.raises(MemoryPlanError, match="bins needs"):
-        bins.cutoff("smallbin", LATTICE, *good, shifted(5.0))
+        plan.run(np.zeros((2, 3)), np.ones(2))
+
+
+@pytest.mark.parametrize("precision", ["single", "compensated"])
+@pytest.mark.parametrize("edge", [10.0, 30.0, 100.0])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_auto_takes_todays_kernels(precision, edge, periodic):
+    cuda, cell = registry.get("engine", "cuda"), Cell.from_parameters(edge, edge, edge) if periodic else None
+    positions, charges = water_box(edge)
+    lattice = Lattice(np.zeros(3), 0.5, (round(2 * edge),) * 3)
+    for ours, bound in (("direct", registry.get("interaction", "coulomb").bind()), ("cutoff", shifted(12.0))):
+        for name in METHODS[ours]:
+            method = registry.get("method", name)
+            wanted = request(method, bound, lattice, precision, cell, positions, charges)
+            if method.refusal(wanted) is None:
+                least = registry.get("method", ours).estimate(wanted, cuda).seconds
+                assert least < method.estimate(wanted, cuda).seconds < 20 * least + 10
+
+
+def test_plans_pickle_and_say_what_they_are():
+    bound, cuda = shifted(5.0), registry.get("engine", "cuda")
+    plan = registry.get("method", "smallbin").plan(request(None, bound), cuda)
+    assert len(pickle.dumps(plan)) < 10_000
+    assert str(pickle.loads(pickle.dumps(plan))) == str(plan)
+    assert str(plan).startswith("smallbin on one GPU, 33 x 20 x 9 points, single precision: shifted_coulomb (cutoff 5")
+
+
+@pytest.mark.parametrize("variant", direct.POINTS)
+def test_direct_sums_compile(variant, tmp_path):
+    macros = {"REAL": "float", "BATCH": direct.BATCH.get(variant, 0)}
+    compile_for_all(build.source(direct.HERE / f"direct_{variant}.cu", macros), macros, tmp_path)
+
+
+@pytest.mark.parametrize("compensated", [0, 1])
+@pytest.mark.parametrize("bound", [shifted(12.0), EVERYTHING.bind().truncated(9.0)], ids=str)
+def test_cutoff_sums_compile(bound, compensated, tmp_path):
+    macros = {"REAL": "float", "COMPENSATED": compensated, "CAPACITY": bins.CAPACITY, "LISTED": cutoff.LISTED}
+    task = cutoff.LIST_TASK
+    same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
+        ("sizeof(ListTask)", task.itemsize),
+        *((f"__builtin_offsetof(ListTask, {name})", task.fields[name][1]) for name in task.names)))
+    for name, layout in (("largebin", ""), ("smallbin", same)):
+        text = build.source(cutoff.HERE / f"cutoff_{name}.cu", macros, radial.source(bound.scaled(16.0), "float"))
+        compile_for_all(text + layout, macros, tmp_path)
+
+
+def test_every_kernel_file_is_compiled_here():
+    assert {path.name for path in direct.HERE.glob("*.cu")} == {
+        "cutoff_largebin.cu", "cutoff_smallbin.cu", *(f"direct_{name}.cu" for name in direct.POINTS)}
+
+
+def test_a_line_of_a_kernel_elsewhere_is_named_by_its_file_alone():
+    text = build.source(direct.HERE / "direct_simple.cu", {"REAL": "float"})
+    assert '#line 1 "direct_simple.cu"' in text
+    assert str(direct.HERE) not in text
+
+
+def test_one_module_imports_pycuda():
+    root = Path(__file__).parent.parent
+    found = set()
+    for path in [*(root / "vmdpotential").rglob("*.py"), *(root / "plugins").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else \
+                [node.module or ""] if isinstance(node, ast.ImportFrom) else \
+                [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)] \
+                if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
+                    "import_module", "__import__") else []
+            if any(name.partition(".")[0] == "pycuda" for name in names):
+                found.add(str(path.relative_to(root)))
+    assert found == {"vmdpotential/engines/cuda/device.py"}
 
 
 HOST = r"""
@@ -170,8 +265,8 @@ def host(tmp_path, monkeypatch):
     compiled = {}
 
     class Kernel:
-        def __init__(self, file, name, macros, radial):
-            text = re.sub(r"^#line.*$", "", build.source(file, macros, radial), flags=re.MULTILINE)
+        def __init__(self, file, name, macros, function):
+            text = re.sub(r"^#line.*$", "", build.source(file, macros, function), flags=re.MULTILINE)
             text = re.sub(r'asm\("rsqrt\S+ %0, %1;" : "=f"\(y\) : "f"\(x\)\)', "y = 1 / sqrtf(x)", text)
             text = re.sub(r'asm\("sub.sat\S+ %0, %1, %2;" : .*\)', "y = fminf(fmaxf(a - b, 0), 1)", text)
             text = re.sub(r'asm\("fma\S+ %0, %1, %2, %3;" : .*\)', "y = fminf(fmaxf(a * b + c, 0), 1)", text)
@@ -191,7 +286,7 @@ def host(tmp_path, monkeypatch):
             del memory  # not before
 
     class Gpu:
-        number, name = 0, "host"
+        number, name, users = 0, "host", 0
 
         def __init__(self):
             self.buffers = {}
@@ -213,10 +308,10 @@ def host(tmp_path, monkeypatch):
             self.buffers[name], address = aligned(array.tobytes())
             return address.value
 
-        def kernel(self, file, name, macros, radial, size):
-            key = file, tuple(macros.items()), radial
+        def kernel(self, file, name, macros, function, size):
+            key = file, tuple(macros.items()), function
             if key not in compiled:
-                compiled[key] = Kernel(file, name, macros, radial)
+                compiled[key] = Kernel(file, name, macros, function)
             return compiled[key]
 
         def trim(self):
@@ -255,21 +350,23 @@ def aligned(data):
     return memory, ctypes.c_void_p(address)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("variant", "precision"), CASES)
 def test_kernels_on_the_host_equal_the_definition(host, variant, precision):
     lattice = Lattice(LATTICE.origin, LATTICE.spacing, (9, 5, 9))
     positions, charges = atoms(2000)
     truncated = registry.get("interaction", "screened_coulomb").bind().truncated(5.0)
     for bound in (shifted(2.3), shifted(30.0), truncated):  # the second has a list of several launches
-        values = bins.cutoff(variant, lattice, positions, charges, bound, precision)
+        values = run(variant, lattice, positions, charges, bound, precision)
         reference = definition(lattice.points(), positions, charges, bound, None).reshape(lattice.shape)
         assert np.abs(values - reference).max() < 5e-6 * np.abs(reference).max()
     cell = Cell.from_parameters(7, 8, 9, 70, 80, 110)
-    values = bins.cutoff(variant, lattice, positions[:100], charges[:100], shifted(7.0), precision, cell)
+    values = run(variant, lattice, positions[:100], charges[:100], shifted(7.0), precision, cell)
     reference = definition(lattice.points(), positions[:100], charges[:100], shifted(7.0), cell).reshape(lattice.shape)
     assert np.abs(values - reference).max() < 2e-5 * np.abs(reference).max()
 
 
+@pytest.mark.slow
 def test_the_paper_is_reproduced_without_a_gpu(tmp_path):
     script = Path(__file__).parent.parent / "scripts" / "reproduce_cutoff_paper"
 
@@ -277,23 +374,41 @@ def test_the_paper_is_reproduced_without_a_gpu(tmp_path):
         return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True,
                               env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
 
-    done = run("-o", str(tmp_path), "--engine", "cpu", "--largest", "1e4")
+    done = run("-o", str(tmp_path), "--engine", "cpu", "--quick")
     assert done.returncode == 0, done.stderr
     tables = {}
-    for name in ("table2", "table3", "table4", "direct"):
+    for name in ("table2", "table3", "table4", "times", "bins", "direct", "multilevel"):
         with open(tmp_path / f"{name}.csv", newline="") as file:
             tables[name] = list(csv.DictReader(file))
-    assert {row["volume"] for row in tables["table3"]} == {"1000", "3162", "10000"}
-    assert tables["table3"][0]["speedup"] == "1.0"
-    mean = {row["precision"]: float(row["mean"]) for row in tables["table2"]}
-    assert mean["compensated"] < mean["single"] < 1e-5
-    assert all(row["published_mean"] == "" for row in tables["table2"])  # not known, so not said
-    share = {row["variant"]: float(row["overflow"]) for row in tables["table4"]}
-    assert share["largebin"] == 0 <= share["overlap"] <= bins.OVERFLOW < share["smallbin"]
-    more = {row["variant"]: float(row["tested_per_pair"]) for row in tables["table4"]}
-    assert more["largebin"] > more["smallbin"] > 1
-    assert "published: Tesla C870" in done.stdout
-    for name in ("figure4_time", "figure5_speedup", "figure6_pairs", "figure7_accuracy"):
+    assert {row["volume"] for row in tables["times"]} == {"1000", "3162", "10000"}
+    assert {row["run"]: row["speedup"] for row in tables["table4"]}["2008: SmallBin-Overlap"] == "18.17"
+    ours = {row["precision"]: float(row["relative_percent"]) for row in tables["table2"] if row["precision"]}
+    assert ours["compensated"] < ours["single"] < 0.4793  # percent, of the paper's CPU
+    assert [row["2008: SmallBin"] for row in tables["table3"] if row["part"] == "total"] == ["1.518"]
+    assert [row["atoms_in_bin"] for row in tables["bins"]] == [str(n) for n in range(1, 9)]
+    steps = {row.pop("step"): float(list(row.values())[-1]) for row in tables["multilevel"]}
+    assert all(seconds > 0 for seconds in steps.values())
+    assert "GPU counts are missing" in done.stderr
+    for name in ("figure4_time", "figure5_rate", "figure6_speedup", "figure7_bins", "table2_accuracy", "direct",
+                 "multilevel"):
         assert (tmp_path / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
     wrong = run("--largest", "5")
     assert (wrong.returncode, wrong.stdout) == (2, "")
+
+
+def tested(placed, lattice):
+    """Return how many pairs of a point and an atom a kernel with small bins tests."""
+    count = (placed.arrays["atoms"][..., 3] != 0).sum(1)
+    x, y, z = np.split(placed.arrays["index"], np.cumsum([-(-n // bins.REGION) for n in lattice.shape])[:2])
+    home = ((x[:, None, None] * placed.bins.shape[1] + y[:, None]) * placed.bins.shape[2] + z).ravel()
+    return bins.REGION**3 * sum(int(count[home + step].sum()) for step in placed.steps)
+
+
+def test_few_tested_pairs_are_out_of_range():
+    """A region's list leads to 3 times the atoms in range: what estimates take for granted."""
+    positions, charges = water_box(60.0)
+    lattice = Lattice(np.full(3, 20.25), 0.5, (40, 40, 40))  # all in range are in the box
+    placed = bins.place("smallbin", lattice, positions, np.column_stack([positions, charges]).astype(np.float32), 12.0)
+    in_range = lattice.size * len(positions) / 60**3 * 4 / 3 * np.pi * 12**3
+    assert 2 < tested(placed, lattice) / in_range < 3.5
+    assert 0 < len(placed.overflow) < 0.05 * len(positions)

@@ -1,18 +1,4 @@
-"""The cutoff sums of 2008 on a GPU, for comparison in benchmarks.
-
-After section 4 of C. I. Rodrigues, D. J. Hardy, J. E. Stone, K. Schulten, W. W. Hwu, "GPU acceleration
-of cutoff pair potentials for molecular modeling applications", Proc. 5th Conf. Computing Frontiers
-(2008) 273-282: the CPU puts atoms in bins, coordinates are single precision relative to the lattice's
-origin, one GPU, a map that fits it.
-
-``largebin``
-    bins as wide as the cutoff; a region of points takes all atoms of the bins around it.
-``smallbin``
-    bins of 4 A with room for 8 atoms; a region walks the bins in range; atoms that do not fit in
-    their bin are summed on the CPU afterwards.
-``overlap``
-    the same with bins so small that few atoms do not fit, and those summed while the GPU works.
-"""
+"""Atoms in bins, for the cutoff sums of 2008; all of it takes place on the CPU."""
 
 from __future__ import annotations
 
@@ -23,18 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory, registry
-from vmdpotential.engines.cuda import device, maps, pinned, radial
-from vmdpotential.errors import UsageError
+from vmdpotential import memory
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import Bound
-from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-#: What can be asked for, and the precisions it has.
-CUTOFF = {"largebin": ("single",), "smallbin": ("single", "compensated"), "overlap": ("single", "compensated")}
 
 #: Points along each side of a region, the work of a block.
 REGION = 8
@@ -44,12 +23,6 @@ CAPACITY, SIDE = 8, 4.0
 
 #: Share of the atoms that ``overlap`` leaves to the CPU at most, and the smallest side in A that it tries.
 OVERFLOW, SMALLEST = 0.01, 1.0
-
-#: Bins in a kernel's list: its arguments, which lie in constant memory, may have 4 kB.
-LISTED = (4080 - maps.TASK.itemsize) // 4
-
-#: Struct ListTask of cutoff_smallbin.cu.
-LIST_TASK = np.dtype([("task", maps.TASK), ("count", np.int32), ("steps", np.int32, LISTED)], align=True)
 
 
 @dataclass(frozen=True)
@@ -157,7 +130,7 @@ def fill(bins: Bins, positions: Floats, atoms: NDArray[np.float32]) -> tuple[NDA
     overflow : (M,) int64
         Atoms that did not fit.
     """
-    memory.require(16 * CAPACITY * bins.size, f"{bins.size} bins", "use a longer --cutoff or a smaller map")
+    memory.require(16 * CAPACITY * bins.size, f"{bins.size} bins", "use a longer {cutoff} or a smaller map")
     filled = np.zeros((bins.size, CAPACITY, 4), np.float32)
     number = bins.numbers(positions)
     number[atoms[:, 3] == 0] = -1
@@ -171,13 +144,13 @@ def fill(bins: Bins, positions: Floats, atoms: NDArray[np.float32]) -> tuple[NDA
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a kernel gets to know, and what is left to the CPU.
+class Placed:
+    """Atoms in their bins, and those left to the CPU.
 
     Parameters
     ----------
-    file : str
-        Of the kernel, ``largebin`` or ``smallbin``.
+    kernel : str
+        That takes them, ``largebin`` or ``smallbin``.
     bins : Bins
     arrays : mapping
         By the field of the task that gets the address.
@@ -187,104 +160,21 @@ class Plan:
         Atoms for the CPU.
     """
 
-    file: str
+    kernel: str
     bins: Bins
     arrays: Mapping[str, NDArray[Any]]
     steps: Integers
     overflow: Integers
 
 
-def plan(variant: str, lattice: Lattice, positions: Floats, atoms: NDArray[np.float32], reach: float) -> Plan:
-    """Put atoms in bins: positions (N, 3) in A say where, atoms (N, 4) is what the kernel reads."""
+def place(name: str, lattice: Lattice, positions: Floats, atoms: NDArray[np.float32], reach: float) -> Placed:
+    """Put atoms in the bins of a method: positions (N, 3) in A say where, atoms (N, 4) is what the kernel reads."""
     none = np.zeros(0, np.int64)
-    if variant == "largebin":
+    if name == "largebin":
         bins = large_bins(lattice, reach)
         order, _, starts = bins.sort(bins.numbers(positions))
-        return Plan("largebin", bins, {"atoms": atoms[order], "starts": starts.astype(np.int32)}, none, none)
-    side = SIDE if variant == "smallbin" else overlap_side(lattice, reach, positions)
+        return Placed("largebin", bins, {"atoms": atoms[order], "starts": starts.astype(np.int32)}, none, none)
+    side = SIDE if name == "smallbin" else overlap_side(lattice, reach, positions)
     bins, homes, steps = small_bins(lattice, reach, side)
     filled, overflow = fill(bins, positions, atoms)
-    return Plan("smallbin", bins, {"atoms": filled, "index": np.concatenate(homes).astype(np.int32)}, steps, overflow)
-
-
-def cutoff(variant: str, lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
-           precision: str = "single", cell: Cell | None = None) -> NDArray[np.float32]:
-    """Return the sum over the atoms within the cutoff, and their periodic images where a cell is given.
-
-    Returns
-    -------
-    (nx, ny, nz) float32, e/A
-
-    Raises
-    ------
-    UsageError
-        For an unknown variant, a precision that it does not have, or an interaction without a cutoff.
-    MemoryPlanError
-        When the map does not fit the GPU.
-    """
-    if variant not in CUTOFF:
-        raise UsageError(f"there is no variant '{variant}' of the cutoff sum; choose one of {', '.join(CUTOFF)}")
-    if precision not in CUTOFF[variant]:
-        raise UsageError(f"the variant {variant} has no precision '{precision}'; choose {' or '.join(CUTOFF[variant])}")
-    reach = interaction.cutoff
-    if reach is None:
-        raise UsageError(f"the interaction {interaction} has no cutoff; use --method direct")
-    positions, charges = maps.check(positions, charges, precision)
-    if cell is not None and len(positions):
-        positions, index = cell.images_in_box(positions, lattice.origin - reach, lattice.last + reach)
-        charges = charges[index]
-    if not len(positions):
-        return np.zeros(lattice.shape, np.float32)
-    spacing = float(lattice.spacing.max())
-    scaled = interaction.scaled(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))
-    atoms = np.column_stack([(positions - lattice.origin) / scaled.length, charges]).astype(np.float32)
-    planned = plan(variant, lattice, positions, atoms, reach)
-    task = maps.base_task(lattice, scaled, len(atoms))
-    task["low"] = (planned.bins.low - lattice.origin) / scaled.length
-    task["cells"], task["inverse_cell"] = planned.bins.shape, scaled.length / planned.bins.side
-    knobs: dict[str, object] = {"REAL": "float"}
-    if planned.file == "smallbin":
-        knobs |= {"COMPENSATED": int(precision == "compensated"), "CAPACITY": CAPACITY, "LISTED": LISTED}
-    nx, ny, nz = (-(-n // REGION) for n in lattice.shape)
-    gpu = device.gpus()[0]
-    needed = 4 * lattice.size + sum(array.nbytes for array in planned.arrays.values())
-    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
-        drv = device.driver()
-        start, lanes = gpu.lanes()
-        stream, end = lanes[0]
-        out = pinned.empty(lattice.shape)
-        task["out"] = gpu.buffer("map 0", out.nbytes)
-        drv.memset_d8(int(task["out"]), 0, out.nbytes)
-        for name, array in planned.arrays.items():
-            task[name] = gpu.upload(name, array)
-        arguments = list_tasks(task, planned.steps) if planned.file == "smallbin" else [task.tobytes()]
-        name = f"cutoff_{planned.file}"
-        kernel = gpu.kernel(f"{name}.cu", name, knobs, radial.source(scaled, "float"), len(arguments[0]))
-        start.record(stream)
-        for argument in arguments:
-            kernel.prepared_async_call((nz, ny, nx), (128, 1, 1), stream, argument)
-        end.record(stream)
-        if variant != "overlap":
-            end.synchronize()
-        rest = planned.overflow
-        extra = registry.get("engine", "cpu").cutoff(lattice, positions[rest], charges[rest], interaction, precision) \
-            if len(rest) else None
-        end.synchronize()
-        drv.memcpy_dtoh(out, int(task["out"]))
-        gpu.trim()
-        maps.device_seconds = end.time_since(start) * 1e-3
-    if extra is not None:
-        out += extra
-    return out
-
-
-def list_tasks(task: Any, steps: Integers) -> list[bytes]:
-    """Return the arguments of the launches that walk a list of bins."""
-    result = []
-    for first in range(0, len(steps), LISTED):
-        part = steps[first : first + LISTED]
-        whole = np.zeros((), LIST_TASK)
-        whole["task"], whole["count"] = task, len(part)
-        whole["steps"][: len(part)] = part
-        result.append(whole.tobytes())
-    return result
+    return Placed("smallbin", bins, {"atoms": filled, "index": np.concatenate(homes).astype(np.int32)}, steps, overflow)

@@ -1,0 +1,163 @@
+"""The cutoff sums of 2008 on a GPU.
+
+After section 4 of C. I. Rodrigues, D. J. Hardy, J. E. Stone, K. Schulten, W. W. Hwu, "GPU acceleration
+of cutoff pair potentials for molecular modeling applications", Proc. 5th Conf. Computing Frontiers
+(2008) 273-282: the CPU puts atoms in bins, coordinates are single precision relative to the lattice's
+origin, one GPU, a map that fits it.
+
+``largebin``
+    bins as wide as the cutoff; a region of points takes all atoms of the bins around it.
+``smallbin``
+    bins of 4 A with room for 8 atoms; a region walks the bins in range; atoms that do not fit in
+    their bin are summed on the CPU afterwards.
+``overlap``
+    the same with bins so small that few atoms do not fit, and those summed while the GPU works.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines import Engine, LatticeSum, get_engine
+from vmdpotential.engines.costs import CPU
+from vmdpotential.engines.cuda import device, maps, pinned, radial
+from vmdpotential.engines.cuda.build import struct
+from vmdpotential.methods import Estimate, Request
+from vmdpotential.methods.cutoff import pairwise
+
+from .bins import CAPACITY, REGION, SIDE, Integers, place
+from .early import COPY, Early, Timed, four
+
+HERE = Path(__file__).parent
+
+#: Bins in a kernel's list: its arguments, which lie in constant memory, may have 4 kB.
+LISTED = (4080 - maps.TASK.itemsize) // 4
+
+#: Struct ListTask of cutoff_smallbin.cu.
+LIST_TASK = struct("ListTask", [
+    ("task", maps.TASK),  # index: the home bin of a region along x, then y, then z; zero of the list's steps
+    ("count", np.int32),  # steps in the list
+    ("steps", np.int32, LISTED),
+], "cutoff_smallbin.cu")
+
+#: Seconds that the CPU takes to put an atom in its bin, and the part of the atoms that do not fit bins of 4 A.
+BIN, LEFT = 1e-7, 0.026
+
+Floats = NDArray[np.float64]
+
+
+def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> Timed:
+    """Return the sum over the atoms within the cutoff, and their periodic images where there is a cell."""
+    lattice, interaction = work.lattice, work.pairs
+    reach = interaction.cutoff
+    assert reach is not None
+    clock = [time.perf_counter()]
+    if work.cell is not None and len(positions):
+        positions, index = work.cell.images_in_box(positions, lattice.origin - reach, lattice.last + reach)
+        charges = charges[index]
+    if not len(positions):
+        return Timed(np.zeros((1, *lattice.shape), np.float32))
+    scaled = interaction.scaled(maps.unit(lattice, reach))
+    placed = place(name, lattice, positions, four(lattice, positions, charges, scaled.length), reach)
+    task = maps.base_task(lattice, scaled)
+    task["count"] = len(positions)
+    task["low"] = (placed.bins.low - lattice.origin) / scaled.length
+    task["cells"], task["inverse_cell"] = placed.bins.shape, scaled.length / placed.bins.side
+    knobs: dict[str, object] = {"REAL": "float"}
+    if placed.kernel == "smallbin":
+        knobs |= {"COMPENSATED": int(work.precision == "compensated"), "CAPACITY": CAPACITY, "LISTED": LISTED}
+    nx, ny, nz = (-(-n // REGION) for n in lattice.shape)
+    clock.append(time.perf_counter())
+    (gpu,) = device.idlest(1)
+    needed = 4 * lattice.size + sum(array.nbytes for array in placed.arrays.values())
+    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
+        drv = device.driver()
+        start, lanes = gpu.lanes()
+        stream, end = lanes[0]
+        out = pinned.empty(lattice.shape)
+        task["out"] = gpu.buffer("map 0", out.nbytes)
+        drv.memset_d8(int(task["out"]), 0, out.nbytes)
+        for field, array in placed.arrays.items():
+            task[field] = gpu.upload(field, array)
+        clock.append(time.perf_counter())
+        arguments = list_tasks(task, placed.steps) if placed.kernel == "smallbin" else [task.tobytes()]
+        function = f"cutoff_{placed.kernel}"
+        kernel = gpu.kernel(HERE / f"{function}.cu", function, knobs, radial.source(scaled, "float"), len(arguments[0]))
+        start.record(stream)
+        for argument in arguments:
+            kernel.prepared_async_call((nz, ny, nx), (128, 1, 1), stream, argument)
+        end.record(stream)
+        if name != "overlap":
+            end.synchronize()
+        clock.append(time.perf_counter())
+        rest = placed.overflow
+        if len(rest):
+            by_cpu = get_engine("cpu").prepare(LatticeSum(lattice, interaction, None, work.precision))
+            extra = by_cpu.run(positions[rest], charges[rest]).values()
+        clock.append(time.perf_counter())
+        end.synchronize()
+        clock.append(time.perf_counter())
+        drv.memcpy_dtoh(out, int(task["out"]))
+        seconds = end.time_since(start) * 1e-3
+        gpu.trim()
+    clock.append(time.perf_counter())
+    if len(rest):
+        out += extra
+    hashing, up, _, overflow, _, down = np.diff(clock).tolist()
+    return Timed(out[None], seconds, {"spatial hashing": hashing, "cutoff summation": seconds,
+                                      "copies between host and GPU": up + down, "overflow list": overflow})
+
+
+def list_tasks(task: Any, steps: Integers) -> list[bytes]:
+    """Return the arguments of the launches that walk a list of bins."""
+    result = []
+    for first in range(0, len(steps), LISTED):
+        part = steps[first : first + LISTED]
+        whole = np.zeros((), LIST_TASK)
+        whole["task"], whole["count"] = task, len(part)
+        whole["steps"][: len(part)] = part
+        result.append(whole.tobytes())
+    return result
+
+
+class EarlyCutoff(Early):
+    """A cutoff sum of 2008."""
+
+    interaction = "shifted_coulomb"
+    cutoff = True
+    precisions: tuple[str, ...] = ("single", "compensated")
+    kernel = staticmethod(by_bins)
+
+    def cost(self, request: Request, engine: Engine) -> Estimate:
+        """Return what the sum should take on a GPU: as today's, times the atoms tested for one in range."""
+        ours, reach = pairwise(request, engine), request.interaction.cutoff
+        assert reach is not None
+        region = (REGION - 1) * float(request.lattice.spacing.max())
+        count = request.images(reach) * request.charges.count
+        sphere = 4 / 3 * np.pi * reach**3
+        if self.name == "largebin":
+            tested = (region + 2 * reach + max(reach, region)) ** 3
+        else:  # all bins within the cutoff of a region
+            r = reach + SIDE / 2
+            tested = region**3 + 6 * region**2 * r + 3 * np.pi * region * r**2 + 4 / 3 * np.pi * r**3
+        seconds = ours.seconds * tested / sphere + COPY * request.lattice.size + BIN * count
+        if self.name == "smallbin":
+            pairs = request.lattice.size * request.charges.count / request.charges.volume * sphere
+            seconds += LEFT * CPU.pair * CPU.plain_pair * pairs
+        return Estimate(float(seconds), ours.bytes + int(64 * count))
+
+
+class LargeBin(EarlyCutoff):
+    """The one with large bins, which has no compensated sums."""
+
+    precisions: tuple[str, ...] = ("single",)
+
+
+LARGEBIN = LargeBin("largebin", "cutoff sum of 2008: bins as wide as the cutoff")
+SMALLBIN = EarlyCutoff("smallbin", "cutoff sum of 2008: bins of 4 A, what does not fit on the CPU")
+OVERLAP = EarlyCutoff("overlap", "cutoff sum of 2008: bins that nearly all fit, the rest on the CPU meanwhile")

@@ -1,0 +1,95 @@
+"""The line of development of direct Coulomb summation on GPUs.
+
+After J. E. Stone, J. C. Phillips, P. L. Freddolino, D. J. Hardy, L. G. Trabuco, K. Schulten,
+"Accelerating molecular modeling applications with graphics processors", J. Comput. Chem. 28 (2007)
+2618-2640: coordinates in single precision, sums in single precision, one GPU, a map that fits it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines.cuda import device, maps
+from vmdpotential.methods import Estimate, Request, map_bytes
+
+from .early import COPY, Early, Timed, four
+
+HERE = Path(__file__).parent
+
+#: Points along z of a block of 32 x 8 threads.
+POINTS = {"simple": 32, "constant": 32, "unrolled": 256, "coalesced": 256}
+
+#: Atoms put in constant memory at a time. It holds 4000, but its first cache holds 2 kB and its second some
+#: 32 kB; a thread with 8 points for an atom can wait for the second, a thread with one cannot. On an H200,
+#: batches of 4000 made `constant` 7 times slower than these, `unrolled` 3 and `coalesced` 2 times.
+BATCH = {"constant": 64, "unrolled": 1000, "coalesced": 1000}
+
+#: How many times as long as today's direct sum they take. The special function units make all inverse roots here,
+#: which takes 1.2 times as long as where arithmetic makes some; between the versions it is as on a GeForce 8800 GTX
+#: (18.6, 36.4 and 39.5e9 pairs a second), with `simple` as slow as `constant`.
+SLOWER = {"simple": 2.5, "constant": 2.5, "unrolled": 1.3, "coalesced": 1.2}
+
+Floats = NDArray[np.float64]
+
+
+def all_pairs(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> Timed:
+    """Return the Coulomb sum over all atoms."""
+    lattice = work.lattice
+    out = np.zeros(lattice.shape, np.float32)
+    if not len(positions):
+        return Timed(out[None])
+    scaled = work.pairs.scaled(float(lattice.spacing.max()))
+    atoms = four(lattice, positions, charges, scaled.length)
+    task = maps.base_task(lattice, scaled)
+    nx, ny, nz = lattice.shape
+    grid = (-(-nz // POINTS[name]), -(-ny // 8), nx)
+    size = BATCH.get(name, len(atoms))
+    macros: dict[str, object] = {"REAL": "float"} | ({"BATCH": size} if name in BATCH else {})
+    file = HERE / f"direct_{name}.cu"
+    (gpu,) = device.idlest(1)
+    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+        drv = device.driver()
+        kernel = gpu.kernel(file, f"direct_{name}", macros, "", maps.TASK.itemsize)
+        start, lanes = gpu.lanes()
+        stream, end = lanes[0]
+        task["out"] = gpu.buffer("map 0", out.nbytes)
+        drv.memset_d8(int(task["out"]), 0, out.nbytes)
+        task["atoms"] = gpu.upload("atoms", atoms)
+        start.record(stream)
+        for first in range(0, len(atoms), size):
+            task["count"] = min(size, len(atoms) - first)
+            if name in BATCH:
+                drv.memcpy_dtod_async(gpu.symbol(file, "batch", macros), int(task["atoms"]) + 16 * first,
+                                      16 * int(task["count"]), stream)
+            kernel.prepared_async_call(grid, (256, 1, 1), stream, task.tobytes())
+        end.record(stream)
+        end.synchronize()
+        drv.memcpy_dtoh(out, int(task["out"]))
+        seconds = end.time_since(start) * 1e-3
+        gpu.trim()
+    return Timed(out[None], seconds)
+
+
+class EarlyDirect(Early):
+    """A direct sum of 2007."""
+
+    boundaries = ("open",)
+    interactions = ("coulomb",)
+    precisions = ("single",)
+    kernel = staticmethod(all_pairs)
+
+    def cost(self, request: Request, engine: Engine) -> Estimate:
+        """Return what the sum should take on a GPU."""
+        pairs = request.lattice.size * request.charges.count
+        seconds = engine.costs.fixed + SLOWER[self.name] * engine.costs.direct * pairs + COPY * request.lattice.size
+        return Estimate(seconds, map_bytes(request))
+
+
+SIMPLE = EarlyDirect("simple", "direct sum of 2007: every thread a point, atoms from device memory")
+CONSTANT = EarlyDirect("constant", "direct sum of 2007: atoms from constant memory")
+UNROLLED = EarlyDirect("unrolled", "direct sum of 2007: every thread 8 points side by side")
+COALESCED = EarlyDirect("coalesced", "direct sum of 2007: every thread 8 points, stores of a warp side by side")

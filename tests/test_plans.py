@@ -1,0 +1,84 @@
+"""Plans: they pickle and run elsewhere, and maps may be made by many threads at once."""
+
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from vmdpotential import maps, registry
+from vmdpotential.engines import get_engine
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.methods import Charges, Request
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.samples import water_box
+from vmdpotential.molecule.structure import Structure
+
+CELL = Cell.from_parameters(18, 19, 20, 80, 85, 95)
+CASES = [("direct", "pair", None)] + [(name, way, cell) for name, way in (
+    ("cutoff", "pair"), ("cutoff", "mesh"), ("pme", "pair"), ("msm", "pair")) for cell in (None, CELL)]
+
+ELSEWHERE = """
+import pickle, sys
+import numpy as np
+folder = sys.argv[1]
+with open(f"{folder}/plans", "rb") as file:
+    positions, charges, plans = pickle.load(file)
+for number, plan in enumerate(plans):
+    result = plan.run(positions, charges)
+    np.save(f"{folder}/{number}.npy", np.concatenate([result.values()[None], result.field()]))
+"""
+
+
+def test_a_plan_runs_in_another_process_and_gives_equal_bits(tmp_path):
+    positions, charges = water_box(18.0)
+    lattice, engine = Lattice(np.array([-1.0, 0.3, 0.7]), np.array([0.6, 0.5, 0.7]), (21, 33, 18)), get_engine("cpu")
+    plans = []
+    for name, way, cell in CASES:
+        wanted = maps.Wanted(name, way, cutoff=7.0 if name == "cutoff" else None)
+        request = Request(lattice, cell, maps.bind(wanted, cell), Charges.of(positions, charges, cell),
+                          tolerance=1e-2, field=True)
+        method, request, _ = maps.choose_method(wanted, request, positions, charges, engine)
+        plans.append(method.plan(request, engine))
+    here = [plan.run(positions, charges) for plan in plans]
+    with open(tmp_path / "plans", "wb") as file:  # after a run, of which nothing may be left in them
+        pickle.dump((positions, charges, plans), file)
+    assert all(len(pickle.dumps(plan)) < 2e6 for plan in plans)
+    subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], check=True)
+    for number, (plan, result) in enumerate(zip(plans, here, strict=True)):
+        there = np.load(tmp_path / f"{number}.npy")
+        assert there[0].any(), plan
+        np.testing.assert_array_equal(there, np.concatenate([result.values()[None], result.field()]), str(plan))
+
+
+@pytest.mark.parametrize("name", registry.available("interaction"))
+def test_interactions_pickle(name):
+    bound = registry.get("interaction", name).bind()
+    again = pickle.loads(pickle.dumps(bound))
+    assert str(again) == str(bound)
+    np.testing.assert_array_equal(again([0.5, 3.0, 11.0]), bound([0.5, 3.0, 11.0]))
+
+
+def test_eight_threads_make_what_one_makes():
+    def make(number):
+        rng = np.random.default_rng(number)
+        count = 40 + 17 * number
+        charges = rng.normal(size=count)
+        structure = Structure(rng.uniform(0, 12, (count, 3)), np.full(count, "C"), np.full(count, "MOL"),
+                              np.ones(count, int), np.zeros(count, int), charges=charges - charges.mean(),
+                              cell=Cell.from_parameters(12 + number / 4, 13, 14) if number % 2 else None)
+        method = ("direct", "cutoff", "pme", "msm", "auto", "pme", "cutoff", "msm")[number]
+        grid = maps.potential_map(structure, method=method, tolerance=1e-3, spacing=0.8, padding=3, engine="cpu",
+                                  field=number in (1, 3, 4))
+        parts = [grid, *(grid.field or ())]
+        return np.stack([part.values for part in parts]), grid.provenance
+
+    serial = [make(number) for number in range(8)]
+    for _ in range(2):
+        with ThreadPoolExecutor(8) as threads:
+            together = list(threads.map(make, range(8)))
+        for (values, provenance), (expected, provenance_expected) in zip(together, serial, strict=True):
+            np.testing.assert_array_equal(values, expected)
+            assert provenance == provenance_expected
