@@ -93,7 +93,8 @@ def nvcc() -> str:
         found = shutil.which(path)
         if found:
             return found
-    raise BackendError("the CUDA compiler nvcc is missing", f"install the CUDA toolkit and put nvcc on PATH, or {_CURE}")
+    raise BackendError("the CUDA compiler nvcc is missing",
+                       f"install the CUDA toolkit and put nvcc on PATH, or {_CURE}")
 
 
 class Block:

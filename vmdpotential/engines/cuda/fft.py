@@ -26,7 +26,8 @@ def application() -> Any:
                            "pip install 'vmdpotential[cuda]', or use {method msm} or {engine cpu}") from None
     except (ImportError, OSError) as error:
         raise BackendError(f"pyvkfft does not work ({_line(error)})",
-                           "pip install --force-reinstall --no-binary :all: --no-deps pyvkfft builds it for this CUDA toolkit, or use {engine cpu}") from None
+                           "pip install --force-reinstall --no-binary :all: --no-deps pyvkfft builds it for this CUDA "
+                           "toolkit, or use {engine cpu}") from None
     return VkFFTApp
 
 
