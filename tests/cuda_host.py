@@ -1,7 +1,7 @@
-"""A GPU that is not there: mesh.cu and levels.cu compiled for the host, where the threads of a block take turns.
+"""A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
-It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum; Fourier
-transforms are scipy's, and the kernels of other files do nothing.
+It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum and for results
+(mesh.cu, levels.cu, result.cu); Fourier transforms are scipy's, and the kernels of other files do nothing.
 """
 
 import ctypes
@@ -84,7 +84,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 """
 
 #: The argument of a file's kernels.
-TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask"}
+TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask"}
 
 
 class Transform:
@@ -111,8 +111,10 @@ class Transform:
 class HostGpu:
     """What a mesh sum asks of a GPU, in ordinary memory."""
 
+    number, name = 0, "host"
+
     def __init__(self, folder):
-        self.folder, self.buffers, self.libraries, self.used = folder, {}, {}, set()
+        self.folder, self.buffers, self.kept, self.libraries, self.used = folder, {}, {}, {}, set()
 
     def buffer(self, name, size):
         self.buffers[name] = np.full(size, 0xFF, np.uint8)  # not a number, for whoever reads what was not written
@@ -121,6 +123,20 @@ class HostGpu:
     def upload(self, name, array):
         self.buffers[name] = np.ascontiguousarray(array)
         return self.buffers[name].ctypes.data
+
+    def keep(self, array):
+        array = np.array(array, order="C")
+        self.kept[array.ctypes.data] = array
+        return SimpleNamespace(address=array.ctypes.data)
+
+    def take(self, size):
+        return self.keep(np.full(size, 0xFF, np.uint8))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
 
     def plan(self, key, make):
         return make()
@@ -133,10 +149,11 @@ class HostGpu:
                 library = self.library(file, macros)
                 library.run(library[function], argument, (ctypes.c_uint * 3)(*grid), ctypes.c_uint(block[0]))
 
-        return SimpleNamespace(prepared_async_call=run)
+        return SimpleNamespace(prepared_async_call=run, prepared_call=lambda grid, block, argument: run(
+            grid, block, None, argument))
 
     def library(self, file, macros):
-        name = "{}{REAL}{ORDER}{NODAL}".format(file, **macros)
+        name = file + "".join(map(str, macros.values()))
         if name not in self.libraries:
             text = build.source(file, macros | {"TASK": TASKS[file]})
             text = text.replace("extern __shared__ double dynamic[]", "static double dynamic[6000]")

@@ -11,8 +11,11 @@ from cuda_host import HostGpu, Transform
 from helpers import relative_rms
 from test_engine_cuda import compile_for_all
 
+from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cpu import mesh as cpu
-from vmdpotential.engines.cuda import build, device, fft, maps, nodes, pme
+from vmdpotential.engines.cuda import ENGINE as CUDA
+from vmdpotential.engines.cuda import build, device, fft, maps, nodes
+from vmdpotential.engines.cuda.mesh import MeshSum, window_size
 from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
@@ -56,20 +59,25 @@ def gpu(folder, monkeypatch):
     return host
 
 
-def smooth_part(gpu, lattice, mesh, precision, parts=2):
-    work = pme.MeshSum(lattice, POSITIONS, CHARGES, mesh, precision)
-    task = work.prepare(gpu)
-    work.sort(gpu, task, None)
-    out = np.full(lattice.shape, np.nan, np.float32)
-    for slab in maps.slabs(lattice.shape, 2**30, parts):
-        task["out"] = out[slab.start :].ctypes.data
-        work.launch(gpu, task, slab, None)
-    return work, out
+def nodes_of(gpu, mesh, precision="single", positions=POSITIONS, charges=CHARGES, lattice=LATTICE, field=False):
+    """Return a sum and its job, with the potential on the nodes."""
+    work = MeshSum(LatticeSum.split(lattice, mesh, precision, field))
+    job = work.prepare(gpu, positions, charges)
+    work.sort(job)
+    return work, job
+
+
+def smooth_part(gpu, lattice, mesh, precision, parts=2, field=False):
+    """Return a sum, and its maps without the pairs."""
+    work, job = nodes_of(gpu, mesh, precision, lattice=lattice, field=field)
+    out = np.full((work.maps, *lattice.shape), np.nan, np.float32)
+    for slab in maps.slabs(lattice.shape, 2**30, parts, work.maps):
+        work.launch(job, slab, out[0, slab.start :].ctypes.data, lattice.size)
+    return work, out if field else out[0]
 
 
 def on_the_cpu(lattice, mesh):
-    kernel = cpu.load(mesh, "double")
-    return cpu.interpolate(kernel, cpu.solve(kernel, mesh, cpu.spread(kernel, mesh, POSITIONS, CHARGES)), mesh, lattice)
+    return cpu.MeshSum(mesh, lattice, "double").maps(POSITIONS, CHARGES, False)
 
 
 @pytest.mark.slow
@@ -82,8 +90,8 @@ def test_the_smooth_part_is_that_of_the_cpu_engine(gpu, name, order, precision, 
     assert work.tiled == (name != "rotated" and (name, precision) != ("triclinic", "double"))
     assert ("interpolate" if work.tiled else "gather") in gpu.used
     assert relative_rms(values, on_the_cpu(LATTICE, mesh)) < accuracy
-    taken = sum(array.nbytes for array in gpu.buffers.values())
-    assert taken <= work.fixed_bytes
+    taken = sum(array.nbytes for array in (*gpu.buffers.values(), *gpu.kept.values()))
+    assert taken <= work.fixed_bytes(len(CHARGES))
     assert np.array_equal(smooth_part(gpu, LATTICE, mesh, precision, 1)[1], values)
 
 
@@ -91,19 +99,25 @@ def test_the_smooth_part_is_that_of_the_cpu_engine(gpu, name, order, precision, 
 @pytest.mark.parametrize("name", MESHES)
 def test_the_smooth_field_is_that_of_the_cpu_engine(gpu, name):
     mesh = MESHES[name](6)
-    work = pme.MeshSum(LATTICE, POSITIONS, CHARGES, mesh, "single", field=True)
-    task = work.prepare(gpu)
-    work.sort(gpu, task, None)
-    values = np.empty((4, *LATTICE.shape), np.float32)
-    for slab in maps.slabs(LATTICE.shape, 2**30, 2, work.maps):
-        part = np.full((4, slab.stop - slab.start, *LATTICE.shape[1:]), np.nan, np.float32)
-        task["out"] = part.ctypes.data
-        work.launch(gpu, task, slab, None)
-        values[:, slab.start : slab.stop] = part
-    kernel = cpu.load(mesh, "double")
-    potential = cpu.solve(kernel, mesh, cpu.spread(kernel, mesh, POSITIONS, CHARGES))
-    for found, expected in zip(values, cpu.smooth_maps(kernel, potential, mesh, LATTICE, True), strict=True):
-        assert relative_rms(found, expected) < 3e-6
+    _, values = smooth_part(gpu, LATTICE, mesh, "single", field=True)
+    expected = cpu.MeshSum(mesh, LATTICE, "double").maps(POSITIONS, CHARGES, True)
+    for found, wanted in zip(values, expected, strict=True):
+        assert relative_rms(found, wanted) < 3e-6
+
+
+@pytest.mark.parametrize("name", ["open", "periodic"])
+def test_a_sum_runs_again_for_other_charges(gpu, name):
+    """What is kept on the GPU is the mesh's alone."""
+    mesh = MESHES[name](6)
+    work, _ = nodes_of(gpu, mesh)
+    kept = set(gpu.kept)
+    for positions, charges in ((POSITIONS[50:], CHARGES[50:] * 30), (POSITIONS, CHARGES)):
+        job = work.prepare(gpu, positions, charges)
+        work.sort(job)
+        out = np.full(LATTICE.shape, np.nan, np.float32)
+        work.launch(job, maps.Slab(0, LATTICE.shape[0]), out.ctypes.data, LATTICE.size)
+        assert relative_rms(out, cpu.MeshSum(mesh, LATTICE, "double").maps(positions, charges, False)) < 1e-6
+    assert set(gpu.kept) == kept
 
 
 def test_a_lattice_coarser_than_the_mesh_is_gathered_point_by_point(gpu):
@@ -115,12 +129,11 @@ def test_a_lattice_coarser_than_the_mesh_is_gathered_point_by_point(gpu):
 
 def test_charges_on_the_nodes_have_the_sum_of_all_whatever_their_order(gpu):
     mesh = MESHES["open"](4)
-    work, _ = smooth_part(gpu, LATTICE, mesh, "double")
+    _, job = nodes_of(gpu, mesh, "double")
     fixed = gpu.buffers["fixed"].view(np.int64).copy()
-    np.testing.assert_allclose(fixed.reshape(mesh.shape) * work.node_task["unit"],
+    np.testing.assert_allclose(fixed.reshape(mesh.shape) * job.nodes["unit"],
                                cpu.spread(cpu.load(mesh, "double"), mesh, POSITIONS, CHARGES), atol=1e-14)
-    swapped = pme.MeshSum(LATTICE, POSITIONS[::-1].copy(), CHARGES[::-1].copy(), mesh, "double")
-    swapped.sort(gpu, swapped.prepare(gpu), None)
+    nodes_of(gpu, mesh, "double", POSITIONS[::-1].copy(), CHARGES[::-1].copy())
     np.testing.assert_array_equal(gpu.buffers["fixed"].view(np.int64), fixed)
 
 
@@ -128,9 +141,8 @@ def test_charges_on_the_nodes_have_the_sum_of_all_whatever_their_order(gpu):
 def test_fixed_point_holds_all_charges_on_one_node(gpu, charge):
     positions, charges = np.tile(LATTICE.points([[3, 3, 3]]), (200, 1)), np.full(200, charge)
     mesh = sums.mesh_around(LATTICE, positions, 1.0, 4, 3.0)
-    work = pme.MeshSum(LATTICE, positions, charges, mesh, "single")
-    work.sort(gpu, work.prepare(gpu), None)
-    total = gpu.buffers["fixed"].view(np.int64).sum(dtype=float) * work.node_task["unit"]
+    _, job = nodes_of(gpu, mesh, "single", positions, charges)
+    total = gpu.buffers["fixed"].view(np.int64).sum(dtype=float) * job.nodes["unit"]
     assert total == pytest.approx(charges.sum(), rel=1e-6)
 
 
@@ -138,17 +150,16 @@ def test_equal_charges_are_not_all_rounded_the_same_way(gpu):
     """In single precision 0.3 and 0.45 are off by different parts of them; a charge left over would shift the map."""
     charges = np.repeat([0.3, -0.45], [1500, 1000])
     positions = np.random.default_rng(5).uniform(0, 15, (2500, 3))
-    work = pme.MeshSum(LATTICE, positions, charges, sums.mesh_around(LATTICE, positions, 1.25, 6, 3.0), "single")
-    work.sort(gpu, work.prepare(gpu), None)
-    total = gpu.buffers["fixed"].view(np.int64).sum() * work.node_task["unit"]
+    _, job = nodes_of(gpu, sums.mesh_around(LATTICE, positions, 1.25, 6, 3.0), "single", positions, charges)
+    total = gpu.buffers["fixed"].view(np.int64).sum() * job.nodes["unit"]
     assert abs(total) < 6e-9 * np.abs(charges).sum()
 
 
 def test_the_influence_is_that_of_the_definition(gpu):
     mesh = MESHES["open"](6)
-    smooth_part(gpu, LATTICE, mesh, "double")
+    _, job = nodes_of(gpu, mesh, "double")
     expected = mesh.influence()
-    found = gpu.buffers["influence"].view(np.float64).reshape(expected.shape)
+    found = gpu.kept[int(job.nodes["influence"])].reshape(expected.shape)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
 
 
@@ -166,30 +177,35 @@ def test_a_mesh_longer_than_a_grid_of_blocks_is_refused():
     far = np.append(POSITIONS[:-1], [[60_000.0, 5, 5]], axis=0)
     mesh = sums.mesh_around(LATTICE, far, 1.25, 6, 3.0)
     with pytest.raises(TaskError, match="points along x is longer than a GPU takes"):
-        pme.MeshSum(LATTICE, far, CHARGES, mesh, "single")
+        MeshSum(LatticeSum.split(LATTICE, mesh))
 
 
-def test_the_window_reaches_all_waves_of_the_mesh_and_is_kept():
-    mesh = MESHES["triclinic"](6)
-    table = pme.window(mesh)
-    phases = [2 * np.pi * np.fft.fftfreq(n) for n in mesh.shape]
-    k = np.linalg.norm(np.stack(np.meshgrid(*phases, indexing="ij"), -1) @ np.linalg.inv(mesh.steps).T, axis=-1)
-    entry = k.max() * pme.WINDOW * mesh.splitting.radius
-    assert entry + 1 < len(table)
-    at = int(entry)
-    assert table[at] == pytest.approx(mesh.splitting.window(at / (pme.WINDOW * mesh.splitting.radius)), abs=1e-12)
-    assert pme.window(MESHES["triclinic"](6)) is table
+def test_the_window_reaches_all_waves_of_the_mesh():
+    for mesh in (MESHES["triclinic"](6), MESHES["ending"](6)):
+        scale, count = window_size(mesh)
+        table = mesh.window_table(scale, count)
+        assert len(table) == count
+        phases = [2 * np.pi * np.fft.fftfreq(n) for n in mesh.transform_shape]
+        k = np.linalg.norm(np.stack(np.meshgrid(*phases, indexing="ij"), -1) @ np.linalg.inv(mesh.steps).T, axis=-1)
+        entry = k.max() * scale
+        assert entry + 1 < count
+        at = int(entry)
+        assert table[at] == pytest.approx(mesh.splitting.window(at / scale), abs=1e-7)
 
 
 def test_no_atoms_need_no_gpu():
-    assert not pme.pme(LATTICE, np.zeros((0, 3)), np.zeros(0), MESHES["open"](4)).any()
+    for field in (False, True):
+        result = MeshSum(LatticeSum.split(LATTICE, MESHES["open"](4), field=field)).run(np.zeros((0, 3)), np.zeros(0))
+        assert not result.values().any()
+        assert (result.field() is not None) == field
 
 
 def test_what_pyvkfft_lacks_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(fft, "driver", lambda: None)
     monkeypatch.setitem(sys.modules, "pyvkfft", None)
     with pytest.raises(BackendError, match=r"pyvkfft is not installed.*pip install 'vmdpotential\[cuda\]', or use"):
-        pme.pme(LATTICE, POSITIONS, CHARGES, MESHES["open"](4))
+        CUDA.prepare(LatticeSum.split(LATTICE, MESHES["open"](4)))
+    assert not CUDA.has_transforms
     monkeypatch.delitem(sys.modules, "pyvkfft")
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "pyvkfft").mkdir()
@@ -200,6 +216,6 @@ def test_what_pyvkfft_lacks_is_named(monkeypatch, tmp_path):
         (tmp_path / "pyvkfft" / "cuda.py").write_text(text)
         with pytest.raises(BackendError, match=message) as caught:
             fft.Transform((12, 14, 15), np.dtype(np.float32), None)
-        assert "--engine cpu" in str(caught.value)
+        assert "engine=cpu" in str(caught.value)
         for name in ("pyvkfft", "pyvkfft.cuda"):
             monkeypatch.delitem(sys.modules, name, raising=False)

@@ -9,9 +9,10 @@ from cuda_host import HostGpu
 from helpers import relative_rms
 from test_engine_cuda import compile_for_all
 
+from vmdpotential.engines import LatticeSum
+from vmdpotential.engines.cpu import levels as cpu
 from vmdpotential.engines.cpu import mesh as cpu_mesh
-from vmdpotential.engines.cpu import msm as cpu
-from vmdpotential.engines.cuda import build, device, maps, msm
+from vmdpotential.engines.cuda import build, device, levels, maps
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 
@@ -58,20 +59,20 @@ def gpu(folder, monkeypatch):
 
 
 def check(gpu, plan, positions, charges, precision, accuracy):
-    work = msm.LevelSum(LATTICE, positions, charges, plan, precision, field=True)
-    task = work.prepare(gpu)
-    work.sort(gpu, task, None)
+    work = levels.LevelSum(LatticeSum.split(LATTICE, plan, precision, field=True))
+    job = work.prepare(gpu, positions, charges)
+    work.sort(job)
     out = np.full((4, *LATTICE.shape), np.nan, np.float32)
-    task["out"] = out.ctypes.data
-    work.launch(gpu, task, maps.Slab(0, LATTICE.shape[0]), None)
-    kernel = cpu_mesh.load(plan, "double", "nodal")
-    potential = cpu.solve(kernel, plan, cpu_mesh.spread(kernel, plan, positions, charges))
-    for found, expected in zip(out, cpu_mesh.smooth_maps(kernel, potential, plan, LATTICE, True), strict=True):
+    work.launch(job, maps.Slab(0, LATTICE.shape[0]), out.ctypes.data, LATTICE.size)
+    reference = cpu.LevelSum(plan, LATTICE, "double")
+    potential = reference.solve(cpu_mesh.spread(reference.kernel, plan, positions, charges))
+    for found, expected in zip(out, reference.maps(positions, charges, True), strict=True):
         assert relative_rms(found, expected) < accuracy
     nodes = gpu.buffers["nodes"].view(work.real).reshape(*plan.shape[:2], -1)[..., : plan.shape[2]]
     assert relative_rms(nodes, potential) < accuracy
     taken = sum(array.nbytes for name, array in gpu.buffers.items() if name in ("fixed", "nodes") or "level" in name)
-    assert taken == work.fixed_bytes - maps.Sum.fixed_bytes.fget(work)
+    taken += sum(array.nbytes for array in gpu.kept.values())
+    assert taken == work.fixed_bytes(len(charges)) - maps.Sum.fixed_bytes(work, len(charges))
 
 
 @pytest.mark.slow
@@ -89,7 +90,7 @@ def test_levels_longer_than_a_block(gpu, axis, periodic):
     extent[axis] = 320.0
     positions = np.random.default_rng(4).uniform(0, 1, (150, 3)) * extent
     plan = sums.levels_around(LATTICE, positions, Cell(np.diag(extent)) if periodic else None, spacing=2.0, radius=4.0)
-    assert plan.shape[axis] > msm.STRIP
+    assert plan.shape[axis] > levels.STRIP
     check(gpu, plan, positions, CHARGES, "double", 1e-7)
 
 
@@ -104,12 +105,13 @@ def test_levels_of_many_kinds_are_summed():
 def test_level_kernels_compile(real, order, tmp_path):
     macros = {"REAL": real, "ORDER": order, "NODAL": 1}
     same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
-        *((f"sizeof({name})", dtype.itemsize) for name, dtype in (("Level", msm.LEVEL), ("LevelTask", msm.TASK))),
-        *((name, getattr(msm, name)) for name in ("ROWS", "GROUP", "TILE_Y", "TILE_Z", "PARTS", "STRIP")),
+        *((f"sizeof({name})", dtype.itemsize) for name, dtype in (("Level", levels.LEVEL), ("LevelTask", levels.TASK))),
+        *((name, getattr(levels, name)) for name in ("ROWS", "GROUP", "TILE_Y", "TILE_Z", "PARTS", "STRIP")),
         *((f"__builtin_offsetof({struct}, {name})", dtype.fields[name][1])
-          for struct, dtype in (("Level", msm.LEVEL), ("LevelTask", msm.TASK)) for name in dtype.names)))
+          for struct, dtype in (("Level", levels.LEVEL), ("LevelTask", levels.TASK)) for name in dtype.names)))
     compile_for_all(build.source("levels.cu", macros) + same, macros, tmp_path)
 
 
 def test_no_atoms_need_no_gpu():
-    assert not msm.msm(LATTICE, np.zeros((0, 3)), np.zeros(0), plan_of("open", 4)).any()
+    work = levels.LevelSum(LatticeSum.split(LATTICE, plan_of("open", 4)))
+    assert not work.run(np.zeros((0, 3)), np.zeros(0)).values().any()

@@ -4,20 +4,24 @@ import ctypes
 import functools
 import hashlib
 import importlib
-import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import sums
 from helpers import EVERYTHING
 
-from vmdpotential import cache, engines, registry
-from vmdpotential.engines.cuda import build, cells, device, maps, points, radial
-from vmdpotential.errors import BackendError, MemoryPlanError, UsageError
+from vmdpotential import cache, engines, methods, registry
+from vmdpotential.engines import LatticeSum
+from vmdpotential.engines.cuda import ENGINE as CUDA
+from vmdpotential.engines.cuda import build, cells, device, maps, points, radial, result
+from vmdpotential.engines.result import HostResult
+from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Interaction, Quantity
@@ -30,11 +34,8 @@ INTERACTIONS = [registry.get("interaction", name) for name in registry.available
 LATTICE = Lattice(np.zeros(3), np.array([0.5, 0.7, 0.9]), (33, 20, 41))
 
 
-def work(bound, precision="single", lattice=LATTICE, count=7, field=False):
-    spacing = float(lattice.spacing.max())
-    reach = bound.cutoff or spacing
-    scaled = bound.scaled(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))
-    return maps.Sum(lattice, np.zeros((count, 3)), np.ones(count), bound, precision, scaled, field=field)
+def work(bound, precision="single", lattice=LATTICE, field=False):
+    return maps.Sum(LatticeSum(lattice, bound, None, precision, field))
 
 
 def nvcc(text, tmp_path, *arguments):
@@ -89,6 +90,7 @@ def test_map_kernels_compile_with_every_interaction(interaction, precision, fiel
 def test_other_kernels_compile(tmp_path):
     macros = {"REAL": "float"}
     compile_for_all(build.source("sort.cu", macros), macros, tmp_path)
+    compile_for_all(build.source("result.cu", macros), macros, tmp_path)
     scaled = EVERYTHING.bind().scaled()
     macros = {"REAL": "double", "MASKED": 0}
     compile_for_all(build.source("points.cu", macros, radial.source(scaled, "double")), macros, tmp_path)
@@ -97,14 +99,16 @@ def test_other_kernels_compile(tmp_path):
 def test_host_and_device_lay_out_the_same_structs(tmp_path):
     macros = {"REAL": "double", "MASKED": 0}
     text = build.source("points.cu", macros, radial.source(EVERYTHING.bind().scaled(), "double"))
-    fields = [("Task", name) for name in maps.TASK.names] + [("PointTask", name) for name in points.TASK.names]
-    lines = "".join(f'  printf("%zu\\n", __builtin_offsetof({struct}, {name}));\n' for struct, name in fields)
-    text += f'#include <cstdio>\nint main() {{\n  printf("%zu %zu\\n", sizeof(Task), sizeof(PointTask));\n{lines}}}\n'
+    text += (build.HERE / "result.cu").read_text()
+    dtypes = {"Task": maps.TASK, "PointTask": points.TASK, "ResultTask": result.TASK}
+    fields = [(struct, name) for struct, dtype in dtypes.items() for name in dtype.names]
+    lines = "".join(f'  printf("%zu\\n", sizeof({struct}));\n' for struct in dtypes)
+    lines += "".join(f'  printf("%zu\\n", __builtin_offsetof({struct}, {name}));\n' for struct, name in fields)
+    text += f'#include <cstdio>\nint main() {{\n  printf("%d\\n", PARTS);\n{lines}}}\n'
     nvcc(text, tmp_path, *build.options(macros))
     said = subprocess.run([tmp_path / "out"], capture_output=True, text=True, check=True).stdout.split()
-    assert [int(n) for n in said[:2]] == [maps.TASK.itemsize, points.TASK.itemsize]
-    dtypes = {"Task": maps.TASK, "PointTask": points.TASK}
-    assert [int(n) for n in said[2:]] == [dtypes[struct].fields[name][1] for struct, name in fields]
+    assert [int(n) for n in said[:4]] == [result.PARTS, *(dtype.itemsize for dtype in dtypes.values())]
+    assert [int(n) for n in said[4:]] == [dtypes[struct].fields[name][1] for struct, name in fields]
 
 
 @pytest.mark.parametrize("interaction", INTERACTIONS, ids=lambda i: i.name)
@@ -228,8 +232,9 @@ def test_the_sort_finds_every_periodic_image_in_reach(parameters, tmp_path):
     positions, charges = rng.uniform(-100, 100, (40, 3)), rng.normal(size=40)
     lattice = Lattice(np.array([-7.0, 3.0, 50.0]), np.array([0.5, 0.7, 0.9]), (33, 20, 41))
     bound = registry.get("interaction", "shifted_coulomb").bind(cutoff=11.0)
-    planned = maps.Sum(lattice, positions, charges, bound, "single", bound.scaled(16.0), cell)
+    planned = maps.Sum(LatticeSum(lattice, bound, cell))
     task, starts, numbers = planned.task, np.zeros(planned.starts, np.int32), planned.images * len(positions)
+    task["count"] = len(positions)
     filled = np.zeros_like(starts)
     rows = np.zeros(cells.rows(task) + 1, np.int32)
     atoms, placed, index = np.zeros((numbers, 4)), np.zeros((numbers, 4)), np.zeros((3, numbers), np.int32)
@@ -249,7 +254,7 @@ def test_the_sort_finds_every_periodic_image_in_reach(parameters, tmp_path):
     run("place", len(positions))
     run("order", numbers)
     np.testing.assert_array_equal(filled.reshape(each.shape), each)
-    found = np.column_stack([atoms[: rows[-1], :3] * 16.0 + lattice.origin, atoms[: rows[-1], 3]])
+    found = np.column_stack([atoms[: rows[-1], :3] / task["inverse_unit"] + lattice.origin, atoms[: rows[-1], 3]])
     inside = ((found[:, :3] >= lattice.origin - 11.0) & (found[:, :3] <= lattice.last + 11.0)).all(1)
     images, which = cell.images_in_box(positions, lattice.origin - 11.0, lattice.last + 11.0)
     expected = np.column_stack([images, charges[which]])
@@ -276,25 +281,25 @@ def test_the_software_root_is_good_to_a_millionth():
 def test_arguments_are_checked_before_a_gpu_is_asked_for():
     coulomb = registry.get("interaction", "coulomb").bind()
     good = np.zeros((2, 3)), np.ones(2)
-    with pytest.raises(UsageError, match="no cutoff"):
-        maps.cutoff(LATTICE, *good, coulomb)
-    with pytest.raises(UsageError, match="do not fit"):
-        maps.direct(LATTICE, np.zeros((2, 2)), np.ones(2), coulomb)
-    with pytest.raises(UsageError, match="do not fit"):
-        maps.direct(LATTICE, np.zeros((2, 3)), np.ones(3), coulomb)
-    with pytest.raises(UsageError, match="no precision 'half'"):
-        maps.direct(LATTICE, *good, coulomb, "half")
+    for wrong in ((np.zeros((2, 2)), np.ones(2)), (np.zeros((2, 3)), np.ones(3))):
+        with pytest.raises(UsageError, match="do not fit") as error:
+            sums.direct(CUDA, LATTICE, *wrong, coulomb)
+        assert error.value.parameter == "positions"
+    far = np.full((2, 3), 1e3), np.ones(2)
+    with pytest.raises(InputError, match="outside of the box"):
+        sums.by_levels(CUDA, LATTICE, *far, sums.levels_around(LATTICE, good[0]))
     many = Interaction("many", lambda r2, rinv, p: rinv * (1 + sum(getattr(p, f"a{n}") * r2 * rinv * rinv
                                                                    for n in range(33))),
                        [Quantity(f"a{n}", "", 1, 0, 2, "") for n in range(33)])
     with pytest.raises(UsageError, match="33 constants"):
-        maps.direct(LATTICE, *good, many.bind())
+        sums.direct(CUDA, LATTICE, *good, many.bind())
 
 
 def test_no_atoms_need_no_gpu():
     nothing = np.zeros((0, 3)), np.zeros(0)
-    assert not maps.direct(LATTICE, *nothing, registry.get("interaction", "coulomb").bind()).any()
-    assert not maps.cutoff(LATTICE, *nothing, registry.get("interaction", "shifted_coulomb").bind()).any()
+    assert not sums.direct(CUDA, LATTICE, *nothing, registry.get("interaction", "coulomb").bind()).any()
+    shifted = registry.get("interaction", "shifted_coulomb").bind()
+    assert not sums.cutoff(CUDA, LATTICE, *nothing, shifted, field=True).any()
 
 
 def test_a_kernel_that_does_not_compile_is_shown_with_line_numbers(tmp_path):
@@ -379,7 +384,7 @@ def test_a_driver_or_card_that_cannot_be_used_is_named(driver, message, pycuda):
     pycuda(driver)
     with pytest.raises(BackendError, match=message) as caught:
         registry.get("engine", "cuda").check()
-    assert "--engine cpu" in str(caught.value)
+    assert "engine=cpu" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -394,7 +399,7 @@ def test_a_full_card_is_refused_with_the_bytes(pycuda):
     pycuda(fake(free=1000))
     coulomb = registry.get("interaction", "coulomb").bind()
     with pytest.raises(MemoryPlanError, match="GPU memory at least"):
-        maps.direct(LATTICE, np.zeros((2, 3)), np.ones(2), coulomb)
+        sums.direct(CUDA, LATTICE, np.zeros((2, 3)), np.ones(2), coulomb)
     gpu = device.gpus()[0]
     with gpu, pytest.raises(MemoryPlanError, match=r"GPU 0 \(GeForce GTX 960\) is full: 5 MB .* are needed, 1 kB"):
         gpu.buffer("map", 5_000_000)
@@ -450,23 +455,37 @@ def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsy
     from vmdpotential.commands import verify as module
 
     cpu = engines.get_engine("cpu")
-    rows = itertools.count()
 
     class Wrong:
+        """Its periodic sums of pairs are a thousandth too large."""
+
         name = "cpu"
 
         def __getattr__(self, name):
             return getattr(cpu, name)
 
-        def cutoff(self, *arguments):
-            return cpu.cutoff(*arguments) * np.float32(1 if next(rows) != 1 else 1.001)
+        def prepare(self, work):
+            prepared = cpu.prepare(work)
+            factor = np.float32(1.001 if work.cell is not None and work.smooth is None else 1)
+            return SimpleNamespace(run=lambda *atoms: HostResult(prepared.run(*atoms).maps * factor))
 
     monkeypatch.setattr(module, "PRECISIONS", ("single",))
+    monkeypatch.setattr(module, "EDGE", 24.0)
     report = registry.get("command", "verify")(engine="cpu", points=40)
     assert report.data["passed"]
-    assert [row["passed"] for row in report.data["rows"]] == [True] * 9
+    rows = [row["what"] for row in report.data["rows"]]
+    for name in registry.available("interaction"):
+        assert any(row.startswith(f"{name}, the values on its page") for row in rows)
+    for name in registry.available("method"):
+        for boundary in registry.get("method", name).boundaries:
+            found = [row for row in rows if row.startswith(f"{name}, {boundary}, single precision")]
+            assert len(found) == 2  # potential and field
     monkeypatch.setattr(engines, "get_engine", lambda name: Wrong())
+    monkeypatch.setattr(methods, "get_engine", lambda name: Wrong())
     assert cli.main(["verify", "--engine", "cpu", "--points", "40"]) == 3
     said = capsys.readouterr()
-    assert re.findall("^(PASS|FAIL)", said.out, re.MULTILINE) == ["PASS", "PASS", "FAIL"] + ["PASS"] * 6
-    assert re.fullmatch("vmdpotential: verify: 1 of 9 failed: cpu cutoff open single 1.0e-03\n", said.err)
+    failed = re.findall("^FAIL +cpu +(.*?)  ", said.out, re.MULTILINE)
+    assert failed == ["cutoff, periodic, single precision, shifted_coulomb",
+                      "cutoff, periodic, single precision, field of shifted_coulomb"]
+    assert len(re.findall("^PASS", said.out, re.MULTILINE)) == len(rows) - 2
+    assert re.fullmatch(rf"vmdpotential: verify: 2 of {len(rows)} failed: cpu cutoff, periodic.*\n", said.err)

@@ -99,7 +99,7 @@ def _sum_of_squares(values: Maps) -> float:
     """Return the sum of the squares, a plane at a time: fast, since BLAS does it, and exact to 1e-6."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(sum(float(np.vdot(plane, plane)) for plane in values))
-        if not np.isfinite(total):  # a square may be larger than float32 holds, where its value is not
+        if not 1e-20 < total < np.inf:  # a square may be more or less than float32 holds, where its value is not
             total = float(sum(float(np.sum(np.square(plane, dtype=np.float64))) for plane in values))
     return total
 

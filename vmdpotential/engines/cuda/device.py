@@ -311,7 +311,7 @@ def errors(what: str, size: int = 0) -> Iterator[None]:
             f"{what} is full: {memory.size(size)} of memory are needed, {free} is free",
             f"end other programs on it, or {_CURE}") from None
     except drv.Error as error:
-        raise BackendError(f"{what}: {_line(error)}", f"see vmdpotential verify, or {_CURE}") from None
+        raise BackendError(f"{what}: {_line(error)}", f"see what verify says, or {_CURE}") from None
 
 
 @cache

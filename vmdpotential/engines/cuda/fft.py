@@ -25,8 +25,9 @@ def application() -> Any:
         raise BackendError(f"pyvkfft is not installed (no module {error.name})",
                            "pip install 'vmdpotential[cuda]', or use {method msm} or {engine cpu}") from None
     except (ImportError, OSError) as error:
-        raise BackendError(f"pyvkfft does not work ({_line(error)})", "pip install --force-reinstall --no-binary :all: "
-                           "--no-deps pyvkfft builds it for this CUDA toolkit, or use {engine cpu}") from None
+        raise BackendError(f"pyvkfft does not work ({_line(error)})",
+                           "pip install --force-reinstall --no-binary :all: --no-deps pyvkfft builds it for this CUDA "
+                           "toolkit, or use {engine cpu}") from None
     return VkFFTApp
 
 

@@ -1,0 +1,133 @@
+"""What a sum gives: maps on the host, and those on a GPU, whose kernels run on the host here."""
+
+import contextlib
+import ctypes
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cuda_host import HostGpu
+
+from vmdpotential.engines.cuda import result as cuda
+from vmdpotential.engines.result import HostResult
+
+SHAPE = (5, 7, 70)  # more than a block of threads, and no multiple of one
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("result")
+
+
+@pytest.fixture(params=["host", "device"])
+def make(request, folder, monkeypatch):
+    """Return a function that makes a result of maps."""
+    if request.param == "host":
+        return HostResult
+    gpu = HostGpu(folder)
+
+    def copy(out, address):
+        ctypes.memmove(out.ctypes.data, address, out.nbytes)
+
+    driver = SimpleNamespace(memcpy_dtoh=copy, memset_d32=lambda address, value, count: gpu.memset(
+        address, value, count, None), Context=SimpleNamespace(synchronize=lambda: None))
+    monkeypatch.setattr(cuda, "driver", lambda: driver)
+    monkeypatch.setattr(cuda, "errors", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(cuda.pinned, "empty", lambda shape: np.empty(shape, np.float32))
+    return lambda maps, seconds=0.5: cuda.DeviceResult(gpu, gpu.keep(maps), maps.shape, seconds)
+
+
+def random_maps(count, seed=0, scale=1.0, offset=0.0):
+    return (offset + scale * np.random.default_rng(seed).normal(size=(count, *SHAPE))).astype(np.float32)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_values_and_field(make, count):
+    maps = random_maps(count)
+    found = make(maps)
+    np.testing.assert_array_equal(found.values(), maps[0])
+    if count == 1:
+        assert found.field() is None
+    else:
+        np.testing.assert_array_equal(found.field(), maps[1:])
+    assert found.values().dtype == np.float32
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_values_at_points(make, count):
+    maps = random_maps(count)
+    indices = np.random.default_rng(1).integers(0, SHAPE, (300, 3))
+    found = make(maps).at(indices)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, maps[(slice(None), *indices.T)])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-25, 1e30])
+def test_mean_squares(make, scale):
+    """Squares of 1e30 are more than float32 holds, those of 1e-25 less."""
+    maps = random_maps(4, scale=scale)
+    exact = np.mean(np.square(maps, dtype=np.float64), axis=(1, 2, 3))
+    np.testing.assert_allclose(make(maps).mean_squares(), [exact[0], exact[1:].sum()], rtol=1e-5)
+    np.testing.assert_allclose(make(maps[:1]).mean_squares(), exact[:1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("part", [0, 2])
+def test_a_value_that_is_none_shows_in_the_mean_squares(make, value, part):
+    maps = random_maps(4)
+    maps[part, 3, 2, 1] = value
+    finite = np.isfinite(make(maps).mean_squares())
+    assert finite.tolist() == [part != 0, part == 0]
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_mean_and_variance_are_those_of_numpy(make, count):
+    frames = [random_maps(count, seed, 0.1, offset=50.0) for seed in range(9)]
+    found = make(frames[0]).new_sums()
+    for frame in frames:
+        make(frame).add_to(found)
+    assert found.count == 9
+    stack = np.array(frames, np.float64)
+    one = (lambda a: a[0]) if count == 1 else (lambda a: a)
+    assert found.mean().dtype == np.float64
+    np.testing.assert_allclose(found.mean(), one(stack.mean(0)), rtol=1e-12)
+    np.testing.assert_allclose(found.variance(), one(stack.var(0)), rtol=1e-5)
+
+
+def test_a_variance_far_smaller_than_the_mean_keeps_its_digits(make):
+    """Near an atom a potential of 1e6 that changes by 1."""
+    frames = [random_maps(1, seed, 1.0, offset=1e6) for seed in range(5)]
+    found = make(frames[0]).new_sums()
+    for frame in frames:
+        found.add(make(frame))
+    stack = np.array(frames, np.float64)[:, 0]
+    np.testing.assert_allclose(found.variance(), stack.var(0), rtol=1e-9)
+    np.testing.assert_allclose(found.mean(), stack.mean(0), rtol=1e-14)
+
+
+def test_equal_frames_have_no_variance(make):
+    maps = random_maps(1)
+    found = make(maps).new_sums()
+    for _ in range(3):
+        found.add(make(maps))
+    assert not found.variance().any()
+    np.testing.assert_array_equal(found.mean(), maps[0].astype(np.float64))
+
+
+def test_sums_take_results_from_elsewhere(make):
+    """A map that did not fit its GPU is on the host."""
+    first, second = random_maps(4, 1), random_maps(4, 2)
+    found = make(first).new_sums()
+    found.add(HostResult(second))
+    found.add(make(first))
+    np.testing.assert_allclose(found.mean(), (first.astype(float) + second) / 2, rtol=1e-12)
+    np.testing.assert_allclose(found.variance(), np.array([first, second], float).var(0), rtol=1e-9)
+
+
+def test_results_do_not_share_what_they_give(make):
+    """Whoever changes values changes neither the sums nor what is asked for again."""
+    maps = random_maps(1)
+    result, found = make(maps.copy()), make(maps).new_sums()
+    result.add_to(found)
+    np.testing.assert_array_equal(found.mean(), maps[0])
+    assert result.device_seconds in (None, 0.5)
