@@ -41,3 +41,36 @@ def potential(points, positions, charges, vectors):
         factor = np.exp(-1j * positions @ k[part].T).T @ charges
         far += (np.exp(1j * points @ k[part].T) @ (weight[part] * factor)).real
     return near + far - np.pi * charges.sum() / (volume * alpha**2)
+
+
+def with_field(points, positions, charges, vectors):
+    """Return potential and field (4, P) of charges and all their images at points, for cells of any shape, to 1e-12.
+
+    As :func:`potential`, but with all images that count, so for few atoms.
+    """
+    volume = abs(np.linalg.det(vectors))
+    inverse = np.linalg.inv(vectors)
+    alpha = 6.3 / volume ** (1 / 3)  # terms below 1e-16 are left out
+    reach = np.ceil(6.3 / alpha * np.linalg.norm(inverse, axis=0)).astype(int) + 1
+    d = points[:, None] - positions
+    d -= np.floor(d @ inverse + 0.5) @ vectors
+    total = np.zeros((4, len(points)))
+    total[0] = -np.pi / (volume * alpha**2) * charges.sum()
+    for step in itertools.product(*(range(-n, n + 1) for n in reach)):
+        away = d + np.array(step) @ vectors
+        r = np.sqrt((away * away).sum(-1))
+        near = erfc(alpha * r) / r
+        pull = (near + 2 * alpha / np.sqrt(np.pi) * np.exp(-((alpha * r) ** 2))) / r**2
+        total[0] += near @ charges
+        total[1:] += np.einsum("pn,pnd,n->dp", pull, away, charges)
+    most = np.ceil(12.6 * alpha * np.linalg.norm(vectors, axis=1) / (2 * np.pi)).astype(int)
+    index = np.stack(np.meshgrid(*(np.arange(-n, n + 1) for n in most), indexing="ij"), -1).reshape(-1, 3)
+    k = 2 * np.pi * index[index.any(1)] @ inverse.T
+    k = k[(k**2).sum(1) < (12.6 * alpha) ** 2]
+    for part in np.array_split(k, 1 + len(k) * (len(positions) + len(points)) // 10**7):
+        k2 = (part**2).sum(1)
+        weight = 4 * np.pi / volume / k2 * np.exp(-k2 / (4 * alpha**2))
+        waves = np.exp(1j * points @ part.T) * (weight * (np.exp(-1j * part @ positions.T) @ charges))
+        total[0] += waves.real.sum(1)
+        total[1:] += (waves @ part).imag.T
+    return total

@@ -1,27 +1,25 @@
 """The error that a map states: where it is measured, and against what."""
 
-from dataclasses import replace
+from types import SimpleNamespace
 
+import ewald
 import numpy as np
 import pytest
+from helpers import charges_at
+from scipy.spatial import cKDTree
 
-from vmdpotential import registry
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import InputError, MemoryPlanError
+from vmdpotential.engines.result import HostResult
+from vmdpotential.errors import InputError, MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.interactions import coulomb
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import Sources, accuracy
-from vmdpotential.methods.accuracy import POINTS, Attempts, Sample, choose_points
+from vmdpotential.methods import Charges, Request, accuracy, direct
+from vmdpotential.methods.accuracy import AWAY, POINTS, Errors, Sample, choose_points
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.structure import Structure
 
 CPU = get_engine("cpu")
-
-
-def charges_at(positions, charges, cell=None):
-    count = len(charges)
-    return Structure(np.array(positions, float), np.full(count, "C"), np.full(count, "MOL"), np.ones(count),
-                     np.zeros(count), charges=np.array(charges, float), cell=cell)
+COULOMB = coulomb.INTERACTION.bind()
 
 
 def test_points_of_a_full_lattice_are_anywhere():
@@ -34,6 +32,7 @@ def test_points_of_a_full_lattice_are_anywhere():
     assert np.ptp(indices, axis=0).tolist() > [35, 25, 15]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", [
     None, Cell.from_parameters(150, 150, 150), Cell.from_parameters(150, 150, 150, 70, 80, 60)])
 def test_points_near_few_atoms_count_for_less(cell):
@@ -64,6 +63,7 @@ def test_points_near_few_atoms_count_for_less(cell):
     assert weights.min() * POINTS / 2 == pytest.approx(part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_stated_error_is_that_of_the_whole_map(seed):
     """Charges in one corner of a large map, and one far from them: few points are where the error is."""
@@ -74,18 +74,87 @@ def test_the_stated_error_is_that_of_the_whole_map(seed):
     grid = potential_map(structure, method="pme", tolerance=1e-2, lattice=exact.lattice, engine="cpu")
     true = np.sqrt(np.mean((grid.values - exact.values) ** 2) / np.mean(exact.values**2))
     assert 0.5 * true < grid.provenance.error < 2 * true
+    away = cKDTree(positions).query(grid.lattice.points())[0].reshape(grid.lattice.shape) > AWAY
+    true = np.sqrt(np.mean((grid.values - exact.values)[away] ** 2) / np.mean(exact.values[away] ** 2))
+    assert 0.5 * true < grid.provenance.error_away < 2 * true
 
 
-@pytest.mark.parametrize("shape", [(4, 2100, 2100), (3000, 60, 60), (400, 400, 60)])
-def test_parts_of_a_map_stand_for_all_of_it(shape):
-    """A potential that changes from plane to plane and from row to row."""
-    x, y, z = (np.float32(axis) for axis in np.ogrid[: shape[0], : shape[1], : shape[2]])
-    values = np.cos(x / 10) + 3 * x / shape[0] + np.cos(y / 14) + np.cos(z / 2) / 3
-    indices = np.random.default_rng(5).integers(0, shape, (POINTS, 3))
-    sample = Sample(indices, values[tuple(indices.T)] + 0.01, np.full(POINTS, 1 / POINTS))
-    assert sample.error(values) == pytest.approx(0.01 / np.sqrt(np.mean(values.astype(float) ** 2)), rel=0.02)
+def result_of(sample, lattice_shape, error=0.0, where=slice(None), maps=1):
+    """Return a map that is the sample at its points, but for an error at some of them, and ten elsewhere."""
+    values = np.full((maps, *lattice_shape), 10.0, np.float32)
+    found = sample.values.copy()
+    found[:, where] += error
+    values[(slice(None), *sample.indices.T)] = found
+    return HostResult(values)
 
 
+def test_an_error_counts_where_it_is():
+    """Away from charges the potential is small: an error that is none of all points is one of those."""
+    distances = np.repeat([1.0, 3.0], 200)
+    indices = np.stack([np.arange(400) % 20, np.arange(400) // 20, np.zeros(400, int)], 1)
+    sample = Sample(indices, np.where(distances > 2, 0.1, 10.0)[None], np.full(400, 1 / 400), distances)
+    assert (sample.away == (distances > AWAY)).all()
+    assert sample.goal == pytest.approx(0.1)
+    everywhere = np.sqrt((0.1**2 + 10**2) / 2)
+    perfect = sample.errors(result_of(sample, (20, 20, 1)))
+    assert perfect.largest < 1e-7
+    errors = sample.errors(result_of(sample, (20, 20, 1), 1e-3, sample.away))
+    assert errors.everywhere == pytest.approx(1e-3 / np.sqrt(2) / everywhere, rel=1e-3)
+    assert errors.away == pytest.approx(1e-2, rel=1e-3)
+    assert errors.largest == errors.away
+    errors = sample.errors(result_of(sample, (20, 20, 1), 1e-1, ~sample.away))
+    assert errors.away < 1e-6 < errors.everywhere == errors.largest
+    assert errors.field is errors.field_away is None
+
+
+def test_weights_count_in_every_region():
+    distances = np.array([1.0, 1.0, 3.0, 4.0])
+    indices = np.stack([np.arange(4), np.zeros(4, int), np.zeros(4, int)], 1)
+    sample = Sample(indices, np.array([[1.0, 2, 3, 4]]), np.array([0.1, 0.2, 0.3, 0.4]), distances)
+    errors = sample.errors(result_of(sample, (4, 1, 1), np.array([0, 0, 0.1, 0.2])))
+    squares = 0.3 * 0.01 + 0.4 * 0.04
+    assert errors.everywhere == pytest.approx(np.sqrt(squares) / np.sqrt(np.mean([1, 4, 3.1**2, 4.2**2])), rel=1e-5)
+    assert errors.away == pytest.approx(np.sqrt(squares / (0.3 * 9 + 0.4 * 16)), rel=1e-5)
+
+
+def test_where_few_points_are_away_the_farthest_quarter_is():
+    distances = np.linspace(0.1, 2.1, 200)  # ten are farther than 2 A
+    sample = Sample(np.zeros((200, 3), int), np.ones((1, 200)), np.full(200, 1 / 200), distances)
+    assert sample.away.sum() == 50
+    assert distances[sample.away].min() > distances[~sample.away].max()
+
+
+def test_a_region_that_nothing_reaches_is_measured_by_the_whole():
+    """With a cutoff of less than 2 A the potential away from charges is zero."""
+    distances = np.repeat([1.0, 3.0], 50)
+    indices = np.stack([np.arange(100), np.zeros(100, int), np.zeros(100, int)], 1)
+    sample = Sample(indices, np.where(distances > 2, 0.0, 5.0)[None], np.full(100, 1 / 100), distances)
+    assert sample.goal == pytest.approx(5 / np.sqrt(2))
+    errors = sample.errors(result_of(sample, (100, 1, 1), 1e-3, sample.away))
+    assert errors.away == pytest.approx(1e-3 / (5 / np.sqrt(2)), rel=1e-3)
+    nothing = Sample(indices, np.zeros((1, 100)), np.full(100, 1 / 100), distances)
+    assert nothing.goal == 0
+    assert nothing.errors(HostResult(np.zeros((1, 100, 1, 1), np.float32))).largest == 0
+    assert not np.isfinite(nothing.errors(HostResult(np.full((1, 100, 1, 1), np.inf, np.float32))).largest)
+    assert not np.isfinite(Errors(1e-5, 1e-5, np.nan, 1e-5).largest)
+
+
+def test_the_field_has_errors_of_its_own():
+    """As a vector, in both regions."""
+    distances = np.repeat([1.0, 3.0], 50)
+    indices = np.stack([np.arange(100), np.zeros(100, int), np.zeros(100, int)], 1)
+    values = np.concatenate([np.ones((1, 100)), np.where(distances > 2, 2.0, 20.0) * [[1.0], [0.0], [2.0]]])
+    sample = Sample(indices, values, np.full(100, 1 / 100), distances)
+    error = np.array([[0.0], [0.03], [0.0], [0.04]])
+    errors = sample.errors(result_of(sample, (100, 1, 1), error, maps=4))
+    assert max(errors.everywhere, errors.away) < 1e-7
+    assert errors.field == pytest.approx(0.05 / np.sqrt(5 * (4 + 400) / 2), rel=1e-2)
+    assert errors.field_away == pytest.approx(0.05 / np.sqrt(5 * 4), rel=1e-3)
+    assert errors.largest == errors.field_away
+    assert "of the field" in str(errors)
+
+
+@pytest.mark.slow
 def test_msm_keeps_tolerances_between_those_of_its_levels():
     """Of ions of one sign the potential is large: the coarsest levels do better than is asked at first."""
     positions = np.random.default_rng(13).uniform(0, 40, (600, 3))
@@ -104,10 +173,103 @@ def test_a_cutoff_that_hardly_reaches_a_point():
         assert not grid.values.any()  # no point is within 8 A
 
 
-def test_charges_that_no_map_can_hold():
-    attempts = Attempts("pme", 1e-4, "single")
-    with pytest.raises(InputError, match="charges are too large for a map in single precision"):
-        attempts.enough(np.inf)
+class Made:
+    """A method whose plans give the exact map, and on top of it the next of some errors."""
+
+    name = "made"
+
+    def __init__(self, exact, errors, predicted=None, same=False):
+        self.exact, self.errors, self.predicted, self.same, self.requests = exact, errors, predicted, same, []
+
+    def plan(self, request, engine):
+        self.requests.append(request)
+        return SimpleNamespace(run=self.run, error=self.predicted and self.predicted.pop(0),
+                               number=0 if self.same else len(self.requests))
+
+    def run(self, positions, charges):
+        return HostResult((self.exact + self.errors.pop(0)).astype(np.float32)[None])
+
+
+class TestToTolerance:
+    """A potential of 1 at every point, so that errors are relative ones."""
+
+    positions, charges = np.full((1, 3), 50.0), np.ones(1)
+    lattice = Lattice(np.zeros(3), np.ones(3), (5, 5, 5))
+    sample = Sample(np.argwhere(np.ones((5, 5, 5))), np.ones((1, 125)), np.full(125, 1 / 125), np.full(125, 9.0))
+
+    def run(self, errors, predicted=None, precision="single", same=False):
+        request = Request(self.lattice, None, COULOMB, Charges.of(self.positions, self.charges), precision,
+                          1e-3).with_error(1e-3)
+        made = Made(np.ones(self.lattice.shape), errors, predicted, same)
+        return made, accuracy.run_to_tolerance(made, request, self.positions, self.charges, self.sample, CPU)
+
+    def test_a_plan_that_is_good_enough_is_the_last(self):
+        made, (_, result, errors) = self.run([8e-4])
+        assert len(made.requests) == 1
+        assert errors.largest == pytest.approx(8e-4, rel=1e-3)
+        assert result.values().mean() == pytest.approx(1.0008)
+
+    def test_one_that_is_not_is_followed_by_a_better_one(self):
+        made, (_, _, errors) = self.run([5e-3, 2e-3, 1e-4])
+        first, second, third = (request.error for request in made.requests)
+        assert first == 1e-3
+        assert second == pytest.approx(1e-3 / 7.5, rel=1e-3)
+        assert third == pytest.approx(second / 3, rel=1e-3)
+        assert errors.largest == pytest.approx(1e-4, rel=1e-3)
+
+    def test_what_was_expected_counts_where_it_is_better_than_what_was_asked_for(self):
+        made, _ = self.run([5e-3, 1e-4], [1e-4, 1e-5])
+        assert made.requests[1].error == pytest.approx(1.5e-4 / 7.5, rel=1e-3)
+
+    def test_the_last_of_four_may_be_within_the_tolerance_by_a_hair(self):
+        made, (_, _, errors) = self.run([9.5e-4] * 4)
+        assert len(made.requests) == accuracy.MOST == 4
+        assert errors.largest == pytest.approx(9.5e-4, rel=1e-3)
+
+    @pytest.mark.parametrize(("precision", "cure"), [("single", "precision=double, or another"), ("double", "method")])
+    def test_a_tolerance_that_cannot_be_kept(self, precision, cure):
+        with pytest.raises(TaskError, match=f"the method made reached 2.0e-03 here; use a larger tolerance, .*{cure}"
+                           ) as error:
+            self.run([4e-3, 3e-3, 2e-3, 2e-3], precision=precision)
+        assert (error.value.parameter, error.value.value) == ("tolerance", "0.001")
+        assert ("precision" in error.value.cure) == (precision == "single")
+
+    def test_the_same_plan_is_not_tried_again(self):
+        errors = [3e-3, 2e-3, 1e-5]
+        with pytest.raises(TaskError, match=r"reached 2\.0e-03"):
+            self.run(errors, same=True)
+        assert errors == [1e-5]
+        self.run([9.5e-4, 9.5e-4, 0.0], same=True)  # and is taken where it is good enough
+
+    def test_where_no_better_plan_is_to_be_had_the_last_one_counts(self):
+        def no_more(request, engine):
+            if len(made.requests) == 1:
+                raise TaskError("no mesh keeps the tolerance")
+            return Made.plan(made, request, engine)
+
+        for error in (9.5e-4, 2e-3):
+            made, request = Made(np.ones(self.lattice.shape), [error]), Request(
+                self.lattice, None, COULOMB, Charges.of(self.positions, self.charges), "single", 1e-3).with_error(1e-3)
+            made.plan = no_more
+            arguments = made, request, self.positions, self.charges, self.sample, CPU
+            if error < 1e-3:
+                assert accuracy.run_to_tolerance(*arguments)[2].largest == pytest.approx(error, rel=1e-3)
+            else:
+                with pytest.raises(TaskError, match=r"the method made reached 2\.0e-03 here"):
+                    accuracy.run_to_tolerance(*arguments)
+
+    def test_charges_that_no_map_can_hold(self):
+        with pytest.raises(InputError, match="charges are too large for a map in single precision"):
+            self.run([np.nan])
+
+    def test_an_exact_method_is_not_measured(self):
+        request = Request(self.lattice, None, COULOMB, Charges.of(self.positions, self.charges))
+        plan, result, errors = accuracy.run_to_tolerance(
+            direct.METHOD, request, self.positions, self.charges, None, CPU)
+        assert errors is None
+        assert plan.error is None
+        np.testing.assert_allclose(result.values(), 1 / np.linalg.norm(
+            self.lattice.points() - 50, axis=1).reshape(self.lattice.shape), rtol=1e-6)
 
 
 def test_images_count_in_the_plan_of_memory(monkeypatch):
@@ -117,15 +279,41 @@ def test_images_count_in_the_plan_of_memory(monkeypatch):
     lattice = Lattice(np.zeros(3), np.full(3, 8.0), (64, 64, 64))
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1G")
     for method in ("pme", "msm"):
-        with pytest.raises(MemoryPlanError, match="are free; use a larger --tolerance or --spacing"):
+        with pytest.raises(MemoryPlanError, match="are free; use a larger tolerance or spacing"):
             potential_map(structure, method=method, lattice=lattice)
 
 
-def test_the_sample_is_of_the_sources():
-    """Where a sample is given, it is taken."""
-    lattice = Lattice(np.zeros(3), np.ones(3), (5, 5, 5))
-    sources = Sources(np.full((1, 3), 2.2), np.ones(1), None, registry.get("interaction", "coulomb").bind())
-    sample = accuracy.exact(lattice, sources, CPU)
-    distance = np.linalg.norm(lattice.points(sample.indices) - 2.2, axis=1)
-    np.testing.assert_allclose(sample.values, 1 / distance, rtol=1e-12)
-    assert accuracy.exact(lattice, replace(sources, sample=sample), CPU) is sample
+@pytest.mark.parametrize("cell", [None, Cell.from_parameters(9, 8, 10), Cell.from_parameters(9, 8, 10, 70, 80, 100)])
+def test_the_sample_is_exact_potential_field_and_distances(cell):
+    rng = np.random.default_rng(5)
+    positions, charges = rng.uniform(0, 8, (40, 3)), rng.normal(size=40)
+    charges -= charges.mean()
+    lattice = Lattice(np.zeros(3), np.full(3, 0.8), (10, 10, 11))
+    request = Request(lattice, cell, COULOMB, Charges.of(positions, charges, cell), field=True)
+    sample = accuracy.sample(request, positions, charges, CPU)
+    points = lattice.points(sample.indices)
+    images = positions if cell is None else cell.images_in_box(positions, np.full(3, -12.0), np.full(3, 20.0))[0]
+    np.testing.assert_allclose(sample.distances, cKDTree(images).query(points)[0], rtol=1e-9)
+    assert sample.values.shape == (4, POINTS)
+    assert sample.weights.sum() == pytest.approx(1)
+    if cell is None:
+        d = points[:, None] - positions
+        r = np.linalg.norm(d, axis=2)
+        np.testing.assert_allclose(sample.values[0], (1 / r) @ charges, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(sample.values[1:], np.einsum("pn,pnd->dp", charges / r**3, d), rtol=1e-5, atol=1e-6)
+    else:
+        np.testing.assert_allclose(sample.values[0], ewald.potential(points, positions, charges, cell.vectors),
+                                   atol=1e-6 * np.abs(sample.values[0]).max())
+
+
+def test_a_point_at_the_edge_of_the_soft_core_does_not_count_with_a_field():
+    """The field jumps there."""
+    lattice = Lattice(np.zeros(3), np.ones(3), (3, 3, 3))
+    positions = np.array([[1.0, 1.0, 1.01], [2.0, 2.0, 2.2]])
+    for field in (False, True):
+        request = Request(lattice, None, COULOMB, Charges.of(positions, np.ones(2)), field=field)
+        sample = accuracy.sample(request, positions, np.ones(2), CPU)
+        on_edge = abs(sample.distances - 0.01) < 1e-6
+        assert on_edge.any()
+        assert (sample.weights[on_edge] > 0).all() == (not field)
+        assert (sample.weights[~on_edge] > 0).all()

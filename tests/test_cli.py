@@ -1,6 +1,7 @@
 """The shell program and the declared parameters behind it."""
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -12,8 +13,8 @@ from typing import Annotated
 import numpy as np
 import pytest
 
-from vmdpotential import progress
-from vmdpotential.errors import UsageError
+from vmdpotential import progress, registry
+from vmdpotential.errors import CheckError, TaskError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.parameters import Command, Option, Report
 
@@ -38,7 +39,7 @@ def test_json_is_one_object_on_stdout(ion, tmp_path, capsys):
     data = json.loads(out)
     assert data["shape"] == [5, 5, 5]
     assert data["net_charge"] == 1
-    assert all(line.startswith("direct sum: ") for line in err.splitlines())  # progress, where kernels are compiled
+    assert all(line.startswith(("direct sum", progress.COMPILING)) for line in err.splitlines())  # progress
 
 
 def test_negative_numbers_are_values(ion, tmp_path, capsys):
@@ -50,12 +51,12 @@ def test_negative_numbers_are_values(ion, tmp_path, capsys):
     (["nonsense"], "invalid choice: 'nonsense'"),
     ([], "required: COMMAND"),
     (["map"], "required: STRUCTURE"),
-    (["map", "x.pdb", "--spacing", "wide", "-o", "m.dx"], "--spacing 'wide': a number is needed"),
+    (["map", "x.pdb", "--spacing", "wide", "-o", "m.dx"], "--spacing wide: a number is needed"),
     (["map", "x.pdb", "--spacing", "nan", "-o", "m.dx"], "--spacing nan: a finite number is needed"),
-    (["map", "x.pdb", "--method", "magic", "-o", "m.dx"], "--method 'magic': choose one of auto, direct, cutoff"),
+    (["map", "x.pdb", "--method", "magic", "-o", "m.dx"], "--method magic: choose one of auto, direct, cutoff"),
     (["map", "x.pdb", "--no-such"], "unrecognized arguments: --no-such"),
-    (["benchmark", "--repeats", "1.5"], "--repeats '1.5': a whole number is needed"),
-    (["map", "", "-o", "m.dx"], "--structure '': a file name is needed"),
+    (["benchmark", "--repeats", "1.5"], "--repeats 1.5: a whole number is needed"),
+    (["map", "", "-o", "m.dx"], "structure: a file name is needed"),
 ])
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments, text, capsys):
     assert cli.main(arguments) == 2
@@ -134,19 +135,20 @@ def test_values_arrive_as_text_or_objects():
 
 
 @pytest.mark.parametrize(("values", "text"), [
-    ({}, "needs name"),
-    ({"name": "x", "width": 1}, "has no option 'width'"),
-    ({"name": "x", "size": 0}, "must be above 0 A"),
+    ({}, "name: sample needs it"),
+    ({"name": "x", "width": 1}, "width: sample has no such parameter"),
+    ({"name": "x", "size": 0}, "size=0: must be above 0 A"),
     ({"name": "x", "size": None}, "a value is needed"),
     ({"name": "x", "loud": "maybe"}, "say yes or no"),
     ({"name": "x", "seed": -1}, "at least 0"),
-    ({"name": "x", "seed": 1.5}, "--seed: int is needed, not float"),
-    ({"name": "x", "size": [1]}, "--size: float is needed, not list"),
-    ({"name": "x", "files": 5}, "--files: Path is needed, not int"),
+    ({"name": "x", "seed": 1.5}, "seed: int is needed, not float"),
+    ({"name": "x", "size": [1]}, "size: float is needed, not list"),
+    ({"name": "x", "files": 5}, "files: Path is needed, not int"),
 ])
 def test_wrong_values_are_named(values, text):
-    with pytest.raises(UsageError, match=text):
+    with pytest.raises(UsageError, match=text) as caught:
         COMMAND(**values)
+    assert caught.value.parameter == ([*values] or ["name"])[-1]
 
 
 def test_description_ends_before_the_sections():
@@ -157,6 +159,80 @@ def test_description_ends_before_the_sections():
 def test_a_parameter_without_declaration_is_a_mistake_of_the_programmer():
     with pytest.raises(TypeError, match="lacks Annotated"):
         Command.of(lambda x: None)
+
+
+def speak(
+    name: Annotated[str, Option("a name", positional=True)],
+    box_size: Annotated[float, Option("a size", unit="A")] = 1.0,
+    loud: Annotated[bool, Option("shout")] = False,
+) -> Report:
+    """Fail in the way that is asked for."""
+    logging.getLogger("vmdpotential.test").warning("%s is too low; set {box_size 3} or {name}", "50 % of {box_size}")
+    match name:
+        case "check":
+            raise CheckError("1 of 2 failed", Report(["a: good"], {"passed": 1}))
+        case "task":
+            raise TaskError("{loud} is data", "use {loud} with {loud False}, {box_size} or {box_size 2}")
+        case "variable":
+            raise UsageError("VMDPOTENTIAL_THREADS", "a whole number is needed", "leave it out", value="x")
+        case "foreign":
+            raise UsageError("debye_length", "must be above 0", value="-1")
+        case "memory":
+            raise MemoryError
+        case "positional":
+            raise UsageError("name", "another is needed")
+    raise UsageError("box_size", "is wrong", value="two words")
+
+
+@pytest.fixture
+def speaker(monkeypatch):
+    monkeypatch.setitem(registry._entries["command"], "speak", Command.of(speak))
+
+
+WARNING = "50 % of {box_size} is too low; set --box-size 3 or name\n"
+
+
+@pytest.mark.parametrize(("name", "line"), [
+    ("value", "--box-size 'two words': is wrong"),
+    ("task", "{loud} is data; use --loud with --no-loud, --box-size or --box-size 2"),
+    ("variable", "VMDPOTENTIAL_THREADS=x: a whole number is needed; leave it out"),
+    ("foreign", "debye_length=-1: must be above 0"),
+    ("positional", "name: another is needed"),
+])
+@pytest.mark.usefixtures("speaker")
+def test_parameters_are_spelled_as_a_shell_has_them(name, line, capsys):
+    cli.main(["speak", name])
+    assert capsys.readouterr().err == f"{WARNING}vmdpotential: {line}\n"
+    assert not logging.getLogger("vmdpotential").handlers
+
+
+@pytest.mark.usefixtures("speaker")
+def test_a_failing_command_prints_one_json_object(capsys):
+    assert cli.main(["speak", "task", "--json"]) == 3
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"error": {
+        "parameter": "", "value": "", "text": "{loud} is data",
+        "cure": "use {loud} with {loud False}, {box_size} or {box_size 2}"}}
+    assert "use --loud with" in err
+    cli.main(["speak", "variable", "--json"])
+    assert json.loads(capsys.readouterr().out) == {"error": {
+        "parameter": "VMDPOTENTIAL_THREADS", "value": "x", "text": "a whole number is needed", "cure": "leave it out"}}
+    assert cli.main(["speak", "check", "--json"]) == 3
+    data = json.loads(capsys.readouterr().out)
+    assert (data["passed"], data["report"], data["error"]["text"]) == (1, ["a: good"], "1 of 2 failed")
+    assert cli.main(["speak", "memory", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["error"]["text"] == "out of memory"
+    assert cli.main(["speak", "--json"]) == 2  # before the command is known to be one
+    assert "required: NAME" in json.loads(capsys.readouterr().out)["error"]["text"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_an_error_as_json_on_a_full_disk_is_still_told():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "vmdpotential", "map", "no.pdb", "-o", "m.dx", "--json"],
+                              stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "vmdpotential: no.pdb: there is no such file; check its name and folder\n"
 
 
 class Stream:

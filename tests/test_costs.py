@@ -1,66 +1,66 @@
 """The choice of method and mesh by cost and tolerance."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import water
+from scipy.spatial import cKDTree
 
-from vmdpotential import registry
-from vmdpotential.commands.benchmark import water_box
+from vmdpotential import methods, registry
 from vmdpotential.engines import get_engine
+from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import Sources, accuracy, costs, pme
+from vmdpotential.methods import Charges, Request, accuracy, costs, pme
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.samples import water_box
 from vmdpotential.splitting.coulomb import optimal
 
-TASK = costs.Task(100_000, 8_000_000, 0.5, 0.1, (100.0, 100.0, 100.0), False)
+SIZE = costs.Size(100_000, 8_000_000, 0.5, 0.1, (100.0, 100.0, 100.0), False)
+COSTS = {name: registry.get("engine", name).costs for name in ("cpu", "cuda")}
+CPU = get_engine("cpu")
 COULOMB = registry.get("interaction", "coulomb").bind()
-
-
-def water(edge, cell=None):
-    positions, charges = water_box(edge)
-    names = np.tile(np.array(["OH2", "H1", "H2"]), len(charges) // 3)
-    residues = np.repeat(np.arange(len(charges) // 3), 3)
-    return Structure(positions, names, np.full(len(names), "TIP3"), residues + 1, residues, charges=charges, cell=cell)
 
 
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])
 @pytest.mark.parametrize("error", [1e-2, 1e-3, 1e-5, 1e-6])
 def test_the_cheapest_mesh_keeps_the_error(engine, error):
-    spacing, ratio, order, seconds = costs.cheapest(TASK, costs.COSTS[engine], error)
+    spacing, ratio, order, seconds = costs.cheapest(SIZE, COSTS[engine], error)
     assert optimal(ratio * spacing, spacing, order)[1] <= error
-    others = [costs.seconds(TASK, costs.COSTS[engine], s, r * s, o) for s, r, o in costs.choices(error)]
-    assert seconds == min(others)
-    assert len(others) > 10
+    assert seconds == costs.seconds(SIZE, COSTS[engine], spacing, ratio * spacing, order)
 
 
 def test_a_smaller_error_costs_more():
-    seconds = [costs.cheapest(TASK, costs.COSTS["cpu"], error)[-1] for error in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)]
+    seconds = [costs.cheapest(SIZE, COSTS["cpu"], error)[-1] for error in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)]
     assert seconds == sorted(seconds)
     assert seconds[-1] > 1.5 * seconds[0]
-    with pytest.raises(TaskError, match="no mesh reaches it"):
-        costs.cheapest(TASK, costs.COSTS["cpu"], 1e-12)
+    assert costs.cheapest(SIZE, COSTS["cpu"], 1e-12) is None
+    request, _ = request_for(15.0)
+    with pytest.raises(TaskError, match=r"no mesh keeps the tolerance 0\.0001; use .*, or method=direct"):
+        pme.METHOD.plan(request.with_error(1e-15), CPU)
 
 
 def test_the_work_grows_as_it_should():
     """Twice the atoms at the same density, the points with them: everything but the transform doubles."""
-    twice = replace(TASK, atoms=2 * TASK.atoms, points=2 * TASK.points)
-    ratio = np.array(costs.parts(twice, 1.0, 4.0, 6)[5:9]) / costs.parts(TASK, 1.0, 4.0, 6)[5:9]
+    twice = replace(SIZE, atoms=2 * SIZE.atoms, points=2 * SIZE.points)
+    ratio = np.array(costs.parts(twice, 1.0, 4.0, 6)[5:9]) / costs.parts(SIZE, 1.0, 4.0, 6)[5:9]
     assert ratio == pytest.approx(2)
-    assert len(costs.parts(TASK, 1.0, 4.0, 6)) == len(costs.COSTS["cpu"])
+    alone, with_field = (costs.parts(replace(SIZE, maps=maps), 1.0, 4.0, 6) for maps in (1, 4))
+    assert with_field[5] == 4 * alone[5]  # interpolated four times, transformed once
+    assert with_field[3] == alone[3] > 0
 
 
 @pytest.mark.parametrize(("edge", "cell", "method"), [
-    (6.0, None, "direct"), (40.0, None, "pme"), (12.0, Cell(np.eye(3) * 12.5), "pme")])
+    (6.0, None, "direct"), (40.0, None, "pme"), (12.0, Cell(np.eye(3) * 12.5), "msm")])
 def test_auto_takes_the_fastest_method(edge, cell, method):
     grid = potential_map(water(edge, cell), spacing=0.5, padding=6, engine="cpu")
     assert grid.provenance.method == method
     assert grid.provenance.interaction == "coulomb"
-    if method == "pme":
-        assert grid.provenance.error < 1e-4 == grid.provenance.tolerance
+    if method != "direct":
+        assert max(grid.provenance.error, grid.provenance.error_away) <= 1e-4 == grid.provenance.tolerance
     else:
         assert grid.provenance.error is grid.provenance.tolerance is None
 
@@ -71,8 +71,9 @@ def test_auto_with_another_interaction_is_exact():
         grid = potential_map(system, interaction="screened_coulomb", spacing=2, engine="cpu", **options)
         assert grid.provenance.method == method
         assert grid.provenance.interaction.startswith("screened_coulomb")
-    with pytest.raises(UsageError, match="the method pme sums coulomb alone; use --method cutoff or direct"):
+    with pytest.raises(UsageError, match="sums coulomb alone, not screened_coulomb; use method=cutoff or") as error:
         potential_map(system, method="pme", interaction="screened_coulomb", spacing=2)
+    assert (error.value.parameter, error.value.value) == ("method", "pme")
 
 
 def test_the_stated_error_is_the_measured_one():
@@ -81,55 +82,78 @@ def test_the_stated_error_is_the_measured_one():
     exact = potential_map(system, method="direct", unit="V", precision="double", lattice=grid.lattice, engine="cpu")
     error = np.sqrt(np.mean((grid.values - exact.values) ** 2) / np.mean(exact.values**2))
     assert error < 1e-3
-    # 200 points of a potential that a few points near atoms dominate tell the error to a factor of two
+    # 400 points of a potential that a few points near atoms dominate tell the error to a factor of two
     assert grid.provenance.error / 2 < error < 2 * grid.provenance.error
+    away = cKDTree(system.positions).query(grid.lattice.points())[0].reshape(grid.lattice.shape) > accuracy.AWAY
+    error = np.sqrt(np.mean((grid.values - exact.values)[away] ** 2) / np.mean(exact.values[away] ** 2))
+    assert error < 1.1e-3
+    assert grid.provenance.error_away / 1.5 < error < 1.5 * grid.provenance.error_away
     header = grid.header()
     assert float(header["tolerance"]) == 1e-3
     assert float(header["error"]) == pytest.approx(grid.provenance.error)
+    assert float(header["error_away"]) == pytest.approx(grid.provenance.error_away)
 
 
 @pytest.mark.parametrize("tolerance", [0, 1e-9, 0.5, np.nan])
 def test_tolerances_that_make_no_sense(tolerance):
-    with pytest.raises(UsageError, match=r"--tolerance .*: give 1e-06 to 0\.1"):
+    with pytest.raises(UsageError, match=r"give 1e-06 to 0\.1") as error:
         potential_map(water(6.0), tolerance=tolerance)
+    assert error.value.parameter == "tolerance"
+
+
+def request_for(edge, spacing=1.0, tolerance=1e-4):
+    """Return a request for the full potential of a box of water, and its sample."""
+    positions, charges = water_box(edge)
+    count = int(edge / spacing) + 1
+    request = Request(Lattice(np.zeros(3), np.full(3, spacing), (count, count, count)), None, COULOMB,
+                      Charges.of(positions, charges), tolerance=tolerance)
+    sample = accuracy.sample(request, positions, charges, CPU)
+    return request.with_error(tolerance * sample.goal), sample
 
 
 class Sloppy:
     """The CPU engine, with an error in every point of its maps."""
 
-    name = "cpu"
+    name, has_transforms = "cpu", True
 
     def __init__(self, error, times=10**9):
-        self.error, self.times, self.meshes = error, times, []
+        self.error, self.times, self.works = error, times, []
+        self.costs = CPU.costs
 
-    def __getattr__(self, name):
-        return getattr(get_engine("cpu"), name)
-
-    def pme(self, lattice, positions, charges, mesh, *options):
-        self.meshes.append(mesh)
-        values = get_engine("cpu").pme(lattice, positions, charges, mesh, *options)
-        return values + np.float32(self.error if len(self.meshes) <= self.times else 0)
+    def prepare(self, work):
+        self.works.append(work)
+        error, prepared = np.float32(self.error if len(self.works) <= self.times else 0), CPU.prepare(work)
+        return SimpleNamespace(run=lambda *atoms: HostResult(prepared.run(*atoms).maps + error))
 
 
-def test_a_map_that_is_not_good_enough_is_made_again_and_better():
+def test_a_map_that_is_not_good_enough_is_made_again_and_better(monkeypatch):
     positions, charges = water_box(15.0)
-    lattice = Lattice(np.zeros(3), np.full(3, 1.0), (16, 16, 16))
-    sources = Sources(positions, charges, None, COULOMB)
-    rms = accuracy.exact(lattice, sources, get_engine("cpu")).rms
-    once = Sloppy(1e-3 * rms, times=1)
-    values = pme.compute(lattice, sources, once)
-    assert len(once.meshes) == 2
-    assert accuracy.exact(lattice, sources, once).error(values) < 1e-4
-    with pytest.raises(TaskError, match=r"--tolerance 0\.0001: the method pme reached \S+ here"):
-        pme.compute(lattice, sources, Sloppy(1e-3 * rms))
+    request, sample = request_for(15.0)
+
+    def run(engine):
+        monkeypatch.setattr(methods, "get_engine", lambda name: engine)
+        return accuracy.run_to_tolerance(pme.METHOD, request, positions, charges, sample, engine)
+
+    once = Sloppy(1e-3 * sample.goal, times=1)
+    _, result, errors = run(once)
+    first, second = (work.smooth for work in once.works)
+    assert optimal_error(second) < optimal_error(first) / 5
+    assert sample.errors(result) == errors
+    assert errors.largest < 1e-4
+    with pytest.raises(TaskError, match=r"the method pme reached \S+ here") as error:
+        run(Sloppy(1e-3 * sample.goal))
+    assert (error.value.parameter, error.value.value) == ("tolerance", "0.0001")
+
+
+def optimal_error(mesh):
+    return optimal(mesh.splitting.radius, np.linalg.norm(mesh.steps, axis=1).max(), mesh.order)[1]
 
 
 def test_a_mesh_that_does_not_fit_is_refused(monkeypatch):
-    positions, charges = water_box(15.0)
+    request, _ = request_for(15.0, 3.0, 1e-5)
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "400k")
-    lattice = Lattice(np.zeros(3), np.full(3, 3.0), (5, 5, 5))
-    with pytest.raises(MemoryPlanError, match=r"a mesh of \d+ x \d+ x \d+ points needs .*--tolerance or --spacing"):
-        pme.plan(lattice, Sources(positions, charges, None, COULOMB), 1e-5, "cpu")
+    with pytest.raises(MemoryPlanError, match=r"a mesh of \d+ x \d+ x \d+ points needs .*larger tolerance or spacing"):
+        pme.METHOD.plan(request, CPU)
 
 
 def test_no_charge_no_atoms_and_one_point():

@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import sums
 from cuda_host import HostGpu, Transform
+from helpers import relative_rms
 from test_engine_cuda import compile_for_all
 
 from vmdpotential.engines.cpu import mesh as cpu
@@ -14,7 +16,7 @@ from vmdpotential.engines.cuda import build, device, fft, maps, nodes, pme
 from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting.mesh import around, over_cell
+from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.splitting.shifted import optimal_for_cutoff
 
 LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 9, 20))
@@ -31,8 +33,8 @@ def random_charges(count=200):
 POSITIONS, CHARGES = random_charges()
 
 MESHES = {
-    "open": lambda order: around(LATTICE, POSITIONS, 1.25, order, 3.0),
-    "ending": lambda order: around(LATTICE, POSITIONS, 1.25, order, 3.0, partial(optimal_for_cutoff, 9.0)),
+    "open": lambda order: sums.mesh_around(LATTICE, POSITIONS, 1.25, order, 3.0),
+    "ending": lambda order: sums.mesh_around(LATTICE, POSITIONS, 1.25, order, 3.0, partial(optimal_for_cutoff, 9.0)),
     "periodic": lambda order: over_cell(Cell.from_parameters(20, 21, 22), 1.3, order, 3.0),
     "triclinic": lambda order: over_cell(TRICLINIC, 1.3, order, 3.0),
     "rotated": lambda order: over_cell(ROTATED, 1.3, order, 3.0),
@@ -70,10 +72,7 @@ def on_the_cpu(lattice, mesh):
     return cpu.interpolate(kernel, cpu.solve(kernel, mesh, cpu.spread(kernel, mesh, POSITIONS, CHARGES)), mesh, lattice)
 
 
-def relative_rms(values, reference):
-    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MESHES)
 @pytest.mark.parametrize(("order", "precision", "accuracy"), [(6, "single", 1e-6), (8, "double", 1e-7)])
 def test_the_smooth_part_is_that_of_the_cpu_engine(gpu, name, order, precision, accuracy):
@@ -88,6 +87,7 @@ def test_the_smooth_part_is_that_of_the_cpu_engine(gpu, name, order, precision, 
     assert np.array_equal(smooth_part(gpu, LATTICE, mesh, precision, 1)[1], values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MESHES)
 def test_the_smooth_field_is_that_of_the_cpu_engine(gpu, name):
     mesh = MESHES[name](6)
@@ -108,7 +108,7 @@ def test_the_smooth_field_is_that_of_the_cpu_engine(gpu, name):
 
 def test_a_lattice_coarser_than_the_mesh_is_gathered_point_by_point(gpu):
     lattice = Lattice(np.array([-1.0, 2.0, 0.3]), 3.0, (5, 4, 3))
-    mesh = around(lattice, POSITIONS, 1.0, 6, 3.0)
+    mesh = sums.mesh_around(lattice, POSITIONS, 1.0, 6, 3.0)
     assert relative_rms(smooth_part(gpu, lattice, mesh, "single")[1], on_the_cpu(lattice, mesh)) < 1e-6
     assert "gather" in gpu.used
 
@@ -127,7 +127,7 @@ def test_charges_on_the_nodes_have_the_sum_of_all_whatever_their_order(gpu):
 @pytest.mark.parametrize("charge", [1e3, -1e-3, 0.0])
 def test_fixed_point_holds_all_charges_on_one_node(gpu, charge):
     positions, charges = np.tile(LATTICE.points([[3, 3, 3]]), (200, 1)), np.full(200, charge)
-    mesh = around(LATTICE, positions, 1.0, 4, 3.0)
+    mesh = sums.mesh_around(LATTICE, positions, 1.0, 4, 3.0)
     work = pme.MeshSum(LATTICE, positions, charges, mesh, "single")
     work.sort(gpu, work.prepare(gpu), None)
     total = gpu.buffers["fixed"].view(np.int64).sum(dtype=float) * work.node_task["unit"]
@@ -138,7 +138,7 @@ def test_equal_charges_are_not_all_rounded_the_same_way(gpu):
     """In single precision 0.3 and 0.45 are off by different parts of them; a charge left over would shift the map."""
     charges = np.repeat([0.3, -0.45], [1500, 1000])
     positions = np.random.default_rng(5).uniform(0, 15, (2500, 3))
-    work = pme.MeshSum(LATTICE, positions, charges, around(LATTICE, positions, 1.25, 6, 3.0), "single")
+    work = pme.MeshSum(LATTICE, positions, charges, sums.mesh_around(LATTICE, positions, 1.25, 6, 3.0), "single")
     work.sort(gpu, work.prepare(gpu), None)
     total = gpu.buffers["fixed"].view(np.int64).sum() * work.node_task["unit"]
     assert abs(total) < 6e-9 * np.abs(charges).sum()
@@ -152,6 +152,7 @@ def test_the_influence_is_that_of_the_definition(gpu):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("real", "order", "nodal"), [("float", 4, 0), ("float", 8, 1), ("double", 6, 0)])
 def test_mesh_kernels_compile(real, order, nodal, tmp_path):
     macros = {"REAL": real, "ORDER": order, "NODAL": nodal}
@@ -163,7 +164,7 @@ def test_mesh_kernels_compile(real, order, nodal, tmp_path):
 
 def test_a_mesh_longer_than_a_grid_of_blocks_is_refused():
     far = np.append(POSITIONS[:-1], [[60_000.0, 5, 5]], axis=0)
-    mesh = around(LATTICE, far, 1.25, 6, 3.0)
+    mesh = sums.mesh_around(LATTICE, far, 1.25, 6, 3.0)
     with pytest.raises(TaskError, match="points along x is longer than a GPU takes"):
         pme.MeshSum(LATTICE, far, CHARGES, mesh, "single")
 

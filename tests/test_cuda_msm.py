@@ -4,7 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import sums
 from cuda_host import HostGpu
+from helpers import relative_rms
 from test_engine_cuda import compile_for_all
 
 from vmdpotential.engines.cpu import mesh as cpu_mesh
@@ -12,7 +14,6 @@ from vmdpotential.engines.cpu import msm as cpu
 from vmdpotential.engines.cuda import build, device, maps, msm
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting import levels
 
 LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 9, 20))
 CELL = Cell(np.diag([24.0, 33.0, 18.0]))
@@ -39,7 +40,7 @@ PLANS = {
 
 
 def plan_of(name, order):
-    return levels.plan(LATTICE, POSITIONS, order=order, **PLANS[name])
+    return sums.levels_around(LATTICE, POSITIONS, order=order, **PLANS[name])
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +55,6 @@ def gpu(folder, monkeypatch):
     monkeypatch.setattr(maps.Sum, "sort", lambda *_: None)
     monkeypatch.setattr(maps.Sum, "launch", lambda *_: None)
     return host
-
-
-def relative_rms(values, reference):
-    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
 
 
 def check(gpu, plan, positions, charges, precision, accuracy):
@@ -77,19 +74,21 @@ def check(gpu, plan, positions, charges, precision, accuracy):
     assert taken == work.fixed_bytes - maps.Sum.fixed_bytes.fget(work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize(("order", "precision", "accuracy"), [(4, "single", 1e-5), (8, "double", 1e-7)])
 def test_the_smooth_part_is_that_of_the_cpu_engine(gpu, name, order, precision, accuracy):
     check(gpu, plan_of(name, order), POSITIONS, CHARGES, precision, accuracy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("periodic", [False, True])
 def test_levels_longer_than_a_block(gpu, axis, periodic):
     extent = np.full(3, 9.0)
     extent[axis] = 320.0
     positions = np.random.default_rng(4).uniform(0, 1, (150, 3)) * extent
-    plan = levels.plan(LATTICE, positions, Cell(np.diag(extent)) if periodic else None, spacing=2.0, radius=4.0)
+    plan = sums.levels_around(LATTICE, positions, Cell(np.diag(extent)) if periodic else None, spacing=2.0, radius=4.0)
     assert plan.shape[axis] > msm.STRIP
     check(gpu, plan, positions, CHARGES, "double", 1e-7)
 
@@ -100,13 +99,13 @@ def test_levels_of_many_kinds_are_summed():
     assert {level.halved for plan in plans for level in plan.levels} >= {(True,) * 3, (False, True, False)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("real", "order"), [("float", 4), ("float", 8), ("double", 6)])
 def test_level_kernels_compile(real, order, tmp_path):
     macros = {"REAL": real, "ORDER": order, "NODAL": 1}
     same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
         *((f"sizeof({name})", dtype.itemsize) for name, dtype in (("Level", msm.LEVEL), ("LevelTask", msm.TASK))),
-        *((name, getattr(msm, name)) for name in ("ROWS", "GROUP", "TILE_Y", "TILE_Z", "PARTS", "LEVELS",
-                                               "STRIP")),
+        *((name, getattr(msm, name)) for name in ("ROWS", "GROUP", "TILE_Y", "TILE_Z", "PARTS", "STRIP")),
         *((f"__builtin_offsetof({struct}, {name})", dtype.fields[name][1])
           for struct, dtype in (("Level", msm.LEVEL), ("LevelTask", msm.TASK)) for name in dtype.names)))
     compile_for_all(build.source("levels.cu", macros) + same, macros, tmp_path)

@@ -7,21 +7,25 @@ from functools import partial
 
 import numpy as np
 import pytest
+import sums
+from helpers import rms
+from scipy.spatial import cKDTree
 
 from vmdpotential import registry
-from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
+from vmdpotential.engines.result import HostResult
+from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import short_cutoff
 from vmdpotential.io import read_map
-from vmdpotential.maps import potential_map
-from vmdpotential.methods import Sources, accuracy, cutoff
+from vmdpotential.maps import Wanted, bind, choose_method, potential_map
+from vmdpotential.methods import Charges, Request, accuracy, cutoff
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.splitting.coulomb import Splitting, mesh_loss
-from vmdpotential.splitting.mesh import around, over_cell
+from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.splitting.shifted import SmoothCutoff, optimal_for_cutoff
 
 ENGINE = get_engine("cpu")
@@ -50,12 +54,8 @@ def lattice_for(cell, spacing=0.7):
     return Lattice(np.full(3, 0.2), np.full(3, spacing), (37, 41, 45))
 
 
-def rms(values):
-    return np.sqrt(np.mean(np.asarray(values, np.float64) ** 2))
-
-
 def pairwise(lattice, positions, charges, reach, cell):
-    return ENGINE.cutoff(lattice, positions, charges, shifted(reach), "double", cell).astype(np.float64)
+    return sums.cutoff(ENGINE, lattice, positions, charges, shifted(reach), "double", cell).astype(np.float64)
 
 
 @pytest.mark.parametrize(("reach", "radius"), [(12.0, 4.0), (8.0, 8.0), (30.0, 2.5)])
@@ -125,7 +125,7 @@ def test_the_short_range_interaction():
     distances = np.linalg.norm(lattice.points()[:, None] - positions, axis=2)
     expected = bound(np.maximum(distances, 0.01)) @ charges
     for precision, tolerance in (("single", 2e-6), ("double", 1e-7)):
-        values = ENGINE.cutoff(lattice, positions, charges, bound, precision).ravel()
+        values = sums.cutoff(ENGINE, lattice, positions, charges, bound, precision).ravel()
         assert rms(values - expected) < tolerance * rms(expected)
 
 
@@ -140,12 +140,12 @@ def test_the_error_is_as_predicted(boundary, reach, spacing, order, ratio):
     lattice = lattice_for(cell)
     split = partial(optimal_for_cutoff, reach)
     if cell is None:
-        mesh = around(lattice, positions, spacing, order, ratio, split)
+        mesh = sums.mesh_around(lattice, positions, spacing, order, ratio, split)
         step = spacing
     else:
         mesh = over_cell(cell, spacing, order, ratio, split)
         step = np.linalg.norm(mesh.steps, axis=1).max()
-    values = ENGINE.pme(lattice, positions, charges, mesh, "double")
+    values = sums.by_mesh(ENGINE, lattice, positions, charges, mesh, "double")
     error = rms(values - pairwise(lattice, positions, charges, reach, cell))
     predicted = split(ratio * spacing, step, order)[1] * np.sqrt(np.sum(charges**2) / abs(np.linalg.det(box)))
     # an open box is smaller than the sphere of the longest cutoff, and steps of a cell are shorter than asked for
@@ -158,9 +158,9 @@ def test_nothing_wraps_around_an_open_mesh(reach):
     positions = np.array([[0.3, 0.2, 0.4], [0.9, 1.2, 0.1]])
     charges = np.array([50.0, -20.0])
     lattice = Lattice(np.array([-2.0, -2.0, -3.0]), np.full(3, 0.5), (9, 12, 100))
-    mesh = around(lattice, positions, 0.8, 6, 3.0, partial(optimal_for_cutoff, reach))
+    mesh = sums.mesh_around(lattice, positions, 0.8, 6, 3.0, partial(optimal_for_cutoff, reach))
     exact = pairwise(lattice, positions, charges, reach, None)
-    difference = ENGINE.pme(lattice, positions, charges, mesh, "double") - exact
+    difference = sums.by_mesh(ENGINE, lattice, positions, charges, mesh, "double") - exact
     worst = abs(difference).max((0, 1))
     far = int((reach + 5 + 3.4) / 0.5)
     assert worst.max() < 5 * optimal_for_cutoff(reach, 2.4, 0.8, 6)[1] * 50
@@ -174,10 +174,18 @@ def test_padding_is_by_the_cutoff_alone():
     positions, _ = water_box(40.0)
     lattice = Lattice(np.zeros(3), np.full(3, 0.5), (80, 80, 80))
     split = partial(optimal_for_cutoff, 12.0)
-    compact, full = around(lattice, positions, 1.0, 6, 3.5, split), around(lattice, positions, 1.0, 6, 3.5)
+    compact, full = (sums.mesh_around(lattice, positions, 1.0, 6, 3.5, *split) for split in ([split], []))
     for padded, n, doubled in zip(compact.transform_shape, compact.shape, full.transform_shape, strict=True):
         assert n + 12 <= padded <= 1.1 * (n + 12) < doubled
         assert padded % 2 == 0
+
+
+def request_for(lattice, positions, charges, cell=None, reach=10.0, tolerance=1e-4, **options):
+    """Return a request with its sample, and the error that keeps the tolerance."""
+    request = Request(lattice, cell, shifted(reach), Charges.of(positions, charges, cell), tolerance=tolerance,
+                      **options)
+    sample = accuracy.sample(request, positions, charges, ENGINE)
+    return request.with_error(tolerance * sample.goal or np.inf), sample
 
 
 class TestMethod:
@@ -187,11 +195,16 @@ class TestMethod:
         cell = CELLS[boundary]
         positions, charges = water_box(28.0)
         lattice = lattice_for(cell)
-        sources = Sources(positions, charges, cell, shifted(10.0), "single", tolerance)
-        values = cutoff.compute_by_mesh(lattice, sources, ENGINE)
+        values, errors = sums.to_tolerance(cutoff.BY_MESH, lattice, positions, charges, cell, shifted(10.0), tolerance)
         assert values.dtype == np.float32
-        exact = pairwise(lattice, positions, charges, 10.0, cell)
-        assert rms(values - exact) < 1.2 * tolerance * rms(exact)  # measured at 200 points alone
+        assert errors.largest <= tolerance
+        difference = values - pairwise(lattice, positions, charges, 10.0, cell)
+        exact = values - difference
+        assert rms(difference) < 1.2 * tolerance * rms(exact)  # measured at 400 points alone
+        images = positions if cell is None else cell.images_in_box(positions, lattice.origin - 3, lattice.last + 3)[0]
+        away = cKDTree(images).query(lattice.points())[0].reshape(lattice.shape) > accuracy.AWAY
+        if away.mean() > 0.25:
+            assert rms(difference[away]) < 1.3 * tolerance * rms(exact[away])
 
     @pytest.mark.parametrize("boundary", CELLS)
     def test_the_sample_is_exact(self, boundary):
@@ -199,68 +212,93 @@ class TestMethod:
         positions, charges = random_charges(np.eye(3) * 27)
         lattice = lattice_for(cell)
         for reach in (7.0, 22.0):
-            sources = Sources(positions, charges, cell, shifted(reach))
-            sample = accuracy.exact(lattice, sources, ENGINE)
-            assert sample.error(pairwise(lattice, positions, charges, reach, cell).astype(np.float32)) < 1e-7
+            _, sample = request_for(lattice, positions, charges, cell, reach)
+            exact = pairwise(lattice, positions, charges, reach, cell).astype(np.float32)
+            assert sample.errors(HostResult(exact[None])).largest < 1e-7
 
     def test_atoms_that_no_point_sees_do_not_matter(self):
         positions, charges = random_charges(np.eye(3) * 20)
         lattice = Lattice(np.full(3, 2.0), np.full(3, 0.8), (12, 12, 12))
         far = np.array([[500.0, 0, 0], [0, 0, -3000.0]])
-        every = np.vstack([positions, far]), np.append(charges, [1.0, 2.0])
-        sources = Sources(*every, None, shifted(8.0), "single", 1e-3)
-        values = cutoff.compute_by_mesh(lattice, sources, ENGINE)
-        exact = pairwise(lattice, positions, charges, 8.0, None)
-        assert rms(values - exact) < 1.2e-3 * rms(exact)
-        nothing = replace(sources, positions=far, charges=np.ones(2))
-        assert not cutoff.compute_by_mesh(lattice, nothing, ENGINE).any()
+        options = {"method": "cutoff", "algorithm": "mesh", "cutoff": 8.0, "tolerance": 1e-3, "lattice": lattice,
+                   "engine": "cpu"}
+        alone = potential_map(made_of(positions, charges), **options)
+        grid = potential_map(made_of(np.vstack([positions, far]), np.append(charges, [1.0, 2.0])), **options)
+        np.testing.assert_array_equal(grid.values, alone.values)
+        assert 0 < grid.provenance.error == alone.provenance.error <= 1e-3
+        assert not potential_map(made_of(far, np.ones(2)), **options).values.any()
+
+    def test_a_plan_leaves_out_what_no_point_sees_and_refuses_what_it_was_not_made_for(self):
+        positions, charges = random_charges(np.eye(3) * 20)
+        lattice = Lattice(np.full(3, 2.0), np.full(3, 0.8), (12, 12, 12))
+        request, _ = request_for(lattice, positions, charges, reach=8.0, tolerance=1e-3)
+        plan = cutoff.BY_MESH.plan(request, ENGINE)
+        expected = plan.run(positions, charges).values()
+        beside = np.vstack([positions, [[28.9, 5.0, 5.0]]]), np.append(charges, 1.0)
+        np.testing.assert_array_equal(plan.run(*beside).values(), expected)
+        beside[0][-1, 0] = 18.0  # 7.2 A from the last point
+        plan.run(*beside)
+        beside[0][-1] = [5.0, 5.0, -0.5]
+        with pytest.raises(InputError, match="outside of the box"):
+            plan.run(*beside)
 
     def test_charges_of_zero(self):
         positions, charges = random_charges(np.eye(3) * 20)
-        lattice = Lattice(np.full(3, 2.0), np.full(3, 0.8), (12, 12, 12))
-        sources = Sources(positions, 0 * charges, None, shifted(8.0))
-        assert not cutoff.compute_by_mesh(lattice, sources, ENGINE).any()
+        grid = potential_map(made_of(positions, 0 * charges), method="cutoff", algorithm="mesh", cutoff=8.0, spacing=2,
+                             engine="cpu")
+        assert not grid.values.any()
 
     def test_what_cannot_be_done_is_refused(self, monkeypatch):
         positions, charges = random_charges(np.eye(3) * 20)
         lattice = Lattice(np.full(3, 2.0), np.full(3, 0.8), (12, 12, 12))
-        sources = Sources(positions, charges, None, shifted(2.0), "single", 1e-6)
-        with pytest.raises(TaskError, match=r"--tolerance 1e-06: no mesh reaches it with a cutoff of 2 A.*pair"):
-            cutoff.compute_by_mesh(lattice, sources, ENGINE)
+        request, _ = request_for(lattice, positions, charges, reach=2.0, tolerance=1e-6)
+        with pytest.raises(TaskError, match=r"no mesh keeps the tolerance 1e-06 with a cutoff of 2 A.*algorithm=pair"):
+            cutoff.BY_MESH.plan(request, ENGINE)
+        request, _ = request_for(lattice, positions, charges, reach=9.0, tolerance=1e-3)
         monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "300k")
-        with pytest.raises(MemoryPlanError, match=r"a mesh of .* points needs .*--algorithm pair"):
-            cutoff.compute_by_mesh(lattice, replace(sources, interaction=shifted(9.0), tolerance=1e-3), ENGINE)
+        with pytest.raises(MemoryPlanError, match=r"a mesh of .* points needs .*algorithm=pair"):
+            cutoff.BY_MESH.plan(request, ENGINE)
 
     def test_auto_weighs_pairs_against_the_mesh(self):
         positions, charges = water_box(60.0)
         lattice = Lattice(np.zeros(3), np.full(3, 0.4), (150, 150, 150))
 
-        def chosen(reach, tolerance, interaction=None):
-            sources = Sources(positions, charges, None, interaction or shifted(reach), "single", tolerance)
-            method, sources = cutoff.choose_algorithm("auto", lattice, sources, ENGINE)
-            assert (method is cutoff.BY_MESH) == (not method.exact)
-            assert method.exact or sources.sample is not None  # nothing is computed twice
+        def chosen(reach, tolerance, count=None, interaction="auto"):
+            atoms = positions[:count], charges[:count]
+            wanted = Wanted("cutoff", "auto", interaction, cutoff=reach)
+            request = Request(lattice, None, bind(wanted, None), Charges.of(*atoms), tolerance=tolerance)
+            method, request, sample = choose_method(wanted, request, *atoms, ENGINE)
+            assert (method is cutoff.BY_MESH) == (not method.exact) == (sample is not None)
+            assert method.exact or request.error == tolerance * sample.goal  # nothing is computed twice
             return "pair" if method.exact else "mesh"
 
         assert chosen(25.0, 1e-3) == "mesh"
         assert chosen(5.0, 1e-4) == "pair"
         assert chosen(12.0, 1e-6) == "pair"
-        truncated = registry.get("interaction", "coulomb").bind().truncated(25.0)
-        assert chosen(25.0, 1e-2, truncated) == "pair"
-        few = Sources(positions[:30], charges[:30], None, shifted(25.0), "single", 1e-2)
-        assert cutoff.choose_algorithm("auto", lattice, few, ENGINE)[0] is cutoff.METHOD
-        none = Sources(positions[:0], charges[:0], None, shifted(25.0))
-        assert cutoff.choose_algorithm("auto", lattice, none, ENGINE)[0] is cutoff.METHOD
+        assert chosen(25.0, 1e-2, interaction="coulomb") == "pair"
+        assert chosen(25.0, 1e-2, count=30) == "pair"
+        assert chosen(25.0, 1e-2, count=0) == "pair"
 
     def test_the_default_is_the_sum_pair_by_pair(self):
-        sources = Sources(*random_charges(np.eye(3) * 20), None, shifted(9.0), "single", 0.1)
+        positions, charges = random_charges(np.eye(3) * 20)
         lattice = Lattice(np.full(3, 2.0), np.full(3, 0.8), (12, 12, 12))
-        assert cutoff.choose_algorithm("pair", lattice, sources, ENGINE) == (registry.get("method", "cutoff"), sources)
-        with pytest.raises(UsageError, match="--algorithm 'fast': choose one of pair, mesh, auto"):
-            cutoff.choose_algorithm("fast", lattice, sources, ENGINE)
-        truncated = replace(sources, interaction=registry.get("interaction", "coulomb").bind().truncated(9.0))
-        with pytest.raises(UsageError, match="--algorithm mesh: sums shifted_coulomb alone, not coulomb"):
-            cutoff.choose_algorithm("mesh", lattice, truncated, ENGINE)
+        request = Request(lattice, None, shifted(9.0), Charges.of(positions, charges), tolerance=0.1)
+        method, same, sample = choose_method(Wanted("cutoff"), request, positions, charges, ENGINE)
+        assert method is cutoff.METHOD is registry.get("method", "cutoff")
+        assert same is request
+        assert sample is None
+        truncated = replace(request, interaction=registry.get("interaction", "coulomb").bind().truncated(9.0))
+        for algorithm, wrong, parameter, text in (("fast", request, "algorithm", "choose one of pair, mesh, auto"),
+                                                  ("mesh", truncated, "method", "sums shifted_coulomb alone")):
+            with pytest.raises(UsageError, match=text) as error:
+                choose_method(Wanted("cutoff", algorithm), wrong, positions, charges, ENGINE)
+            assert error.value.parameter == parameter
+
+
+def made_of(positions, charges, cell=None):
+    count = len(charges)
+    return Structure(positions, np.full(count, "C"), np.full(count, "MOL"), np.ones(count), np.zeros(count),
+                     charges=charges, cell=cell)
 
 
 def water(cell):
@@ -281,7 +319,8 @@ class TestOption:
         assert pair.provenance.error is None
         assert mesh.provenance.tolerance == 1e-3
         assert 0 < mesh.provenance.error <= 1e-3
-        assert replace(mesh.provenance, tolerance=None, error=None) == pair.provenance
+        assert 0 < mesh.provenance.error_away <= 1e-3
+        assert replace(mesh.provenance, tolerance=None, error=None, error_away=None) == pair.provenance
         assert mesh.lattice.shape == pair.lattice.shape
         error = rms(mesh.values - pair.values) / rms(pair.values)
         assert 1e-5 < error < 1.2e-3  # it was on a mesh
@@ -290,15 +329,17 @@ class TestOption:
         grid = potential_map(water(None), method="cutoff", algorithm="auto", cutoff=4.0, spacing=2.0, engine="cpu")
         assert grid.provenance.error is None
 
-    @pytest.mark.parametrize(("options", "text"), [
-        ({"method": "pme", "algorithm": "mesh"}, "--algorithm mesh: is for --method cutoff"),
-        ({"method": "direct", "algorithm": "auto"}, "--algorithm auto: is for --method cutoff"),
-        ({"method": "cutoff", "algorithm": "fast"}, "--algorithm 'fast': choose one of pair, mesh, auto"),
-        ({"method": "cutoff", "algorithm": "mesh", "interaction": "screened_coulomb"}, "sums shifted_coulomb alone"),
+    @pytest.mark.parametrize(("options", "parameter", "text"), [
+        ({"method": "pme", "algorithm": "mesh"}, "algorithm", "is for the method cutoff; use method=cutoff"),
+        ({"method": "direct", "algorithm": "auto"}, "algorithm", "is for the method cutoff; use method=cutoff"),
+        ({"method": "cutoff", "algorithm": "fast"}, "algorithm", "choose one of pair, mesh, auto"),
+        ({"method": "cutoff", "algorithm": "mesh", "interaction": "screened_coulomb"}, "method",
+         "sums shifted_coulomb alone"),
     ])
-    def test_what_does_not_fit_is_refused(self, options, text):
-        with pytest.raises(UsageError, match=text):
+    def test_what_does_not_fit_is_refused(self, options, parameter, text):
+        with pytest.raises(UsageError, match=text) as error:
             potential_map(water(None), **options)
+        assert error.value.parameter == parameter
 
     def test_from_the_shell(self, tmp_path, capsys):
         positions, charges = water_box(20.0)
@@ -314,4 +355,4 @@ class TestOption:
         kept = read_map(tmp_path / "map.dx").provenance
         assert (kept.tolerance, kept.error) == (1e-3, pytest.approx(data["error"], rel=1e-3))
         assert cli.main([*arguments[:4], "--algorithm", "quick", *arguments[6:]]) == 2
-        assert "--algorithm 'quick': choose one of pair, mesh, auto" in capsys.readouterr().err
+        assert "choose one of pair, mesh, auto" in capsys.readouterr().err

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_engine_cuda import EVERYTHING, compile_for_all
+from helpers import EVERYTHING, definition
+from test_engine_cuda import compile_for_all
 
 from vmdpotential import registry
 from vmdpotential.engines.cuda import build, device, maps, pinned, radial
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Charges, Request
-from vmdpotential.methods.reference import definition
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.plugins.historical import METHODS, bins, cutoff, direct
@@ -350,6 +350,7 @@ def aligned(data):
     return memory, ctypes.c_void_p(address)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("variant", "precision"), CASES)
 def test_kernels_on_the_host_equal_the_definition(host, variant, precision):
     lattice = Lattice(LATTICE.origin, LATTICE.spacing, (9, 5, 9))
@@ -365,6 +366,7 @@ def test_kernels_on_the_host_equal_the_definition(host, variant, precision):
     assert np.abs(values - reference).max() < 2e-5 * np.abs(reference).max()
 
 
+@pytest.mark.slow
 def test_the_paper_is_reproduced_without_a_gpu(tmp_path):
     script = Path(__file__).parent.parent / "scripts" / "reproduce_cutoff_paper"
 

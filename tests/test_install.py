@@ -109,7 +109,7 @@ def test_what_is_not_ours_is_left_alone(home):
     folder = home / ".vmdplugins" / "vmdpotential"
     folder.mkdir(parents=True)
     (folder / "precious").write_text("data")
-    with pytest.raises(UsageError, match="holds something else; choose another place with --folder"):
+    with pytest.raises(UsageError, match="holds something else; choose another place"):
         command(viewer="vmd", yes=True)
     command(viewer="vmd", uninstall=True, yes=True)
     assert (folder / "precious").read_text() == "data"

@@ -493,7 +493,7 @@ def test_damaged_binary_files(tmp_path, suffix, change, message):
         ({"origin": np.zeros(3), "spacing": np.ones(3)}, "no numbers called 'values'"),
         (dict.fromkeys("xyz", np.zeros((2, 2, 2))), "holds a field, which is three maps"),
         ({"values": np.zeros((2, 2)), "origin": np.zeros(3), "spacing": np.ones(3)}, "three axes"),
-        ({"values": np.zeros((2, 2, 2)), "origin": np.zeros(3), "spacing": np.zeros(3)}, "not valid"),
+        ({"values": np.zeros((2, 2, 2)), "origin": np.zeros(3), "spacing": np.zeros(3)}, "spacing=.*above 0"),
         ({"values": np.zeros((2, 2, 2)), "origin": np.zeros(2), "spacing": np.ones(3)}, "map.npz: "),
         ({"values": np.full((2, 2, 2), np.nan), "origin": np.zeros(3), "spacing": np.ones(3)}, "is nan"),
         ({"values": np.array([None]), "origin": np.zeros(3), "spacing": np.ones(3)}, "damaged"),
@@ -545,7 +545,7 @@ def test_values_that_are_not_finite_are_not_written(tmp_path, suffix):
 def test_existing_files_stay_without_force(tmp_path, suffix):
     path = tmp_path / f"map{suffix}"
     path.write_text("precious")
-    with pytest.raises(UsageError, match="--force"):
+    with pytest.raises(UsageError, match="exists; use force"):
         write_map(writable(suffix), path)
     assert path.read_text() == "precious"
     write_map(writable(suffix), path, force=True)

@@ -241,6 +241,7 @@ def all_hybrid(last, width):
     return [bytes(row).decode() for row in columns.hybrid36(np.arange(last + 1), width)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "count"), [("vmd", 70_000), ("hybrid-36", 37_000), ("wrapped", 34_000), ("stars", 34_000)]
 )
@@ -719,10 +720,10 @@ def test_frames_and_tpr(tpr):
         ("adk_closed_shifted.pdb", "adk.psf", r"do not list the same atoms: atom 1 is .* \(\d+ atoms are of another"),
         ("adk_closed_renamed.pdb", "adk.psf", r"do not list the same atoms: atom \d+ is .* names differ"),
         ("SiN_tric_namd.dcd", "adk.psf", "5545 atoms and the structure 3341"),
-        ("adk.psf", None, "a topology has no coordinates; give the coordinate file, with --topology for this one"),
+        ("adk.psf", None, "a topology has no coordinates; give the coordinate file, and this one as topology"),
         ("adk.psf", "adk_closed.pdb", "a topology has no coordinates"),
-        ("SiN_tric_namd.dcd", None, "coordinates only.*--topology"),
-        ("Amber/ace_tip3p.nc", None, "coordinates only.*--topology"),
+        ("SiN_tric_namd.dcd", None, "coordinates only.*as topology"),
+        ("Amber/ace_tip3p.nc", None, "coordinates only.*as topology"),
         ("Amber/ache.prmtop", None, "a topology has no coordinates"),
         ("adk_closed.pdb", "SiN_tric_namd.dcd", "is no topology"),
     ],
@@ -849,7 +850,7 @@ def test_several_outputs_or_none(tmp_path):
     assert_same(structure, io.read_structure(paths[1]))
     again = io.read_structure(paths[0], paths[2])
     np.testing.assert_allclose(again.charges, structure.charges, atol=1e-6)
-    with pytest.raises(UsageError, match="exists; use --force"):
+    with pytest.raises(UsageError, match="exists; use force"):
         io.write_structures(structure, [tmp_path / "new.pdb", paths[1]])
     assert not (tmp_path / "new.pdb").exists()
     io.write_structures(structure, paths, force=True)

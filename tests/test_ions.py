@@ -272,6 +272,7 @@ def pair_potentials(sites, cell):
     return matrix
 
 
+@pytest.mark.slow
 def test_energies_are_independent_sums(case):
     placement, _ = case
     before, cell = placement.original, placement.original.cell
@@ -291,6 +292,7 @@ def test_energies_are_independent_sums(case):
         assert ion.final_energy / ion.final_energy_kt == pytest.approx(kcal / kt)
 
 
+@pytest.mark.slow
 def test_each_ion_takes_the_best_site_left(sin):
     """The whole greedy choice again, by definition."""
     placement = place_ions(sin, ions={"SOD": 4, "CLA": 4, "MG": 1}, from_solute=4, between=5)
@@ -330,6 +332,7 @@ def test_equal_sites_are_filled_in_the_order_of_the_file():
         assert placement.ions[0].position == (6.0, 6.0, 6.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("periodic", [True, False])
 def test_many_sites_are_summed_by_a_mesh_and_agree(periodic, monkeypatch):
     from vmdpotential.methods import at_points
@@ -338,7 +341,7 @@ def test_many_sites_are_summed_by_a_mesh_and_agree(periodic, monkeypatch):
     cell = Cell.from_parameters(50, 60, 55, 80, 95, 110)
     atoms, sites = random.uniform(0, 50, (2000, 3)), random.uniform(-10, 60, (300, 3))
     charges = random.choice([-0.8, 0.4, 0.4], 2000)
-    monkeypatch.setattr(at_points, "PAIR", 1.0)  # so slow that it is left alone
+    monkeypatch.setattr(at_points, "COSTS", at_points.COSTS._replace(pair=1.0))  # so slow that it is left alone
     found = at_points.within(1e-7, sites, atoms, charges, cell if periodic else None, get_engine("cpu"))
     if periodic:
         expected = ewald.potential(sites, atoms, charges, cell.vectors)
@@ -350,6 +353,7 @@ def test_many_sites_are_summed_by_a_mesh_and_agree(periodic, monkeypatch):
 # ---- files, read by other programs -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("system", ["jac", "adk", "sin"])
 def test_files_are_read_by_mdanalysis_and_parmed(system, tmp_path, request):
@@ -527,10 +531,10 @@ def test_a_pure_water_box_takes_salt(tmp_path):
 
 def test_kinds_of_room_that_run_out():
     waters = [(6.0, 0, 0), (0, 6.5, 0), (0, 7.5, 0)]
-    with pytest.raises(NoRoomError, match=r"1 of 2 ions placed.*--between 20 A") as error:
+    with pytest.raises(NoRoomError, match=r"1 of 2 ions placed.*20 A from the other ions.*lower between") as error:
         place_ions(drop(-2.0, waters), between=20)
     assert error.value.exit_code == 3
-    with pytest.raises(NoRoomError, match=r"0 of 2 .*only 1 of 3 waters.*--from-solute 7 A"):
+    with pytest.raises(NoRoomError, match=r"0 of 2 .*only 1 of 3 waters.*7 A from the solute.*lower from_solute"):
         place_ions(drop(-2.0, waters), from_solute=7)
     with pytest.raises(NoRoomError, match="only 3 waters"):
         place_ions(drop(-4.0, waters))
@@ -597,8 +601,8 @@ def test_dry_run_says_where_and_writes_nothing(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        ([], 2, "give -o FILE"),
-        (["--dry-run", "--cation", "XX"], 2, "--cation 'XX': no such ion"),
+        ([], 2, "--output: a file for the result is needed"),
+        (["--dry-run", "--cation", "XX"], 2, "--cation XX: no such ion"),
         (["--dry-run", "--cation", "CLA"], 2, "--cation CLA: its charge is -1"),
         (["--dry-run", "--anion", "SOD"], 2, "--anion SOD: its charge is +1"),
         (["--dry-run", "--concentration", "150"], 2, "at most 10 mol/L"),

@@ -2,27 +2,26 @@
 
 import itertools
 
+import ewald
 import numpy as np
 import pytest
-from scipy.special import erfc
+import sums
+from helpers import relative_rms
 
-from vmdpotential.commands.benchmark import water_box
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb
-from vmdpotential.methods import Sources, msm
+from vmdpotential.methods import Charges, Request, msm
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.samples import water_box
 from vmdpotential.splitting import images, levels
 
 ENGINE = get_engine("cpu")
+COULOMB = coulomb.INTERACTION.bind()
 SLANTED = Cell.from_parameters(26, 24, 28, 70, 80, 110)
 #: Along some axes alone.
 MIXED = [axes for axes in itertools.product([False, True], repeat=3) if 0 < sum(axes) < 3]
-
-
-def relative_rms(values, reference):
-    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
 
 
 def random_nodes(lattice, count=200, seed=1):
@@ -34,28 +33,10 @@ def direct(points, positions, charges):
     return (charges / np.linalg.norm(points[:, None] - positions, axis=-1)).sum(1)
 
 
-def ewald(points, positions, charges, cell):
-    """Return Ewald's sum in float64, conducting boundary and neutralising background, at points off the atoms."""
-    width = 1.0 / np.linalg.norm(np.linalg.inv(cell.vectors), axis=0).max()
-    alpha, total = 8 / width, np.zeros(len(points))
-    for n in itertools.product(range(-2, 3), repeat=3):
-        r = np.linalg.norm(points[:, None] - positions - np.array(n) @ cell.vectors, axis=-1)
-        total += (charges * erfc(alpha * r) / r).sum(1)
-    reciprocal = 2 * np.pi * np.linalg.inv(cell.vectors)
-    most = (12 * alpha * np.linalg.norm(cell.vectors, axis=1) / (2 * np.pi)).astype(int)
-    waves = np.indices(2 * most + 1).reshape(3, -1).T - most
-    k = waves[(waves != 0).any(1)] @ reciprocal.T
-    k = k[(k * k).sum(1) < (12 * alpha) ** 2]
-    k2 = (k * k).sum(1)
-    factor = np.exp(-1j * k @ positions.T) @ charges * 4 * np.pi / cell.volume * np.exp(-k2 / (4 * alpha**2)) / k2
-    total += (np.exp(1j * points @ k.T) @ factor).real
-    return total - np.pi * charges.sum() / (cell.volume * alpha**2)
-
-
 @pytest.mark.parametrize("smoothness", levels.SMOOTHNESS)
 def test_the_smooth_part_goes_over_into_1_over_r(smoothness):
     r = np.linspace(0.01, 9, 200)
-    plan = levels.plan(Lattice(np.zeros(3), 1.0, (8, 8, 8)), np.zeros((1, 3)), radius=5.0, smoothness=smoothness)
+    plan = sums.levels_around(Lattice(np.zeros(3), 1.0, (8, 8, 8)), np.zeros((1, 3)), radius=5.0, smoothness=smoothness)
     smooth = levels.smooth(r, 5.0, smoothness)
     np.testing.assert_allclose(plan.short(r) + smooth, 1 / r, rtol=1e-12)
     np.testing.assert_allclose(smooth[r >= 5], 1 / r[r >= 5], rtol=1e-14)
@@ -72,7 +53,7 @@ def test_the_cubic_splitting_is_that_of_the_paper():
 @pytest.mark.parametrize("order", levels.ORDERS)
 @pytest.mark.parametrize("cell", [None, Cell(np.diag([100.0, 57.0, 80.0]))])
 def test_restriction_is_the_transpose_of_prolongation(order, cell):
-    plan = levels.plan(Lattice(np.zeros(3), 2.0, (40, 45, 50)), np.zeros((1, 3)), cell, order=order, radius=8.0)
+    plan = sums.levels_around(Lattice(np.zeros(3), 2.0, (40, 45, 50)), np.zeros((1, 3)), cell, order=order, radius=8.0)
     assert len(plan.levels) > 2
     for level in range(len(plan.levels) - 1):
         coarse, fine = plan.levels[level + 1], plan.levels[level]
@@ -91,7 +72,7 @@ def test_restriction_is_the_transpose_of_prolongation(order, cell):
 
 def test_levels_of_a_cell_halve_evenly():
     lattice = Lattice(np.zeros(3), 1.0, (4, 4, 4))
-    plan = levels.plan(lattice, np.zeros((1, 3)), Cell(np.diag([231.0, 49.0, 7.0])), spacing=1.7)
+    plan = sums.levels_around(lattice, np.zeros((1, 3)), Cell(np.diag([231.0, 49.0, 7.0])), spacing=1.7)
     for finer, coarser in itertools.pairwise(plan.levels):
         for n, less, half in zip(finer.shape, coarser.shape, coarser.halved, strict=True):
             assert n == (2 * less if half else less)
@@ -112,6 +93,7 @@ def test_images_do_not_depend_on_the_splitting(axes):
     np.testing.assert_allclose(sums[0] - sums[1], between, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("axes", "constant"), [
     ((False, True, False), 2 * np.log(2)),  # a chain of ions
     ((True, False, True), 1.6155426267128247),  # a square net (J. M. Borwein et al., Lattice Sums, 2013)
@@ -122,9 +104,9 @@ def test_madelung_constants(axes, constant):
     positions = np.argwhere(np.ones(repeat)).astype(float)
     charges = (-1.0) ** positions.sum(1)
     lattice = Lattice(np.zeros(3), 1.0, tuple(repeat))
-    plan = levels.plan(lattice, positions, Cell(np.diag([2.0, 2.0, 2.0])), periodic=axes, order=8, radius=4.0,
+    plan = sums.levels_around(lattice, positions, Cell(np.diag([2.0, 2.0, 2.0])), periodic=axes, order=8, radius=4.0,
                        spacing=0.25)
-    values = ENGINE.msm(lattice, positions, charges, plan, "double").ravel()
+    values = sums.by_levels(ENGINE, lattice, positions, charges, plan, "double").ravel()
     own = charges / 0.01  # of the ion at the point itself, at the distance of the soft core
     np.testing.assert_allclose((own - values) * charges, constant, rtol=1e-5)
 
@@ -135,7 +117,8 @@ def test_a_charge_and_a_dipole(order, error):
     where, points = random_nodes(lattice)
     for positions, charges in (([[0.3, 0.2, 0.1]], [1.0]), ([[0.3, 0.2, 0.1], [0.3, 0.2, 1.1]], [1.0, -1.0])):
         positions, charges = np.array(positions), np.array(charges)
-        values = ENGINE.msm(lattice, positions, charges, levels.plan(lattice, positions, order=order))[where]
+        plan = sums.levels_around(lattice, positions, order=order)
+        values = sums.by_levels(ENGINE, lattice, positions, charges, plan)[where]
         reference = direct(points, positions, charges)
         # of a charge's potential at the radius: 1 / 12 A
         assert np.abs(values - reference).max() < error / 12
@@ -147,10 +130,12 @@ def test_cubic_error_of_water_as_published():
     lattice = Lattice.around(positions, 0.7, 4.0)
     where, points = random_nodes(lattice, 500)
     reference = ENGINE.at_points(points, positions, charges)
-    values = ENGINE.msm(lattice, positions, charges, levels.plan(lattice, positions, radius=12.0, spacing=2.0, order=4))
+    plan = sums.levels_around(lattice, positions, radius=12.0, spacing=2.0, order=4)
+    values = sums.by_levels(ENGINE, lattice, positions, charges, plan)
     assert relative_rms(values[where], reference) < 0.0046
 
 
+@pytest.mark.slow
 def test_errors_fall_with_order_radius_and_spacing():
     rng = np.random.default_rng(3)
     positions, charges = rng.uniform(0, 30, (2000, 3)), rng.normal(size=2000)
@@ -159,8 +144,8 @@ def test_errors_fall_with_order_radius_and_spacing():
     reference = ENGINE.at_points(points, positions, charges)
 
     def error(**options):
-        plan = levels.plan(lattice, positions, **options)
-        return relative_rms(ENGINE.msm(lattice, positions, charges, plan, "double")[where], reference)
+        plan = sums.levels_around(lattice, positions, **options)
+        return relative_rms(sums.by_levels(ENGINE, lattice, positions, charges, plan, "double")[where], reference)
 
     orders = [error(order=order, radius=9.0, spacing=1.5) for order in levels.ORDERS]
     assert orders[0] > 3 * orders[1] > 6 * orders[2]
@@ -171,6 +156,7 @@ def test_errors_fall_with_order_radius_and_spacing():
         assert spacings[0] > 2**power * spacings[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["single", "compensated", "double"])
 def test_a_shift_of_the_origin_leaves_the_error(precision):
     positions, charges = water_box(25.0)
@@ -179,13 +165,15 @@ def test_a_shift_of_the_origin_leaves_the_error(precision):
         lattice = Lattice(np.full(3, -2.0) + shift, 0.8, (36, 36, 36))
         where, points = random_nodes(lattice)
         reference = ENGINE.at_points(points, positions, charges)
-        values = ENGINE.msm(lattice, positions, charges, levels.plan(lattice, positions, order=6), precision)
+        plan = sums.levels_around(lattice, positions, order=6)
+        values = sums.by_levels(ENGINE, lattice, positions, charges, plan, precision)
         assert values.dtype == np.float32
         errors.append(relative_rms(values[where], reference))
     assert max(errors) < 2e-3
     assert max(errors) < 3 * min(errors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", [Cell(np.diag([26.0, 11.0, 60.0])), SLANTED, Cell(SLANTED.vectors[[2, 0, 1]])])
 @pytest.mark.parametrize("total", [0.0, 3.0])
 def test_periodic_cells_equal_ewald(cell, total):
@@ -195,10 +183,10 @@ def test_periodic_cells_equal_ewald(cell, total):
     charges += total / 60 - charges.mean()
     lattice = Lattice(np.array([-9.0, -7, -8]), np.array([1.0, 1.2, 1.1]), (25, 26, 27))
     where, points = random_nodes(lattice, 60)
-    reference = ewald(points, cell.wrap(positions), charges, cell)
+    reference = ewald.with_field(points, positions, charges, cell.vectors)[0]
     for order, error in ((4, 4e-3), (8, 3e-5)):
-        plan = levels.plan(lattice, positions, cell, order=order, spacing=1.0, radius=9.0)
-        values = ENGINE.msm(lattice, positions, charges, plan, "double")[where]
+        plan = sums.levels_around(lattice, positions, cell, order=order, spacing=1.0, radius=9.0)
+        values = sums.by_levels(ENGINE, lattice, positions, charges, plan, "double")[where]
         assert relative_rms(values, reference) < error
         assert abs((values - reference).mean()) < error * reference.std()
 
@@ -220,8 +208,9 @@ def test_mixed_boundaries_equal_a_sum_over_images(axes):
     shifts = shifts[np.linalg.norm(shifts, axis=1) <= many * 13.0]
     reference = sum(direct(points, positions + shift, charges) for shift in shifts)
     for order, spacing, error in ((4, 2.0, 5e-3), (8, 1.0, 1e-4)):
-        plan = levels.plan(lattice, positions, Cell(np.diag(lengths)), periodic=axes, order=order, spacing=spacing)
-        values = ENGINE.msm(lattice, positions, charges, plan, "double")[where]
+        plan = sums.levels_around(lattice, positions, Cell(np.diag(lengths)), periodic=axes, order=order,
+                                  spacing=spacing)
+        values = sums.by_levels(ENGINE, lattice, positions, charges, plan, "double")[where]
         assert relative_rms(values, reference) < error
 
 
@@ -234,10 +223,10 @@ def test_a_long_slab_and_a_long_wire():
     lattice = Lattice(np.array([0.0, -3.0, 0.0]), 2.1, (6, 55, 6))
     for axes in ((True, False, True), (False, False, True)):
         cell = Cell(np.diag([12.0, 5.0, 13.0]))
-        plans = [levels.plan(lattice, positions, cell, periodic=axes, radius=6.0, **options)
+        plans = [sums.levels_around(lattice, positions, cell, periodic=axes, radius=6.0, **options)
                  for options in ({"spacing": 1.0, "order": 6}, {"spacing": 0.6, "order": 8})]
         assert len(plans[0].levels) > 2
-        rough, fine = (ENGINE.msm(lattice, positions, charges, plan, "double") for plan in plans)
+        rough, fine = (sums.by_levels(ENGINE, lattice, positions, charges, plan, "double") for plan in plans)
         assert relative_rms(rough, fine) < 2e-3
 
 
@@ -246,18 +235,19 @@ def test_a_long_slab_and_a_long_wire():
 def test_the_method_keeps_the_tolerance(cell, tolerance):
     positions, charges = water_box(31.0)
     lattice = Lattice.around(positions, 0.6)
-    values = msm.compute(lattice, Sources(positions, charges, cell, coulomb.INTERACTION.bind(), tolerance=tolerance),
-                         ENGINE)
+    values, errors = sums.to_tolerance(msm.METHOD, lattice, positions, charges, cell, COULOMB, tolerance)
+    assert errors.largest <= tolerance
     where, points = random_nodes(lattice, 40, seed=11)
-    reference = direct(points, positions, charges) if cell is None else ewald(points, positions, charges, cell)
+    reference = direct(points, positions, charges) if cell is None else ewald.with_field(
+        points, positions, charges, cell.vectors)[0]
     assert relative_rms(values[where], reference) < 1.5 * tolerance
 
 
 def test_a_field_is_the_slope_of_the_potential():
     positions, charges = water_box(12.0)
     lattice = Lattice(np.array([-3.0, -3.0, -3.0]), 1.0, (4, 15, 15))
-    plan = levels.plan(lattice, positions, order=8, radius=9.0, spacing=1.0)
-    field = ENGINE.msm(lattice, positions, charges, plan, "double", field=True)
+    plan = sums.levels_around(lattice, positions, order=8, radius=9.0, spacing=1.0)
+    field = sums.by_levels(ENGINE, lattice, positions, charges, plan, "double", field=True)
     where, points = random_nodes(lattice, 50)
     d = points[:, None] - positions
     reference = (charges[:, None] * d / np.linalg.norm(d, axis=-1, keepdims=True) ** 3).sum(1).T
@@ -267,18 +257,18 @@ def test_a_field_is_the_slope_of_the_potential():
 
 def test_what_does_not_fit_is_refused(monkeypatch):
     lattice, positions = Lattice(np.zeros(3), 1.0, (9, 9, 9)), np.zeros((1, 3))
-    with pytest.raises(UsageError, match="order"):
-        levels.plan(lattice, positions, order=5)
-    with pytest.raises(UsageError, match="smoothness"):
-        levels.plan(lattice, positions, smoothness=9)
-    for options in ({"spacing": 0.0}, {"spacing": 3.0, "radius": 2.0}, {"radius": np.inf}):
-        with pytest.raises(UsageError, match="spacing"):
-            levels.plan(lattice, positions, **options)
+    for parameter, options in (("order", {"order": 5}), ("order", {"smoothness": 9}), ("spacing", {"spacing": 0.0}),
+                               ("spacing", {"spacing": 3.0, "radius": 2.0}), ("spacing", {"radius": np.inf})):
+        with pytest.raises(UsageError) as error:
+            sums.levels_around(lattice, positions, **options)
+        assert error.value.parameter == parameter
     with pytest.raises(UsageError, match="right angles"):
-        levels.plan(lattice, positions, SLANTED, periodic=(True, True, False))
+        sums.levels_around(lattice, positions, SLANTED, periodic=(True, True, False))
     water, charges = water_box(9.0)
-    with pytest.raises(TaskError, match="tolerance"):
-        msm.compute(lattice, Sources(water, charges, None, coulomb.INTERACTION.bind(), tolerance=1e-9), ENGINE)
+    with pytest.raises(TaskError, match="reached") as error:
+        sums.to_tolerance(msm.METHOD, lattice, water, charges, None, COULOMB, 1e-9)
+    assert error.value.parameter == "tolerance"
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1M")
+    large = Lattice(np.zeros(3), 1.0, (300, 300, 300))
     with pytest.raises(MemoryPlanError, match="level"):
-        levels.plan(Lattice(np.zeros(3), 1.0, (300, 300, 300)), positions)
+        msm.METHOD.plan(Request(large, None, COULOMB, Charges.of(water, charges), error=1e-3), ENGINE)

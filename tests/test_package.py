@@ -112,10 +112,3 @@ def test_versions_agree():
     assert setup["metadata"]["version"] == "attr: vmdpotential.__version__"
     assert f"## {vmdpotential.__version__}" in (ROOT / "CHANGELOG.md").read_text()
     assert "[project]" not in (ROOT / "pyproject.toml").read_text()
-
-
-@pytest.mark.parametrize("script", ["scripts/test", "scripts/demo", "scripts/check", ".ci/run"])
-def test_scripts_can_be_run(script):
-    path = ROOT / script
-    assert path.stat().st_mode & 0o111
-    subprocess.run(["bash", "-n", path], check=True)

@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
+import sums
+from helpers import rms
 
 from vmdpotential.engines import PRECISIONS, get_engine
 from vmdpotential.grid.lattice import Lattice
@@ -43,14 +45,10 @@ def random_charges(cell=None, count=500, seed=0):
 
 
 def full_map(lattice, positions, charges, mesh, precision="single"):
-    values = ENGINE.pme(lattice, positions, charges, mesh, precision)
+    values = sums.by_mesh(ENGINE, lattice, positions, charges, mesh, precision)
     assert values.dtype == np.float32
     assert values.shape == lattice.shape
     return values
-
-
-def rms(values):
-    return np.sqrt(np.mean(np.square(values)))
 
 
 def predicted(mesh, charges, volume):
@@ -102,11 +100,11 @@ def test_laplacian_of_the_smooth_part_is_the_spread_charge(cell):
     spacing = 0.6
     lattice = Lattice(np.array([2.0, 2.5, 3.0]), spacing, (24, 23, 22))
     if cell is None:
-        mesh = meshes.around(lattice, positions, 0.8, 8, 6.5)
+        mesh = sums.mesh_around(lattice, positions, 0.8, 8, 6.5)
     else:
         mesh = meshes.over_cell(cell, 0.8, 8, 6.5)
-    smooth = ENGINE.pme(lattice, positions, charges, mesh, "double").astype(float)
-    smooth -= ENGINE.cutoff(lattice, positions, charges, mesh.short, "double", mesh.cell)
+    smooth = sums.by_mesh(ENGINE, lattice, positions, charges, mesh, "double").astype(float)
+    smooth -= sums.cutoff(ENGINE, lattice, positions, charges, mesh.short, "double", mesh.cell)
     inner = Lattice(lattice.origin + 4 * spacing, spacing, tuple(n - 8 for n in lattice.shape))
     displacements = inner.points()[:, None] - positions
     if cell is not None:
@@ -129,7 +127,7 @@ def test_charge_of_the_smooth_part():
 def test_single_charge():
     place = np.array([[0.3, -0.2, 0.1]])
     lattice = Lattice(np.full(3, -12.0), 0.8, (31, 29, 30))
-    mesh = meshes.around(lattice, place, 1.0, 6, 5.0)
+    mesh = sums.mesh_around(lattice, place, 1.0, 6, 5.0)
     values = full_map(lattice, place, np.array([-2.0]), mesh)
     r = np.linalg.norm(lattice.points() - place, axis=1).reshape(lattice.shape)
     np.testing.assert_allclose(values, -2 / r, rtol=2e-4)
@@ -140,7 +138,7 @@ def test_dipole():
     places = np.array([[0.2, 0.1, -0.5], [0.4, 0.1, 0.6]])
     charges = np.array([-0.8, 0.8])
     lattice = Lattice(np.array([-60.0, -2.0, -40.0]), 4.0, (31, 2, 21))
-    mesh = meshes.around(lattice, places, 0.8, 8, 6.0)
+    mesh = sums.mesh_around(lattice, places, 0.8, 8, 6.0)
     values = full_map(lattice, places, charges, mesh)
     r = np.linalg.norm(lattice.points()[:, None] - places, axis=-1)
     expected = (charges / r).sum(1).reshape(lattice.shape)
@@ -183,7 +181,7 @@ def test_error_is_the_predicted_one(name, order, ratio):
 def test_error_is_the_predicted_one_in_an_open_boundary(order, ratio):
     positions, charges = random_charges()
     lattice = Lattice(np.array([2.1, 3.2, 2.3]), 0.9, (17, 16, 18))  # inside, where the density is even
-    mesh = meshes.around(lattice, positions, 1.1, order, ratio)
+    mesh = sums.mesh_around(lattice, positions, 1.1, order, ratio)
     error, _ = measured([lattice], positions, charges, mesh, "double")
     assert 0.6 < error / predicted(mesh, charges, 20.0**3) < 1.4
 
@@ -196,10 +194,10 @@ def test_error_does_not_depend_on_where_the_mesh_is(boundary):
     for fraction in (0.0, 0.13, 0.5, 0.77):
         # charges and lattice move together over the mesh, whose nodes in an open boundary go with them
         lattice = Lattice(np.array([2.0, 3.0, 2.5]), 0.8, (18, 17, 16))
-        mesh = meshes.over_cell(cell, 1.0, 6, 4.0) if cell else meshes.around(lattice, positions, 1.0, 6, 4.0)
+        mesh = meshes.over_cell(cell, 1.0, 6, 4.0) if cell else sums.mesh_around(lattice, positions, 1.0, 6, 4.0)
         shift = fraction * np.array([1.0, 0.7, -0.4])
         if cell is None:
-            mesh = meshes.around(Lattice(lattice.origin - shift, 0.8, (21, 21, 21)), positions, 1.0, 6, 4.0)
+            mesh = sums.mesh_around(Lattice(lattice.origin - shift, 0.8, (21, 21, 21)), positions, 1.0, 6, 4.0)
             moved = [lattice]
         else:
             moved = [Lattice(lattice.origin + shift, 0.8, lattice.shape)]
@@ -235,7 +233,7 @@ def test_lattice_larger_than_the_cell_repeats_it():
 def test_open_lattice_smaller_than_the_atoms_or_away_from_them(origin, shape):
     positions, charges = random_charges()
     lattice = Lattice(np.array(origin), 0.75, shape)
-    mesh = meshes.around(lattice, positions, 1.0, 6, 4.0)
+    mesh = sums.mesh_around(lattice, positions, 1.0, 6, 4.0)
     error, potential = measured([lattice], positions, charges, mesh)
     # single points may have more than the mean
     assert error < 4 * predicted(mesh, charges, 20.0**3) + 1e-6 * potential
@@ -245,7 +243,7 @@ def test_open_lattice_around_few_atoms():
     positions, charges = random_charges(count=5)
     positions = positions / 20
     lattice = Lattice(np.full(3, -25.0), 1.7, (31, 30, 29))
-    mesh = meshes.around(lattice, positions, 1.0, 6, 4.0)
+    mesh = sums.mesh_around(lattice, positions, 1.0, 6, 4.0)
     error, potential = measured([lattice], positions, charges, mesh)
     assert error < 2e-4 * potential
 
@@ -255,7 +253,7 @@ def test_one_atom(cell):
     place, charge = np.array([[31.0, -3.0, 2.0]]), np.array([0.7])
     lattice = Lattice(np.array([28.0, -6.0, -1.0]), 0.6, (11, 12, 13))
     if cell is None:
-        mesh = meshes.around(lattice, place, 0.8, 6, 5.0)
+        mesh = sums.mesh_around(lattice, place, 0.8, 6, 5.0)
     else:
         mesh = meshes.over_cell(cell, 0.8, 6, 5.0)
     error, potential = measured([lattice], place, charge, mesh)
@@ -286,7 +284,7 @@ def test_lattice_finer_and_coarser_than_the_mesh(spacing):
 def test_lattice_with_three_spacings():
     positions, charges = random_charges()
     lattice = Lattice(np.array([1.0, 2.0, 3.0]), np.array([0.31, 0.77, 1.9]), (30, 19, 8))
-    mesh = meshes.around(lattice, positions, 1.0, 6, 4.0)
+    mesh = sums.mesh_around(lattice, positions, 1.0, 6, 4.0)
     error, _ = measured([lattice], positions, charges, mesh)
     assert error < 1.5 * predicted(mesh, charges, 20.0**3)
 
@@ -298,7 +296,7 @@ def test_precisions(boundary):
     charges -= charges.mean()
     lattice = Lattice(np.array([1.0, 2.0, 3.0]), 0.8, (17, 16, 15))
     if boundary == "open":
-        mesh = meshes.around(lattice, positions, 0.8, 8, 8.0)
+        mesh = sums.mesh_around(lattice, positions, 0.8, 8, 8.0)
     else:
         mesh = meshes.over_cell(CELLS[boundary], 0.8, 8, 8.0)
     for precision in PRECISIONS:
@@ -309,7 +307,7 @@ def test_precisions(boundary):
 def test_point_on_an_atom_is_finite():
     positions, charges = random_charges(count=3)
     lattice = Lattice(positions[0] - 1.0, 0.5, (5, 5, 5))
-    values = full_map(lattice, positions, charges, meshes.around(lattice, positions, 1.0, 6, 4.0))
+    values = full_map(lattice, positions, charges, sums.mesh_around(lattice, positions, 1.0, 6, 4.0))
     # an atom counts at 0.01 A
     assert values[2, 2, 2] == pytest.approx(100 * charges[0], rel=0.02)
     assert np.isfinite(values).all()

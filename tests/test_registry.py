@@ -1,14 +1,19 @@
 """The registry, with packages that are not ours."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
 from vmdpotential import registry
 from vmdpotential.errors import UsageError
+
+CORE = Path(registry.__file__).parent
 
 
 def install(folder, name, code, target="add"):
@@ -97,18 +102,45 @@ def test_broken_plugins_are_named_and_the_rest_works(program):
     done = program("plugins")
     assert done.returncode == 0
     assert "broken plugin broken_potential (broken_potential:add): ModuleNotFoundError" in done.stdout
-    assert "broken plugin greedy_potential (greedy_potential:add): UsageError: the method 'direct' is registered" \
-        in done.stdout
+    assert "broken plugin greedy_potential (greedy_potential:add): UsageError: name=direct: a method" in done.stdout
     assert "broken plugin leaving_potential (leaving_potential:add): SystemExit: 7" in done.stdout
     assert "broken plugin absent (no_such_module:command): ModuleNotFoundError" in done.stdout
-    assert "broken plugin plain_potential (plain_potential:add): UsageError: the command 'plain' is a" in done.stdout
+    assert "broken plugin plain_potential (plain_potential:add): UsageError: target: the command 'plain'" in done.stdout
     assert "weakened" in done.stdout
 
 
 def test_unknown_names_list_the_known():
-    with pytest.raises(UsageError, match="no method 'magic'; choose one of direct, cutoff"):
+    with pytest.raises(UsageError, match="method=magic: there is none of this name; choose one of direct, cutoff"):
         registry.get("method", "magic")
     with pytest.raises(UsageError, match="choose one of command"):
         registry.register("viewer", "x", None)
     with pytest.raises(UsageError, match="registered already"):
         registry.register("engine", "cpu", None)
+
+
+@pytest.mark.parametrize("path", sorted(CORE.rglob("*.py")), ids=lambda path: str(path.relative_to(CORE)))
+def test_the_core_knows_no_adapter(path):
+    """Adapters come through the entry point, and nothing here imports or names one."""
+    source = path.read_text("utf-8")
+    named = re.findall(r"vmdpotential\.plugins\.\w+", source)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            named += [alias.name for alias in node.names if f"{alias.name}.".startswith("vmdpotential.plugins.")]
+        elif isinstance(node, ast.ImportFrom):
+            package = ("vmdpotential", *path.relative_to(CORE).parent.parts)
+            base = [*package[:len(package) + 1 - node.level]] if node.level else []
+            whole = ".".join([*base, *filter(None, [node.module])])
+            named += [name for name in (f"{whole}.{alias.name}." for alias in node.names)
+                      if name.startswith("vmdpotential.plugins.")]
+        elif isinstance(node, ast.Constant) and node.value == "vmdpotential.plugins":
+            named.append(node.value)
+    # the name of the entry-point group, and where the files lie that are copied to viewers
+    allowed = {"registry.py": ["vmdpotential.plugins"], "frontend/viewers.py": ["vmdpotential.plugins"]}
+    assert named == allowed.get(str(path.relative_to(CORE)), [])
+
+
+def test_our_own_command_comes_through_the_entry_point():
+    code = ("from vmdpotential import registry; own = registry._entries['command']; print(own.get('view'))\n"
+            "registry.available('command'); print(own['view'])")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["None", "vmdpotential.plugins.web.command:command"]

@@ -153,13 +153,13 @@ def test_in_plane_axes_are_right_handed_and_z_is_up():
 
 @pytest.mark.parametrize("normal", [(0, 0, 0), (np.nan, 0, 1), (1, 2)])
 def test_normal_without_direction(normal):
-    with pytest.raises(UsageError, match="--normal"):
+    with pytest.raises(UsageError, match="normal="):
         Plane.through((0, 0, 0), normal)
 
 
 def test_planes_outside_the_map_are_named():
     grid = make()
-    with pytest.raises(UsageError, match=r"the plane z=90 misses the map, which covers z from 7\.5 to 27\.5 A"):
+    with pytest.raises(UsageError, match=r"plane=z=90: misses the map, which covers z from 7\.5 to 27\.5 A"):
         values_on(grid, Plane.parse("z=90"))
     with pytest.raises(UsageError, match=r"normal \(1, 1, 0\) through 99 99 0 A misses"):
         values_on(grid, Plane.through((99, 99, 0), (1, 1, 0)))
@@ -436,11 +436,11 @@ TURNED = Cell(np.diag([18.0, 21.0, 24.0]) @ np.linalg.qr(np.random.default_rng(5
 
 
 @pytest.mark.parametrize(("cell", "axis", "cure"), [
-    (CELLS["triclinic"][0], "x", "use --profile z"), (CELLS["monoclinic"][0], "x", "use --profile y or --profile z"),
+    (CELLS["triclinic"][0], "x", "use profile=z"), (CELLS["monoclinic"][0], "x", "use profile=y or profile=z"),
     (TURNED, "z", "use a map of the structure turned"),
 ])
 def test_profile_across_planes_without_a_period(cell, axis, cure):
-    with pytest.raises(UsageError, match=f"--profile {axis}: planes across {axis} have no period .*; {cure}") as caught:
+    with pytest.raises(UsageError, match=f"profile={axis}: planes across {axis} have no period .*; {cure}") as caught:
         command(maps=[over(cell, wave, 2.0)], profile=axis)
     assert "\n" not in str(caught.value)
 
@@ -541,7 +541,7 @@ def test_one_panel_has_no_letter():
 def test_range_of_a_figure():
     assert page_of("two", value_range=(-1, 3)).value_range == (-1, 3)
     for bad in ((3, 3), (3, -3), (0, np.nan)):
-        with pytest.raises(UsageError, match="--range"):
+        with pytest.raises(UsageError, match="range="):
             page_of("two", value_range=bad)
 
 
@@ -603,7 +603,7 @@ def test_a_figure_that_exists_or_cannot_be_written(tmp_path):
     page = page_of("one")
     path = tmp_path / "f.png"
     path.write_text("precious")
-    with pytest.raises(UsageError, match="--force"):
+    with pytest.raises(UsageError, match="exists; use force"):
         figures.save(page.figure, path)
     assert path.read_text() == "precious"
     figures.save(page.figure, path, dpi=100, force=True)
@@ -698,30 +698,41 @@ def test_shell(map_file, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"plane": "z=99"}, "the plane z=99 misses the map"),
-        ({"plane": "w=1"}, "--plane 'w=1': write an axis"),
-        ({"normal": "0,0,0"}, "--normal 0 0 0: three numbers, not all 0"),
-        ({"normal": "1,0"}, "--normal '1,0': three numbers"),
-        ({"point": "1,2,3"}, "--point: give --normal too"),
-        ({"normal": "1,1,0", "point": "99,99,99"}, "misses the map"),
-        ({"range": "5,-5"}, "--range 5,-5: the first value must be below"),
-        ({"range": "5"}, "--range '5': two numbers"),
-        ({"range": "a,b"}, "--range 'a,b': two numbers"),
-        ({"contours": "-1"}, "--contours -1: must be at least 0"),
-        ({"width": "wide"}, "--width wide: say single"),
-        ({"width": "5"}, "--width 5"),
-        ({"dpi": "10"}, "--dpi 10: must be at least 50"),
-        ({"slab": "0"}, "--slab 0: must be above 0"),
-        ({"profile": "w"}, "--profile 'w': choose one of x, y, z"),
-        ({"output": "f.jpg"}, "f.jpg: the suffix is of no figure format; choose one of .png"),
+        ({"plane": "z=99"}, "misses the map, which covers z"),
+        ({"plane": "w=1"}, "write an axis"),
+        ({"normal": "0,0,0"}, "three numbers, not all 0"),
+        ({"normal": "1,0"}, "three numbers"),
+        ({"point": "1,2,3"}, "give normal too"),
+        ({"point": "99,99,99", "normal": "1,1,0"}, "misses the map"),
+        ({"range": "5,-5"}, "the first value must be below"),
+        ({"range": "5"}, "two numbers"),
+        ({"range": "a,b"}, "two numbers"),
+        ({"contours": "-1"}, "must be at least 0"),
+        ({"width": "wide"}, "say single"),
+        ({"width": "5"}, "say single"),
+        ({"dpi": "10"}, "must be at least 50"),
+        ({"slab": "0"}, "must be above 0"),
+        ({"profile": "w"}, "choose one of x, y, z"),
         ({"maps": []}, "a map file is needed"),
-        ({"maps": ["none.dx"]}, "none.dx: there is no such file"),
     ],
 )
 def test_wrong_usage(map_file, options, message):
-    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
         command(**{"maps": [map_file], **options})
+    assert caught.value.parameter == next(iter(options))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"output": "f.jpg"}, "f.jpg: the suffix is of no figure format; choose one of .png"),
+        ({"maps": ["none.dx"]}, "none.dx: there is no such file"),
+    ],
+)
+def test_wrong_files(map_file, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        command(**{"maps": [map_file], **options})
 
 
 def test_maps_that_cannot_share_a_scale():

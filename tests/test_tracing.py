@@ -6,25 +6,15 @@ import subprocess
 
 import numpy as np
 import pytest
+from helpers import FOREIGN
 
 from vmdpotential import registry
-from vmdpotential.interactions import Interaction, Quantity, tracing
+from vmdpotential.interactions import Interaction, tracing
 from vmdpotential.interactions.csource import CSource
-from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
+from vmdpotential.interactions.tracing import exp, fma, less, select
 
-
-def everything(r2, rinv, p):
-    """Use every operation; no physics."""
-    r = r2 * rinv
-    a = fma(r, rinv, -1.0) + minimum(r, p.length) / maximum(sqrt(r2), 0.25 * p.length)
-    b = select(less(r, p.length), exp(-r / p.length), erfc(r / p.length) ** 3)
-    return (a * b - (b - 2.0) / (1.0 + a * a)) * rinv
-
-
-EVERYTHING = Interaction("everything", everything, [Quantity("length", "A", 5.0, 0.1, 100, "any")])
-EWALD = Interaction("ewald", lambda r2, rinv, p: erfc(r2 * rinv * p.alpha) * rinv,
-                    [Quantity("alpha", "1/A", 0.35, 0.01, 10, "splitting")])
-INTERACTIONS = [registry.get("interaction", name) for name in registry.available("interaction")] + [EVERYTHING, EWALD]
+INTERACTIONS = [*(registry.get("interaction", name) for name in registry.available("interaction")),
+                *(bound.interaction for bound in FOREIGN)]
 
 
 def c_function(program, name, real):

@@ -21,7 +21,7 @@ from vmdpotential.ions import PlacedIon
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.web import view_page
 from vmdpotential.plugins.web.content import ion_content, map_content, structure_content, thinned
-from vmdpotential.plugins.web.script import embeddable, find_viewer_script
+from vmdpotential.plugins.web.script import embeddable, find_viewer_script, user_folder
 
 HOSTILE = """</script><script>window.hacked=1</script><img src=x onerror="hacked=1"> & 'quoted' <!--"""
 
@@ -302,12 +302,6 @@ def test_a_missing_viewer_script_is_told_how_to_get(npm, tmp_path):
         find_viewer_script(npm)
 
 
-def test_view_of_a_package_that_is_not_installed(monkeypatch, capsys):
-    monkeypatch.setattr("vmdpotential.commands.view.find_spec", lambda name: None)
-    assert cli.main(["view", "protein.pdb", "-o", "page.html"]) == BackendError.exit_code
-    assert "vmdpotential is not installed here" in capsys.readouterr().err
-
-
 def test_scripts_are_made_safe_to_embed():
     assert embeddable("a='</SCRIPT>'\r\nb='<!--'\rc=1<2") == "a='\\x3c/SCRIPT>'\nb='\\x3c!--'\nc=1<2"
 
@@ -352,9 +346,9 @@ def test_command_without_maps_shows_the_structure(files, npm):
 
 @pytest.mark.parametrize(("options", "code", "message"), [
     (["-o", "page.png"], 2, "written as .html"),
-    ([], 2, "give -o FILE"),
+    ([], 2, "--output: a file for the page is needed"),
     (["-o", "p.html", "--level", "0"], 2, "--level 0"),
-    (["-o", "p.html", "--atoms", "//Z"], 2, "has no atoms"),
+    (["-o", "p.html", "--atoms", "//Z"], 2, "--atoms //Z: selects no atoms"),
     (["-o", "p.html", "--ions", "none.csv"], 2, "none.csv"),
     (["-o", "p.html", "--viewer-script", "."], 4, "3Dmol-min.js"),
     (["-o", "no/p.html"], 3, "folder no does not exist"),
@@ -372,4 +366,6 @@ def test_command_refuses_with_one_line_and_no_file(files, npm, capsys, options, 
 def test_without_3dmol_the_error_says_what_to_run(files, capsys, monkeypatch):
     monkeypatch.setattr("vmdpotential.plugins.web.script._folders", lambda: iter([files]))
     assert cli.main(["view", "small.pdb", "-o", "p.html"]) == 4
-    assert "npm install --prefix" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"npm install --prefix '{user_folder()}' 3dmol" in error
+    assert "--viewer-script" in error

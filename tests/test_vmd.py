@@ -74,6 +74,7 @@ def check(done, least):
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 @needs_tclsh
 def test_plugin_under_tclsh(home):
     # PYTHONHOME is what VMD's launcher sets for its own Python; the program's would not even start with it
@@ -81,6 +82,7 @@ def test_plugin_under_tclsh(home):
     assert list((home / "tmp").iterdir()) == []  # nothing is left behind
 
 
+@pytest.mark.slow
 @needs_tclsh
 def test_what_the_readme_shows(home):
     text = (PLUGIN / "README.md").read_text()
@@ -114,6 +116,7 @@ def display():
     server.wait(20)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("wish"), reason="wish is missing (Debian: apt-get install tk)")
 @pytest.mark.skipif(not shutil.which("Xvfb"), reason="Xvfb is missing (Debian: apt-get install xvfb)")
 def test_dialog(home, display):

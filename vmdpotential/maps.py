@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import __version__, registry
-from vmdpotential.engines import Engine, get_engine
+from vmdpotential.engines import Engine, get_engine, near
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance, bounds
@@ -126,8 +126,11 @@ def potential_map(
         lattice = lay_lattice(structure, positions, cell, spacing, padding)
     backend = get_engine(engine)
     wanted = Wanted(method, algorithm, interaction, parameters or {}, cutoff)
-    request = Request(lattice, cell, bind(wanted, cell), Charges.of(positions, charges, cell), precision,
-                      check_tolerance(tolerance), field)
+    bound = bind(wanted, cell)
+    if bound.cutoff is not None and cell is None:
+        positions, charges = near(lattice, bound.cutoff, positions, charges)
+    request = Request(lattice, cell, bound, Charges.of(positions, charges, cell), precision, check_tolerance(tolerance),
+                      field)
     summing, request, exact = choose_method(wanted, request, positions, charges, backend)
     _, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend)
     if not np.isfinite(result.mean_squares()).all():

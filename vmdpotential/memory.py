@@ -53,12 +53,12 @@ def from_environment(name: str) -> int | None:
     except ValueError:
         count = 0
     if not 0 < count < 2**62:
-        raise UsageError(f"{name}={text!r}: give bytes, such as 8G")
+        raise UsageError(name, "give bytes, such as 8G", value=text)
     return int(count)
 
 
 def require(needed: int, what: str, cure: str) -> None:
-    """Refuse a task that needs more memory than there is.
+    """Refuse a task that needs more memory than there is; parameters stand in the cure as :mod:`errors` says.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def require(needed: int, what: str, cure: str) -> None:
     """
     available = limit()
     if needed > available:
-        raise MemoryPlanError(f"{what} needs {size(needed)} of memory, {size(available)} are free; {cure}")
+        raise MemoryPlanError(f"{what} needs {size(needed)} of memory, {size(available)} are free", cure)
 
 
 def size(count: float) -> str:

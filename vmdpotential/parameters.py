@@ -97,7 +97,7 @@ class Parameter:
         """
         if value is None or (self.optional and isinstance(value, str) and value in ("", "none", "None")):
             if self.required or not self.optional:
-                raise UsageError(f"--{self.flag}: a value is needed")
+                raise UsageError(self.name, "a value is needed")
             return None
         if self.several:
             items = list(value) if isinstance(value, (list, tuple)) else [value]
@@ -123,16 +123,18 @@ class Parameter:
                     value = Path(value)
                 else:
                     value = self.type(value)
+            except UsageError as error:  # of a parser that is a function of the library too
+                raise UsageError(self.name, error.text, error.cure, value=value) from None
             except ValueError as error:
                 reason = str(error) if option.parse or self.type in (bool, Path) else (
                     "a whole number is needed" if self.type is int else "a number is needed")
-                raise UsageError(f"--{self.flag} {value!r}: {reason}") from None
+                raise UsageError(self.name, reason, value=value) from None
         value = self._typed(value)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             self._check_limits(value)
         allowed = option.allowed()
         if allowed and value not in allowed:
-            raise UsageError(f"--{self.flag} {value!r}: choose one of {', '.join(allowed)}")
+            raise UsageError(self.name, f"choose one of {', '.join(allowed)}", value=str(value))
         return value
 
     def _typed(self, value: Any) -> Any:
@@ -143,19 +145,19 @@ class Parameter:
         plain = self.type in (bool, int, float, str, Path) and self.option.parse is None
         if plain and not isinstance(value, (self.type, *self.objects)):
             wanted = " or ".join(kind.__name__ for kind in (self.type, *self.objects))
-            raise UsageError(f"--{self.flag}: {wanted} is needed, not {type(value).__name__}")
+            raise UsageError(self.name, f"{wanted} is needed, not {type(value).__name__}")
         return value
 
     def _check_limits(self, value: float) -> None:
         option, unit = self.option, f" {self.option.unit}" if self.option.unit else ""
         if not math.isfinite(value):
-            raise UsageError(f"--{self.flag} {value}: a finite number is needed")
+            raise UsageError(self.name, "a finite number is needed", value=str(value))
         if option.above is not None and not value > option.above:
-            raise UsageError(f"--{self.flag} {value:g}: must be above {option.above:g}{unit}")
+            raise UsageError(self.name, f"must be above {option.above:g}{unit}", value=f"{value:g}")
         if option.low is not None and value < option.low:
-            raise UsageError(f"--{self.flag} {value:g}: must be at least {option.low:g}{unit}")
+            raise UsageError(self.name, f"must be at least {option.low:g}{unit}", value=f"{value:g}")
         if option.high is not None and value > option.high:
-            raise UsageError(f"--{self.flag} {value:g}: must be at most {option.high:g}{unit}")
+            raise UsageError(self.name, f"must be at most {option.high:g}{unit}", value=f"{value:g}")
 
 
 def _boolean(text: str) -> bool:
@@ -218,10 +220,10 @@ class Command:
         known = {parameter.name: parameter for parameter in self.parameters}
         for name in values:
             if name not in known:
-                raise UsageError(f"{self.name} has no option '{name}'; it has {', '.join(known)}")
+                raise UsageError(name, f"{self.name} has no such parameter; it has {', '.join(known)}")
         missing = [p.name for p in self.parameters if p.required and p.name not in values]
         if missing:
-            raise UsageError(f"{self.name} needs {', '.join(missing)}")
+            raise UsageError(missing[0], f"{self.name} needs it")
         return self.function(**{name: known[name].convert(value) for name, value in values.items()})
 
 

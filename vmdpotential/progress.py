@@ -7,10 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TextIO
 
 #: Receives a label and the fraction done, 0 to 1. It may raise KeyboardInterrupt to stop the work.
 Listener = Callable[[str, float], None]
+
+#: What the compiling of kernels is reported as.
+COMPILING = "compiling kernels (once)"
 
 _listener: ContextVar[Listener | None] = ContextVar("progress", default=None)
 
@@ -30,6 +34,42 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+@dataclass
+class Clock:
+    """What a run spent on work that is done once for all runs."""
+
+    #: Seconds in which kernels were compiled, or waited for.
+    compiling: float = 0.0
+
+
+_clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
+
+
+@contextlib.contextmanager
+def clock() -> Iterator[Clock]:
+    """Note what the work inside the block spends on compiling, so that it need not count as computing."""
+    found = Clock()
+    token = _clock.set(found)
+    try:
+        yield found
+    finally:
+        _clock.reset(token)
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """Say that kernels are compiled, and note how long it takes."""
+    start = time.perf_counter()
+    report(COMPILING, 0.0)
+    try:
+        yield
+    finally:
+        found = _clock.get()
+        if found is not None:
+            found.compiling += time.perf_counter() - start
+    report(COMPILING, 1.0)
 
 
 class Terminal:
@@ -73,7 +113,7 @@ class Terminal:
         elif fraction > 0:
             text = f"{label}: {100 * fraction:3.0f} %, {elapsed * (1 - fraction) / fraction:.0f} s left"
         else:
-            text = f"{label}: starting (kernels are compiled once)"
+            text = f"{label} ..."
         if self.live:
             self.stream.write(f"\r\x1b[K{text}" + ("\n" if finished else ""))
         else:

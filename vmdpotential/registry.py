@@ -23,7 +23,7 @@ KINDS = ("command", "method", "interaction", "engine")
 _entries: dict[str, dict[str, Any]] = {
     "command": {
         name: f"vmdpotential.{'frontend' if name in ('plugins', 'install') else 'commands'}.{name}:command"
-        for name in ("map", "ionize", "slice", "view", "devices", "plugins", "install", "verify", "benchmark")
+        for name in ("map", "ionize", "slice", "devices", "plugins", "install", "verify", "benchmark")
     },
     "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "msm", "pme")},
     "interaction": {
@@ -46,9 +46,9 @@ def register(kind: str, name: str, target: Any) -> None:
         :class:`~vmdpotential.parameters.Command`.
     """
     if kind not in KINDS:
-        raise UsageError(f"'{kind}' cannot be registered; choose one of {', '.join(KINDS)}")
+        raise UsageError("kind", f"choose one of {', '.join(KINDS)}", value=kind)
     if name in _entries[kind]:
-        raise UsageError(f"the {kind} '{name}' is registered already")
+        raise UsageError("name", f"a {kind} of this name is registered already", value=name)
     if not isinstance(target, str):
         _check(kind, name, target)
     _entries[kind][name] = target
@@ -56,7 +56,8 @@ def register(kind: str, name: str, target: Any) -> None:
 
 def _check(kind: str, name: str, target: Any) -> None:
     if kind == "command" and not isinstance(target, Command):
-        raise UsageError(f"the command '{name}' is a {type(target).__name__}; register Command.of(function)")
+        raise UsageError(
+            "target", f"the command '{name}' is a {type(target).__name__}", "register Command.of(function)")
 
 
 def available(kind: str) -> list[str]:
@@ -77,7 +78,7 @@ def get(kind: str, name: str) -> Any:
     """
     _load_plugins()
     if name not in _entries[kind]:
-        raise UsageError(f"there is no {kind} '{name}'; choose one of {', '.join(_entries[kind])}")
+        raise UsageError(kind, f"there is none of this name; choose one of {', '.join(_entries[kind])}", value=name)
     target = _entries[kind][name]
     if isinstance(target, str):
         module, _, attribute = target.partition(":")
@@ -89,7 +90,7 @@ def get(kind: str, name: str) -> Any:
                 raise
             reason = _broken[f"{name} ({target})"] = f"{type(error).__name__}: {error}"
             raise BackendError(
-                f"the {kind} '{name}' cannot be loaded ({reason}); repair or remove its package") from error
+                f"the {kind} '{name}' cannot be loaded ({reason})", "repair or remove its package") from error
         target = _entries[kind][name] = found
     return target
 

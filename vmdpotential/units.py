@@ -42,9 +42,9 @@ def coulomb_constant(
     from scipy import constants
 
     if not temperature > 0:
-        raise UsageError(f"temperature {temperature} K is not positive")
+        raise UsageError("temperature", "must be above 0 K", value=str(temperature))
     if not dielectric > 0:
-        raise UsageError(f"dielectric {dielectric} is not positive")
+        raise UsageError("dielectric", "must be above 0", value=str(dielectric))
     volt = constants.e / (4 * constants.pi * constants.epsilon_0 * constants.angstrom)
     if unit == "V":
         factor = volt
@@ -53,8 +53,9 @@ def coulomb_constant(
     elif unit == "kcal/mol/e":
         factor = volt * constants.e * constants.N_A / (1000 * constants.calorie)
     else:
-        raise UsageError(f"unit '{unit}' is unknown; choose one of {', '.join(POTENTIAL_UNITS)}")
+        raise UsageError("unit", f"choose one of {', '.join(POTENTIAL_UNITS)}", value=unit)
     result = float(factor / dielectric)
     if not 0 < result < float("inf"):
-        raise UsageError(f"temperature {temperature:g} K and dielectric {dielectric:g} make no potential; correct them")
+        raise UsageError(
+            "dielectric", f"makes no potential at {temperature:g} K", "correct one of them", value=f"{dielectric:g}")
     return result

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from vmdpotential.engines import Engine, LatticeSum, get_engine
 from vmdpotential.engines.costs import CPU
 from vmdpotential.engines.cuda import device, maps, pinned, radial
+from vmdpotential.engines.cuda.build import struct
 from vmdpotential.methods import Estimate, Request
 from vmdpotential.methods.cutoff import pairwise
 
@@ -38,7 +39,11 @@ HERE = Path(__file__).parent
 LISTED = (4080 - maps.TASK.itemsize) // 4
 
 #: Struct ListTask of cutoff_smallbin.cu.
-LIST_TASK = np.dtype([("task", maps.TASK), ("count", np.int32), ("steps", np.int32, LISTED)], align=True)
+LIST_TASK = struct("ListTask", [
+    ("task", maps.TASK),  # index: the home bin of a region along x, then y, then z; zero of the list's steps
+    ("count", np.int32),  # steps in the list
+    ("steps", np.int32, LISTED),
+], "cutoff_smallbin.cu")
 
 #: Seconds that the CPU takes to put an atom in its bin, and the part of the atoms that do not fit bins of 4 A.
 BIN, LEFT = 1e-7, 0.026

@@ -5,12 +5,6 @@
 // A longer list than LISTED takes several launches, which add up. Macros that the host sets:
 //   COMPENSATED  1 for Kahan's sums, which carry what each addition rounds off
 
-struct ListTask {
-    Task task;              // index: the home bin of a region along x, then y, then z; zero of the list's steps
-    int count;              // steps in the list
-    int steps[LISTED];
-};
-
 __device__ __forceinline__ void add(float &sum, float &lost, float term)
 {
 #if COMPENSATED

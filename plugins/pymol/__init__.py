@@ -36,9 +36,9 @@ def __init_plugin__(app: Any = None) -> None:  # noqa: N807 - PyMOL's name
     from pymol import cmd
     from pymol.plugins import QtNotAvailableError, addmenuitemqt
 
-    commands, arguments = (import_module(f"{_PACKAGE}.{name}") for name in ("commands", "arguments"))
+    commands = import_module(f"{_PACKAGE}.commands")
     try:
-        for name in [command.name for command in arguments.viewer_commands()]:
+        for name in [command.name for command in commands.viewer_commands()]:
             addmenuitemqt(f"Electrostatic potential|{name.capitalize()} ...",
                           lambda name=name: commands.potential_dialog(name, _self=cmd))
     except QtNotAvailableError:

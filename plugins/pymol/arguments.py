@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pymol import colorprinting
-
-from vmdpotential import registry
-from vmdpotential.grid.lattice import Grid
-from vmdpotential.molecule.structure import Structure
+from vmdpotential.errors import plain
+from vmdpotential.frontend import adapters
+from vmdpotential.frontend.adapters import default_name, offered, role, to_file
+from vmdpotential.frontend.declarations import as_text
 from vmdpotential.parameters import Command, Parameter
 
-from .display import default_name, display_options
+from .display import display_options
 
 #: Put before the name of each command.
 PREFIX = "potential_"
-
-
-def viewer_commands() -> Iterator[Command]:
-    """Yield every registered command that takes atoms or maps; one that cannot be loaded is named and left out."""
-    for name in registry.available("command"):
-        try:
-            command: Command = registry.get("command", name)
-        except Exception as error:  # whatever a foreign module raises on import
-            colorprinting.warning(f" vmdpotential: the command '{name}' is left out: {error}")
-            continue
-        if any(role(parameter) for parameter in command.parameters):
-            yield command
 
 
 def pymol_name(command: Command) -> str:
@@ -38,37 +24,9 @@ def pymol_name(command: Command) -> str:
     return PREFIX + re.sub(r"\W", "_", command.name)
 
 
-def role(parameter: Parameter | None) -> str:
-    """Return 'selection' or 'maps' for what PyMOL holds, else an empty string."""
-    if parameter is None:
-        return ""
-    if Structure in parameter.objects:
-        return "selection"
-    return "maps" if Grid in parameter.objects else ""
-
-
-def is_topology(command: Command, parameter: Parameter) -> bool:
-    """Tell the file that goes with a selection: read here, because commands take it with files only."""
-    return parameter.name == "topology" and any(role(other) == "selection" for other in command.parameters)
-
-
 def argument_name(parameter: Parameter) -> str:
     """Return what a parameter is called in PyMOL."""
-    return "selection" if role(parameter) == "selection" else parameter.name
-
-
-def to_file(command: Command) -> bool:
-    """Tell whether the result is a file that the user names (a figure), not objects."""
-    return any(parameter.name == "output" and parameter.option.viewer for parameter in command.parameters)
-
-
-def offered(command: Command) -> list[Parameter]:
-    """Return the parameters that PyMOL offers: what it holds first, then the others as declared."""
-    chosen = [
-        p for p in command.parameters
-        if p.option.viewer or p.required or is_topology(command, p) or (p.name == "force" and to_file(command))
-    ]
-    return sorted(chosen, key=lambda p: not (role(p) and p.required))
+    return "selection" if role(parameter) == "structure" else parameter.name
 
 
 def displayed(command: Command) -> tuple[Parameter, ...]:
@@ -91,21 +49,13 @@ def default_text(parameter: Parameter | None) -> str:
     if parameter is None:
         return ""
     if parameter.required:
-        return "all" if role(parameter) == "selection" else ""
-    if isinstance(parameter.default, bool):
-        return "yes" if parameter.default else "no"
-    if parameter.default is None:
-        return ""
-    if isinstance(parameter.default, (tuple, list)):
-        return " ".join(map(str, parameter.default))
-    return str(parameter.default)
+        return "all" if role(parameter) == "structure" else ""
+    return as_text(parameter.default)
 
 
 def describe(parameter: Parameter | None) -> str:
     """Return the help of an argument, one line."""
-    if parameter is None:
-        return "what the new objects are called"
-    return parameter.option.help + (f", {parameter.option.unit}" if parameter.option.unit else "")
+    return "what the new objects are called" if parameter is None else adapters.describe(parameter)
 
 
 def help_text(command: Command) -> str:
@@ -116,7 +66,7 @@ def help_text(command: Command) -> str:
         kind, default = "text", default_name(command)
         if parameter is not None:
             default = default_text(parameter)
-            kind = {"selection": "selection of atoms", "maps": "map objects or files"}.get(
+            kind = {"structure": "selection of atoms", "map": "map objects or files"}.get(
                 role(parameter), ", ".join(parameter.option.allowed()) or kinds.get(parameter.type, "text"))
         text = f"{argument} = {kind}: {describe(parameter)}" + (f" {{default: {default}}}" if default else "")
         entries.append(textwrap.fill(text, 78, initial_indent="    ", subsequent_indent="        "))
@@ -145,7 +95,6 @@ def words(value: Any) -> list[str]:
     return ["".join(parts) for parts in found] or [""]
 
 
-def in_pymol(message: str) -> str:
-    """Write the options in a message as PyMOL's arguments are written, in one line."""
-    message = re.sub(r"(?<!\S)-o(?!\S)", "output", " ".join(message.split()))
-    return re.sub(r"--(?:no-)?([a-z][a-z-]*)", lambda match: match[1].replace("-", "_"), message)
+def spell(name: str, value: str = "") -> str:
+    """Write a parameter as PyMOL's arguments are written."""
+    return plain("selection" if name == "structure" else name, value)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-from pymol import CmdException
+from pymol import CmdException, colorprinting
 from pymol.shortcut import Shortcut
 
 from vmdpotential.errors import VmdpotentialError
+from vmdpotential.frontend import adapters, messages
 from vmdpotential.parameters import Command, Report
 
 from . import arguments, feedback
@@ -32,15 +33,24 @@ def register(cmd: Any) -> list[str]:
         The names of PyMOL's commands.
     """
     names = []
-    for command in arguments.viewer_commands():
+    for command in viewer_commands():
         function = adapt(command)
         names.append(_extend(cmd, function))
         for position, (argument, parameter) in enumerate(arguments.arguments(command).items()):
-            role = arguments.role(parameter)
+            role = adapters.role(parameter)
             if role and position < len(cmd.auto_arg):
-                complete = cmd.selection_sc if role == "selection" else lambda: Shortcut(cmd.get_names("objects"))
+                complete = cmd.selection_sc if role == "structure" else lambda: Shortcut(cmd.get_names("objects"))
                 cmd.auto_arg[position][function.__name__] = [complete, argument, ", "]
     return [*names, _extend(cmd, potential_undo), _extend(cmd, potential_dialog)]
+
+
+def viewer_commands() -> Iterator[Command]:
+    """Yield the commands that PyMOL gets."""
+    return adapters.viewer_commands(_warn)
+
+
+def _warn(text: str) -> None:
+    colorprinting.warning(f" {text}")
 
 
 def _extend(cmd: Any, function: Callable[..., Any]) -> str:
@@ -71,7 +81,7 @@ def adapt(command: Command) -> Callable[..., Report]:
 
 def _run(command: Command, given: dict[str, Any], quiet: Any, cmd: Any) -> Report:
     """Run a command that was typed and tell what came out."""
-    task = Task(_pymol(cmd), command, given)
+    task = Task(_pymol(cmd), command, given, lambda text: _warn(f"warning: {text}"))
     listener = feedback.listener()
     try:
         report = task.compute(listener)
@@ -106,7 +116,7 @@ USAGE
     try:
         text = Session.of(_pymol(_self)).undo()
     except VmdpotentialError as error:
-        raise CmdException(str(error)) from None
+        raise CmdException(messages.one_line(error, arguments.spell)) from None
     if not int(quiet):
         print(f" undo: {text}")
     return text

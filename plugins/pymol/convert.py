@@ -12,8 +12,8 @@ from chempy import Atom
 from chempy.brick import Brick
 from chempy.models import Indexed
 
-from vmdpotential import io
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.columns import factor
 from vmdpotential.molecule import elements, residues
@@ -73,11 +73,12 @@ def read_selection(cmd: Any, selection: str, state: int = -1) -> Selected:
     rows: list[tuple[Any, ...]] = []
     cmd.iterate_state(state, selection, f"add_row(({','.join(_PROPERTIES)}))", space={"add_row": rows.append})
     if not rows:
-        raise InputError(f"selection '{selection}' has no atoms in this state; load a structure or select others")
+        raise InputError(f"selection '{selection}' has no atoms in this state", "load a structure or select others")
     columns = dict(zip(_PROPERTIES, map(np.array, zip(*rows, strict=True)), strict=True))
     # coordinates as they are seen: those of iterate_state lack the matrix of a moved object
     columns["position"] = np.asarray(cmd.get_coords(selection, state), np.float64)
-    _check_places(columns["model"], columns["position"])
+    names, number = np.unique(columns["model"], return_inverse=True)
+    adapters.check_places([f"object {name}" for name in names], number, columns["position"])
     columns["copy"] = _copies(columns)
     order = _file_order(columns)
     columns = {name: column[order] for name, column in columns.items()}
@@ -118,32 +119,20 @@ def read_with_topology(cmd: Any, selection: str, topology: Path, state: int = -1
         When the topology cannot be read, or lists other atoms than the objects that the selection is of.
     """
     whole = read_selection(cmd, f"byobject ({selection})", state)
-    merged = io.merge(whole.structure, io.read_topology(topology))
     wanted: set[tuple[str, int]] = set()
     cmd.iterate_state(state, selection, "add_row((model, index))", space={"add_row": wanted.add})
     chosen = np.array([atom in wanted for atom in whole.atoms])
     if not chosen.any():
-        raise InputError(f"selection '{selection}' has no atoms in this state; load a structure or select others")
+        raise InputError(f"selection '{selection}' has no atoms in this state", "load a structure or select others")
     atoms = [atom for atom in whole.atoms if atom in wanted]
-    return Selected(merged.take(chosen), atoms, whole.order[chosen], whole.selection, state, whole.count)
+    structure = adapters.with_topology(whole.structure, topology, chosen)
+    return Selected(structure, atoms, whole.order[chosen], whole.selection, state, whole.count)
 
 
 def _changes(columns: Mapping[str, Any], *names: str) -> Any:
     """Return (N,) bool, where any of the columns differs from the atom before."""
     changed = np.any([columns[name][1:] != columns[name][:-1] for name in names], axis=0)
     return np.concatenate([[True], changed])
-
-
-def _check_places(models: Any, positions: Any) -> None:
-    """Refuse a selection of an object and its copy, in which every charge would count twice."""
-    if (models == models[0]).all():
-        return
-    order = np.lexsort(positions.T)
-    same = (positions[order][1:] == positions[order][:-1]).all(1) & (models[order][1:] != models[order][:-1])
-    if same.any():
-        at = int(np.flatnonzero(same)[0])
-        one, two = sorted(models[order[at : at + 2]])
-        raise InputError(f"objects {one} and {two} have atoms at the same place; select atoms of one of them")
 
 
 def _copies(columns: Mapping[str, Any]) -> Any:
@@ -180,37 +169,25 @@ def _file_order(columns: Mapping[str, Any]) -> Any:
 
 
 def _charges(models: Any, partial: Any) -> Any:
-    charged = {model: bool(partial[models == model].any()) for model in dict.fromkeys(models.tolist())}
-    if any(charged.values()) and not all(charged.values()):
-        has = ", ".join(name for name, value in charged.items() if value)
-        lacks = ", ".join(name for name, value in charged.items() if not value)
-        raise InputError(f"object {has} has partial charges and object {lacks} has none; select one kind, "
-                         "or set all to 0 with: alter all, partial_charge=0")
-    return partial if any(charged.values()) else None
+    return adapters.charges_of(
+        partial, np.isin(models, models[partial != 0]), lambda row: f"those of object {models[row]}",
+        "select atoms of one kind, or set all charges to 0 with: alter all, partial_charge=0")
 
 
 def _cell(cmd: Any, objects: list[str], state: int) -> Cell | None:
     """Return the cell of the objects that have one; they must agree."""
-    found: dict[str, list[float]] = {}
-    group = ""
+    found = {}
     for name in objects:
         symmetry = cmd.get_symmetry(name, state)
         if symmetry and list(symmetry[:3]) != [1, 1, 1]:  # a cell of 1 A is how files say that there is none
-            found[name] = [float(x) for x in symmetry[:6]]
-            group = group or str(symmetry[6])
-    if not found:
-        return None
-    (first, parameters), *others = found.items()
-    for name, other in others:
-        if not np.allclose(parameters, other, atol=1e-3):
-            raise InputError(f"objects {first} and {name} have different periodic cells; select atoms of one of them")
-    return Cell.from_parameters(*parameters, space_group=group)
+            found[f"object {name}"] = [float(x) for x in symmetry[:6]], str(symmetry[6])
+    return adapters.cell_of(found)
 
 
 def load_grid(cmd: Any, name: str, grid: Grid) -> None:
     """Make a map object; its values are those of the grid, bit by bit."""
     if min(grid.lattice.shape) < 2:
-        raise UsageError("PyMOL shows maps of at least 2 points along each axis; use a smaller spacing")
+        raise UsageError("spacing", "PyMOL shows maps of at least 2 points along each axis", "use a smaller one")
     lattice = grid.lattice
     cmd.load_brick(Brick.from_numpy(grid.values, lattice.spacing.tolist(), lattice.origin.tolist()), name)
 
@@ -231,7 +208,7 @@ def read_grid(cmd: Any, name: str, header: Mapping[str, str]) -> Grid:
     """
     symmetry = cmd.get_symmetry(name)
     if symmetry and any(abs(angle - 90) > 1e-3 for angle in symmetry[3:6]):
-        raise InputError(f"map '{name}' has oblique axes; only maps with right angles can be cut")
+        raise InputError(f"map '{name}' has oblique axes", "only maps with right angles can be cut")
     values = np.asarray(cmd.get_volume_field(name), np.float32)
     low, high = np.array(cmd.get_extent(name), np.float64)
     lattice = Lattice(low, (high - low) / np.maximum(np.array(values.shape) - 1, 1), values.shape)

@@ -9,9 +9,11 @@ from pymol import CmdException
 from pymol.Qt import QtCore, QtWidgets
 
 from vmdpotential.errors import VmdpotentialError
+from vmdpotential.frontend import messages
 from vmdpotential.parameters import Report
 
 from . import arguments
+from .commands import viewer_commands
 from .form import Form
 from .made import Session
 from .task import Task
@@ -40,7 +42,7 @@ class Work:
         except CmdException as error:
             self.error = str(error)  # begins with "Error:", as PyMOL prints it
         except Exception as error:  # an exception that leaves the thread would be lost
-            self.error = arguments.in_pymol(f"Error: {type(error).__name__}: {error}")
+            self.error = f"Error: {type(error).__name__}: {error}"
 
     def _listen(self, label: str, fraction: float) -> None:
         self.label, self.fraction = label, fraction
@@ -75,8 +77,9 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
         super().__init__(parent)
         self.cmd = cmd
         self.work: Work | None = None
+        self._warnings: list[str] = []
         self.setWindowTitle("Electrostatic potential - vmdpotential")
-        self.forms = [Form(cmd, command) for command in arguments.viewer_commands()]
+        self.forms = [Form(cmd, command) for command in viewer_commands()]
         self.tabs = QtWidgets.QTabWidget()
         for form in self.forms:
             self.tabs.addTab(form.scrolled(), form.command.name.capitalize())
@@ -118,7 +121,7 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
             return
         form = self.forms[self.tabs.currentIndex()]
         try:
-            self.work = Work(Task(self.cmd, form.command, form.given()))
+            self.work = Work(Task(self.cmd, form.command, form.given(), self._warnings.append))
         except CmdException as error:
             self._say(str(error), error=True)
             return
@@ -136,11 +139,13 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
         try:
             self._say(Session.of(self.cmd).undo())
         except VmdpotentialError as error:
-            self._say(f"Error: {error}", error=True)
+            self._say(f"Error: {messages.one_line(error, arguments.spell)}", error=True)
         self._refresh()
 
     def _look(self) -> None:
         """Show how far the work is, and its results when it is done."""
+        while self._warnings:  # of the thread, which does not touch PyMOL
+            print(f" warning: {self._warnings.pop(0)}")
         work = self.work
         if work is None:
             return

@@ -34,8 +34,3 @@ _MAPS, _IONS = Command.of(_maps).parameters, Command.of(_ions).parameters
 def display_options(command: Command) -> tuple[Parameter, ...]:
     """Return the parameters that say how the result of a command is shown."""
     return _IONS if command.name == "ionize" else _MAPS
-
-
-def default_name(command: Command) -> str:
-    """Return what the objects are called unless the user says so."""
-    return {"map": "potential", "ionize": "ionized"}.get(command.name, command.name)

@@ -7,10 +7,10 @@ from typing import Any
 
 from pymol.Qt import QtCore, QtWidgets
 
+from vmdpotential.frontend.adapters import default_name, role
 from vmdpotential.parameters import Command, Parameter
 
 from . import arguments
-from .display import default_name
 
 
 class Form(QtWidgets.QWidget):  # type: ignore[misc]
@@ -56,7 +56,7 @@ class Form(QtWidgets.QWidget):  # type: ignore[misc]
         if parameter.type is bool:
             field = QtWidgets.QCheckBox()
             field.setChecked(default == "yes")
-        elif arguments.role(parameter):
+        elif role(parameter):
             field = QtWidgets.QComboBox()
             field.setEditable(True)
             field.setInsertPolicy(QtWidgets.QComboBox.InsertPolicy.NoInsert)
@@ -93,9 +93,9 @@ class Form(QtWidgets.QWidget):  # type: ignore[misc]
         objects = self.cmd.get_names("public_objects")
         maps = [name for name in objects if self.cmd.get_type(name) == "object:map"]
         molecules = [name for name in objects if self.cmd.get_type(name) == "object:molecule"]
-        choices = {"selection": ["all", *molecules, *self.cmd.get_names("public_selections")], "maps": maps}
+        choices = {"structure": ["all", *molecules, *self.cmd.get_names("public_selections")], "map": maps}
         for argument, parameter in arguments.arguments(self.command).items():
-            offered = choices.get(arguments.role(parameter))
+            offered = choices.get(role(parameter))
             field = self.fields[argument]
             if offered is None or [field.itemText(n) for n in range(field.count())] == offered:
                 continue
@@ -103,7 +103,7 @@ class Form(QtWidgets.QWidget):  # type: ignore[misc]
             field.clear()
             field.addItems(offered)
             needed = parameter is not None and parameter.required
-            field.setEditText(text or (maps[-1] if needed and maps and arguments.role(parameter) == "maps" else ""))
+            field.setEditText(text or (maps[-1] if needed and maps and role(parameter) == "map" else ""))
 
     def given(self) -> dict[str, str]:
         """Return what the fields say, as text by the arguments' names."""
@@ -126,4 +126,4 @@ class Form(QtWidgets.QWidget):  # type: ignore[misc]
 
 
 def _is_file(parameter: Parameter | None) -> bool:
-    return parameter is not None and parameter.type is Path and not arguments.role(parameter) and not parameter.several
+    return parameter is not None and parameter.type is Path and not role(parameter) and not parameter.several

@@ -65,7 +65,7 @@ class Session:
         """
         for name in names:
             if name in self.cmd.get_names("all") and not self.is_ours(name):
-                raise UsageError(f"name '{names[0]}': the object {name} exists already; choose another name")
+                raise UsageError("name", f"the object {name} exists already", "choose another", value=names[0])
 
     def start(self, names: Sequence[str]) -> Step:
         """Remember the session as it is before a run that replaces these objects."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.parameters import Command, Report
 
 from .convert import Selected, load_grid, load_ions, load_structure, read_grid
-from .display import default_name
 from .made import Session
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Results:
 
     def __init__(self, cmd: Any, command: Command, name: str, options: Mapping[str, Any]) -> None:
         self.cmd = cmd
-        self.name = cmd.get_legal_name(name or default_name(command))
+        self.name = cmd.get_legal_name(name or adapters.default_name(command))
         self.options = options
         self.session = Session.of(cmd)
         self._lines: list[str] = []
@@ -62,7 +62,7 @@ class Results:
         """Return a map object as a Grid; another name is a file's."""
         if name in self.cmd.get_names("objects"):
             if self.cmd.get_type(name) != "object:map":
-                raise InputError(f"object '{name}' is no map; choose one made by potential_map or loaded from a file")
+                raise InputError(f"object '{name}' is no map", "choose one made by potential_map or loaded from a file")
             return read_grid(self.cmd, name, self.session.header(name))
         if not Path(name).exists():
             raise InputError(f"'{name}' is neither a map object nor a file")
@@ -73,24 +73,23 @@ class Results:
 
         All of it is made, or nothing.
         """
-        from vmdpotential.ions import Placement
-
-        parts = _ION_PARTS if any(isinstance(value, Placement) for value in report.objects.values()) else _MAP_PARTS
+        results = adapters.results(report)
+        parts = _ION_PARTS if "ions" in dict(results) else _MAP_PARTS
         names = [self.name, *map(self._part, parts)]
         self.session.check_free(names)  # the user may have made one while the command ran
         if atoms is not None and self.cmd.count_atoms(atoms.selection, state=atoms.state) != atoms.count:
-            raise InputError("the selected atoms were changed while the command ran; run it again")
+            raise InputError("the selected atoms were changed while the command ran", "run it again")
         step = self.session.start(names)
         self._lines = []
         try:
-            for value in report.objects.values():
-                if isinstance(value, Grid):
+            for kind, value in results:
+                if kind == "map":
                     self._show_map(value, atoms)
-                elif isinstance(value, Placement) and atoms is not None:
+                elif kind == "figure":
+                    self._show_figure(value)
+                elif atoms is not None:
                     self._show_ions(value, atoms)
                     self.session.placements.append(step)
-                elif hasattr(value, "savefig"):  # matplotlib's Figure; importing it only to ask would be slow
-                    self._show_figure(value)
         except BaseException:
             self.session.take_back(step)
             raise
@@ -146,8 +145,8 @@ class Results:
         assert axis is not None  # only x=, y= and z= can be given
         position = float(plane.point[axis])
         if not lattice.origin[axis] <= position <= lattice.last[axis]:
-            raise InputError(f"cut {'xyz'[axis]}={position:g}: the map reaches from {lattice.origin[axis]:g} to "
-                             f"{lattice.last[axis]:g} A")
+            raise UsageError("cut", f"the map reaches from {lattice.origin[axis]:g} to {lattice.last[axis]:g} A",
+                             value=f"{'xyz'[axis]}={position:g}")
         point = (lattice.origin + lattice.last) / 2
         point[axis] = position
         cmd.slice_new(name, self.name)

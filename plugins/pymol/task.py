@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from pymol import CmdException
 
 from vmdpotential import progress
 from vmdpotential.errors import UsageError, VmdpotentialError
+from vmdpotential.frontend import adapters, messages
 from vmdpotential.parameters import Command, Report
 
 from . import arguments
@@ -30,6 +31,8 @@ class Task:
     command : Command
     given : mapping
         Values by the names of :func:`arguments.arguments`, mostly text; those left out have their defaults.
+    warn : function
+        Takes the package's warnings, one line each, also in the thread of :meth:`compute`.
 
     Raises
     ------
@@ -37,16 +40,17 @@ class Task:
         One line that names the argument and the cure.
     """
 
-    def __init__(self, cmd: Any, command: Command, given: Mapping[str, Any]) -> None:
-        self.cmd, self.command, self.given = cmd, command, given
+    def __init__(self, cmd: Any, command: Command, given: Mapping[str, Any],
+                 warn: Callable[[str], None]) -> None:
+        self.cmd, self.command, self.given, self.warn = cmd, command, given, warn
         self.values: dict[str, Any] = {}
         self.atoms: Selected | None = None
-        with _one_line():
+        with self._one_line():
             options = {parameter.name: parameter.convert(arguments.unquoted(self._given(parameter)))
                        for parameter in arguments.displayed(command)}
             self.results = Results(cmd, command, arguments.unquoted(given.get("name")), options)
-            for parameter in arguments.offered(command):
-                if not arguments.is_topology(command, parameter):
+            for parameter in adapters.offered(command):
+                if not adapters.is_topology(command, parameter):
                     self._read(parameter)
 
     def compute(self, listener: progress.Listener) -> Report:
@@ -58,7 +62,7 @@ class Task:
         KeyboardInterrupt
             When the listener raises it to stop the work.
         """
-        with _one_line(), progress.listening(listener):
+        with self._one_line(), progress.listening(listener):
             return self.command(**self.values)
 
     def show(self, report: Report) -> list[str]:
@@ -68,26 +72,25 @@ class Task:
         ------
         CmdException
         """
-        with _one_line():
-            lines = [*report.lines, *self.results.show(report, self.atoms)]
-        return [arguments.in_pymol(line) for line in lines]
+        with self._one_line():
+            return [*report.lines, *self.results.show(report, self.atoms)]
 
     def _given(self, parameter: Any) -> Any:
         return self.given.get(arguments.argument_name(parameter), arguments.default_text(parameter))
 
     def _read(self, parameter: Any) -> None:
         """Put the value of a parameter into `values`, unless it is the default."""
-        value, role = self._given(parameter), arguments.role(parameter)
+        value, role = self._given(parameter), adapters.role(parameter)
         text = arguments.unquoted(value) if value is None or isinstance(value, str) else value
-        if text == "" and not (parameter.required and role == "selection"):
+        if text == "" and not (parameter.required and role == "structure"):
             if parameter.required:
-                raise UsageError(f"{arguments.argument_name(parameter)}: a value is needed")
-        elif role == "selection" and isinstance(text, str):
+                raise UsageError(parameter.name, "a value is needed")
+        elif role == "structure" and isinstance(text, str):
             topology = self.cmd.exp_path(arguments.unquoted(self.given.get("topology")))
             self.atoms = (read_with_topology(self.cmd, text or "all", Path(topology)) if topology
                           else read_selection(self.cmd, text or "all"))
             self.values[parameter.name] = self.atoms.structure
-        elif role == "maps" and isinstance(text, str):
+        elif role == "map" and isinstance(text, str):
             maps = [self.results.find_map(word) for word in arguments.words(value)]
             self.values[parameter.name] = maps if parameter.several else maps[0]
         elif parameter.several and isinstance(text, str):
@@ -97,13 +100,11 @@ class Task:
                 text = self.cmd.exp_path(str(text))
             self.values[parameter.name] = str(text) if parameter.type in (int, float, bool) else text
 
-
-@contextlib.contextmanager
-def _one_line() -> Iterator[None]:
-    """Turn what the user can cure into PyMOL's own error, in one line."""
-    try:
-        yield
-    except VmdpotentialError as error:
-        raise CmdException(arguments.in_pymol(str(error))) from None
-    except MemoryError:
-        raise CmdException("out of memory; use a larger spacing or fewer atoms") from None
+    @contextlib.contextmanager
+    def _one_line(self) -> Iterator[None]:
+        """Turn what the user can cure into PyMOL's own error, in one line."""
+        try:
+            with messages.warnings(self.warn, arguments.spell):
+                yield
+        except (VmdpotentialError, MemoryError) as error:
+            raise CmdException(messages.one_line(error, arguments.spell)) from None

@@ -145,8 +145,11 @@ proc ::vmdpotential::job::finish {id} {
         set failed 1
         set message "[dict get $job command] was stopped"
     } elseif {$failed} {
-        if {[llength [dict get $job errors]]} {
-            set message [in_vmd [lindex [dict get $job errors] end]]
+        # told with --json; a program that has crashed tells nothing there
+        if {![catch {error_message [dict get $job command] [read_file [dict get $job output]]} told]} {
+            set message $told
+        } elseif {[llength [dict get $job errors]]} {
+            set message [lindex [dict get $job errors] end]
         }
     } else {
         set failed [catch {::vmdpotential::show::result $job [read_file [dict get $job output]]} message]
@@ -160,13 +163,38 @@ proc ::vmdpotential::job::finish {id} {
     set ended($id) [list $failed $message]
 }
 
-# Write the program's options in a message as they are written here.
-proc ::vmdpotential::job::in_vmd {message} {
-    while {[regexp -indices {(?:^|[\s(])(--[a-z][a-z-]*)} $message all option]} {
-        set name [string map {- _} [string range $message [expr {[lindex $option 0] + 2}] [lindex $option 1]]]
-        set message [string replace $message {*}$option -$name]
+# Return the message of an error that the program told as JSON: {"error": {"parameter", "value", "text", "cure"}}. The
+# cure holds parameters as {spacing} or {boundary open}; the text may hold anything and is left as it is.
+proc ::vmdpotential::job::error_message {command answer} {
+    set error [dict get [::vmdpotential::json::parse $answer] error]
+    set message [dict get $error text]
+    if {[dict get $error parameter] ne ""} {
+        set message "[spell $command [dict get $error parameter] [dict get $error value]]: $message"
     }
-    return $message
+    set cure [dict get $error cure]
+    if {$cure ne ""} {
+        append message "; "
+        set from 0
+        while {[regexp -indices -start $from {\{([a-z_]+)(?: ([^{}]*))?\}} $cure all name value]} {
+            append message [string range $cure $from [expr {[lindex $all 0] - 1}]] \
+                [spell $command [string range $cure {*}$name] [string range $cure {*}$value]]
+            set from [expr {[lindex $all 1] + 1}]
+        }
+        append message [string range $cure $from end]
+    }
+    return [join [regexp -all -inline {\S+} $message]]
+}
+
+# Return a parameter, with a value where one is given, as it is written here; what is no option of the command, such as
+# an interaction's own parameter, as the program has it.
+proc ::vmdpotential::job::spell {command name value} {
+    if {$name eq "structure"} {
+        set name sel
+    }
+    if {![dict exists [::vmdpotential::options $command] $name]} {
+        return [expr {$value eq "" ? $name : "$name=$value"}]
+    }
+    return [string trimright "-$name $value"]
 }
 
 # Wait until a job, or the last one that was started, has ended; return its result or raise its error.

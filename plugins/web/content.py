@@ -78,7 +78,7 @@ def map_content(grid: Grid, name: str, around: Floats, margin: float, points: in
         When a value is not a number.
     """
     if not np.isfinite(grid.values).all():
-        raise InputError(f"{name}: has values that are not numbers; compute the map again")
+        raise InputError(f"{name}: has values that are not numbers", "compute the map again")
     kept = thinned(cut(grid, around, margin), points)
     size = np.abs(kept.values)
     scale = 2.0 ** np.ceil(np.log2(max(float(size.max()), 1e-30) / 32768))
@@ -205,7 +205,7 @@ def _read_table(path: Path) -> list[dict[str, Any]]:
         raise InputError(f"{path}: cannot be read as a table of ions ({reason})") from None
     missing = [name for name in ("name", "x_A", "y_A", "z_A") if name not in (reader.fieldnames or ())]
     if missing:
-        raise InputError(f"{path}: has no column {missing[0]}; give the table that ionize --table wrote")
+        raise InputError(f"{path}: has no column {missing[0]}", "give the table that the command ionize wrote")
     return [_placed(row, f"{path}: line {line}") for line, row in enumerate(rows, 2)]
 
 
@@ -219,12 +219,12 @@ def _placed(row: Mapping[str, Any], where: str) -> dict[str, Any]:
         except ValueError:
             value = np.nan
         if not np.isfinite(value):
-            raise InputError(f"{where}: {column} '{text}' is not a number; repair the table")
+            raise InputError(f"{where}: {column} '{text}' is not a number", "repair the table")
         return value
 
     position = [number(column) for column in ("x_A", "y_A", "z_A")]
     if None in position:
-        raise InputError(f"{where}: has no position; repair the table")
+        raise InputError(f"{where}: has no position", "repair the table")
     charge = number("charge")
     ion = _ion(str(row["name"]), int(number("residue_id") or 0), [float(x or 0) for x in position],
                None if charge is None else int(charge))

@@ -3,7 +3,7 @@
 It is another project's work (BSD-3-Clause) and no package of PyPI holds it as a file of its own, so
 it comes from its npm package. Looked for, in this order:
 
-1. ``--viewer-script``, else the variable VMDPOTENTIAL_3DMOL: the script, or the package's folder;
+1. the parameter ``viewer_script``, else the variable VMDPOTENTIAL_3DMOL: the script, or the package's folder;
 2. ``node_modules`` in the current folder and the folders above it;
 3. ``node_modules`` of this Python's environment (``sys.prefix``, also ``lib/node_modules``);
 4. ``node_modules`` in the user's data folder (``~/.local/share/vmdpotential``);
@@ -60,17 +60,16 @@ def find_viewer_script(named: Path | None = None) -> ViewerScript:
     if named is not None:
         path = _script_in(named)
         if path is None:
-            raise BackendError(f"{named}: holds no 3Dmol.js; name the file 3Dmol-min.js or the folder of the npm "
-                               "package 3dmol")
+            raise BackendError(f"{named}: holds no 3Dmol.js",
+                               "name the file 3Dmol-min.js or the folder of the npm package 3dmol")
         return _read(path)
     for folder in _folders():
         path = _script_in(folder / "3dmol")
         if path is not None:
             return _read(path)
     raise BackendError(
-        f"3Dmol.js, which the page holds, is not installed; run: npm install --prefix '{user_folder()}' 3dmol   "
-        "(or name its file with --viewer-script)"
-    )
+        f"3Dmol.js, which the page holds, is not installed; run: npm install --prefix '{user_folder()}' 3dmol",
+        "or name its file with {viewer_script}")
 
 
 def _folders() -> Iterator[Path]:
@@ -93,14 +92,14 @@ def _read(path: Path) -> ViewerScript:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as a script ({error})") from None
     if "createViewer" not in text or "3Dmol" not in text:
-        raise InputError(f"{path}: is not 3Dmol.js; name the file 3Dmol-min.js of the npm package 3dmol")
+        raise InputError(f"{path}: is not 3Dmol.js", "name the file 3Dmol-min.js of the npm package 3dmol")
     for folder in (path.parent, path.parent.parent):
         if (folder / "LICENSE").is_file():
             licence = (folder / "LICENSE").read_text("utf-8", errors="replace")
             break
     else:
-        raise BackendError(f"{path}: its licence, which has to be in the page, is not beside it; put the file LICENSE "
-                           "of the npm package 3dmol into the same folder")
+        raise BackendError(f"{path}: its licence, which has to be in the page, is not beside it",
+                           "put the file LICENSE of the npm package 3dmol into the same folder")
     return ViewerScript(embeddable(text), licence, _version(folder), path)
 
 

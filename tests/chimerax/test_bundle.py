@@ -52,7 +52,7 @@ def test_usage_lists_every_option_with_unit_and_default(session, name):
     for parameter in command.parameters:
         first, *others = parameter.name.split("_")
         keyword = first + "".join(word.capitalize() for word in others)
-        offered = parameter.option.viewer or parameter.required or (parameter.name == "topology" and name != "slice")
+        offered = parameter.option.viewer or parameter.required or parameter.name == "topology"
         if not offered and parameter.name != "force":
             assert f"[{keyword} _" not in text
         elif offered and not parameter.required:
@@ -121,18 +121,25 @@ def test_missing_package_is_one_line_with_the_cure(home, tmp_path, package, cure
 
 
 def test_commands_of_other_packages(home, tmp_path):
-    output = in_a_process(home, """
+    output = in_a_process(home, r"""
+import logging
 from pathlib import Path
 from typing import Annotated
 from vmdpotential import registry
+from vmdpotential.errors import TaskError
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.molecule.structure import Structure
 
 def number_of_atoms(
     structure: Annotated[Path | Structure, Option("structure file", positional=True)],
     least_charge: Annotated[float, Option("that counts", unit="e", low=0)] = 0.0,
+    also_ions: Annotated[bool, Option("count ions too")] = True,
 ) -> Report:
     "Count atoms."
+    logging.getLogger("vmdpotential.maps").warning("%s: --no; {least_charge} sets\nanother", "{structure}")
+    if least_charge > 1:
+        raise TaskError("npm install\n --prefix '{structure}' -o x",
+                        "use {least_charge 1}, {also_ions no}, another {structure} or {debye_length}")
     return Report([f"{len(structure)} atoms from {least_charge:g} e"], {})
 
 registry.register("command", "count", Command.of(number_of_atoms, "count"))
@@ -141,13 +148,18 @@ from chimerax.core.commands import cli
 cli.usage(session, "potential map")
 print(cli.usage(session, "potential count"))
 run(session, "potential count #1 leastCharge 0.5")
-try:
-    run(session, "potential count #1 leastCharge -1")
-except UserError as error:
-    print("UserError", error)
+for charge in (-1, 2):
+    try:
+        run(session, f"potential count #1 leastCharge {charge}")
+    except UserError as error:
+        print("UserError", error)
 """, tmp_path)
     assert "[leastCharge _a number: that counts, e; default 0.0_]" in output
     assert "1 atoms from 0.5 e" in output
     assert "the command 'broken' is left out: " in output
     assert "No module named 'no_such_module'" in output
     assert "UserError potential count: leastCharge -1: must be at least 0 e" in output
+    # data is left as it is, and what is no keyword of the command too
+    assert "potential count: {structure}: --no; leastCharge sets another" in output
+    assert ("UserError potential count: npm install --prefix '{structure}' -o x; use leastCharge 1, alsoIons "
+            "false, another structure or debye_length\n") in output

@@ -205,7 +205,7 @@ def test_slice(ions, do, log, tmp_path):
     assert state(ions) == before
     do("potential slice #2 profile z")
     assert "profile: mean over planes along z" in log.text
-    assert "name a file with output to keep it" in log.text
+    assert "kept in no file" in log.text
 
 
 def test_slice_of_a_map_that_chimerax_opened(session, ions, do, log, tmp_path):
@@ -230,19 +230,19 @@ def test_slice_of_a_map_that_chimerax_opened(session, ions, do, log, tmp_path):
     ("map #1 spacing far", 'Invalid "spacing" argument: Expected a number'),
     ("map #1 unit hartree", 'Invalid "unit" argument: Should be one of'),
     ("map #1 topology /no/such.psf", 'Invalid "topology" argument: File \'/no/such.psf\' does not exist'),
-    ("map #1 set spam", "potential map: set 'spam': give NAME=NUMBER"),
-    ("map #1 atoms nothing!", "potential map: selection 'nothing!' is not valid"),
+    ("map #1 set spam", "potential map: set spam: give NAME=NUMBER"),
+    ("map #1 atoms nothing!", "potential map: atoms nothing!: is no selection"),
     ("map #1:77", "potential map: no atoms are specified; open a structure, or specify others"),
     ("map #1 method direct boundary periodic", "potential map: boundary periodic"),
     ("map #1 spacing 0.01 boundary open", "potential map: a map of"),
     ("map", 'Missing or invalid "structure" argument'),
     ("ionize #1:NA,CL", "potential ionize: "),
-    ("ionize #1 cation XX", "potential ionize: cation 'XX': no such ion"),
+    ("ionize #1 cation XX", "potential ionize: cation XX: no such ion"),
     ("ionize #1 fromSolute -1", "potential ionize: fromSolute -1: must be at least 0 A"),
     ("ionize #1 ions SOD=99", "potential ionize: "),
     ("slice #1", "potential slice: maps: there is no such map"),
     ("slice #7", "potential slice: maps: there is no such map"),
-    ("view #1 output page.txt", "potential view: page.txt: a page is written as .html"),
+    ("view #1 output page.txt", "potential view: output page.txt: a page is written as .html"),
 ])
 def test_wrong_use_is_one_line(session, ions, do, line, message):
     from chimerax.core.errors import UserError

@@ -1,18 +1,9 @@
-"""The CUDA engine, for tests on a GPU."""
-
-import os
+"""The CUDA engine, for tests of what it alone has."""
 
 import pytest
-
-from vmdpotential import engines
-from vmdpotential.errors import BackendError
+from helpers import working
 
 
 @pytest.fixture
 def engine():
-    try:
-        return engines.get_engine("cuda")
-    except BackendError as error:
-        if os.environ.get("VMDPOTENTIAL_REQUIRE_GPU"):
-            raise
-        pytest.skip(str(error))
+    return working("cuda")

@@ -4,133 +4,27 @@ Run with ``pytest -m gpu``. Where there is no GPU the tests are skipped, or fail
 variable VMDPOTENTIAL_REQUIRE_GPU is set.
 """
 
-import itertools
 import threading
 
 import numpy as np
 import pytest
+import sums
+from helpers import definition, interaction, random_charges, relative_rms
 
 from vmdpotential import registry
-from vmdpotential.commands.benchmark import water_box
-from vmdpotential.commands.verify import definition
-from vmdpotential.engines import PRECISIONS
 from vmdpotential.engines.cuda import device, maps
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import Interaction, Quantity
-from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.samples import water_box
 
 pytestmark = pytest.mark.gpu
-
-
-#: Relative rms error that each precision promises.
-TOLERANCE = {"single": 3e-6, "compensated": 1e-6, "double": 1e-7}
-
-
-def interaction(name, **values):
-    return registry.get("interaction", name).bind(**values)
-
-
-def random_charges(count, low, high, seed=0):
-    rng = np.random.default_rng(seed)
-    charges = rng.normal(size=count)
-    return rng.uniform(low, high, (count, 3)), charges - charges.mean()
-
-
-def relative_rms(values, reference):
-    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
-
-
-# shapes straddle the edges of cubes (4), tiles (8) and rows of threads (32)
-SHAPES = [(1, 1, 1), (3, 4, 5), (7, 8, 9), (8, 17, 4), (16, 1, 23), (9, 31, 33), (17, 9, 65)]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_direct_equals_definition(engine, shape, precision):
-    lattice = Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), shape)
-    for count in (1, 255, 257, 1100):
-        positions, charges = random_charges(1100, -6, 14)
-        positions, charges = positions[:count], charges[:count]
-        values = engine.direct(lattice, positions, charges, interaction("coulomb"), precision)
-        assert values.shape == shape
-        assert values.dtype == np.float32
-        reference = definition(lattice.points(), positions, charges, interaction("coulomb"), None).reshape(shape)
-        assert relative_rms(values, reference) < TOLERANCE[precision]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("cutoff", [2.3, 9.0])
-def test_cutoff_equals_definition(engine, shape, precision, cutoff):
-    positions, charges = random_charges(3000, -10, 20)
-    lattice = Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), shape)
-    bound = interaction("shifted_coulomb", cutoff=cutoff)
-    values = engine.cutoff(lattice, positions, charges, bound, precision)
-    reference = definition(lattice.points(), positions, charges, bound, None).reshape(shape)
-    assert np.abs(values - reference).max() < TOLERANCE[precision] * 3 * max(1, np.abs(reference).max())
-
-
-def everything(r2, rinv, p):
-    r = r2 * rinv
-    a = fma(r, rinv, -1.0) + minimum(r, p.length) / maximum(sqrt(r2), 0.25 * p.length)
-    b = select(less(r, p.length), exp(-r / p.length), erfc(r / p.length) ** 3)
-    return (a * b - (b - 2.0) / (1.0 + a * a)) * rinv
-
-
-FOREIGN = [
-    Interaction("everything", everything, [Quantity("length", "A", 5.0, 0.1, 100, "any")]).bind(),
-    Interaction("ewald", lambda r2, rinv, p: erfc(r2 * rinv * p.alpha) * rinv,
-                [Quantity("alpha", "1/A", 0.35, 0.01, 10, "splitting")]).bind(),
-    Interaction("cubic", lambda r2, rinv, p: rinv - (1.5 - 0.5 * r2 / p.cutoff**2) / p.cutoff,
-                [Quantity("cutoff", "A", 6.0, 0.1, 100, "end")]).bind(),
-]
-OURS = [interaction(name) for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent")]
-
-
-@pytest.mark.parametrize("bound", [*OURS, *FOREIGN], ids=lambda b: b.interaction.name)
-@pytest.mark.parametrize("precision", ["single", "double"])
-def test_every_interaction_in_every_traversal(engine, bound, precision):
-    positions, charges = random_charges(400, 0, 16)
-    lattice = Lattice(np.array([4.0, 4.1, 4.2]), np.full(3, 0.8), (9, 9, 9))
-    tolerance = {"single": 5e-6, "double": 1e-7}[precision]
-    reference = definition(lattice.points(), positions, charges, bound, None).reshape(lattice.shape)
-    if bound.cutoff is None:
-        values = engine.direct(lattice, positions, charges, bound, precision)
-        assert relative_rms(values, reference) < tolerance
-        bound = bound.truncated(5.0)
-        reference = definition(lattice.points(), positions, charges, bound, None).reshape(lattice.shape)
-    values = engine.cutoff(lattice, positions, charges, bound, precision)
-    assert relative_rms(values, reference) < tolerance
-    at_points = engine.at_points(lattice.points(), positions, charges, None, bound)
-    np.testing.assert_allclose(at_points, reference.ravel(), atol=1e-12 * np.abs(reference).max())
-
-
-CELLS = [Cell.from_parameters(24, 25, 26), Cell.from_parameters(24, 25, 26, 70, 80, 110),
-         Cell.from_parameters(30, 30, 30, 60, 60, 90), Cell.from_parameters(9, 10, 40)]
-
-
-@pytest.mark.parametrize("cell", [*CELLS, Cell.from_parameters(3, 4, 35, 70, 100, 95)],
-                         ids=lambda c: " ".join(f"{x:g}" for x in c.parameters))
-def test_periodic_cutoff_counts_every_image(engine, cell):
-    positions, charges = random_charges(300, -40, 40)
-    lattice = Lattice.over_cell(cell, 1.3, [-5.0, 2.0, 1.0])
-    bound = interaction("shifted_coulomb", cutoff=11.0)
-    values = engine.cutoff(lattice, positions, charges, bound, "single", cell)
-    pick = np.random.default_rng(2).integers(0, lattice.shape, (300, 3))
-    reference = definition(lattice.points(pick), positions, charges, bound, cell)
-    assert relative_rms(values[tuple(pick.T)], reference) < 3e-6
-    np.testing.assert_array_equal(engine.cutoff(lattice, positions, charges, bound, "single", cell), values)
-    far = Lattice(lattice.origin + 3 * cell.vectors[0] - cell.vectors[2], lattice.spacing, (2, 1, 3))
-    moved = engine.cutoff(far, positions, charges, bound, "single", cell)
-    np.testing.assert_allclose(moved, values[:2, :1, :3], atol=1e-5 * np.abs(values).max())
 
 
 def test_a_cutoff_sum_is_added_to_what_a_slab_holds(engine, monkeypatch):
     positions, charges = random_charges(2000, -10, 20)
     lattice = Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), (30, 31, 33))
-    cell = CELLS[1]
+    cell = Cell.from_parameters(24, 25, 26, 70, 80, 110)
     before = np.random.default_rng(3).normal(size=lattice.shape).astype(np.float32)
 
     class Added(maps.Sum):
@@ -144,47 +38,6 @@ def test_a_cutoff_sum_is_added_to_what_a_slab_holds(engine, monkeypatch):
         found = maps.run(Added(*arguments, add=True), "sum", device.gpus()[:1])
         sums = maps.run(maps.Sum(*arguments), "sum", device.gpus()[:1])
         np.testing.assert_allclose(found, before + sums, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_point_on_an_atom_has_the_potential_at_the_soft_core(engine, precision):
-    lattice = Lattice(np.zeros(3), np.full(3, 0.5), (10, 10, 10))
-    positions = np.array([[1.0, 1.5, 2.0], [3.0, 3.0, 3.004], [2.2, 2.2, 2.2]])
-    charges = np.array([0.7, -0.4, 1.0])
-    for bound, sum_map in ((interaction("shifted_coulomb", cutoff=4.0), engine.cutoff),
-                           (interaction("coulomb"), engine.direct)):
-        reference = definition(lattice.points(), positions, charges, bound, None).reshape(lattice.shape)
-        values = sum_map(lattice, positions, charges, bound, precision)
-        np.testing.assert_allclose(values, reference, rtol=2e-6, atol=1e-6)
-        assert values[2, 3, 4] == pytest.approx(0.7 / 0.01, rel=0.01)
-
-
-@pytest.mark.parametrize("method", ["direct", "cutoff"])
-def test_a_crystal_on_the_lattice_is_finite_and_right(engine, method):
-    side = np.arange(6) * 2.0
-    positions = np.stack(np.meshgrid(side, side, side, indexing="ij"), -1).reshape(-1, 3)
-    charges = (-1.0) ** (positions.sum(1) / 2)
-    lattice = Lattice(np.zeros(3), np.full(3, 1.0), (11, 11, 11))
-    bound = interaction("coulomb") if method == "direct" else interaction("shifted_coulomb", cutoff=5.0)
-    values = getattr(engine, method)(lattice, positions, charges, bound)
-    reference = definition(lattice.points(), positions, charges, bound, None).reshape(11, 11, 11)
-    np.testing.assert_allclose(values, reference, rtol=3e-6, atol=1e-5)
-
-
-@pytest.mark.parametrize("cell", [None, *CELLS], ids=str)
-@pytest.mark.parametrize("count", [1, 150, 3000])
-def test_at_points_takes_the_nearest_image(engine, cell, count):
-    positions, charges = random_charges(count + 1, -60, 60)
-    points = np.random.default_rng(7).uniform(-60, 60, (131, 3))
-    points[0] = positions[0]
-    d = points[:, None] - positions
-    r2 = (d * d).sum(2)
-    if cell is not None:
-        d -= np.rint(cell.fractional(d)) @ cell.vectors
-        r2 = np.min([((d + np.array(step) @ cell.vectors) ** 2).sum(2)
-                     for step in itertools.product(range(-2, 3), repeat=3)], axis=0)
-    reference = (charges / np.maximum(np.sqrt(r2), 0.01)).sum(1)
-    np.testing.assert_allclose(engine.at_points(points, positions, charges, cell), reference, rtol=1e-10, atol=1e-10)
 
 
 def box_map(engine, method="cutoff", precision="single"):
@@ -277,18 +130,13 @@ def test_maps_from_several_threads(engine):
         np.testing.assert_array_equal(values, expected)
 
 
-def test_atoms_out_of_reach_give_zeros(engine):
-    lattice = Lattice(np.zeros(3), np.ones(3), (3, 3, 3))
-    assert not engine.cutoff(lattice, np.full((2, 3), 1e3), np.ones(2), interaction("shifted_coulomb")).any()
-
-
 def test_all_atoms_in_one_place(engine):
     positions = np.full((20_000, 3), 3.3) + np.random.default_rng(0).normal(size=(20_000, 3)) * 1e-3
     charges = np.ones(len(positions))
     lattice = Lattice(np.zeros(3), np.ones(3), (9, 9, 9))
     bound = interaction("shifted_coulomb", cutoff=6.0)
-    reference = definition(lattice.points(), positions, charges, bound, None).reshape(9, 9, 9)
-    assert relative_rms(engine.cutoff(lattice, positions, charges, bound), reference) < 1e-5
+    reference = definition(lattice.points(), positions, charges, bound).reshape(9, 9, 9)
+    assert relative_rms(sums.cutoff(engine, lattice, positions, charges, bound), reference) < 1e-5
 
 
 def test_verify_passes(engine):

@@ -4,23 +4,21 @@ from functools import partial
 
 import numpy as np
 import pytest
+import sums
+from helpers import relative_rms
 
 from vmdpotential import engines, registry
-from vmdpotential.commands.benchmark import water_box
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Sources, cutoff
+from vmdpotential.methods import cutoff
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting.mesh import around, over_cell
+from vmdpotential.molecule.samples import water_box
+from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.splitting.shifted import optimal_for_cutoff
 
 pytestmark = pytest.mark.gpu
 
 CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),
          "triclinic": Cell.from_parameters(32, 33, 34, 78, 72, 105)}
-
-
-def relative_rms(values, exact):
-    return np.sqrt(np.mean((values - exact) ** 2) / np.mean(exact**2))
 
 
 @pytest.mark.parametrize("boundary", CELLS)
@@ -31,10 +29,11 @@ def test_both_engines_agree(engine, boundary, reach):
     charges = charges + 0.01  # k = 0 counts
     lattice = Lattice(np.array([-1.0, 0.3, 2.0]), np.full(3, 0.7), (41, 43, 45))
     split = partial(optimal_for_cutoff, reach)
-    mesh = around(lattice, positions, 0.9, 6, 4.0, split) if cell is None else over_cell(cell, 0.9, 6, 4.0, split)
-    cpu = engines.get_engine("cpu").pme(lattice, positions, charges, mesh, "double")
+    mesh = (sums.mesh_around(lattice, positions, 0.9, 6, 4.0, split) if cell is None
+            else over_cell(cell, 0.9, 6, 4.0, split))
+    cpu = sums.by_mesh(engines.get_engine("cpu"), lattice, positions, charges, mesh, "double")
     for precision, tolerance in (("single", 2e-5), ("double", 5e-6)):
-        assert relative_rms(engine.pme(lattice, positions, charges, mesh, precision), cpu) < tolerance
+        assert relative_rms(sums.by_mesh(engine, lattice, positions, charges, mesh, precision), cpu) < tolerance
 
 
 @pytest.mark.parametrize("boundary", CELLS)
@@ -42,6 +41,8 @@ def test_the_tolerance_is_kept(engine, boundary):
     positions, charges = water_box(30.0)
     lattice = Lattice(np.array([-1.0, 0.3, 2.0]), np.full(3, 0.7), (41, 43, 45))
     shifted = registry.get("interaction", "shifted_coulomb").bind(cutoff=10.0)
-    sources = Sources(positions, charges, CELLS[boundary], shifted, "single", 1e-3)
-    exact = engine.cutoff(lattice, positions, charges, shifted, "double", CELLS[boundary]).astype(np.float64)
-    assert relative_rms(cutoff.compute_by_mesh(lattice, sources, engine), exact) < 1.2e-3
+    values, errors = sums.to_tolerance(cutoff.BY_MESH, lattice, positions, charges, CELLS[boundary], shifted, 1e-3,
+                                       engine)
+    assert errors.largest <= 1e-3
+    exact = sums.cutoff(engine, lattice, positions, charges, shifted, "double", CELLS[boundary]).astype(np.float64)
+    assert relative_rms(values, exact) < 1.2e-3

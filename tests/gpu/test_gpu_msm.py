@@ -5,26 +5,19 @@ Run with ``pytest -m gpu``, as tests/gpu/test_cuda.py.
 
 import numpy as np
 import pytest
+import sums
+from helpers import random_charges, relative_rms
 
 from vmdpotential import engines
-from vmdpotential.commands.benchmark import water_box
-from vmdpotential.engines.cuda import maps, msm
+from vmdpotential.engines import LatticeSum
+from vmdpotential.engines.cuda.levels import LevelSum
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.samples import water_box
 from vmdpotential.splitting import levels
 
 pytestmark = pytest.mark.gpu
-
-
-def random_charges(count, low, high):
-    rng = np.random.default_rng(0)
-    charges = rng.normal(size=count)
-    return rng.uniform(low, high, (count, 3)), charges - charges.mean()
-
-
-def relative_rms(values, reference):
-    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
 
 
 LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 33, 40))
@@ -46,41 +39,44 @@ PLANS = {
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("order", levels.ORDERS)
 def test_the_map_is_that_of_the_cpu_engine_and_the_same_every_time(engine, name, order):
-    plan = levels.plan(LATTICE, POSITIONS, order=order, **PLANS[name])
-    reference = engines.get_engine("cpu").msm(LATTICE, POSITIONS, CHARGES, plan, "double", field=True)
+    plan = sums.levels_around(LATTICE, POSITIONS, order=order, **PLANS[name])
+    reference = sums.by_levels(engines.get_engine("cpu"), LATTICE, POSITIONS, CHARGES, plan, "double", field=True)
     for precision, accuracy in (("single", 1e-5), ("compensated", 3e-6), ("double", 1e-7)):
-        values = engine.msm(LATTICE, POSITIONS, CHARGES, plan, precision, field=True)
-        for found, expected in zip(values, reference, strict=True):
+        prepared = engine.prepare(LatticeSum.split(LATTICE, plan, precision, field=True))
+        result, again = (prepared.run(POSITIONS, CHARGES) for _ in range(2))
+        assert result.device_seconds > 0
+        for found, expected in zip([result.values(), *result.field()], reference, strict=True):
             assert relative_rms(found, expected) < accuracy
-        np.testing.assert_array_equal(engine.msm(LATTICE, POSITIONS, CHARGES, plan, precision, field=True), values)
-        assert relative_rms(engine.msm(LATTICE, POSITIONS, CHARGES, plan, precision), reference[0]) < accuracy
-    assert engine.device_seconds > 0
+        np.testing.assert_array_equal(again.values(), result.values())
+        np.testing.assert_array_equal(again.field(), result.field())
+        alone = sums.by_levels(engine, LATTICE, POSITIONS, CHARGES, plan, precision)
+        assert relative_rms(alone, reference[0]) < accuracy
 
 
 @pytest.mark.parametrize(("order", "error"), [(4, 2e-2), (6, 1e-3), (8, 3e-4)])
 def test_the_sum_is_that_over_all_atoms(engine, order, error):
     positions, charges = water_box(60.0)
     lattice = Lattice(np.full(3, -2.0), 0.8, (80, 80, 80))
-    plan = levels.plan(lattice, positions, order=order, spacing=1.5, radius=9.0)
+    plan = sums.levels_around(lattice, positions, order=order, spacing=1.5, radius=9.0)
     assert len(plan.levels) >= 3
     indices = np.random.default_rng(1).integers(0, lattice.shape, (500, 3))
     exact = engine.at_points(lattice.points(indices), positions, charges)
-    assert relative_rms(engine.msm(lattice, positions, charges, plan)[tuple(indices.T)], exact) < error
+    assert relative_rms(sums.by_levels(engine, lattice, positions, charges, plan)[tuple(indices.T)], exact) < error
 
 
 def test_a_map_in_slabs_and_one_that_does_not_fit(engine, monkeypatch):
     positions, charges = water_box(30.0)
     lattice = Lattice(np.full(3, 0.3), 0.25, (119, 119, 119))
-    plan = levels.plan(lattice, positions, spacing=1.5, radius=5.0)
-    whole = engine.msm(lattice, positions, charges, plan).copy()
+    plan = sums.levels_around(lattice, positions, spacing=1.5, radius=5.0)
+    whole = sums.by_levels(engine, lattice, positions, charges, plan).copy()
     seen = []
-    launch = msm.LevelSum.launch
-    monkeypatch.setattr(msm.LevelSum, "launch", lambda self, gpu, task, slab, stream: (
-        seen.append(slab), launch(self, gpu, task, slab, stream)))
-    needed = msm.LevelSum(lattice, *maps.check(positions, charges, "single"), plan, "single").fixed_bytes
+    launch = LevelSum.launch
+    monkeypatch.setattr(LevelSum, "launch", lambda self, job, slab, *rest: (
+        seen.append(slab), launch(self, job, slab, *rest)))
+    needed = LevelSum(LatticeSum.split(lattice, plan)).fixed_bytes(len(charges))
     monkeypatch.setenv("VMDPOTENTIAL_GPU_MEMORY", str(needed + 10**6))
-    np.testing.assert_array_equal(engine.msm(lattice, positions, charges, plan), whole)
+    np.testing.assert_array_equal(sums.by_levels(engine, lattice, positions, charges, plan), whole)
     assert len(seen) == 15
     monkeypatch.setenv("VMDPOTENTIAL_GPU_MEMORY", str(needed))
     with pytest.raises(MemoryPlanError, match="GPU memory"):
-        engine.msm(lattice, positions, charges, plan)
+        sums.by_levels(engine, lattice, positions, charges, plan)

@@ -5,11 +5,11 @@ Run with ``pytest -m gpu``, as tests/gpu/test_cuda.py.
 
 import numpy as np
 import pytest
+from helpers import definition, random_charges, relative_rms
 
 from vmdpotential import registry
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Charges, Request
-from vmdpotential.methods.reference import definition
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.plugins.historical import METHODS, direct
@@ -29,16 +29,6 @@ def shifted(cutoff):
     return registry.get("interaction", "shifted_coulomb").bind(cutoff=cutoff)
 
 
-def random_charges(count, low, high):
-    rng = np.random.default_rng(0)
-    charges = rng.normal(size=count)
-    return rng.uniform(low, high, (count, 3)), charges - charges.mean()
-
-
-def relative_rms(values, reference):
-    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
-
-
 @pytest.mark.parametrize(("variant", "precision"), CASES)
 @pytest.mark.parametrize("shape", [(1, 1, 1), (7, 8, 9), (17, 9, 20)])
 def test_every_spacing_and_interaction(engine, variant, precision, shape):
@@ -49,7 +39,7 @@ def test_every_spacing_and_interaction(engine, variant, precision, shape):
         for bound in (shifted(2.3), shifted(9.0), shifted(30.0), truncated):  # the third takes several launches
             values = run(engine, variant, lattice, positions, charges, bound, precision).values()
             assert values.shape == shape
-            reference = definition(lattice.points(), positions, charges, bound, None).reshape(shape)
+            reference = definition(lattice.points(), positions, charges, bound).reshape(shape)
             assert np.abs(values - reference).max() < 2e-5 * max(1, np.abs(reference).max())
 
 

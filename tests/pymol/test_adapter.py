@@ -1,5 +1,6 @@
 """How a declared command becomes a command of PyMOL, shown with a small command of the test's own."""
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -37,7 +38,9 @@ def survey(
     calls.append({"structure": structure, "spacing": spacing, "limits": limits, "fast": fast, "table": table,
                   "force": force})
     if mode == "fail":
-        raise TaskError("no map\n was made; use --no-fast or --some-limit 3")
+        logging.getLogger("vmdpotential.maps").warning("%s: --no; {spacing} sets\nanother", "{fast}")
+        raise TaskError("npm install\n --prefix '{spacing}' -o x",
+                        "use a larger {spacing}, {fast no} or another {structure}")
     if mode == "interrupt":
         raise KeyboardInterrupt
     if mode == "memory":
@@ -90,13 +93,14 @@ def test_python_call_with_numbers(survey_cmd):
 
 
 @pytest.mark.parametrize(("line", "message"), [
-    ("potential_survey all, spacing=abc", "Error: spacing 'abc': a number is needed"),
-    ("potential_survey all, spacing=-1", "Error: spacing -1: must be above 0 A"),
-    ("potential_survey all, fast=maybe", "Error: fast 'maybe': say yes or no"),
-    ("potential_survey all, mode=other", "Error: mode 'other': choose one of plain, fail, interrupt, memory"),
+    ("potential_survey all, spacing=abc", "Error: spacing=abc: a number is needed"),
+    ("potential_survey all, spacing=-1", "Error: spacing=-1: must be above 0 A"),
+    ("potential_survey all, fast=maybe", "Error: fast=maybe: say yes or no"),
+    ("potential_survey all, mode=other", "Error: mode=other: choose one of plain, fail, interrupt, memory"),
     ("potential_survey resn XYZ", "Error: selection 'resn XYZ' has no atoms in this state; load a structure"),
-    ("potential_survey all, ala", "Error: name 'ala': the object ala exists already; choose another name"),
-    ("potential_survey mode=fail", "Error: no map was made; use fast or some_limit 3"),
+    ("potential_survey all, ala", "Error: name=ala: the object ala exists already; choose another"),
+    ("potential_survey mode=fail",
+     "Error: npm install --prefix '{spacing}' -o x; use a larger spacing, fast=no or another selection"),
     ("potential_survey mode=memory", "Error: out of memory; use a larger spacing or fewer atoms"),
     ("potential_survey all, a, 1, b, no, plain, c, d, e, f, g, h, 1, i",
      "too many positional arguments for potential_survey"),
@@ -111,6 +115,14 @@ def test_wrong_use_is_one_line(survey_cmd, do, line, message):
     assert "Traceback" not in output
     assert sum("Error" in text for text in output.splitlines()) == 1
     assert survey_cmd.get_names() == ["ala"]  # nothing is left behind
+
+
+def test_warnings_are_told_with_pymols_arguments(survey_cmd, do, capfd):
+    output = do("potential_survey mode=fail")
+    assert " warning: {fast}: --no; spacing sets another" in output
+    assert output.count("sets another") == 1
+    logging.getLogger("vmdpotential.maps").warning("of another command")
+    assert "warning: of another command" not in capfd.readouterr().out
 
 
 def test_errors_are_pymols_own_class(survey_cmd):

@@ -93,12 +93,12 @@ def test_ionize_without_topology_takes_templates(dhfr, do, placement):
 
 @pytest.mark.parametrize(("line", "message"), [
     ("potential_ionize polymer", "has no waters that ions could replace"),
-    ("potential_ionize dhfr, cation=XX", "cation 'XX': no such ion"),
+    ("potential_ionize dhfr, cation=XX", "cation=XX: no such ion"),
     ("potential_ionize dhfr, ions=[SOD=99999]", "ions"),
-    ("potential_ionize dhfr, from_solute=far", "from_solute 'far': a number is needed"),
+    ("potential_ionize dhfr, from_solute=far", "from_solute=far: a number is needed"),
     ("potential_ionize dhfr, topology=no/such.psf", "no/such.psf"),
-    ("potential_map dhfr, spacing=0", "spacing 0: must be"),
-    ("potential_map dhfr, unit=hartree", "unit 'hartree': choose one of kT/e, V, kcal/mol/e"),
+    ("potential_map dhfr, spacing=0", "spacing=0: must be"),
+    ("potential_map dhfr, unit=hartree", "unit=hartree: choose one of kT/e, V, kcal/mol/e"),
     ("potential_slice dhfr", "object 'dhfr' is no map"),
 ])
 def test_wrong_use_is_one_line(dhfr, do, line, message):

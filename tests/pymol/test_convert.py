@@ -85,7 +85,7 @@ def test_object_merged_from_others_keeps_its_residues_whole(loaded):
 
 def test_an_object_and_its_copy_are_refused(loaded):
     loaded.create("twin", "mol")
-    with pytest.raises(InputError, match="objects mol and twin have atoms at the same place"):
+    with pytest.raises(InputError, match="object mol and object twin have atoms at the same place"):
         read_selection(loaded, "all")
     assert len(read_selection(loaded, "twin").structure) == len(ATOMS)
 
@@ -116,7 +116,7 @@ def test_cells_of_several_objects_must_agree(loaded):
     loaded.translate([0, 50, 0], object="copy")
     assert read_selection(loaded, "all").structure.cell.parameters[0] == pytest.approx(30)
     loaded.set_symmetry("copy", 30, 31, 33, 80, 90, 100)
-    with pytest.raises(InputError, match="objects mol and copy have different periodic cells"):
+    with pytest.raises(InputError, match="object mol and object copy have different periodic cells"):
         read_selection(loaded, "all")
 
 
@@ -144,7 +144,7 @@ def test_charges_of_a_pqr_file_are_taken(cmd, tmp_path):
     structure = read_selection(cmd, "water").structure
     assert_allclose(structure.charges, charges, atol=1e-7)
     cmd.load_raw(pdb(), "pdb", "mol")
-    with pytest.raises(InputError, match="object water has partial charges and object mol has none"):
+    with pytest.raises(InputError, match="8 of 11 atoms have no charge, such as those of object mol, and the others"):
         read_selection(cmd, "all")
     assert read_selection(cmd, "mol").structure.charges is None
 

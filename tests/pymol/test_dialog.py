@@ -1,5 +1,6 @@
 """The Qt dialog, clicked through with a small molecule."""
 
+import logging
 import os
 import sys
 import threading
@@ -15,6 +16,7 @@ from pymol.Qt import QtCore, QtWidgets
 from PyQt5.QtTest import QTest
 
 from vmdpotential import progress, registry
+from vmdpotential.errors import TaskError
 from vmdpotential.parameters import Report
 from vmdpotential.plugins.pymol import arguments, dialog, feedback
 
@@ -133,10 +135,10 @@ def test_ions_and_undo(window, cmd):
 
 
 @pytest.mark.parametrize(("page", "argument", "text", "message"), [
-    ("Map", "spacing", "abc", "Error: spacing 'abc': a number is needed"),
+    ("Map", "spacing", "abc", "Error: spacing=abc: a number is needed"),
     ("Map", "selection", "resn XYZ", "Error: selection 'resn XYZ' has no atoms in this state"),
     ("Map", "selection", "not ( a selection", "Error: "),
-    ("Map", "name", "box", "Error: name 'box': the object box exists already"),
+    ("Map", "name", "box", "Error: name=box: the object box exists already"),
     ("Ionize", "topology", "no/such.psf", "no/such.psf"),
     ("Ionize", "ions", "SOD=9999", "ions"),
     ("Slice", "maps", "box", "Error: object 'box' is no map"),
@@ -151,6 +153,16 @@ def test_error_is_one_line_in_the_dialog(window, cmd, page, argument, text, mess
     assert "Traceback" not in capfd.readouterr().err
     assert cmd.get_names("objects") == ["box"]
     assert window.run_button.isEnabled()
+
+
+def test_warnings_of_the_thread_are_told(window, cmd, monkeypatch, capfd):
+    def warned(self, **given):
+        logging.getLogger("vmdpotential.maps").warning("%s: a larger {spacing} sets another", "{box}")
+        raise TaskError("no map")
+
+    monkeypatch.setattr(type(registry.get("command", "map")), "__call__", warned)
+    assert run(window) == "Error: no map"
+    assert " warning: {box}: a larger spacing sets another" in capfd.readouterr().out.splitlines()
 
 
 def test_stop(window, cmd, monkeypatch):

@@ -12,7 +12,7 @@ from vmdpotential.parameters import Command, Report
 def devices() -> Report:
     """List what can compute here: each engine with its hardware, or why it does not work.
 
-    The last line says which engine ``--engine auto`` takes.
+    The last line says which engine is taken unless one is asked for.
     """
     from vmdpotential.engines import automatic, get_engine, reason
 

@@ -70,7 +70,8 @@ def ionize(
     from_file = not isinstance(structure, Structure)
     paths = [*output, *([table] if table is not None else [])]
     if from_file and not paths and not dry_run:
-        raise UsageError("ionize: give -o FILE for the result, or --dry-run to see the sites only")
+        raise UsageError("output", "a file for the result is needed",
+                         "give one, such as ions.pdb, or {dry_run} to see the sites only")
     files.check(paths, force)
     system = _prepare(structure, topology, force_field, output)
     placement = place_ions(
@@ -95,7 +96,7 @@ def _prepare(
 
     if isinstance(structure, Structure):
         if topology is not None:
-            raise UsageError("--topology: is for structures read from a file")
+            raise UsageError("topology", "is for structures read from a file")
         system = structure
     else:
         system = read_structure(structure, topology=topology)

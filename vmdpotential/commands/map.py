@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-from vmdpotential import registry
+from vmdpotential import progress, registry
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
@@ -94,7 +94,7 @@ def map_(
     from vmdpotential.io.maps import check_map_format, put_map
 
     if output is None and field is None and isinstance(structure, Path):
-        raise UsageError("output", "a file is needed for the map, such as map.dx")
+        raise UsageError("output", "a file is needed for the map", "such as {output map.dx}")
     fields = [] if field is None else field_paths(field)
     maps = [] if output is None else [output]
     for path in maps:
@@ -113,12 +113,14 @@ def map_(
         raise UsageError("topology", "is for structures read from a file")
     structure, charge_report = charges_and_report(structure, force_field)
     start = time.perf_counter()
-    grid = potential_map(
-        structure, method=method, boundary=boundary, spacing=spacing, padding=padding, cutoff=cutoff,
-        algorithm=algorithm, interaction=interaction, parameters=set, tolerance=tolerance, atoms=atoms, unit=unit,
-        temperature=temperature, dielectric=dielectric, field=field is not None, precision=precision, engine=engine,
-    )
-    seconds = time.perf_counter() - start
+    with progress.clock() as clock:
+        grid = potential_map(
+            structure, method=method, boundary=boundary, spacing=spacing, padding=padding, cutoff=cutoff,
+            algorithm=algorithm, interaction=interaction, parameters=set, tolerance=tolerance, atoms=atoms, unit=unit,
+            temperature=temperature, dielectric=dielectric, field=field is not None, precision=precision,
+            engine=engine,
+        )
+    seconds = time.perf_counter() - start - clock.compiling
     for path in [*maps, *fields]:
         check_map_format(path, grid.lattice)
         check_finite(path, grid.lattice, grid.values)

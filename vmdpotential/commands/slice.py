@@ -72,7 +72,7 @@ def slice_(
         "given", parse=_range, metavar="LO,HI")] = None,
     contours: Annotated[int, Option("about how many contour lines, at round values", low=0, high=50)] = 0,
     profile: Annotated[str | None, Option(
-        "draw the mean over planes along this axis; spikes at atoms make it noisy, less so in a map of finer --spacing",
+        "draw the mean over planes along this axis; spikes at atoms make it noisy, less so in a map of finer spacing",
         choices=("x", "y", "z"))] = None,
     width: Annotated[str, Option(
         "width of the figure: single (89 mm), double (183 mm) or a number of mm", metavar="MM")] = "single",
@@ -83,8 +83,8 @@ def slice_(
 ) -> Report:
     """Draw planes through maps as a figure for a paper.
 
-    Several maps or planes become panels on one colour scale. With --profile alone, the curve of the
-    mean over planes is drawn instead; with a plane and --profile, both.
+    Several maps or planes become panels on one colour scale. With a profile alone, the curve of the
+    mean over planes is drawn instead; with a plane and a profile, both.
     """
     from vmdpotential.figures import page as figures
     from vmdpotential.figures import slices
@@ -93,13 +93,13 @@ def slice_(
     from vmdpotential.io.maps import map_name, read_map
 
     if not maps:
-        raise UsageError("MAP: a map file is needed")
+        raise UsageError("maps", "a map file is needed")
     width_mm = figures.width_in_mm(width)
     chosen = [Plane.parse(item) if isinstance(item, str) else item for item in plane]
     if point is not None and normal is None:
-        raise UsageError("--point: give --normal too, or --plane for a plane across an axis")
+        raise UsageError("point", "says no direction", "give {normal} too, or {plane} for a plane across an axis")
     if topology is not None and structure is None:
-        raise UsageError("--topology: give --structure too, the coordinates of its atoms")
+        raise UsageError("topology", "has no coordinates", "give {structure} too, which has them")
     if range is not None:
         slices.check_range(range)
     if output is not None:
@@ -113,7 +113,7 @@ def slice_(
 
         atoms = read_structure(atoms, topology)
     elif topology is not None:
-        raise UsageError("--topology: is for structures read from a file")
+        raise UsageError("topology", "is for structures read from a file")
     lattice = grids[0].lattice
     if normal is not None:
         chosen.append(Plane.through((lattice.origin + lattice.last) / 2 if point is None else point, normal))
@@ -140,7 +140,7 @@ def _report(
 
     width, height = (round(float(inches) * 25.4, 1) for inches in page.figure.get_size_inches())
     size = f"{width:g} x {height:g} mm, {dpi} dots per inch"
-    lines = [f"{output}: {size}" if output else f"figure: {size}; name a file with -o to keep it"]
+    lines = [f"{output}: {size}" if output else f"figure: {size}, kept in no file"]
     unit = next((panel.grid.unit for panel in panels), "")
     shown = []
     for n, panel in enumerate(panels):
@@ -164,7 +164,7 @@ def _report(
     if page.value_range is not None:
         low, high = page.value_range
         lines.append(f"colours: {low:g} to {high:g} {unit}".rstrip() + (
-            f", for {100 * slices.SHOWN:g} % of the values shown; set with --range" if chosen else ""))
+            f", for {100 * slices.SHOWN:g} % of the values shown" if chosen else ""))
     if profile:
         lines.append(f"profile: mean over planes along {profile}")
     data = {

@@ -77,6 +77,8 @@ class LatticeSum:
 
     def __post_init__(self) -> None:
         check_precision(self.precision)
+        if self.cell is not None and self.pairs.cutoff is None:
+            raise UsageError("cell", f"the sum of {self.pairs} over its images has no end: it has no cutoff")
 
     @classmethod
     def split(cls, lattice: Lattice, smooth: Mesh | Levels, precision: str = "single",
@@ -151,6 +153,12 @@ def charges_and_positions(positions: Any, charges: Any) -> tuple[Floats, Floats]
     return positions, charges
 
 
+def near(lattice: Lattice, reach: float, positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
+    """Return the charges that a lattice sees in an open boundary: no others are within `reach` (A) of a point."""
+    seen = ((positions > lattice.origin - reach) & (positions < lattice.last + reach)).all(1)
+    return (positions, charges) if seen.all() else (positions[seen], charges[seen])
+
+
 def in_box(work: LatticeSum, positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
     """Return the charges that a sum was planned for: of a smooth part that ends, those in its box, else all.
 
@@ -160,11 +168,12 @@ def in_box(work: LatticeSum, positions: Floats, charges: Floats) -> tuple[Floats
         For charges outside of the box where they count.
     """
     smooth = work.smooth
-    if smooth is None or smooth.box is None or smooth.box.holds(positions):
+    if smooth is None or smooth.box is None:
         return positions, charges
-    if smooth.compact:  # no lattice point sees the others
-        near = ((positions >= smooth.box.low) & (positions <= smooth.box.high)).all(1)
-        return positions[near], charges[near]
+    if smooth.end < np.inf:
+        positions, charges = near(work.lattice, smooth.end, positions, charges)
+    if smooth.box.holds(positions):
+        return positions, charges
     raise InputError("charges are outside of the box that the sum was planned for", "plan it for a larger one")
 
 

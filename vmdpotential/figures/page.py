@@ -93,14 +93,15 @@ def width_in_mm(text: str | float) -> float:
     except ValueError:
         width = math.nan
     if not 40 <= width <= 1000:
-        raise UsageError(f"--width {text}: say single (89 mm), double (183 mm) or a width from 40 to 1000 mm")
+        raise UsageError(
+            "width", "say single (89 mm), double (183 mm) or a width from 40 to 1000 mm", value=str(text))
     return width
 
 
 def check_figure_format(path: Path) -> None:
     """Raise UsageError when a figure cannot be written under this name."""
     if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"{path}: the suffix is of no figure format; choose one of {', '.join(SUFFIXES)}")
+        raise UsageError("", f"{path}: the suffix is of no figure format", f"choose one of {', '.join(SUFFIXES)}")
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def compose(
     """
     grids = [panel.grid for panel in panels] + list(profiles)
     if not grids:
-        raise UsageError("there is nothing to draw: give a map")
+        raise UsageError("maps", "there is nothing to draw", "give a map")
     _check_units(grids)
     if value_range is not None:
         check_range(value_range)
@@ -160,7 +161,9 @@ def compose(
         try:
             outline(panel.grid.lattice, panel.plane)
         except UsageError as error:
-            raise UsageError(f"{panel.name}: {error}" if panel.name else str(error)) from None
+            if panel.name:
+                error.text = f"{error.text} ({panel.name})"
+            raise
     limits = value_range
     if panels and limits is None:
         limits = robust_range([values_on(panel.grid, panel.plane)[0] for panel in panels])
@@ -229,15 +232,15 @@ def _check_units(grids: Sequence[Grid]) -> None:
     for grid in grids[1:]:
         if grid.unit != first.unit:
             raise UsageError(
-                f"the maps have different units ({first.unit or 'none stated'} and {grid.unit or 'none stated'}), "
-                "so they cannot share a scale; draw them apart"
+                "maps", f"have different units ({first.unit or 'none stated'} and {grid.unit or 'none stated'}), "
+                "so they cannot share a scale", "draw them apart",
             )
         if grid.unit.startswith("kT") and None not in (grid.temperature, first.temperature) and (
             abs((grid.temperature or 0) - (first.temperature or 0)) > 1e-6
         ):
             raise UsageError(
-                f"the maps are in kT/e at different temperatures ({first.temperature:g} and {grid.temperature:g} K), "
-                "so they cannot share a scale; draw them apart"
+                "maps", f"are in kT/e at different temperatures ({first.temperature:g} and {grid.temperature:g} K), "
+                "so they cannot share a scale", "draw them apart",
             )
 
 
@@ -350,7 +353,7 @@ def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title:
     """
     check_figure_format(path)
     pixels = float(np.prod(figure.get_size_inches())) * dpi**2
-    memory.require(int(12 * pixels), f"{path}: a figure of {pixels / 1e6:.0f} million pixels", "use a lower --dpi")
+    memory.require(int(12 * pixels), f"{path}: a figure of {pixels / 1e6:.0f} million pixels", "use a lower {dpi}")
     program = f"vmdpotential {__version__}"
     suffix = path.suffix.lower()
     metadata: dict[str, Any] = {"Title": title, "Software" if suffix == ".png" else "Creator": program}

@@ -108,7 +108,7 @@ def check_range(value_range: Range) -> None:
     """Raise UsageError when a range does not increase."""
     low, high = value_range
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise UsageError(f"--range {low:g},{high:g}: the first value must be below the second")
+        raise UsageError("range", "the first value must be below the second", value=f"{low:g},{high:g}")
 
 
 def draw_slice(
@@ -316,10 +316,10 @@ def profile(grid: Grid, axis: int) -> tuple[Floats, Floats]:
     step = _repeat(periodic, axis)
     if step is None:
         name = "xyz"[axis]
-        possible = [f"--profile {other}" for d, other in enumerate("xyz") if _repeat(periodic, d) is not None]
+        possible = [f"{{profile {other}}}" for d, other in enumerate("xyz") if _repeat(periodic, d) is not None]
         cure = " or ".join(possible) or "a map of the structure turned, with two vectors of its cell across an axis"
-        raise UsageError(f"--profile {name}: planes across {name} have no period in the map's slanted cell, so that "
-                         f"each has the mean of the whole map; use {cure}")
+        raise UsageError("profile", f"planes across {name} have no period in the map's slanted cell, so that each has "
+                         "the mean of the whole map", f"use {cure}", value=name)
     return where, _mean_over_periods(grid, periodic, axis, step)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -12,7 +14,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from vmdpotential import __version__, progress, registry
-from vmdpotential.errors import BackendError, CheckError, OutputError, UsageError, VmdpotentialError
+from vmdpotential.errors import (
+    BackendError,
+    CheckError,
+    MemoryPlanError,
+    OutputError,
+    Spelling,
+    UsageError,
+    VmdpotentialError,
+    plain,
+)
+from vmdpotential.frontend import messages
 from vmdpotential.parameters import Command, Parameter
 
 EXIT_CODES = """exit codes: 0 done; 2 wrong usage or unsuitable input; 3 the task cannot be done;
@@ -25,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if message.endswith("expected one argument"):
             message += " (one that begins with a dash is written after '=', a file also as ./-name)"
-        raise UsageError(f"{message}; see '{self.prog} --help'")
+        raise UsageError("", message, f"see '{self.prog} --help'")
 
 
 class _Once(argparse.Action):
@@ -39,15 +51,15 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all registered commands."""
+def build_parser(only: str = "") -> argparse.ArgumentParser:
+    """Return the parser of all registered commands, or of one, which is sooner: others need not be imported."""
     parser = _Parser(
         prog="vmdpotential", epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Electrostatic potential maps, ion placement and slice images of molecular structures.",
     )
     parser.add_argument("--version", action="version", version=f"vmdpotential {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
-    for name in registry.available("command"):
+    for name in (only,) if only in registry.available("command") else registry.available("command"):
         try:
             command: Command = registry.get("command", name)
         except BackendError:  # of another package; `vmdpotential plugins` says why
@@ -59,6 +71,7 @@ def build_parser() -> argparse.ArgumentParser:
         for parameter in command.parameters:
             _add(sub, parameter)
         sub.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+        sub.add_argument("--verbose", action="store_true", help="tell what was planned and measured, on stderr")
     return parser
 
 
@@ -101,16 +114,18 @@ def run(arguments: Sequence[str]) -> None:
         Whatever the command raises.
     """
     try:
-        known, unknown = build_parser().parse_known_args(_join_negative_values(arguments))
+        parser = build_parser(next(iter(arguments), ""))
+        known, unknown = parser.parse_known_args(_join_negative_values(arguments))
     except SystemExit:  # after --help: a reader that has gone is noticed here, not while Python ends
         sys.stdout.flush()
         raise
     values = vars(known)
     if unknown:
         raise UsageError(
-            f"unrecognized arguments: {' '.join(unknown)}; see 'vmdpotential {values['command']} --help'")
+            "", f"unrecognized arguments: {' '.join(unknown)}", f"see 'vmdpotential {values['command']} --help'")
     command: Command = registry.get("command", values.pop("command"))
     as_json = values.pop("json")
+    values.pop("verbose")
     terminal = progress.Terminal()
     failure: CheckError | None = None
     try:
@@ -121,7 +136,8 @@ def run(arguments: Sequence[str]) -> None:
     finally:
         terminal.close()
     if as_json:  # with the lines for people, which viewers that run the program show
-        _print(json.dumps({**report.data, "report": list(report.lines)}, allow_nan=False))
+        data = {**report.data, "report": list(report.lines), **({} if failure is None else _fields(failure))}
+        _print(json.dumps(data, allow_nan=False))
     else:
         _print("\n".join(report.lines))
     if failure is not None:
@@ -135,7 +151,7 @@ def _print(text: str) -> None:
         raise
     except OSError as error:
         sys.stdout = open(os.devnull, "w")  # Python would try to write the rest once more  # noqa: SIM115
-        raise OutputError(f"standard output: cannot be written ({error.strerror}); send it elsewhere") from None
+        raise OutputError(f"standard output: cannot be written ({error.strerror})", "send it elsewhere") from None
 
 
 def _join_negative_values(arguments: Sequence[str]) -> list[str]:
@@ -157,27 +173,62 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     _prepare_streams()
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        run(sys.argv[1:] if arguments is None else arguments)
+        with messages.warnings(lambda line: print(line, file=sys.stderr), _spelling(words), "--verbose" in words):
+            run(words)
     except VmdpotentialError as error:
-        return _fail(str(error), error.exit_code)
+        return _fail(error, error.exit_code, words)
     except MemoryError:
-        return _fail("out of memory; use fewer atoms, a larger --spacing, or a lower --dpi", 3)
+        cure = "use fewer atoms, a larger {spacing}, or a lower {dpi}"
+        return _fail(MemoryPlanError("out of memory", cure), 3, words)
     except KeyboardInterrupt:
-        return _fail("interrupted", 130)
+        return _fail(VmdpotentialError("interrupted"), 130, words)
     except BrokenPipeError:  # the reader of our output, such as head, has gone
         sys.stderr.close()
     except OSError as error:  # of files other than inputs and outputs: compiled kernels, fonts
         where = error.filename or "a temporary file"
-        return _fail(f"{where}: {error.strerror or error}; is the disk full, or closed to you?", 3)
+        cure = "make room on the disk, or open it to you"
+        return _fail(OutputError(f"{where}: {error.strerror or error}", cure), 3, words)
     return 0
 
 
-def _fail(message: str, code: int) -> int:
+def _fail(error: VmdpotentialError, code: int, arguments: Sequence[str]) -> int:
     """Print one line without control characters, which a binary file may have brought, and return the exit code."""
+    if "--json" in arguments and not isinstance(error, CheckError):  # whose report has it
+        with contextlib.suppress(OSError, OutputError):
+            _print(json.dumps(_fields(error)))
+    message = error.message(_spelling(arguments))
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(message.split()))
     print(f"vmdpotential: {line}", file=sys.stderr)
     return code
+
+
+def _fields(error: VmdpotentialError) -> dict[str, dict[str, str]]:
+    """Return an error for programs, which spell its parameters in their own way."""
+    return {"error": {name: getattr(error, name) for name in ("parameter", "value", "text", "cure")}}
+
+
+def _spelling(arguments: Sequence[str]) -> Spelling:
+    """Return how a shell writes parameters of the command: ``--spacing -1``, ``--no-neutralize``.
+
+    What is no option of the command stays bare: files without a name, parameters of an interaction, environment
+    variables.
+    """
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    parameters: dict[str, Parameter] = {}
+    with contextlib.suppress(VmdpotentialError):  # no such command
+        command: Command = registry.get("command", name)
+        parameters = {p.name: p for p in command.parameters if not p.option.positional}
+
+    def spell(name: str, value: str) -> str:
+        if name not in parameters:
+            return plain(name, value)
+        if parameters[name].type is bool:
+            return f"--{'no-' if value.lower() in ('no', 'false') else ''}{parameters[name].flag}"
+        return f"--{parameters[name].flag}" + (f" {shlex.quote(value)}" if value else "")
+
+    return spell
 
 
 def _prepare_streams() -> None:

@@ -52,7 +52,7 @@ def _declare_option(parameter: Parameter) -> dict[str, Any]:
     return {
         "name": parameter.name, "kind": kind(parameter), "several": parameter.several,
         "required": parameter.required, "positional": option.positional, "viewer": option.viewer,
-        "default": "" if parameter.required else _text(parameter.default), "help": option.help, "unit": option.unit,
+        "default": "" if parameter.required else as_text(parameter.default), "help": option.help, "unit": option.unit,
         "choices": list(option.allowed()),
     }
 
@@ -69,7 +69,7 @@ def kind(parameter: Parameter) -> str:
     return "text" if parameter.option.parse else _KINDS.get(parameter.type, "text")
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Return a default as it would be typed."""
     if value is None:
         return ""

@@ -40,7 +40,7 @@ def install(
     if uninstall and folder is None:
         target = startup.folder_of(old) or target
     if not uninstall and target.exists() and not plugin.owns(target):
-        raise UsageError(f"{target}: holds something else; choose another place with --folder")
+        raise UsageError("folder", f"{target} holds something else", "choose another place")
     lines = _uninstall(plugin, target, old, yes) if uninstall else _install(plugin, old, yes)
     again = shlex.join(["vmdpotential", "install", viewer, *(["--folder", str(folder)] if folder is not None else [])])
     if not yes:
@@ -54,7 +54,7 @@ def install(
 
 def _install(plugin: Viewer, old: bytes | None, yes: bool) -> list[str]:
     if not plugin.names:
-        raise InputError(f"{plugin.source}: the plugin's files are missing; install the package again")
+        raise InputError(f"{plugin.source}: the plugin's files are missing", "install the package again")
     lines = [f"{'wrote' if yes else 'would write'} {plugin.folder}: {', '.join([*plugin.names, *plugin.more])}"]
     new = None
     if plugin.startup is not None:

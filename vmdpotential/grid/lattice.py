@@ -17,25 +17,30 @@ Floats = NDArray[np.float64]
 
 def _check_spacing(spacing: float, padding: float = 0.0) -> None:
     if not 0 < spacing < np.inf:
-        raise UsageError(f"--spacing {spacing:g}: must be a distance in A, above 0")
+        raise UsageError("spacing", "must be a distance in A, above 0", value=f"{spacing:g}")
     if not 0 <= padding < np.inf:
-        raise UsageError(f"--padding {padding:g}: must be a distance in A, at least 0")
+        raise UsageError("padding", "must be a distance in A, at least 0", value=f"{padding:g}")
 
 
 def _counts(numbers: Floats) -> tuple[int, int, int]:
     """Return (3,) numbers of nodes as integers; far-off atoms or cells ask for more than can be counted."""
     if not (numbers < 2**31).all():
         raise UsageError(
-            f"a lattice of {' x '.join(f'{n:.3g}' for n in numbers)} points cannot be made; use a larger --spacing, "
-            "or correct atoms or the cell where they are far too large"
+            "spacing", f"a lattice of {' x '.join(f'{n:.3g}' for n in numbers)} points cannot be made",
+            "use a larger {spacing}, or correct atoms or the cell where they are far too large",
         )
     nx, ny, nz = (int(n) for n in numbers)
     return nx, ny, nz
 
 
 def bounds(positions: Floats) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest coordinates of positions (N, 3), column by column: 20 times as fast."""
-    return np.array([x.min() for x in positions.T]), np.array([x.max() for x in positions.T])
+    """Return the smallest and the largest coordinates of positions (N, 3)."""
+    # numpy is fast along rows of many numbers, not of three: 64 positions make a row
+    whole = len(positions) // 64 * 64
+    rows, rest = np.ascontiguousarray(positions[:whole]).reshape(-1, 192), positions[whole:]
+    low = np.concatenate([rows.min(0, initial=np.inf).reshape(-1, 3), rest])
+    high = np.concatenate([rows.max(0, initial=-np.inf).reshape(-1, 3), rest])
+    return low.min(0), high.max(0)
 
 
 @dataclass(frozen=True)
@@ -83,9 +88,11 @@ class Lattice:
         spacing = np.array(np.broadcast_to(np.asarray(self.spacing, np.float64), 3))
         shape = tuple(int(n) for n in self.shape)
         if len(shape) != 3 or min(shape) < 1:
-            raise UsageError(f"a lattice of {' x '.join(map(str, shape))} points is empty")
-        if not (np.isfinite(origin).all() and np.isfinite(spacing).all() and (spacing > 0).all()):
-            raise UsageError(f"lattice origin {origin.tolist()} and spacing {spacing.tolist()} A are not valid")
+            raise UsageError("shape", f"a lattice of {' x '.join(map(str, shape))} points is empty")
+        if not np.isfinite(origin).all():
+            raise UsageError("origin", "a lattice begins at three numbers, A", value=str(origin.tolist()))
+        if not (np.isfinite(spacing).all() and (spacing > 0).all()):
+            raise UsageError("spacing", "must be distances in A, above 0", value=str(spacing.tolist()))
         origin.setflags(write=False)
         spacing.setflags(write=False)
         object.__setattr__(self, "origin", origin)

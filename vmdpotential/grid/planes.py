@@ -66,7 +66,7 @@ class Plane:
                 return cls.across(_AXES.index(match.group(1).lower()), position)
         except ValueError:
             pass
-        raise UsageError(f"--plane '{text}': write an axis and a position in A, such as z=12.5")
+        raise UsageError("plane", "write an axis and a position in A, such as z=12.5", value=text)
 
     @classmethod
     def through(cls, point: ArrayLike, normal: ArrayLike) -> Plane:
@@ -82,8 +82,8 @@ class Plane:
         point, normal = np.array(point, np.float64), np.array(normal, np.float64)
         length = np.linalg.norm(normal)
         if point.shape != (3,) or normal.shape != (3,) or not (np.isfinite(length) and length > 0):
-            raise UsageError(f"--normal {' '.join(f'{x:g}' for x in np.ravel(normal))}: three numbers, not all 0, "
-                             "are needed")
+            raise UsageError("normal", "three numbers, not all 0, are needed",
+                             value=",".join(f"{x:g}" for x in np.ravel(normal)))
         unit = normal / length
         along = np.flatnonzero(np.abs(unit) > 1 - 1e-9)
         if len(along):
@@ -157,11 +157,10 @@ def outline(lattice: Lattice, plane: Plane) -> Floats:
         axis = plane.axis
         if axis is None:
             where = f"{plane.label} through {' '.join(f'{x:g}' for x in plane.point)}"
-            raise UsageError(f"the plane with {where} A misses the map, which covers {_box(lattice)}")
+            raise UsageError("point", f"the plane with {where} A misses the map, which covers {_box(lattice)}")
         raise UsageError(
-            f"the plane {_AXES[axis]}={plane.point[axis]:g} misses the map, which covers {_AXES[axis]} from "
-            f"{low[axis]:g} to {high[axis]:g} A"
-        )
+            "plane", f"misses the map, which covers {_AXES[axis]} from {low[axis]:g} to {high[axis]:g} A",
+            value=f"{_AXES[axis]}={plane.point[axis]:g}")
     return plane.coordinates(np.array(points))[:, :2]
 
 

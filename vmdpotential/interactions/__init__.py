@@ -79,15 +79,14 @@ class Interaction:
         for name in values:
             if name not in {q.name for q in self.quantities}:
                 has = ", ".join(q.name for q in self.quantities) or "none"
-                raise UsageError(f"the interaction {self.name} has no parameter '{name}'; it has {has}")
+                raise UsageError(name, f"the interaction {self.name} has no such parameter; it has {has}")
         complete = {}
         for quantity in self.quantities:
             value = float(values.get(quantity.name, quantity.default))
             if not quantity.low <= value <= quantity.high:
                 raise UsageError(
-                    f"{self.name}: {quantity.name} {value:g} is outside {quantity.low:g} to "
-                    f"{quantity.high:g} {quantity.unit}".rstrip()
-                )
+                    quantity.name, f"the interaction {self.name} takes {quantity.low:g} to {quantity.high:g} "
+                    f"{quantity.unit}".rstrip(), value=f"{value:g}")
             complete[quantity.name] = value
         return Bound(self, complete)
 
@@ -119,7 +118,7 @@ class Bound:
             When it has a cutoff of its own, or `end` is no positive number.
         """
         if "cutoff" in self.values or not 0 < end < np.inf:
-            raise UsageError(f"{self.interaction.name} cannot be truncated at {end:g} A")
+            raise UsageError("cutoff", f"{self.interaction.name} cannot be truncated there", value=f"{end:g}")
         return replace(self, end=end)
 
     def __call__(self, r: ArrayLike) -> NDArray[np.float64]:
@@ -155,8 +154,8 @@ class Bound:
         there = evaluate(program, values | {"r2": x * x, "rinv": 1 / x}) * evaluate(factor, values) / length
         if not np.allclose(there, self(r), rtol=1e-9, atol=0):
             raise UsageError(
-                f"the interaction {self.interaction.name} holds a length that is not a parameter with a unit; "
-                "make it one"
+                "interaction", "holds a length that is not a parameter with a unit", "make it one",
+                value=self.interaction.name,
             )
         return Scaled(program, tuple(values.values()), float(evaluate(factor, values)) / length, length,
                       None if self.cutoff is None else self.cutoff / length)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from math import pi, sqrt
 from typing import Any, TypeAlias
 
-from vmdpotential.interactions.tracing import Numpy, Program, run
+from vmdpotential.interactions.tracing import EXP_DOMAIN, Numpy, Program, run
 
 #: A value of the back end and its derivative, None where that is zero everywhere.
 Pair: TypeAlias = tuple[Any, Any]
@@ -117,7 +117,8 @@ class Dual:
         value = self._of.erfc(a[0])
         if a[1] is None:
             return value, None
-        bell = self._of.exp(self._of.mul(self._of.const(-1.0), self._of.mul(a[0], a[0])))
+        square = self._of.min(self._of.mul(a[0], a[0]), self._of.const(-EXP_DOMAIN[0]))
+        bell = self._of.exp(self._of.mul(self._of.const(-1.0), square))
         return value, self._of.mul(a[1], self._of.mul(self._of.const(-2 / sqrt(pi)), bell))
 
 

@@ -26,6 +26,9 @@ Scalar: TypeAlias = Any  # a number, a numpy array or an Expression
 #: Leaves of every radial function.
 INPUTS = ("r2", "rinv")
 
+#: Arguments of :func:`exp`: the results are normal numbers in single precision, 1.6e-38 to 1.7e38.
+EXP_DOMAIN = (-87.0, 88.0)
+
 
 class Expression:
     """A value that records how it was made."""
@@ -115,12 +118,16 @@ def sqrt(a: Scalar) -> Scalar:
 
 
 def exp(a: Scalar) -> Scalar:
-    """Return the exponential; single precision engines use a polynomial good to 2e-7."""
+    """Return the exponential for a in :data:`EXP_DOMAIN`, beyond it that of the nearer end; every engine does the same.
+
+    Single precision holds no less and little more.
+    """
+    a = minimum(maximum(a, EXP_DOMAIN[0]), EXP_DOMAIN[1])
     return _record("exp", a) if _traced(a) else np.exp(a)
 
 
 def erfc(a: Scalar) -> Scalar:
-    """Return the complementary error function of a >= 0; single precision engines are good to 5e-7."""
+    """Return the complementary error function of any number; single precision engines are good to 5e-7."""
     if _traced(a):
         return _record("erfc", a)
     from scipy import special

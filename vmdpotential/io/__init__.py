@@ -74,11 +74,11 @@ def _read_structure(path: Path, topology: Path | None) -> Structure:
     kind = recognise.kind_of(path)
     if kind in _TOPOLOGIES or kind == "gromacs-topology":
         raise InputError(
-            f"{path}: a topology has no coordinates; give the coordinate file, with --topology for this one"
-        )
+            f"{path}: a topology has no coordinates", "give the coordinate file, and this one as {topology}")
     if topology is None:
         if kind in ("amber-coordinates", "frames"):
-            raise InputError(f"{path}: has coordinates only, without names and charges; add its --topology")
+            raise InputError(
+                f"{path}: has coordinates only, without names and charges", "give a file that has them as {topology}")
         return elements.fill(_read_whole(path, kind))  # type: ignore[no-any-return]
     names = elements.fill(_read_topology(topology))
     if kind == "amber-coordinates":
@@ -123,7 +123,7 @@ def read_topology(path: str | Path) -> Structure:
 def _read_topology(path: Path) -> Structure:
     kind = recognise.kind_of(path)
     if kind in ("amber-coordinates", "frames"):
-        raise InputError(f"{path}: holds coordinates and is no topology; give a PSF, prmtop, TPR or PQR file")
+        raise InputError(f"{path}: holds coordinates and is no topology", "give a PSF, prmtop, TPR or PQR file")
     structure: Structure = _find({**_TOPOLOGIES, **_READERS}.get(kind, "mdanalysis:read_topology"))(path)
     return structure
 
@@ -167,7 +167,8 @@ def write_structures(
             try:
                 _find(_WRITERS[files.suffix(target)])(structure, path)
             except (InputError, UsageError) as error:  # the message should name the file that was asked for
-                raise type(error)(str(error).replace(str(path), str(target))) from None
+                error.text = error.text.replace(str(path), str(target))
+                raise
 
 
 def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
@@ -185,16 +186,20 @@ def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
         suffix = files.suffix(path)
         if suffix in recognise.PRMTOP or path.name.lower() == "prmtop":
             raise UsageError(
-                f"{path}: a prmtop cannot be written: ions added to an Amber topology need Lennard-Jones parameters "
-                "that it does not have; write .psf or .pdb, or build the system again with the ions in tleap"
+                "", f"{path}: a prmtop cannot be written: ions added to an Amber topology need Lennard-Jones "
+                "parameters that it does not have",
+                "write .psf or .pdb, or build the system again with the ions in tleap"
             )
         if suffix not in _WRITERS or path.suffix.lower() == ".bz2":
-            raise UsageError(f"{path}: structures cannot be written in this format; name it {_CAN_BE_WRITTEN}")
+            raise UsageError("", f"{path}: structures cannot be written in this format", f"name it {_CAN_BE_WRITTEN}")
         if suffix in (".pqr", ".psf") and structure.charges is None:
-            raise ChargeError(f"{path}: needs charges, and the structure has none; give a topology with --topology")
+            raise ChargeError(
+                f"{path}: needs charges, and the structure has none", "give a file that has them as {topology}")
         if suffix == ".psf":
             topology = structure.topology
             if topology is None or (topology.source != "psf" and not len(topology.bonds)):
-                raise UsageError(f"{path}: a PSF needs bonds, and the input has none; give a topology, or write .pdb")
+                raise UsageError(
+                    "", f"{path}: a PSF needs bonds, and the input has none",
+                    "give a file that has them as {topology}, or write .pdb")
         if suffix in (".pdb", ".ent"):
             _find("pdb:check")(structure, path)

@@ -37,9 +37,9 @@ def starts(path: Path, lattice: Lattice) -> NDArray[np.int64]:
     whole = np.rint(exact)
     if (np.abs(exact - whole) > 1e-3).any() or (np.abs(whole) > 2**31 - 1).any():
         raise UsageError(
-            f"{path}: a CCP4 map starts at a whole number of spacings, and this one does not (origin "
+            "", f"{path}: a CCP4 map starts at a whole number of spacings, and this one does not (origin "
             f"{' '.join(f'{x:g}' for x in lattice.origin)}, spacing {' '.join(f'{x:g}' for x in lattice.spacing)}"
-            " A); write .mrc or .dx"
+            " A)", "write .mrc or .dx",
         )
     return whole.astype(np.int64)
 
@@ -108,7 +108,7 @@ def read_ccp4(path: Path) -> Grid:
         floats = np.frombuffer(header, order + "f4")
         mode, extension = int(words[3]), int(words[23])
         if mode not in _MODES:
-            raise InputError(f"{path}: holds values of mode {mode}; real maps (mode 2) are read")
+            raise InputError(f"{path}: holds values of mode {mode}", "write a real map (mode 2)")
         dtype = np.dtype(order + _MODES[mode])
         sections, rows, columns = (int(n) for n in words[2::-1])
         if min(sections, rows, columns) < 1:
@@ -140,8 +140,8 @@ def _place(
     angles, cell, intervals = floats[13:16], floats[10:13].astype(np.float64), words[7:10]
     if (np.abs(angles - 90) > 1e-3).any() and angles.any():
         raise InputError(
-            f"{path}: its cell angles are {' '.join(f'{x:g}' for x in angles)}, not 90 90 90; resample the map "
-            "on an orthogonal lattice"
+            f"{path}: its cell angles are {' '.join(f'{x:g}' for x in angles)}, not 90 90 90",
+            "resample the map on an orthogonal lattice",
         )
     if not ((cell > 0).all() and np.isfinite(cell).all() and (intervals > 0).all()):
         raise InputError(f"{path}: its header states no cell, so that the spacing is not known")

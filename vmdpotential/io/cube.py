@@ -103,7 +103,7 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
             raise InputError(f"{path}: line {number}: the numbers of the orbitals are missing")
         sets = [float(words[0])]
     if sets and sets[0] != 1:
-        raise InputError(f"{path}: line {number}: holds {sets[0]:g} orbitals; write one map to a file")
+        raise InputError(f"{path}: line {number}: holds {sets[0]:g} orbitals", "write one map to a file")
     # all counts negative means angstrom
     unit = 1.0 if max(counts) < 0 else _bohr()
     shape = [abs(count) for count in counts]

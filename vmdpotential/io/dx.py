@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io.mapformat import finish, header_lines, oriented, parse_header, read_numbers, title
+from vmdpotential.io.mapformat import finish, header_lines, oriented, parse_header, read_numbers, scientific, title
 
 _BLOCK = 60_000  # values formatted at once; a multiple of the three on a line
 _BINARY = {"float": "f4", "double": "f8", "int": "i4", "short": "i2", "byte": "i1"}
@@ -56,13 +56,10 @@ def write_dx(path: Path, grid: Grid, compress: bool = False) -> None:
     values = grid.values.reshape(-1)
     with open(path, "wb") as stream, _compressed(stream) if compress else _plain(stream) as write:
         write("".join(f"{line}\n" for line in lines).encode("ascii"))
-        pattern = "%.7g %.7g %.7g\n" * (_BLOCK // 3)
         for start in range(0, len(values), _BLOCK):
-            block = values[start : start + _BLOCK]
-            if len(block) < _BLOCK:
-                rows, rest = divmod(len(block), 3)
-                pattern = "%.7g %.7g %.7g\n" * rows + (" ".join(["%.7g"] * rest) + "\n" if rest else "")
-            write((pattern % tuple(block.tolist())).encode("ascii"))
+            text = scientific(values[start : start + _BLOCK])
+            text[2::3, -1] = text[-1, -1] = ord("\n")
+            write(text.tobytes())
             progress.report("writing the map", min(1.0, (start + _BLOCK) / len(values)))
         write("".join(f"{line}\n" for line in tail).encode("ascii"))
 
@@ -179,7 +176,7 @@ def _array(
     if items != count:
         raise InputError(f"{where}: {items:,} items do not fill {' x '.join(map(str, counts))} = {count:,} points")
     if words[-1] != "follows":
-        raise InputError(f"{where}: the data is in another file; join them first")
+        raise InputError(f"{where}: the data is in another file", "join them first")
     if not {"binary", "ieee"} & set(words):
         return read_numbers(path, stream, count, line + 1, (b"attribute", b"object", b"component"))
     if kind not in _BINARY:

@@ -31,7 +31,7 @@ def check_map_format(path: Path | str, lattice: Lattice | None = None) -> None:
     path = Path(path)
     suffix = _suffix(path)
     if not suffix:
-        raise UsageError(f"{path}: the suffix is of no map format; choose one of {', '.join(SUFFIXES)}")
+        raise UsageError("", f"{path}: the suffix is of no map format", f"choose one of {', '.join(SUFFIXES)}")
     if suffix == ".ccp4" and lattice is not None:
         from vmdpotential.io.ccp4 import starts
 
@@ -95,7 +95,7 @@ def read_map(path: Path | str) -> Grid:
     path = Path(path)
     suffix = _suffix(path)
     if not suffix:
-        raise InputError(f"{path}: the suffix is of no map format; choose one of {', '.join(SUFFIXES)}")
+        raise InputError(f"{path}: the suffix is of no map format", f"choose one of {', '.join(SUFFIXES)}")
     try:
         with files.curing():
             return _reader(suffix)(path)

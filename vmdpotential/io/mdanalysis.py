@@ -64,8 +64,8 @@ def read_structure(path: str | Path) -> Structure:
     structure, has_positions = _read(Path(path))
     if not has_positions:
         raise InputError(
-            f"{path}: gives no coordinates; name a file that has them (GRO, PDB) as the structure and this one "
-            "with --topology"
+            f"{path}: gives no coordinates",
+            "name a file that has them (GRO, PDB) as the structure and this one as {topology}",
         )
     return structure
 
@@ -134,7 +134,7 @@ def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell |
             file.seek(frame % count)
         step = file.read()
         if not getattr(step, "hasx", True):
-            raise InputError(f"{path}: frame {frame} holds no positions; choose another frame")
+            raise InputError(f"{path}: frame {frame} holds no positions", "choose another frame")
         if frame == 0 and _has_another(file):
             log.warning("%s: holds several frames; the first one is used", path)
         box = np.array(step.box, dtype=np.float64) * 10  # nm to A
@@ -153,7 +153,7 @@ def _has_another(file: Any) -> bool:
 
 def _check_counts(path: Path, found: int, n_atoms: int, frames: int, frame: int) -> None:
     if found != n_atoms:
-        raise InputError(f"{path}: has {found} atoms and the structure {n_atoms}; they must be of one system")
+        raise InputError(f"{path}: has {found} atoms and the structure {n_atoms}", "give files of one system")
     if not -frames <= frame < frames:
         raise InputError(f"{path}: has {frames} frames, no frame {frame}")
 
@@ -162,7 +162,7 @@ def _checked(positions: Any, path: Path) -> Floats:
     result = np.array(positions, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(result).all(1))
     if len(bad):
-        raise InputError(f"{path}: atom {bad[0] + 1} has coordinates that are not numbers; choose another frame")
+        raise InputError(f"{path}: atom {bad[0] + 1} has coordinates that are not numbers", "choose another frame")
     return result
 
 
@@ -172,7 +172,7 @@ def _cell(dimensions: Any, path: Path) -> Cell | None:
     try:
         return Cell.from_parameters(*(float(x) for x in dimensions))
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"{path}: {error.text}", error.cure) from None
 
 
 @contextlib.contextmanager
@@ -189,18 +189,17 @@ def _reading(path: Path) -> Iterator[None]:
             warnings.simplefilter("ignore")  # it sets filters of its own when it is imported first
         except ImportError:
             raise BackendError(
-                f"{path}: needs MDAnalysis to be read; install it with pip install 'vmdpotential[traj]'"
-            ) from None
+                f"{path}: needs MDAnalysis to be read", "install it with pip install 'vmdpotential[traj]'") from None
         package = _NEEDS.get(path.suffix.lower())
         if package and importlib.util.find_spec(package) is None:
-            raise BackendError(f"{path}: needs {package} to be read; install it with pip install {package}")
+            raise BackendError(f"{path}: needs {package} to be read", f"install it with pip install {package}")
         logger.setLevel(logging.CRITICAL)
         try:
             yield
         except VmdpotentialError:
             raise
         except MemoryError:
-            raise InputError(f"{path}: MDAnalysis needs more memory for it than there is; is it damaged?") from None
+            raise InputError(f"{path}: MDAnalysis needs more memory for it than there is, as if damaged") from None
         except Exception as error:  # its parsers raise anything
             reason = str(error).strip().split("\n")
             text = next((line for line in reversed(reason) if line.startswith("Error:")), reason[0] if reason else "")

@@ -64,8 +64,8 @@ def check_count(count: int, source: str, topology: Structure) -> None:
     """Raise InputError when a coordinate file and a topology have different numbers of atoms."""
     if count != len(topology):
         raise InputError(
-            f"{source} has {count} atoms, but {_source(topology)} has {len(topology)}; give the topology of exactly "
-            "these atoms"
+            f"{source} has {count} atoms, but {_source(topology)} has {len(topology)}",
+            "give the topology of exactly these atoms",
         )
 
 
@@ -111,6 +111,6 @@ def _elements(structure: Structure, atoms: Integers) -> Names:
 def _fail(coordinates: Structure, topology: Structure, atom: int, what: str) -> None:
     raise InputError(
         f"{_source(coordinates)} and {_source(topology)} do not list the same atoms: atom {atom + 1} is "
-        f"{coordinates.label(atom)} in the first and {topology.label(atom)} in the second ({what}); give the topology "
-        "that belongs to the coordinates"
+        f"{coordinates.label(atom)} in the first and {topology.label(atom)} in the second ({what})",
+        "give the topology that belongs to the coordinates",
     )

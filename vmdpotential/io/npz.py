@@ -51,7 +51,7 @@ def read_npz(path: Path) -> Grid:
     except (ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: the NumPy archive is damaged ({' '.join(str(error).split())})") from None
     if "values" not in entries and {"x", "y", "z"} <= entries.keys():
-        raise InputError(f"{path}: holds a field, which is three maps; write it as .dx to have a file of each")
+        raise InputError(f"{path}: holds a field, which is three maps", "write it as .dx to have a file of each")
     for name in ("values", "origin", "spacing"):
         if name not in entries or entries[name].dtype.kind not in "fiu":
             raise InputError(f"{path}: has no numbers called '{name}'; a map has values, origin and spacing")

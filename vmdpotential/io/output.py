@@ -57,7 +57,7 @@ def check(paths: Sequence[Path], force: bool = False) -> None:
     named: set[str] = set()
     for path in paths:
         if os.path.abspath(path) in named:
-            raise UsageError(f"{path}: the same output file is named twice; give each a name of its own")
+            raise UsageError("", f"{path}: the same output file is named twice", "give each a name of its own")
         named.add(os.path.abspath(path))
         try:
             _check_one(path, force)
@@ -67,24 +67,24 @@ def check(paths: Sequence[Path], force: bool = False) -> None:
 
 def _check_one(path: Path, force: bool) -> None:
     if path.is_dir():
-        raise OutputError(f"{path}: is a folder; name a file")
+        raise OutputError(f"{path}: is a folder", "name a file")
     if not path.parent.is_dir():
         if path.parent.exists():
-            raise OutputError(f"{path}: {path.parent} is no folder; name one that is")
-        raise OutputError(f"{path}: the folder {path.parent} does not exist; create it first")
+            raise OutputError(f"{path}: {path.parent} is no folder", "name one that is")
+        raise OutputError(f"{path}: the folder {path.parent} does not exist", "create it first")
     if path.exists() and not force:
-        raise UsageError(f"{path}: exists; use --force to replace it")
+        raise UsageError("", f"{path}: exists", "use {force} to replace it")
     if not os.access(path.parent, os.W_OK):
-        raise OutputError(f"{path}: no permission to write in {path.parent}; name another folder")
+        raise OutputError(f"{path}: no permission to write in {path.parent}", "name another folder")
 
 
 def describe(error: OSError, paths: Sequence[Path]) -> OutputError:
     """Return one line for what went wrong while writing `paths`."""
     name = ", ".join(map(str, paths))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return OutputError(f"{name}: the disk is full; nothing was written; make room, or write to another disk")
+        return OutputError(f"{name}: the disk is full; nothing was written", "make room, or write to another disk")
     if error.errno == errno.EFBIG:
-        return OutputError(f"{name}: is larger than a file may be here; nothing was written; see 'ulimit -f'")
+        return OutputError(f"{name}: is larger than a file may be here; nothing was written", "see 'ulimit -f'")
     if error.errno == errno.ENAMETOOLONG:
-        return OutputError(f"{name}: the name is too long; use a shorter one")
+        return OutputError(f"{name}: the name is too long", "use a shorter one")
     return OutputError(f"{name}: cannot be written ({error.strerror or error}); nothing was written")

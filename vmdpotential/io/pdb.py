@@ -76,7 +76,8 @@ def _first_model(path: Path, words: columns.Bytes, atoms: Integers) -> Integers:
     others = len(atoms) - count
     if words[ended[0], 3] == 32 and others % count:  # END, not ENDMDL or MODEL
         raise InputError(
-            f"{path}: line {ended[0] + 1} is END, but {others} more atoms follow; remove that line, or what follows it"
+            f"{path}: line {ended[0] + 1} is END, but {others} more atoms follow",
+            "remove that line, or what follows it",
         )
     log.warning("%s: holds several models; the first one (%d atoms) is used", path, count)
     return atoms[:count]
@@ -205,7 +206,7 @@ def cell_of(values: list[float], where: str, space_group: str = "P 1") -> Cell |
     try:
         return Cell.from_parameters(*values, space_group=space_group)
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError(f"{where}: {error.text}", error.cure) from None
 
 
 def _title(lines: columns.Lines, rows: Integers) -> str:
@@ -221,16 +222,15 @@ def check(structure: Structure, path: Path) -> None:
             lengths = np.char.str_len(values)
             name = values[int(np.flatnonzero(lengths > width)[0])]
             label = what[:-1].replace("_", " ")
-            raise UsageError(f"{path}: the {label} '{name}' is too long for a PDB file; {cure}")
+            raise UsageError("", f"{path}: the {label} '{name}' is too long for a PDB file", cure)
     if structure.cell is not None and not fits(structure.cell):
-        raise UsageError(f"{path}: the cell is too large for a PDB file; {cure}")
+        raise UsageError("", f"{path}: the cell is too large for a PDB file", cure)
     wide = ~((structure.positions > -999.9995) & (structure.positions < 9999.9995)).all(1)
     if wide.any():
         atom = int(np.flatnonzero(wide)[0])
         place = " ".join(f"{x:.3f}" for x in structure.positions[atom])
         raise UsageError(
-            f"{path}: atom {atom + 1} ({structure.label(atom)}) at {place} does not fit a PDB file's columns; {cure}"
-        )
+            "", f"{path}: atom {atom + 1} ({structure.label(atom)}) at {place} does not fit a PDB file's columns", cure)
 
 
 def write_pdb(structure: Structure, path: Path) -> None:

@@ -109,7 +109,7 @@ def write_pqr(structure: Structure, path: Path) -> None:
         When the structure has no charges.
     """
     if structure.charges is None:
-        raise ChargeError(f"{path}: a PQR file needs charges; give a topology with --topology")
+        raise ChargeError(f"{path}: a PQR file needs charges", "give a file that has them as {topology}")
     files.write_bytes(path, _records(structure))
 
 

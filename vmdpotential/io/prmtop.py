@@ -45,7 +45,7 @@ class _Sections:
         data = read_bytes(path).replace(b"\r", b"")
         if b"%FLAG" not in data[:4096]:
             raise InputError(
-                f"{path}: is not a prmtop with %FLAG sections; files older than Amber 7 must be converted first"
+                f"{path}: is not a prmtop with %FLAG sections", "convert files older than Amber 7 first"
             )
         self.found: dict[str, _Section] = {}
         starts = [match.start() for match in re.finditer(rb"^%FLAG", data, re.MULTILINE)]
@@ -107,7 +107,7 @@ class _Sections:
 
     def _section(self, name: str) -> _Section:
         if name not in self.found:
-            raise InputError(f"{self.path}: has no section {name}; the file is truncated or damaged, write it again")
+            raise InputError(f"{self.path}: has no section {name}; the file is truncated or damaged", "write it again")
         return self.found[name]
 
     def _width(self, section: _Section, name: str) -> int:
@@ -121,7 +121,7 @@ class _Sections:
     def _wrong(self, name: str, found: int, count: int) -> None:
         raise InputError(
             f"{self.path}: section {name} (line {self.found[name].line}) holds {found} values instead of {count}; "
-            "the file is truncated or its counts are wrong, write it again"
+            "the file is truncated or its counts are wrong", "write it again"
         )
 
 
@@ -149,7 +149,7 @@ def read_prmtop(path: str | Path) -> Structure:
         raise InputError(f"{path}: is of the AMOEBA force field, which has no fixed atomic charges")
     pointers = sections.integers("POINTERS", None)
     if len(pointers) < 30 or pointers[0] < 1 or (pointers[:15] < 0).any():
-        raise InputError(f"{path}: section POINTERS is incomplete or negative; the file is damaged, write it again")
+        raise InputError(f"{path}: section POINTERS is incomplete or negative; the file is damaged", "write it again")
     count, residues = int(pointers[0]), int(pointers[11])
     names = sections.words("ATOM_NAME", count)
     chamber = "CTITLE" in sections
@@ -268,7 +268,7 @@ def _cell(lengths: tuple[float, ...], angles: tuple[float, ...], path: Path) -> 
     try:
         return Cell.from_parameters(*map(float, (*lengths, *angles)))
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"{path}: {error.text}", error.cure) from None
 
 
 def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
@@ -292,7 +292,7 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
     path = Path(path)
     magic = first_bytes(path, 8)
     if magic.startswith(b"\x89HDF"):
-        raise InputError(f"{path}: is NetCDF-4 (HDF5); convert it to NetCDF-3, as Amber writes it, with nccopy -3")
+        raise InputError(f"{path}: is NetCDF-4 (HDF5)", "convert it to NetCDF-3, as Amber writes it, with nccopy -3")
     if magic.startswith(b"CDF"):
         return _read_netcdf(path)
     return _read_ascii(path)
@@ -333,7 +333,7 @@ def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]
             }
             named = "coordinates" in file.variables
     except (OSError, ValueError, TypeError, IndexError, KeyError, OverflowError, EOFError):
-        raise InputError(f"{path}: the NetCDF file is damaged or cut short; copy it again") from None
+        raise InputError(f"{path}: the NetCDF file is damaged or cut short", "copy it again") from None
     if not named:
         raise InputError(f"{path}: is NetCDF without the variable 'coordinates', so not a file of Amber")
     if not found:
@@ -393,7 +393,8 @@ def _fixed_numbers(lines: list[str], path: Path) -> Floats:
             if "*" in word:
                 raise InputError(
                     f"{path}: number {i + 1} (atom {i // 3 + 1}) is written as asterisks: it was too large for its "
-                    "columns; image the system into its box and write the file again, or use NetCDF"
+                    "columns",
+                    "image the system into its box and write the file again, or use NetCDF"
                 ) from None
             try:
                 float(word)
@@ -407,4 +408,4 @@ def _fixed_numbers(lines: list[str], path: Path) -> Floats:
 def _check_finite(positions: Floats, path: Path) -> None:
     bad = np.flatnonzero(~np.isfinite(positions).all(1))
     if len(bad):
-        raise InputError(f"{path}: atom {bad[0] + 1} has coordinates that are not numbers; repair the file")
+        raise InputError(f"{path}: atom {bad[0] + 1} has coordinates that are not numbers", "repair the file")

@@ -162,10 +162,10 @@ def _split(data: bytes, path: Path) -> tuple[tuple[str, ...], dict[str, _Section
         match = _HEADER.match(data[position:end])
         if match is None:
             text = data[position:end].decode("latin-1").strip()
-            raise InputError(f"{path}: line {line} '{text[:40]}' begins no PSF section; write the file again")
+            raise InputError(f"{path}: line {line} '{text[:40]}' begins no PSF section", "write the file again")
         name = match.group(3).decode()
         if name in sections:
-            raise InputError(f"{path}: line {line}: section !{name} stands twice; write the file again")
+            raise InputError(f"{path}: line {line}: section !{name} stands twice", "write the file again")
         body = data[end + 1 : following if mark >= 0 else len(data)]
         sections[name] = _Section(name, int(match.group(1)), int(match.group(2) or 0), line, body)
         line += 1 + body.count(b"\n")
@@ -179,7 +179,7 @@ def _read_atoms(section: _Section, flags: tuple[str, ...], path: Path) -> _Atoms
     if found != section.count:
         raise InputError(
             f"{path}: line {section.line} promises {section.count} atoms and {found} lines follow; "
-            "the file is truncated or damaged, write it again"
+            "the file is truncated or damaged", "write it again"
         )
     if not found:
         raise InputError(f"{path}: has no atoms")
@@ -221,7 +221,7 @@ def _words(table: NDArray[np.uint8], allowed: tuple[int, ...], line: int, path: 
     if count not in allowed or (counts != count).any():
         bad = int(np.argmax(counts != count)) if count in allowed else 0
         raise InputError(
-            f"{path}: line {line + 1 + bad}: the columns of this atom fit no kind of PSF; write the file again"
+            f"{path}: line {line + 1 + bad}: the columns of this atom fit no kind of PSF", "write the file again"
         )
     padded = np.full((len(table), table.shape[1] + 1), 32, np.uint8)
     padded[:, :-1] = table
@@ -267,7 +267,7 @@ def _integers(section: _Section, expected: int, path: Path) -> Integers:
     if len(numbers) != expected:
         raise InputError(
             f"{path}: section !{section.name} (line {section.line}) holds {len(numbers)} numbers instead of "
-            f"{expected}; the file is truncated or its counts are wrong, write it again"
+            f"{expected}; the file is truncated or its counts are wrong", "write it again"
         )
     return numbers
 
@@ -295,7 +295,7 @@ def _read_exclusions(section: _Section, count: int, path: Path) -> Integers:
     listed = len(section.body.split()) > section.count
     numbers = _integers(section, section.count + (count if listed else 0), path)
     if not listed and section.count:
-        raise InputError(f"{path}: section !NNB (line {section.line}) lacks its list of atoms; write the file again")
+        raise InputError(f"{path}: section !NNB (line {section.line}) lacks its list of atoms", "write the file again")
     partners, last = numbers[: section.count], numbers[section.count :]
     if not section.count:
         return np.zeros((0, 2), np.int64)
@@ -337,7 +337,7 @@ def _read_frames(section: _Section, count: int, path: Path) -> tuple[str, Intege
             raise ValueError
     except ValueError:
         raise InputError(
-            f"{path}: section !{section.name} (line {section.line}) is incomplete; write the file again"
+            f"{path}: section !{section.name} (line {section.line}) is incomplete", "write the file again"
         ) from None
     index = np.zeros((rows, int(sizes.max(initial=1))), np.int64)
     for row, size, start in zip(index, sizes, first, strict=True):

@@ -52,11 +52,11 @@ def write_psf(structure: Structure, path: str | Path) -> None:
     topology = structure.topology
     where = structure.sources[0] if structure.sources else "structure"
     if topology is None:
-        raise InputError(f"{where}: has no bonds, so no PSF can be written; give a topology with --topology")
+        raise InputError(f"{where}: has no bonds, so no PSF can be written", "give a file that has them as {topology}")
     unknown = topology.extra.get("unknown", ())
     if unknown:
         raise InputError(
-            f"{where}: its section !{unknown[0]} is not understood and would be lost; write PDB or PQR instead"
+            f"{where}: its section !{unknown[0]} is not understood and would be lost", "write PDB or PQR instead"
         )
     if len(topology.types) != len(structure):
         raise InputError(f"{where}: topology of {len(topology.types)} atoms for {len(structure)} atoms")
@@ -162,7 +162,7 @@ def _check_names(structure: Structure, names: Sequence[Names], flags: list[str],
         if len(bad):
             atom = int(bad[0])
             raise InputError(
-                f"{where}: atom {atom + 1} ({structure.label(atom)}): {what} '{text[atom]}' does not fit a PSF; "
+                f"{where}: atom {atom + 1} ({structure.label(atom)}): {what} '{text[atom]}' does not fit a PSF",
                 "use 1 to 8 letters without blanks"
             )
 

@@ -42,8 +42,8 @@ def kind_of(path: Path) -> str:
     if suffix in (".crd", ".top", ".itp", ".xyz", ".lammpsdump", ".arc", ".txyz"):
         return "mdanalysis" if suffix != ".top" and suffix != ".itp" else "gromacs-topology"
     raise InputError(
-        f"{path}: its format is not recognised; known are PDB, mmCIF, GRO, PQR, PSF, Amber prmtop, rst7 and NetCDF, "
-        "and with MDAnalysis TPR, XTC, TRR, DCD"
+        f"{path}: its format is not recognised",
+        "known are PDB, mmCIF, GRO, PQR, PSF, Amber prmtop, rst7 and NetCDF, and with MDAnalysis TPR, XTC, TRR, DCD"
     )
 
 

@@ -38,7 +38,7 @@ def read_bytes(path: Path) -> bytes:
     """
     data = _read(Path(path), -1)
     if not data or data.isspace():
-        raise InputError(f"{path}: is empty; write or copy it again")
+        raise InputError(f"{path}: is empty", "write or copy it again")
     return data
 
 
@@ -46,7 +46,7 @@ def first_bytes(path: Path, count: int = 8192) -> bytes:
     """Return the first bytes of a file, decompressed; raises what :func:`read_bytes` does."""
     data = _read(Path(path), count)
     if not data:
-        raise InputError(f"{path}: is empty; write or copy it again")
+        raise InputError(f"{path}: is empty", "write or copy it again")
     return data
 
 
@@ -77,7 +77,7 @@ def _read(path: Path, count: int) -> bytes:
             except (EOFError, zlib.error, gzip.BadGzipFile, OSError) as error:
                 if not kind or isinstance(error, PermissionError):
                     raise
-                raise InputError(f"{path}: the {_KIND[kind]} file is damaged or cut short; copy it again") from None
+                raise InputError(f"{path}: the {_KIND[kind]} file is damaged or cut short", "copy it again") from None
     except OSError as error:
         raise unreadable(path, error) from None
 
@@ -85,12 +85,12 @@ def _read(path: Path, count: int) -> bytes:
 def unreadable(path: Path, error: OSError) -> InputError:
     """Return one line for why a file cannot be read, and what to do."""
     if isinstance(error, FileNotFoundError) and path.is_symlink():
-        return InputError(f"{path}: is a link to {os.readlink(path)}, which does not exist; link it to another file")
+        return InputError(f"{path}: is a link to {os.readlink(path)}, which does not exist", "link it to another file")
     if isinstance(error, FileNotFoundError):
-        return InputError(f"{path}: there is no such file; check its name and folder")
+        return InputError(f"{path}: there is no such file", "check its name and folder")
     if isinstance(error, IsADirectoryError):
-        return InputError(f"{path}: is a folder; name a file")
-    return InputError(f"{path}: cannot be read ({error.strerror or error}); copy it to where it can be")
+        return InputError(f"{path}: is a folder", "name a file")
+    return InputError(f"{path}: cannot be read ({error.strerror or error})", "copy it to where it can be")
 
 
 @contextlib.contextmanager
@@ -99,10 +99,8 @@ def curing() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if "; " in str(error):
-            raise
-        cure = "correct it, write it again, or give it the suffix of its format"
-        raise type(error)(f"{error}; {cure}") from None
+        error.cure = error.cure or "correct it, write it again, or give it the suffix of its format"
+        raise
 
 
 def _compression(path: Path, file: IO[bytes]) -> str:
@@ -112,5 +110,5 @@ def _compression(path: Path, file: IO[bytes]) -> str:
     found = next((kind for kind, magic in _MAGIC.items() if start.startswith(magic)), "")
     named = path.suffix.lower()
     if named in COMPRESSED and start and found != named:
-        raise InputError(f"{path}: is not a {_KIND[named]} file; rename it without {named}, or compress it")
+        raise InputError(f"{path}: is not a {_KIND[named]} file", f"rename it without {named}, or compress it")
     return found

@@ -242,13 +242,13 @@ def place_ions(
 
     kcal = coulomb_constant("kcal/mol/e", temperature, dielectric)
     kt = coulomb_constant("kT/e", temperature, dielectric)
-    for option, value in (("from-solute", from_solute), ("between", between)):
+    for option, value in (("from_solute", from_solute), ("between", between)):
         if not 0 <= value < np.inf:
-            raise UsageError(f"--{option} {value:g}: must be a distance in A, at least 0")
+            raise UsageError(option, "must be a distance in A, at least 0", value=f"{value:g}")
     charges = structure.known_charges
     names = _names(structure, cation, anion, ions, naming)
     if ions is not None and concentration:
-        raise UsageError("--ions: gives the numbers itself; leave out --concentration")
+        raise UsageError("ions", "gives the numbers itself", "leave out {concentration}")
     structure.require_whole_cell("expand it to the cell and solvate it first")
     residues, oxygens = water_sites(structure)
     check_neutral(structure, residues)
@@ -304,13 +304,13 @@ def _names(
         for name, option, sign, word in ((cation, "cation", 1, "positive"), (anion, "anion", -1, "negative")):
             charge = find_ion(name, option).charge
             if charge * sign < 0:
-                raise UsageError(f"--{option} {name}: its charge is {charge:+d}; choose a {word} ion")
+                raise UsageError(option, f"its charge is {charge:+d}", f"choose a {word} ion", value=name)
         return [name_ion(structure, cation, "cation", naming), name_ion(structure, anion, "anion", naming)]
     if not ions or min(ions.values()) < 0:
-        raise UsageError("--ions: give at least one ion and its number, such as SOD=11,CLA=2")
+        raise UsageError("ions", "give at least one ion and its number, such as SOD=11,CLA=2")
     names = [name_ion(structure, name, "ions", naming) for name in ions]
     if len({find_ion(name, "ions") for name in ions}) < len(names):
-        raise UsageError(f"--ions {','.join(ions)}: two of these names mean the same ion; name it once")
+        raise UsageError("ions", "two of these names mean the same ion", "name it once", value=",".join(ions))
     return names
 
 
@@ -320,11 +320,11 @@ def _replaceable(structure: Structure, residues: Any, keep: str | None) -> Any:
 
     if not keep:
         return np.arange(len(residues))
-    kept = np.logical_or.reduceat(select(structure, keep), structure.residue_starts[:-1])[residues]
+    kept = np.logical_or.reduceat(select(structure, keep, "keep"), structure.residue_starts[:-1])[residues]
     if not kept.any():
-        raise UsageError(f"--keep '{keep}': selects no water; leave it out, or select waters")
+        raise UsageError("keep", "selects no water", "leave it out, or select waters", value=keep)
     if kept.all():
-        raise UsageError(f"--keep '{keep}': keeps all waters, so that none is left for ions; select fewer")
+        raise UsageError("keep", "keeps all waters, so that none is left for ions", "select fewer", value=keep)
     return np.flatnonzero(~kept)
 
 

@@ -248,19 +248,19 @@ def plan_counts(
         When the net charge is not near an integer.
     """
     if not cation.charge > 0:
-        raise UsageError(f"--cation {cation.name}: has the charge {cation.charge:+d}; choose a positive ion")
+        raise UsageError("cation", f"its charge is {cation.charge:+d}", "choose a positive ion", value=cation.name)
     if not anion.charge < 0:
-        raise UsageError(f"--anion {anion.name}: has the charge {anion.charge:+d}; choose a negative ion")
+        raise UsageError("anion", f"its charge is {anion.charge:+d}", "choose a negative ion", value=anion.name)
     if not 0 <= concentration < math.inf:
-        raise UsageError(f"--concentration {concentration:g}: must be a number of mol/L, at least 0")
+        raise UsageError("concentration", "must be a number of mol/L, at least 0", value=f"{concentration:g}")
     if method not in COUNT_METHODS:
-        raise UsageError(f"--count '{method}': choose one of {', '.join(COUNT_METHODS)}")
+        raise UsageError("count", f"choose one of {', '.join(COUNT_METHODS)}", value=method)
     warnings = []
     charge = math.floor(net_charge + 0.5)
     if neutralize and abs(net_charge - charge) > INTEGER_LIMIT:
         raise InputError(
-            f"the net charge {net_charge:+.4f} e is not an integer, so no ions neutralise it; "
-            "check the charges, or use --no-neutralize"
+            f"the net charge {net_charge:+.4f} e is not an integer, so no ions neutralise it",
+            "check the charges, or use {neutralize False}",
         )
     if abs(net_charge - charge) > INTEGER_WARNING:
         warnings.append(f"the net charge {net_charge:+.4f} e is not an integer; taken as {charge:+d}")
@@ -272,9 +272,9 @@ def plan_counts(
         added = _add(charge, target, cation.charge, -anion.charge, present, neutralize)
     else:
         if not neutralize:
-            raise UsageError(f"--count {method}: always neutralises; use --count add with --no-neutralize")
+            raise UsageError("count", "always neutralises", "use {count add} with {neutralize False}", value=method)
         if (cation.charge, anion.charge) != (1, -1):
-            raise UsageError(f"--count {method}: holds for monovalent ions only; use --count add")
+            raise UsageError("count", "holds for monovalent ions only", "use {count add}", value=method)
         formula = _sltcap if method == "sltcap" else _split
         cations, _ = formula(charge - present[0] + present[1], target)
         added = _balance(charge, cations - present[0], 1, 1)
@@ -298,8 +298,8 @@ def _balance(charge: int, least: int, plus: int, minus: int) -> tuple[int, int]:
         if (cations * plus + charge) % minus == 0:
             return cations, (cations * plus + charge) // minus
     raise UsageError(
-        f"ions of charge {plus:+d} and {-minus:+d} cannot compensate the net charge {charge:+d}; "
-        "choose a monovalent --cation or --anion, or use --no-neutralize"
+        "cation", f"ions of charge {plus:+d} and {-minus:+d} cannot compensate the net charge {charge:+d}",
+        "choose a monovalent {cation} or {anion}, or use {neutralize False}",
     )
 
 
@@ -326,8 +326,8 @@ def _split(charge: int, target: float) -> tuple[int, int]:
     """Machado and Pantano 2020: the co-ions rounded, the counter-ions follow."""
     if target < abs(charge):
         raise UsageError(
-            f"--count split: not valid for a charge of {charge:+d} e and {target:.1f} ion pairs "
-            "(it needs at least as many pairs); use --count sltcap, or a larger box"
+            "count", f"not valid for a charge of {charge:+d} e and {target:.1f} ion pairs (it needs at least as many "
+            "pairs)", "use {count sltcap}, or a larger box", value="split",
         )
     rarer = math.floor(target - abs(charge) / 2 + 0.5)
     return (rarer, rarer + charge) if charge > 0 else (rarer - charge, rarer)

@@ -47,7 +47,7 @@ class IonNames(NamedTuple):
     charge: int
 
 
-def find_ion(name: str, option: str) -> Ion:
+def find_ion(name: str, parameter: str) -> Ion:
     """Return the ion that any program's name means.
 
     Raises
@@ -57,7 +57,8 @@ def find_ion(name: str, option: str) -> Ion:
     """
     ion = IONS.get(name.strip().upper())
     if ion is None:
-        raise UsageError(f"--{option} '{name}': no such ion; common ones are SOD, POT, LIT, CES, MG, CAL, ZN2, CLA")
+        raise UsageError(
+            parameter, "no such ion", "common ones are SOD, POT, LIT, CES, MG, CAL, ZN2, CLA", value=name)
     return ion
 
 
@@ -73,7 +74,7 @@ def convention_of(structure: Structure) -> str:
     return "amber" if first == "WAT" else "gromacs"
 
 
-def name_ion(structure: Structure, name: str, option: str, convention: str = "auto") -> IonNames:
+def name_ion(structure: Structure, name: str, parameter: str, convention: str = "auto") -> IonNames:
     """Return how an ion is written into a structure.
 
     With ``auto`` a name that is not CHARMM's (``Na+``, ``NA``) is kept as given; else the name is
@@ -84,8 +85,8 @@ def name_ion(structure: Structure, name: str, option: str, convention: str = "au
     structure : Structure
     name : str
         As any program writes it.
-    option : str
-        The option it was given with, for messages.
+    parameter : str
+        What it was given as, for messages.
     convention : str
         One of :data:`CONVENTIONS`.
 
@@ -95,8 +96,8 @@ def name_ion(structure: Structure, name: str, option: str, convention: str = "au
         When the ion or the convention is unknown.
     """
     if convention not in CONVENTIONS:
-        raise UsageError(f"--naming '{convention}': choose one of {', '.join(CONVENTIONS)}")
-    ion, name = find_ion(name, option), name.strip()
+        raise UsageError("naming", f"choose one of {', '.join(CONVENTIONS)}", value=convention)
+    ion, name = find_ion(name, parameter), name.strip()
     mass = _MASSES[ion.element]
     if convention == "auto":
         if name.upper() != ion.residue and len(name) <= 4:
@@ -152,14 +153,14 @@ def water_sites(structure: Structure) -> tuple[Integers, Integers]:
     where = structure.sources[0] if structure.sources else "structure"
     oxygen = np.flatnonzero(is_water(structure) & is_oxygen(structure))
     if not len(oxygen):
-        raise InputError(f"{where}: has no waters that ions could replace; solvate the structure first")
+        raise InputError(f"{where}: has no waters that ions could replace", "solvate the structure first")
     starts = structure.residue_starts
     residue = np.searchsorted(starts, oxygen, side="right") - 1
     shared = np.flatnonzero(np.diff(residue) == 0)
     if len(shared):
         atom = int(oxygen[shared[0] + 1])
         raise InputError(
-            f"{where}: atom {atom + 1} ({structure.label(atom)}) is a second oxygen in one water residue; "
+            f"{where}: atom {atom + 1} ({structure.label(atom)}) is a second oxygen in one water residue",
             "give every water a residue number of its own"
         )
     return residue.astype(np.int64), oxygen.astype(np.int64)
@@ -174,7 +175,7 @@ def check_neutral(structure: Structure, residues: Integers) -> None:
         atom = int(structure.residue_starts[residues[charged[0]]])
         raise InputError(
             f"{where}: {len(charged)} waters are not neutral, the first is {structure.label(atom)} with "
-            f"{sums[charged[0]]:+.3f} e; check the charges and that no hydrogens are missing"
+            f"{sums[charged[0]]:+.3f} e", "check the charges and that no hydrogens are missing"
         )
 
 

@@ -214,7 +214,7 @@ def choose_sites(
         When the method is unknown.
     """
     if method not in SITE_METHODS:
-        raise UsageError(f"--site '{method}': choose one of {', '.join(SITE_METHODS)}")
+        raise UsageError("site", f"choose one of {', '.join(SITE_METHODS)}", value=method)
     total = sum(number for _, number in ions)
     cell = around.cell
     if not total:
@@ -222,18 +222,19 @@ def choose_sites(
         return Sites(np.zeros(0, np.int64), (), none, none, none, none)
     if shortest_repeat(cell) < between:
         raise _no_room(0, total, f"the periodic cell repeats every {shortest_repeat(cell):.1f} A, so that an ion "
-                       f"is that close to its own image; lower --between {between:g} A below it")
+                       "is that close to its own image", "lower {between} below that")
     if total > len(candidates):
-        raise _no_room(0, total, f"there are only {len(candidates)} waters to replace; use a larger box or fewer ions")
+        raise _no_room(0, total, f"there are only {len(candidates)} waters to replace",
+                       "use a larger box or fewer ions")
     # the rows that are free at first; all below runs over these
     rows = np.flatnonzero(nearest(candidates, around.solute, cell, from_solute) >= from_solute)
     if total > len(rows):
-        raise _no_room(0, total, f"only {len(rows)} of {len(candidates)} waters are as far from the solute as "
-                       f"--from-solute {from_solute:g} A asks; lower it")
+        raise _no_room(0, total, f"only {len(rows)} of {len(candidates)} waters are {from_solute:g} A from the "
+                       "solute", "lower {from_solute}")
     rows = rows[nearest(candidates[rows], around.ions, cell, between) >= between]
     if total > len(rows):
-        raise _no_room(0, total, f"only {len(rows)} of {len(candidates)} waters are as far from the ions there as "
-                       f"--between {between:g} A asks; lower it")
+        raise _no_room(0, total, f"only {len(rows)} of {len(candidates)} waters are {between:g} A from the "
+                       "ions there", "lower {between}")
     sites = np.asfortranarray(candidates[rows])  # columns in one piece, as engines take them
     available = np.ones(len(rows), bool)
     by_potential = method == "potential"
@@ -248,8 +249,8 @@ def choose_sites(
     for ion in _order(ions, net_charge):
         open_sites = np.flatnonzero(available)
         if not len(open_sites):
-            raise _no_room(len(placed), total, f"no water is left that is as far from the other ions as --between "
-                           f"{between:g} A asks; lower it, or --from-solute {from_solute:g} A")
+            raise _no_room(len(placed), total, f"no water is left that is {between:g} A from the other ions "
+                           f"and {from_solute:g} A from the solute", "lower {between} or {from_solute}")
         if by_potential:
             energy = np.sign(ion.charge) * phi[open_sites]
             site = int(open_sites[np.argmax(energy < energy.min() + EQUAL)])
@@ -326,5 +327,5 @@ def _describe(index: Integers, species: tuple[Species, ...], positions: Floats, 
     return Sites(index, species, fixed + before, fixed + others, solute, apart)
 
 
-def _no_room(placed: int, total: int, reason: str) -> NoRoomError:
-    return NoRoomError(f"no room: {placed} of {total} ions placed, nothing written; {reason}")
+def _no_room(placed: int, total: int, reason: str, cure: str) -> NoRoomError:
+    return NoRoomError(f"no room: {placed} of {total} ions placed, nothing written; {reason}", cure)

@@ -62,7 +62,8 @@ class Errors:
     @property
     def largest(self) -> float:
         """The largest of them, to which a tolerance applies."""
-        return max(error for error in (self.everywhere, self.away, self.field, self.field_away) if error is not None)
+        errors = (self.everywhere, self.away, self.field, self.field_away)
+        return float(np.max([error for error in errors if error is not None]))  # not a number where one is none
 
     def __str__(self) -> str:
         text = f"{self.everywhere:.1e} of the potential, {self.away:.1e} of it away from charges"
@@ -119,7 +120,7 @@ class Sample:
         is known better than that of the sample.
         """
         found, away = result.at(self.indices), self.away
-        rms = np.sqrt(result.mean_squares())
+        rms = np.sqrt(result.mean_squares()).tolist()
         difference = found - self.values
 
         def relative(part: slice, everywhere: float) -> tuple[float, float]:
@@ -132,7 +133,7 @@ class Sample:
 
 
 def _ratio(error: float, rms: float) -> float:
-    return error / rms if rms > 0 else 0.0 if error == 0 else np.inf
+    return float(error / rms) if rms > 0 else 0.0 if error == 0 else np.inf
 
 
 def sample(request: Request, positions: Floats, charges: Floats, engine: Engine, count: int = POINTS) -> Sample:
@@ -247,7 +248,12 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
     """
     made: list[str] = []
     while True:
-        plan = method.plan(request, engine)
+        try:
+            plan = method.plan(request, engine)
+        except TaskError:
+            if not made:
+                raise
+            break  # no better plan is to be had
         log.debug("%s", plan)
         result = plan.run(positions, charges)
         if exact is None:
@@ -257,14 +263,16 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
         if not np.isfinite(errors.largest):
             raise InputError(f"charges are too large for a map in {request.precision} precision; correct them")
         made.append(str(plan))
-        last = len(made) == MOST or made[-1] in made[:-1]  # no better plan is to be had
-        if errors.largest <= (1.0 if last else SURE) * request.tolerance:
+        if errors.largest <= SURE * request.tolerance:
             return plan, result, errors
-        if last:
-            more = "" if request.precision == "double" else "{precision double}, "
-            raise TaskError(f"the method {method.name} reached {errors.largest:.1e} here",
-                            f"use a larger {{tolerance}}, {more}or another {{method}}", parameter="tolerance",
-                            value=f"{request.tolerance:g}")
+        if len(made) == MOST or made[-1] in made[:-1]:
+            break
         # the next plan has to do better than this one, which may be better than was asked
         expected = request.error if plan.error is None else min(request.error, 1.5 * plan.error)
         request = request.with_error(expected / min(1.5 * errors.largest / request.tolerance, 20.0))
+    if errors.largest <= request.tolerance:
+        return plan, result, errors
+    more = "" if request.precision == "double" else "{precision double}, "
+    raise TaskError(f"the method {method.name} reached {errors.largest:.1e} here",
+                    f"use a larger {{tolerance}}, {more}or another {{method}}", parameter="tolerance",
+                    value=f"{request.tolerance:g}")

@@ -80,7 +80,7 @@ class Cutoff(Method):
         estimate = self.require(request, engine)
         images = request.images(_cutoff(request))
         check_memory(request, estimate, f" with {images * request.charges.count:.3g} periodic images of atoms"
-                     if images > 1 else "", "{cutoff}")
+                     if images > 1 else "", f"{{cutoff}} than {_cutoff(request):g} A")
         work = LatticeSum(request.lattice, request.interaction, request.cell, request.precision, request.field)
         return Plan(self.name, engine.name, work, estimate)
 
@@ -100,6 +100,8 @@ class CutoffByMesh(Method):
         if not engine.has_transforms:
             return Refusal("needs Fourier transforms, which this engine lacks here",
                            "install pyvkfft, or use {method msm} or {engine cpu}", BackendError)
+        if np.isinf(request.error):
+            return pairwise(request, engine)
         best = self._choose(request, engine)
         if best is None:
             return Refusal(f"no mesh keeps the tolerance {request.tolerance:g} with a cutoff of {_cutoff(request):g} A",
@@ -108,7 +110,7 @@ class CutoffByMesh(Method):
         return Estimate(seconds, mesh_bytes(request, self._size(request), spacing, ratio * spacing, order))
 
     def plan(self, request: Request, engine: Engine) -> Plan:
-        """Return the plan.
+        """Return the plan: pair by pair where hardly a point is within reach, so that no error is a part of anything.
 
         Raises
         ------
@@ -118,6 +120,8 @@ class CutoffByMesh(Method):
             When the mesh does not fit into memory.
         """
         estimate = self.require(request, engine)
+        if np.isinf(request.error):
+            return METHOD.plan(request, engine)
         best = self._choose(request, engine)
         assert best is not None
         spacing, ratio, order, _ = best

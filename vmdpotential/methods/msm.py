@@ -37,6 +37,9 @@ SPACINGS = tuple(0.6 + 0.1 * n for n in range(20))
 #: The shortest radius, A: with shorter ones a molecule's charges no longer cancel, and errors are larger.
 SHORTEST = 4.5
 
+#: Seconds of the host to make one node of a level's stencil.
+STENCIL_NODE = 4e-7
+
 #: How many times smaller than asked the predicted error is.
 MARGIN = 1.5
 
@@ -111,9 +114,12 @@ def cheapest(size: Size, costs: Costs, error: float) -> tuple[int, float, float,
             nodes = float(np.prod([extent / spacing + order for extent in size.extents]))
             if ratio * spacing < SHORTEST:
                 continue
+            stencil = 4 / 3 * np.pi * (2 * ratio) ** 3
+            levels_made = 1 + max(0.0, np.log2(max(size.extents) / spacing / (4 * ratio)))
             # all levels: 1 + 1/8 + 1/64 ... times the finest
-            sums = 8 / 7 * nodes * 4 / 3 * np.pi * (2 * ratio) ** 3
-            time = seconds(size, meshless, spacing, ratio * spacing, order) + costs.pair * costs.stencil * sums
+            sums = 8 / 7 * nodes * stencil
+            time = (seconds(size, meshless, spacing, ratio * spacing, order) + costs.pair * costs.stencil * sums
+                    + STENCIL_NODE * levels_made * stencil)
             choices.append((time, order, spacing, ratio * spacing))
     if not choices:
         order, spacing, ratio = max(ERRORS), SPACINGS[0], RATIOS[-1]

@@ -63,7 +63,7 @@ class Cell:
         cx, cy = c * cos[1], c * (cos[0] - cos[1] * cos[2]) / sin_gamma
         z2 = c * c - cx * cx - cy * cy
         if z2 <= 0:
-            raise InputError(f"the periodic cell angles {alpha:g} {beta:g} {gamma:g} close no cell; correct them")
+            raise InputError(f"the periodic cell angles {alpha:g} {beta:g} {gamma:g} close no cell", "correct them")
         vectors = np.array([[a, 0, 0], [b * cos[2], b * sin_gamma, 0], [cx, cy, np.sqrt(z2)]])
         return cls(vectors, space_group.strip() if _order(space_group) > 1 else "P 1")
 

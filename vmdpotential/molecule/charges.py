@@ -84,7 +84,7 @@ def assign_charges(structure: Structure, force_field: str = "auto") -> Structure
 def charges_and_report(structure: Structure, force_field: str = "auto") -> tuple[Structure, ChargeReport]:
     """Do what :func:`assign_charges` does, and return also where the charges come from."""
     if force_field not in CHOICES:
-        raise UsageError(f"force field '{force_field}' is unknown; choose one of {', '.join(CHOICES)}")
+        raise UsageError("force_field", f"choose one of {', '.join(CHOICES)}", value=force_field)
     if structure.charges is not None:
         source = structure.topology.source + " topology" if structure.topology is not None else "topology"
         return structure, ChargeReport(source, structure.net_charge)
@@ -244,10 +244,10 @@ def _error(structure: Structure, kinds: _Kinds, matches: list[Match | Miss], for
         parts.append(f"no {force_field} charge for {_list(extra)}")
     if lacking:
         parts.append(f"atoms that {force_field} needs are missing: {_list(lacking)}")
-    cure = "give a topology that has charges (PSF, prmtop, TPR, PQR) with --topology"
+    cure = "give a file that has charges (PSF, prmtop, TPR, PQR) as {topology}"
     if lacking:
         cure = "complete the residues (hydrogens too), or " + cure
-    return ChargeError(f"{where}: {'; '.join(parts)}; {cure}")
+    return ChargeError(f"{where}: {'; '.join(parts)}", cure)
 
 
 def _list(counts: Counter[str]) -> str:

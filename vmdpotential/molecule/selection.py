@@ -96,7 +96,7 @@ _WORDS: dict[str, Callable[[Structure], Mask]] = {
 }
 
 
-def select(structure: Structure, text: str) -> Mask:
+def select(structure: Structure, text: str, parameter: str = "atoms") -> Mask:
     """Return which atoms, (N,) bool, a selection means.
 
     Parameters
@@ -106,6 +106,8 @@ def select(structure: Structure, text: str) -> Mask:
         ``all``, ``solute`` (everything but water), ``protein``, ``nucleic``, ``lipid``, ``water``,
         ``ions``, or gemmi's CID syntax ``/model/chain/residues/atoms`` and its short forms:
         ``//A``, ``//A/10-20/CA``, ``(ALA)``, ``[S]`` (element). Segment names are not part of a CID.
+    parameter : str
+        What it was given as, for messages.
 
     Raises
     ------
@@ -113,9 +115,13 @@ def select(structure: Structure, text: str) -> Mask:
         When the text is no selection, or selects no atom.
     """
     word = text.strip().lower()
-    mask = _WORDS[word](structure) if word in _WORDS else _by_cid(structure, text.strip())
+    try:
+        mask = _WORDS[word](structure) if word in _WORDS else _by_cid(structure, text.strip())
+    except ValueError as error:
+        raise UsageError(parameter, str(error), f"choose {ALLOWED}", value=text) from error
     if not mask.any():
-        raise UsageError(f"selection '{text}' has no atoms{_hint(structure, text.strip())}; choose {ALLOWED}")
+        raise UsageError(
+            parameter, f"selects no atoms{_hint(structure, text.strip())}", f"choose {ALLOWED}", value=text)
     return mask
 
 
@@ -134,10 +140,10 @@ def _by_cid(structure: Structure, text: str) -> Mask:
     try:
         selection = gemmi.Selection(text)
     except (ValueError, RuntimeError) as error:
-        raise UsageError(f"selection '{text}' is not valid; choose {ALLOWED}") from error
+        raise ValueError("is no selection") from error
     path, *properties = selection.str().split(";")
     if not text:
-        raise UsageError(f"the selection is empty; choose {ALLOWED}")
+        raise ValueError("is empty")
 
     one_model = gemmi.Structure()
     one_model.add_model(gemmi.Model(1))
@@ -225,7 +231,7 @@ def _property(structure: Structure, condition: str, text: str) -> Mask:
     """Evaluate a condition on occupancy or B factor: q>0.5, b<20."""
     match = re.fullmatch(r"([qb])([<>=])(.+)", condition)
     if not match:
-        raise UsageError(f"selection '{text}': ';{condition}' is not supported; choose {ALLOWED}")
+        raise ValueError(f"';{condition}' is not supported")
     values = structure.occupancies if match[1] == "q" else structure.b_factors
     compare = {"<": np.less, ">": np.greater, "=": np.equal}[match[2]]
     return compare(values, float(match[3]))

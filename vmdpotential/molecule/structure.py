@@ -172,14 +172,14 @@ class Structure:
         bad = np.flatnonzero(~np.isfinite(self.positions).all(1))
         if len(bad):
             raise InputError(
-                f"{where}: atom {bad[0] + 1} ({self.label(int(bad[0]))}) has coordinates that are not numbers; "
+                f"{where}: atom {bad[0] + 1} ({self.label(int(bad[0]))}) has coordinates that are not numbers",
                 "repair or remove it"
             )
         if self.charges is not None:
             bad = np.flatnonzero(~np.isfinite(self.charges))
             if len(bad):
                 raise InputError(
-                    f"{where}: atom {bad[0] + 1} ({self.label(int(bad[0]))}) has a charge that is not a number; "
+                    f"{where}: atom {bad[0] + 1} ({self.label(int(bad[0]))}) has a charge that is not a number",
                     "repair the topology"
                 )
 
@@ -219,15 +219,15 @@ class Structure:
         """The charges, (N,) e; raises InputError where there are none."""
         if self.charges is None:
             where = self.sources[0] if self.sources else "structure"
-            raise InputError(f"{where}: has no charges; give a topology with --topology")
+            raise InputError(f"{where}: has no charges", "give a file that has them as {topology}")
         return self.charges
 
     def require_whole_cell(self, cure: str) -> None:
         """Raise InputError where the atoms are a crystal's asymmetric unit, not all that its cell holds."""
         if self.cell is not None and not self.cell.whole:
             where = self.sources[0] if self.sources else "structure"
-            raise InputError(f"{where}: is the asymmetric unit of a crystal ({self.cell.space_group}); {cure}, or "
-                             "write P 1 for it where it is the whole cell")
+            raise InputError(f"{where}: is the asymmetric unit of a crystal ({self.cell.space_group})",
+                             f"{cure}, or write P 1 for it where it is the whole cell")
 
     def take(self, atoms: ArrayLike) -> Structure:
         """Return the structure of some atoms: increasing indices or a mask (N,)."""

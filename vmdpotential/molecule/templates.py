@@ -58,7 +58,7 @@ def table_text() -> str:
         try:
             packed = checkout.read_bytes()
         except OSError as error:
-            raise InputError(f"{checkout}: the charge table is missing; reinstall vmdpotential") from error
+            raise InputError(f"{checkout}: the charge table is missing", "reinstall vmdpotential") from error
     return gzip.decompress(packed).decode("ascii")
 
 

@@ -77,6 +77,11 @@ class Splitting:
         result: Floats = np.tensordot(self.legendre, _transforms(len(self.legendre), np.asarray(k) * self.radius), 1)
         return result
 
+    def window_table(self, count: int) -> Floats:
+        """Return the same at wave numbers n / (:data:`PER_RADIUS` radius), n from 0 to `count` - 1."""
+        result: Floats = self.legendre @ _transform_table(len(self.legendre), -(-count // 8192))[:, :count]
+        return result
+
     def short(self) -> Bound:
         """Return the short-range part as an interaction."""
         shifted = np.polynomial.Polynomial(self.polynomial)(np.polynomial.Polynomial([0.5, 1.0]))
@@ -94,11 +99,29 @@ class Splitting:
 
 
 def _transforms(count: int, s: Floats) -> Floats:
-    """Return the transforms 2 (-1)^n j_2n(s) of P_0, P_2 ..., (count, ...)."""
-    from scipy.special import spherical_jn
+    """Return the transforms 2 (-1)^n j_2n(s) of P_0, P_2 ..., (count, ...), by Gauss's quadrature, to 1e-14."""
+    s = np.asarray(s, np.float64)
+    nodes, weights = np.polynomial.legendre.leggauss(40 + 4 * count + 2 * int(s.max(initial=0.0) / 2))
+    half = len(nodes) // 2  # even functions
+    nodes, weights = nodes[half:], 2 * weights[half:]
+    polynomials = np.polynomial.legendre.legvander(nodes, 2 * count - 2)[:, ::2]
+    flat = s.reshape(-1)
+    result = np.empty((count, len(flat)))
+    for first in range(0, len(flat), 4096):  # what stays in a cache
+        part = flat[first : first + 4096]
+        result[:, first : first + len(part)] = (weights[:, None] * polynomials).T @ np.cos(nodes[:, None] * part)
+    return result.reshape(count, *s.shape)
 
-    result: Floats = np.array([2 * (-1) ** n * spherical_jn(2 * n, s) for n in range(count)])
-    return result
+
+#: Entries of a table of a smooth part's transform for a wave number of 1 over the split radius.
+PER_RADIUS = 1024
+
+
+@cache
+def _transform_table(count: int, blocks: int) -> Floats:
+    """Return the transforms of the Legendre polynomials at n / PER_RADIUS, (count, 8192 blocks): the same for all."""
+    block = _transforms(count, (np.arange(8192) + 8192 * (blocks - 1)) / PER_RADIUS)
+    return block if blocks == 1 else np.concatenate([_transform_table(count, blocks - 1), block], 1)
 
 
 def euler_sum(order: int, k: ArrayLike) -> Floats:

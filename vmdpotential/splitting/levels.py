@@ -107,9 +107,9 @@ class Levels:
     box: Box | None
 
     @property
-    def compact(self) -> bool:
-        """Whether the smooth part ends at some distance: never."""
-        return False
+    def end(self) -> float:
+        """Where the smooth part ends, A: nowhere."""
+        return np.inf
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -252,7 +252,10 @@ def make(lattice: Lattice, box: Box, cell: Cell | None = None, *,
     periods = Cell(vectors) if any(periodic) else None
     a, b, c = counts
     levels = _levels((a, b, c), steps, order, periodic, radius, smoothness, widest)
-    return Levels(origin, steps, order, periodic, radius, smoothness, levels, periods, None if all(periodic) else box)
+    if all(periodic):
+        return Levels(origin, steps, order, periodic, radius, smoothness, levels, periods, None)
+    (i, j, k), (m, n, o) = np.where(periodic, [[-np.inf], [np.inf]], [box.low, box.high]).tolist()
+    return Levels(origin, steps, order, periodic, radius, smoothness, levels, periods, Box((i, j, k), (m, n, o)))
 
 
 def _divisible(count: float, least: int, most: int) -> int:

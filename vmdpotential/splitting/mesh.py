@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting.coulomb import Splitting, euler_sum, optimal
+from vmdpotential.splitting.coulomb import PER_RADIUS, Splitting, euler_sum, optimal
 from vmdpotential.splitting.shifted import SmoothCutoff
 
 Floats = NDArray[np.float64]
@@ -74,9 +74,14 @@ class Mesh:
         return a, b, c
 
     @property
+    def end(self) -> float:
+        """Where the smooth part ends, A; infinite where it does nowhere."""
+        return self.splitting.end
+
+    @property
     def compact(self) -> bool:
         """Whether the smooth part ends at some distance."""
-        return self.splitting.end < np.inf
+        return self.end < np.inf
 
     @property
     def slanted(self) -> bool:
@@ -127,14 +132,14 @@ class Mesh:
         # psi^ from a table, linear between its entries: Bessel functions for every node would take longer
         # than the transforms; a part that ends makes psi^ oscillate
         highest = float(np.linalg.norm(np.abs(reciprocal) @ [np.abs(phase).max() for phase in phases]))
-        count = max(16384, int(60 * highest * self.splitting.end)) if self.compact else 16384
-        table = 4 * np.pi * self.splitting.window(np.linspace(0, highest, count))
+        scale, count = self.window_size(highest)
+        table = 4 * np.pi * self.window_table(scale, count)
         slope = np.append(np.diff(table), 0.0)
         kernel = np.empty([len(phase) for phase in phases])
         with np.errstate(divide="ignore", invalid="ignore"):
             for phase, plane in zip(phases[0], kernel, strict=True):  # a plane stays in a cache
                 k2 = sum((row[0] * phase + row[1] * phases[1][:, None] + row[2] * phases[2]) ** 2 for row in reciprocal)
-                place = np.sqrt(k2) * ((count - 1) / highest)
+                place = np.sqrt(k2) * scale
                 entry = place.astype(np.intp)
                 plane[:] = (table[entry] + slope[entry] * (place - entry)) / k2
         kernel[0, 0, 0] = self.splitting.integral
@@ -145,6 +150,23 @@ class Mesh:
                     kernel[tuple(n // 2 if axis == d else slice(None) for axis in range(3))] = 0.0
         kernel /= abs(np.linalg.det(self.steps))
         return kernel
+
+    def window_size(self, highest: float) -> tuple[float, int]:
+        """Return the entries of the table of the smooth part's transform for a wave number of 1/A, and how many.
+
+        That of a potential which ends oscillates with the distance where it does. `highest` is the largest wave
+        number (1/A) that is looked up.
+        """
+        scale = PER_RADIUS * self.splitting.radius
+        if self.compact:
+            scale = max(scale, 60 * self.splitting.end)
+        return scale, int(highest * scale) + 3  # two for the last interval, one for rounding
+
+    def window_table(self, scale: float, count: int) -> Floats:
+        """Return the smooth part's transform over 4 pi / k^2 at k = n / scale."""
+        if isinstance(self.splitting, Splitting):
+            return self.splitting.window_table(count)
+        return self.splitting.window(np.arange(count) / scale)
 
     @property
     def squared_distances(self) -> list[Floats]:

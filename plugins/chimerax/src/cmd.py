@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -26,15 +25,15 @@ from chimerax.core.errors import CancelOperation, UserError
 from chimerax.map import MapArg, MapsArg
 
 from vmdpotential import progress, registry
-from vmdpotential.errors import UsageError, VmdpotentialError
-from vmdpotential.grid.lattice import Grid
-from vmdpotential.molecule.structure import Structure
+from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
+from vmdpotential.frontend import adapters, messages
+from vmdpotential.frontend.adapters import default_name, describe, role
 from vmdpotential.parameters import Command, Parameter, Report
 
 from . import missing
 from .convert import Selected, common_place, read_atoms, read_volume, read_with_topology
 from .progress import StatusLine
-from .show import default_name, show
+from .show import show
 
 #: Put before the name of each command.
 PREFIX = "potential "
@@ -59,45 +58,28 @@ def register(name: str, declared: Collection[str], logger: Any) -> None:
     if _others_registered:
         return
     _others_registered = True
-    for other in registry.available("command"):
-        if PREFIX + other in declared:
-            continue
-        try:
-            command: Command = registry.get("command", other)
-        except Exception as error:  # whatever a foreign module raises on import
-            logger.warning(f"vmdpotential: the command '{other}' is left out: {error}")
-            continue
-        if any(_role(parameter) for parameter in command.parameters):
+    for command in adapters.viewer_commands(logger.warning):
+        if PREFIX + command.name not in declared:
             _register_one(command, logger)
 
 
 def _register_one(command: Command, logger: Any) -> None:
-    _register(PREFIX + command.name, describe(command), adapt(command), logger=logger)
+    _register(PREFIX + command.name, description(command), adapt(command), logger=logger)
 
 
-def _role(parameter: Parameter) -> str:
-    """Return 'atoms' or 'maps' for what ChimeraX holds, else an empty string."""
-    if Structure in parameter.objects:
-        return "atoms"
-    return "maps" if Grid in parameter.objects else ""
+def spelling(command: Command) -> Spelling:
+    """Return how ChimeraX writes parameters of a command: as keywords; others, such as an interaction's, stay bare."""
+    types = {parameter.name: parameter.type for parameter in command.parameters}
 
+    def spell(name: str, value: str = "") -> str:
+        if name not in types:
+            return plain(name, value)
+        if types[name] is bool:
+            value = {"yes": "true", "no": "false"}.get(value, value)
+        first, *others = name.split("_")
+        return " ".join(filter(None, [first + "".join(word.capitalize() for word in others), value]))
 
-def _is_topology(command: Command, parameter: Parameter) -> bool:
-    """Tell the file that goes with the atoms: read here, because commands take it with files only."""
-    return parameter.name == "topology" and any(_role(p) == "atoms" and p.required for p in command.parameters)
-
-
-def _to_file(command: Command) -> bool:
-    """Tell whether the result is a file that the user names (a figure), not models."""
-    return any(parameter.name == "output" and parameter.option.viewer for parameter in command.parameters)
-
-
-def _offered(command: Command) -> list[Parameter]:
-    """Return the parameters that ChimeraX offers, in the order that they are declared."""
-    return [
-        p for p in command.parameters
-        if p.option.viewer or p.required or _is_topology(command, p) or (p.name == "force" and _to_file(command))
-    ]
+    return spell
 
 
 class Described(Annotation):  # type: ignore[misc]
@@ -115,9 +97,9 @@ def annotation(parameter: Parameter) -> Described:
     """Return what parses and describes a parameter; limits are checked by the command itself."""
     option, allowed, kind = parameter.option, parameter.option.allowed(), parameter.type
     base: Any
-    if _role(parameter) == "atoms":
+    if role(parameter) == "structure":
         base = AtomsArg
-    elif _role(parameter) == "maps":
+    elif role(parameter) == "map":
         base = MapsArg if parameter.several else MapArg
     elif allowed:
         base = DynamicEnum(option.allowed)
@@ -127,11 +109,11 @@ def annotation(parameter: Parameter) -> Described:
         base = StringArg
     else:
         base = {float: FloatArg, int: IntArg, bool: BoolArg}.get(kind, StringArg)
-    if parameter.several and _role(parameter) != "maps":
+    if parameter.several and role(parameter) != "map":
         base = ListOf(base)
-    text = option.help + (f", {option.unit}" if option.unit else "")
-    if parameter.required and _role(parameter):  # the declaration speaks of files
-        text = "the system, or a part of it" if _role(parameter) == "atoms" else "one or several, such as #2,3"
+    text = describe(parameter)
+    if parameter.required and role(parameter):  # the declaration speaks of files
+        text = "the system, or a part of it" if role(parameter) == "structure" else "one or several, such as #2,3"
     if not parameter.required and parameter.default not in (None, ()):
         default = parameter.default
         if isinstance(default, bool):
@@ -140,11 +122,11 @@ def annotation(parameter: Parameter) -> Described:
     return Described(base, text)
 
 
-def describe(command: Command) -> CmdDesc:
+def description(command: Command) -> CmdDesc:
     """Return ChimeraX's description of a command."""
-    offered = [(parameter.name, annotation(parameter), parameter.required) for parameter in _offered(command)]
+    offered = [(parameter.name, annotation(parameter), parameter.required) for parameter in adapters.offered(command)]
     keyword = [(name, kind) for name, kind, required in offered if not required]
-    if not _to_file(command):
+    if not adapters.to_file(command):
         keyword.insert(0, ("name", Described(StringArg, f"what the new model is called; default "
                                                         f"{default_name(command)}")))
     return CmdDesc(
@@ -176,18 +158,17 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
     CancelOperation
         When the user stops it; then nothing has been made.
     """
-    name = PREFIX + command.name
+    name, spell = PREFIX + command.name, spelling(command)
     try:
-        values, selected = _convert(command, given)
-        with StatusLine(session, name) as listener, progress.listening(listener):
-            report = command(**values)
-        models, lines = show(session, report, given.get("name") or default_name(command), selected)
-    except VmdpotentialError as error:
-        raise UserError(f"{name}: {_in_chimerax(' '.join(str(error).split()))}") from error
+        with messages.warnings(lambda text: session.logger.warning(f"{name}: {text}"), spell):
+            values, selected = _convert(command, given)
+            with StatusLine(session, name) as listener, progress.listening(listener):
+                report = command(**values)
+            models, lines = show(session, report, given.get("name") or default_name(command), selected)
+    except (VmdpotentialError, MemoryError) as error:
+        raise UserError(f"{name}: {messages.one_line(error, spell)}") from error
     except ImportError as error:
         raise UserError(f"{name}: {missing.describe(error)}") from error
-    except MemoryError as error:
-        raise UserError(f"{name}: out of memory; use a larger spacing or fewer atoms") from error
     except KeyboardInterrupt:
         session.logger.status(f"{name}: stopped, nothing was made")
         raise CancelOperation(f"{name}: stopped, nothing was made") from None
@@ -200,20 +181,20 @@ def _convert(command: Command, given: Mapping[str, Any]) -> tuple[dict[str, Any]
     values: dict[str, Any] = {}
     selected = place = None
     # maps first: the atoms drawn on a slice are wanted in the coordinates of its map
-    for parameter in sorted(_offered(command), key=lambda p: _role(p) != "maps"):
+    for parameter in sorted(adapters.offered(command), key=lambda p: role(p) != "map"):
         value = given.get(parameter.name)
-        if value is None or _is_topology(command, parameter):
+        if value is None or adapters.is_topology(command, parameter):
             continue
-        role = _role(parameter)
-        if role == "maps":
+        kind = role(parameter)
+        if kind == "map":
             volumes: Sequence[Any] = value if parameter.several else [value]
             if not volumes:
-                raise UsageError(f"{parameter.name}: there is no such map; open one, or make it with potential map")
+                raise UsageError(parameter.name, "there is no such map", "open one, or make it with potential map")
             place = common_place(volumes)
             grids = [read_volume(volume) for volume in volumes]
             values[parameter.name] = grids if parameter.several else grids[0]
-        elif role == "atoms":
-            topology = given.get("topology") if any(_is_topology(command, p) for p in command.parameters) else None
+        elif kind == "structure":
+            topology = given.get("topology")
             selected = read_with_topology(value, Path(topology), place) if topology else read_atoms(value, place)
             values[parameter.name] = selected.structure
         else:
@@ -222,17 +203,7 @@ def _convert(command: Command, given: Mapping[str, Any]) -> tuple[dict[str, Any]
 
 
 def _log(session: Any, name: str, report: Report, lines: list[str]) -> None:
-    told = [_in_chimerax(line) for line in [*report.lines, *lines]]
+    told = [*report.lines, *lines]
     text = "\n".join([f"{name}:", *told])
     session.logger.info(f"<pre>{escape(text)}</pre>", is_html=True)
     session.logger.status(f"{name}: {(told[-1] if lines else next(iter(told), 'done')).partition(';')[0]}")
-
-
-def _in_chimerax(message: str) -> str:
-    """Write the options in a message as ChimeraX's keywords are written."""
-    def keyword(match: re.Match[str]) -> str:
-        first, *others = match[1].split("-")
-        return first + "".join(word.capitalize() for word in others)
-
-    message = re.sub(r"(?<!\S)-o(?!\S)", "output", message)
-    return re.sub(r"--(?:no-)?([a-z][a-z-]*)", keyword, message)

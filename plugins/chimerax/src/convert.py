@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from chimerax.atomic import concatenate
 
-from vmdpotential import io
 from vmdpotential.errors import InputError, UsageError, VmdpotentialError
+from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.maps import read_map
 from vmdpotential.molecule import elements
@@ -60,7 +60,7 @@ def read_atoms(atoms: Any, place: Any = None) -> Selected:
         atoms have charges, or when the models' periodic cells differ.
     """
     if not len(atoms):
-        raise InputError("no atoms are specified; open a structure, or specify others")
+        raise InputError("no atoms are specified", "open a structure, or specify others")
     # in the order of their numbers, each in the order of its atoms
     models = sorted(set(atoms.unique_structures), key=lambda model: model.id or ())
     parts, keys = [], []
@@ -85,8 +85,7 @@ def read_atoms(atoms: Any, place: Any = None) -> Selected:
     else:
         positions = np.array(place.inverse() * ordered.scene_coords, np.float64)
     residue = np.concatenate(keys)  # (N, 2): model, and residue in it
-    if len(models) > 1:
-        _check_places(models, residue[:, 0], positions)
+    adapters.check_places([f"#{model.id_string}" for model in models], residue[:, 0], positions)
     residues = ordered.residues
     structure = Structure(
         positions=positions,
@@ -118,48 +117,24 @@ def read_with_topology(atoms: Any, topology: Path, place: Any = None) -> Selecte
         When the topology cannot be read, or lists other atoms than the models.
     """
     if not len(atoms):
-        raise InputError("no atoms are specified; open a structure, or specify others")
+        raise InputError("no atoms are specified", "open a structure, or specify others")
     whole = read_atoms(atoms.unique_structures.atoms, place)
-    merged = io.merge(whole.structure, io.read_topology(topology))
     chosen = whole.atoms.mask(atoms)
-    return Selected(merged.take(chosen), whole.atoms.filter(chosen), whole.models, whole.place)
-
-
-def _check_places(models: Sequence[Any], number: Any, positions: Any) -> None:
-    """Refuse a model and its copy, in which every charge would count twice."""
-    rounded = np.round(positions, 4)
-    order = np.lexsort(rounded.T)
-    same = (rounded[order][1:] == rounded[order][:-1]).all(1) & (number[order][1:] != number[order][:-1])
-    if same.any():
-        at = int(np.flatnonzero(same)[0])
-        one, two = sorted(number[order[at : at + 2]])
-        raise InputError(f"#{models[one].id_string} and #{models[two].id_string} have atoms at the same place; "
-                         "specify atoms of one of them")
+    structure = adapters.with_topology(whole.structure, topology, chosen)
+    return Selected(structure, whole.atoms.filter(chosen), whole.models, whole.place)
 
 
 def _charges(atoms: Any) -> Any:
     """Return (N,) the attribute charge, None where no atom has it."""
     # only atoms that something has made an object of in Python can have the attribute
     found = [getattr(atom, "charge", None) if atom is not None else None for atom in atoms.instances(instantiate=False)]
-    missing = [row for row, charge in enumerate(found) if charge is None]
-    if not missing:
-        return np.array(found, np.float64)
-    if len(missing) == len(found):
-        return None
-    raise InputError(f"{len(missing)} of {len(found)} atoms have no charge, such as {atoms[missing[0]].atomspec}, and "
-                     "the others have; assign all with addcharge, or give a topology")
+    charges = np.array([np.nan if charge is None else charge for charge in found], np.float64)
+    return adapters.charges_of(charges, ~np.isnan(charges), lambda row: atoms[row].atomspec,
+                               "assign all with addcharge, or give a {topology}")
 
 
 def _cell(models: Sequence[Any]) -> Cell | None:
-    """Return the periodic cell of the models that have one; they must agree."""
-    found = {model.id_string: known for model in models if (known := _cell_parameters(model))}
-    if not found:
-        return None
-    (first, (parameters, group)), *others = found.items()
-    for name, (other, _) in others:
-        if not np.allclose(parameters, other, atol=1e-3):
-            raise InputError(f"#{first} and #{name} have different periodic cells; specify atoms of one of them")
-    return Cell.from_parameters(*parameters, space_group=group)
+    return adapters.cell_of({f"#{model.id_string}": known for model in models if (known := _cell_parameters(model))})
 
 
 def _cell_parameters(model: Any) -> tuple[list[float], str] | None:

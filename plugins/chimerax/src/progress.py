@@ -53,7 +53,7 @@ class StatusLine:
             left = (now - self._start) * (1 - fraction) / fraction
             text += f", {100 * fraction:.0f} %, {left:.0f} s left"
         elif fraction == 0:
-            text += ", starting (kernels are compiled once)"
+            text += " ..."
         self.session.logger.status(text + (", Esc stops it" if self._keys else ""))
         if self._keys is not None and self._keys.pressed():
             raise KeyboardInterrupt

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vmdpotential.errors import UsageError
+from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.parameters import Command, Report
+from vmdpotential.parameters import Report
 
 from .convert import Selected
 
@@ -23,11 +24,6 @@ NEGATIVE, POSITIVE = (255, 0, 0, 255), (0, 0, 255, 255)
 
 #: Opacity of the surfaces of a map.
 OPACITY = 0.5
-
-
-def default_name(command: Command) -> str:
-    """Return what the models are called unless the user says so."""
-    return {"map": "potential", "ionize": "ionized"}.get(command.name, command.name)
 
 
 def show(session: Any, report: Report, name: str, selected: Selected | None) -> tuple[list[Any], list[str]]:
@@ -49,18 +45,15 @@ def show(session: Any, report: Report, name: str, selected: Selected | None) -> 
     lines : list of str
         What to tell the user.
     """
-    from vmdpotential.ions import Placement
-
     models, lines = [], []
-    for value in report.objects.values():
-        if isinstance(value, Grid):
+    for kind, value in adapters.results(report):
+        if kind == "map":
             model, line = _show_map(session, value, name, selected)
-        elif isinstance(value, Placement) and selected is not None:
+        elif kind == "ions" and selected is not None:
             model, line = _show_ions(session, value, name, selected)
-        elif hasattr(value, "savefig"):  # matplotlib's Figure; importing it only to ask would be slow
-            _show_figure(session, value)
-            continue
         else:
+            if kind == "figure":
+                _show_figure(session, value)
             continue
         models.append(model)
         lines.append(line)
@@ -96,7 +89,7 @@ def _show_ions(session: Any, placement: Placement, name: str, selected: Selected
     """Make a copy of the model, without the other atoms and the replaced waters, and with the ions."""
     if len(selected.models) > 1:
         numbers = ",".join(f"#{model.id_string}" for model in selected.models)
-        raise UsageError(f"the atoms are of several models; join them first with: combine {numbers}")
+        raise UsageError("structure", "the atoms are of several models", f"join them first with: combine {numbers}")
     (source,) = selected.models
     structure = placement.structure
     kept = placement.kept_atoms

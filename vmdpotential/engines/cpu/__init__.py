@@ -27,9 +27,9 @@ class CpuEngine:
 
     def describe(self) -> str:
         """Return cores and vector instructions in use."""
-        from vmdpotential.engines.cpu import simd, threads
+        from vmdpotential.engines.cpu import build, threads
 
-        return f"{threads.count()} threads, {simd.LEVEL} vectors of {simd.LANES[32]} floats"
+        return f"{threads.count()} threads, {build.describe()}"
 
     def prepare(self, work: LatticeSum) -> CpuSum:
         """Return a lattice sum, ready to run, see :mod:`vmdpotential.engines`."""

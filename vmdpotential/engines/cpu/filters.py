@@ -1,24 +1,23 @@
-"""Filters of the tile kernels: which atoms are in range.
+"""Small vector code: which atoms are in range of a tile, and a weighted sum of nodes.
 
-Those for AVX-512 pack them without branches. They serve single precision; elsewhere plain loops in
-:mod:`~vmdpotential.engines.cpu.tile_kernel` do the same.
+The filters are for AVX-512, which packs what passes without branches, and for single precision; elsewhere plain loops
+in :mod:`~vmdpotential.engines.cpu.tile_kernel` do the same.
 """
 
 # numba's intrinsics have no annotations that mypy could check
 # mypy: ignore-errors
 
-import math
+import functools
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
+from vmdpotential.engines.cpu.rows import ROW
 from vmdpotential.engines.cpu.simd import I32, I64, Vector, constant, pointer
 
-CHUNK = 512  # atoms whose tables are in the first-level cache together
-ROW = CHUNK + 32  # length of a table row: room for padding and for reading ahead
 W = 16
-
 
 _INDEX, _MASK = ir.VectorType(I32, W), ir.IntType(W)
 
@@ -114,32 +113,26 @@ def in_tile(typing, x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, c
     return signature, codegen
 
 
-@njit(fastmath=True, error_model="numpy", boundscheck=False, nogil=True)
-def rows_in_range(start, bins, bin_size, cutoff, centre, half, rows):
-    """Write the runs of atoms in rows of bins along z in reach of a tile to rows (R, 2); return how many.
+@intrinsic
+def weighted(typing, smooth, at, wa, wb, wc):
+    """Return the sum over 4^3 nodes from one on, the four along the last axis in the lanes of a vector."""
+    signature = types.float64(smooth, types.int64, wa, wb, wc)
 
-    Atoms are sorted by bin, z fastest, so that the bins of a row are one run; a row is clipped by
-    its distance to the tile.
-    """
-    low_x = max(0, math.floor((centre[0] - half[0] - cutoff) / bin_size))
-    high_x = min(bins[0] - 1, math.floor((centre[0] + half[0] + cutoff) / bin_size))
-    low_y = max(0, math.floor((centre[1] - half[1] - cutoff) / bin_size))
-    high_y = min(bins[1] - 1, math.floor((centre[1] + half[1] + cutoff) / bin_size))
-    count = 0
-    for bx in range(low_x, high_x + 1):
-        gx = max(abs((bx + 0.5) * bin_size - centre[0]) - 0.5 * bin_size - half[0], 0.0)
-        for by in range(low_y, high_y + 1):
-            gy = max(abs((by + 0.5) * bin_size - centre[1]) - 0.5 * bin_size - half[1], 0.0)
-            reach2 = cutoff * cutoff - gx * gx - gy * gy
-            if reach2 <= 0:
-                continue
-            reach = math.sqrt(reach2) + half[2]
-            first_bin = max(0, math.floor((centre[2] - reach) / bin_size))
-            last_bin = min(bins[2] - 1, math.floor((centre[2] + reach) / bin_size))
-            if last_bin < first_bin:
-                continue
-            row = (bx * bins[1] + by) * bins[2]
-            rows[count, 0] = start[row + first_bin]
-            rows[count, 1] = start[row + last_bin + 1]
-            count += rows[count, 1] > rows[count, 0]
-    return count
+    def codegen(context, builder, sig, arguments):
+        v = Vector(builder, 64, 4)
+        array = context.make_array(sig.args[0])(context, builder, arguments[0])
+        plane, row, _ = (builder.sdiv(stride, constant(8)) for stride in cgutils.unpack_tuple(builder, array.strides))
+        first, second, third = (cgutils.unpack_tuple(builder, argument) for argument in arguments[2:])
+        total = v.const(0.0)
+        for j in range(4):
+            line_sum = v.const(0.0)
+            for k in range(4):
+                offset = builder.add(builder.mul(constant(j), plane), builder.mul(constant(k), row))
+                line = v.load(array.data, builder.add(arguments[1], offset))
+                line_sum = v.fma(v.broadcast(second[k]), line, line_sum)
+            total = v.fma(v.broadcast(first[j]), line_sum, total)
+        lanes = [builder.fmul(builder.extract_element(total, ir.Constant(I32, k)), third[k], flags=v.flags)
+                 for k in range(4)]
+        return functools.reduce(lambda a, b: builder.fadd(a, b, flags=v.flags), lanes)
+
+    return signature, codegen

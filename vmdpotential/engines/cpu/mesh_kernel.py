@@ -11,7 +11,7 @@
 Along axes that lattice and mesh share, interpolation is done axis by axis with a table of nodes and
 weights for every plane of the lattice.
 
-This module is compiled as a copy, see :mod:`vmdpotential.engines.cpu.build`.
+This file is run once for each set of the constants that it declares, see :mod:`vmdpotential.engines.cpu.build`.
 """
 
 # numba's kernels have no annotations that mypy could check
@@ -22,11 +22,16 @@ import math
 import numpy as np
 from numba import njit
 
-from vmdpotential.engines.cpu.current import BASIS, ORDER, PRECISION
+#: Nodes along each axis between atoms, mesh and lattice.
+ORDER: int
+#: By which functions: bspline or nodal.
+BASIS: str
+#: One of vmdpotential.engines.PRECISIONS.
+PRECISION: str
 
 REAL = np.float32 if PRECISION == "single" else np.float64
 
-FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True, "cache": True}
+FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
 
 CHUNK = 512  # values of a row that are interpolated together and stay in the first-level cache
 

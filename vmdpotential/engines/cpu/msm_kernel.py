@@ -1,6 +1,6 @@
 """Kernel of a multilevel sum: the nodes within reach of each node of a level.
 
-This module is compiled as a copy, see :mod:`vmdpotential.engines.cpu.build`.
+This file is run once for each set of the constants that it declares, see :mod:`vmdpotential.engines.cpu.build`.
 """
 
 # numba's kernels have no annotations that mypy could check
@@ -9,7 +9,8 @@ This module is compiled as a copy, see :mod:`vmdpotential.engines.cpu.build`.
 import numpy as np
 from numba import njit
 
-from vmdpotential.engines.cpu.current import PRECISION
+#: One of vmdpotential.engines.PRECISIONS.
+PRECISION: str
 
 REAL = np.float32 if PRECISION == "single" else np.float64
 
@@ -21,7 +22,7 @@ LANES = 16
 GROUP = 4
 
 
-@njit(fastmath=True, error_model="numpy", boundscheck=False, nogil=True, cache=True)
+@njit(fastmath=True, error_model="numpy", boundscheck=False, nogil=True)
 def convolve(charges, filled, planes, weights, low, high, block, out, first_task, last_task):
     """Write the potentials of a level; tasks are ROWS rows along z of a plane.
 

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cpu import build, mesh, threads
-from vmdpotential.engines.cpu.tiles import MOST_BINS_PER_ATOM
+from vmdpotential.engines.cpu import build, cells, mesh, threads
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
@@ -16,8 +15,8 @@ from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
-#: Bins per cutoff length: finer ones fit the sphere better, coarser ones make longer runs of atoms (measured: 1 or 2).
-BINS_PER_CUTOFF = 2
+#: Cells per cutoff length: finer ones fit the sphere better, coarser ones make longer runs of atoms (measured: 1 or 2).
+CELLS_PER_CUTOFF = 2
 
 #: Points that a thread does in one go.
 GRAIN = 1024
@@ -101,21 +100,13 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
         positions, charges = positions[near], charges[near]
     if not len(positions):
         return out
-    low = positions.min(0)
-    size = cutoff / BINS_PER_CUTOFF
-    while np.prod(np.floor(np.ptp(positions, axis=0) / size) + 1) > max(2**20, MOST_BINS_PER_ATOM * len(positions)):
-        size *= 2
-    which = ((positions - low) / size).astype(np.int64)
-    bins = which.max(0) + 1
-    key = (which[:, 0] * bins[1] + which[:, 1]) * bins[2] + which[:, 2]
-    order = np.argsort(key, kind="stable")
-    start = np.zeros(int(bins.prod()) + 1, np.int64)
-    np.cumsum(np.bincount(key, minlength=int(bins.prod())), out=start[1:])
+    sorted_by = cells.sort(positions, cutoff, CELLS_PER_CUTOFF)
+    order, low = sorted_by.order, sorted_by.low
     scaled = interaction.scaled()
     kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=interaction.masked)
     columns = [np.ascontiguousarray(a[:, d]) for a in (points - low, positions[order] - low) for d in range(3)]
-    fixed = (*columns, np.ascontiguousarray(charges[order], np.float64), start, bins, size,
-             np.array(scaled.values, np.float64), SOFT_CORE**2, cutoff**2, out)
+    fixed = (*columns, np.ascontiguousarray(charges[order], np.float64), sorted_by.start,
+             sorted_by.shape, sorted_by.side, np.array(scaled.values, np.float64), SOFT_CORE**2, cutoff**2, out)
     threads.run(lambda first, last: kernel.within(*fixed, first, last), len(points), "pairs at points", GRAIN)
     out *= scaled.factor
     return out

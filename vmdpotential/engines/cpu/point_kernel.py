@@ -1,45 +1,35 @@
 """Kernels of sums at arbitrary points, in float64: nearest images of all atoms, atoms within a cutoff, one charge.
 
-This module is compiled as a copy, see :mod:`vmdpotential.engines.cpu.build`.
+This file is run once for each set of the constants that it declares, see :mod:`vmdpotential.engines.cpu.build`.
 """
 
 # numba's kernels have no annotations that mypy could check
 # mypy: ignore-errors
 
-import functools
-
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 
-from vmdpotential.engines.cpu.current import MASKED, PRECISION, PROGRAM
-from vmdpotential.engines.cpu.simd import I32, Vector, constant, pointer
-from vmdpotential.interactions.tracing import run as run_program
+from vmdpotential.engines.cpu.scalar import scalar
+from vmdpotential.interactions.tracing import Program
+
+#: The traced radial function.
+PROGRAM: Program
+#: One of vmdpotential.engines.PRECISIONS.
+PRECISION: str
+#: Whether pairs beyond the cutoff must be masked.
+MASKED: bool
+#: Whether to do without vector code.
+PLAIN: bool
 
 assert PRECISION == "double"
 BLOCK = 64  # points whose sums are carried through all atoms together
 BUFFER = 512  # atoms in range of a point that are collected before they are summed
 
-FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True, "cache": True}
+FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
 FLAT = {**FAST, "inline": "always"}
 
 
-@intrinsic
-def radial(typing, r2, rinv, values):
-    """Return the traced potential at one distance; the loop around it is vectorised by LLVM."""
-    signature = types.float64(types.float64, types.float64, values)
-
-    def codegen(context, builder, sig, arguments):
-        v = Vector(builder, 64, 1)
-        p_values = pointer(context, builder, sig.args[2], arguments[2], v.element)
-        inputs = {"r2": arguments[0], "rinv": arguments[1]}
-        for k, name in enumerate(PROGRAM.parameters):
-            inputs[name] = v.load_one(p_values, constant(k))
-        return run_program(PROGRAM, v, inputs)[len(PROGRAM.steps) - 1]
-
-    return signature, codegen
+radial = scalar(PROGRAM, np.float64)
 
 
 @njit(**FLAT)
@@ -172,29 +162,21 @@ def cubic(t):
     return s * s * s / 6, (4 - 3 * t * t * (2 - t)) / 6, (4 - 3 * s * s * (2 - s)) / 6, t * t * t / 6
 
 
-@intrinsic
-def weighted(typing, smooth, at, wa, wb, wc):
-    """Return the sum over 4^3 nodes from one on, the four along the last axis in the lanes of a vector."""
-    signature = types.float64(smooth, types.int64, wa, wb, wc)
+if PLAIN:
 
-    def codegen(context, builder, sig, arguments):
-        v = Vector(builder, 64, 4)
-        array = context.make_array(sig.args[0])(context, builder, arguments[0])
-        plane, row, _ = (builder.sdiv(stride, constant(8)) for stride in cgutils.unpack_tuple(builder, array.strides))
-        first, second, third = (cgutils.unpack_tuple(builder, argument) for argument in arguments[2:])
-        total = v.const(0.0)
+    @njit(**FLAT)
+    def weighted(smooth, at, wa, wb, wc):
+        """Return the sum over 4^3 nodes from one on."""
+        values, plane, row = smooth.ravel(), smooth.shape[1] * smooth.shape[2], smooth.shape[2]
+        total = 0.0
         for j in range(4):
-            line_sum = v.const(0.0)
             for k in range(4):
-                offset = builder.add(builder.mul(constant(j), plane), builder.mul(constant(k), row))
-                line = v.load(array.data, builder.add(arguments[1], offset))
-                line_sum = v.fma(v.broadcast(second[k]), line, line_sum)
-            total = v.fma(v.broadcast(first[j]), line_sum, total)
-        lanes = [builder.fmul(builder.extract_element(total, ir.Constant(I32, k)), third[k], flags=v.flags)
-                 for k in range(4)]
-        return functools.reduce(lambda a, b: builder.fadd(a, b, flags=v.flags), lanes)
+                for n in range(4):
+                    total += wa[j] * wb[k] * wc[n] * values[at + j * plane + k * row + n]
+        return total
 
-    return signature, codegen
+else:
+    from vmdpotential.engines.cpu.filters import weighted
 
 
 @njit(**FAST)

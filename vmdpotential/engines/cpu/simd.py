@@ -187,21 +187,20 @@ class Vector:
         return result
 
     def exp(self, a: Any) -> Any:
-        """Return the exponential, in float32 for a >= -87 (below, exp(-87) = 1.6e-38)."""
+        """Return the exponential, in float32 for a within :data:`vmdpotential.interactions.tracing.EXP_DOMAIN`."""
         if self.bits == 64:
             return self._intrinsic("exp", a)
-        x = self.max(a, self.const(-87.0))
-        n = self._intrinsic("rint", self.mul(x, self.const(np.log2(np.e))))
-        # x log2(e) - n in two parts, because the product alone loses the last digits of a large x
+        n = self._intrinsic("rint", self.mul(a, self.const(np.log2(np.e))))
+        # a log2(e) - n in two parts, because the product alone loses the last digits of a large a
         high = float(np.float32(np.log2(np.e)))
-        f = self.fma(x, self.const(high), self.mul(n, self.const(-1.0)))
-        f = self.fma(x, self.const(np.log2(np.e) - high), f)
+        f = self.fma(a, self.const(high), self.mul(n, self.const(-1.0)))
+        f = self.fma(a, self.const(np.log2(np.e) - high), f)
         bits = self.builder.add(self.builder.fptosi(n, self._wide(self.integer)), self._fill(self.integer, 127))
         scale = self.builder.bitcast(self.builder.shl(bits, self._fill(self.integer, 23)), self.type)
         return self.mul(scale, self._polynomial(f, _chebyshev("exp2", 6)))
 
     def erfc(self, a: Any) -> Any:
-        """Return the complementary error function of a >= 0."""
+        """Return the complementary error function."""
         if self.bits == 64:
             if self.lanes == 1:
                 return self.call("erfc", [a])
@@ -211,9 +210,11 @@ class Vector:
                 one = self.call("erfc", [self.builder.extract_element(a, index)], self.element)
                 result = self.builder.insert_element(result, one, index)
             return result
-        t = self.div(self.const(1.0), self.fma(a, self.const(0.5), self.const(1.0)))
-        square = self.mul(self.mul(a, a), self.const(-1.0))
-        return self.mul(self.exp(square), self.mul(t, self._polynomial(t, _chebyshev("erfcx", 12))))
+        x = self.min(self.fabs(a), self.const(9.3))  # beyond, it is 1e-39, and the square leaves the domain of exp
+        t = self.div(self.const(1.0), self.fma(x, self.const(0.5), self.const(1.0)))
+        square = self.mul(self.mul(x, x), self.const(-1.0))
+        right = self.mul(self.exp(square), self.mul(t, self._polynomial(t, _chebyshev("erfcx", 12))))
+        return self.select(self.less(a, self.const(0.0)), self.sub(self.const(2.0), right), right)
 
     # inverse square root
 

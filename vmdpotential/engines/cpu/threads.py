@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextvars
 import itertools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 
 from vmdpotential import progress
 from vmdpotential.errors import UsageError
+
+#: Threads at most; more than any machine has processors.
+MOST = 4096
 
 
 def count() -> int:
@@ -17,12 +22,12 @@ def count() -> int:
     Raises
     ------
     UsageError
-        When the variable is not a positive whole number.
+        When the variable is not a whole number from 1 to :data:`MOST`.
     """
     text = os.environ.get("VMDPOTENTIAL_THREADS", "")
     if text:
-        if not text.isdecimal() or int(text) < 1:
-            raise UsageError(f"VMDPOTENTIAL_THREADS={text!r}: a positive whole number is needed")
+        if not (text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= MOST):
+            raise UsageError(f"VMDPOTENTIAL_THREADS={text[:30]!r}: a positive whole number up to {MOST} is needed")
         return int(text)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -32,7 +37,8 @@ def count() -> int:
 def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1) -> None:
     """Call ``task(start, stop)`` for consecutive parts of range(total) on all threads.
 
-    Progress is reported, and Ctrl-C stops after the parts under way.
+    Progress is reported by the thread that calls, also what the tasks report, such as the compiling of kernels; and
+    Ctrl-C stops after the parts under way.
 
     Parameters
     ----------
@@ -47,8 +53,18 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
     done = 0
     stop = threading.Event()
     errors: list[BaseException] = []
+    said: deque[tuple[str, float]] = deque()  # by the tasks
+
+    def heard(text: str, fraction: float) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        said.append((text, fraction))
 
     def work() -> None:
+        with progress.listening(heard):
+            work_on()
+
+    def work_on() -> None:
         nonlocal done
         while not stop.is_set():
             start = next(parts) * grain
@@ -62,14 +78,23 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
                 return
             done += min(grain, total - start)
 
-    workers = [threading.Thread(target=work, daemon=True) for _ in range(min(count(), -(-total // grain)))]
+    # each with what the caller listens to and times, a context of its own because two threads cannot share one
+    workers = [threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True)
+               for _ in range(min(count(), -(-total // grain)))]
     for worker in workers:
         worker.start()
+    now = ("", 1.0)
     try:
         for worker in workers:
             while worker.is_alive():
                 worker.join(0.1)
-                progress.report(label, min(done / total, 0.999))
+                while said:
+                    now = said.popleft()
+                    progress.report(*now)
+                if now[1] < 1:  # a task is at it
+                    progress.report(*now)
+                else:
+                    progress.report(label, min(done / total, 0.999))
     except BaseException:
         stop.set()
         raise

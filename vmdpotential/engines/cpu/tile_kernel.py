@@ -14,7 +14,7 @@ With FIELD the kernel sums the field beside the potential: dV/d(r^2) comes from 
 (:mod:`vmdpotential.interactions.derivative`), and the distances from the point are those that r^2 is
 made of, so that it is as precise as the potential.
 
-This module is compiled as a copy, see :mod:`vmdpotential.engines.cpu.build`.
+This file is run once for each set of the constants that it declares, see :mod:`vmdpotential.engines.cpu.build`.
 """
 
 # numba's kernels have no annotations that mypy could check
@@ -23,27 +23,30 @@ This module is compiled as a copy, see :mod:`vmdpotential.engines.cpu.build`.
 import math
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
-from vmdpotential.engines.cpu.current import FIELD, MASKED, PRECISION, PROGRAM
-from vmdpotential.engines.cpu.filters import CHUNK, ROW, rows_in_range
-from vmdpotential.engines.cpu.simd import I32, I64, LANES, LEVEL, Vector, constant, pointer
-from vmdpotential.interactions.derivative import Dual
-from vmdpotential.interactions.tracing import run as run_program
+from vmdpotential.engines.cpu.rows import CHUNK, GAP, ROW, ROWS, Q, X, Y, Z, rows_in_range
+from vmdpotential.engines.cpu.scalar import scalar
+from vmdpotential.interactions.tracing import Program
+
+#: The traced radial function.
+PROGRAM: Program
+#: One of vmdpotential.engines.PRECISIONS.
+PRECISION: str
+#: Whether pairs beyond the cutoff must be masked.
+MASKED: bool
+#: Whether the field is summed beside the potential.
+FIELD: bool
+#: Whether to do without vector code.
+PLAIN: bool
 
 # Compensated sums of float32 terms would be limited by the rounding of the terms; float64 vectors
 # with one Newton step cost little more than compensating and are limited by neither.
 BITS = 32 if PRECISION == "single" else 64
 NEWTON_STEPS = 2 if PRECISION == "double" else 1
-W = LANES[BITS]
 REAL = np.float64 if BITS == 64 else np.float32
-NUMBA_REAL = types.float64 if BITS == 64 else types.float32
 
 BLOCK = 128  # atoms summed in registers before the sum is added in float64
-Y, Z, Q, X, GAP = 0, 1, 2, 3, 11  # rows of the table; eight of X, six of GAP
-ROWS = 17
 MAPS = 4 if FIELD else 1  # potential, and its gradient along x, y, z
 FAR = REAL(1000 * np.sqrt(2))  # where atoms that must not count are put: on no lattice point
 
@@ -51,127 +54,58 @@ FAR = REAL(1000 * np.sqrt(2))  # where atoms that must not count are put: on no 
 DEGREE = None if FIELD else PROGRAM.degree()
 CHARGE_FACTOR = 1.0 if DEGREE is None else 0.5**DEGREE
 
-FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True, "cache": True}
+FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
 
 
-@intrinsic
-def leaf(typing, table, index, first, count, row, cy, cz, hy, hz, cutoff2, values, sums, offset):
-    """Add the potential of atoms index[first : first + count] at 4 x 4 x 4 points to sums[offset :].
+#: The potential and, with FIELD, its derivative with respect to r2, in float64.
+radial = scalar(PROGRAM, np.float64, FIELD)
 
-    `row` is the table row of the first of four x planes, of squared distances or, with FIELD, of
-    distances; cy, cz is the centre of the points and hy, hz their spacing. With FIELD the sums of
-    q dV/d(r^2) times the distances along x, y and z go to sums[512 + offset :] and so on. The loop is
-    software pipelined over three stages, because the chain from a coordinate to its term (about 45
-    cycles) is longer than one pass of the loop: indices and y, z distances of the atom after next;
-    r^2 and its estimated inverse root of the next; the term of the current one.
-    """
-    i, f = types.int64, NUMBA_REAL
-    signature = types.void(table, index, i, i, i, f, f, f, f, f, values, sums, i)
+packed = False
+if not PLAIN:
+    from vmdpotential.engines.cpu.leaf import vector_leaf
+    from vmdpotential.engines.cpu.simd import LEVEL
 
-    def codegen(context, builder, sig, arguments):
-        v = Vector(builder, BITS, W)
-        parts = 16 // W
-        size = 4 * parts
-        p_table = pointer(context, builder, sig.args[0], arguments[0], v.element)
-        p_index = builder.gep(pointer(context, builder, sig.args[1], arguments[1], I32), [arguments[2]])
-        count = arguments[3]
-        p_y = builder.gep(p_table, [constant(Y * ROW)])
-        p_z = builder.gep(p_table, [constant(Z * ROW)])
-        p_q = builder.gep(p_table, [constant(Q * ROW)])
-        planes = [builder.add(arguments[4], constant(k)) for k in range(4)]
-        p_x = [builder.gep(p_table, [builder.mul(plane, constant(ROW))]) for plane in planes]
-        cy, cz, hy, hz, cutoff2 = (v.broadcast(a) for a in arguments[5:10])
-        p_values = pointer(context, builder, sig.args[10], arguments[10], v.element)
-        p_sums = builder.gep(pointer(context, builder, sig.args[11], arguments[11], ir.DoubleType()), [arguments[12]])
-        lanes = [range(p * W, p * W + W) for p in range(parts)]
-        point_y = [v.add(cy, v.mul(hy, v.lane_values([n // 4 - 1.5 for n in lane]))) for lane in lanes]
-        point_z = [v.add(cz, v.mul(hz, v.lane_values([n % 4 - 1.5 for n in lane]))) for lane in lanes]
-        values = {name: v.load_one(p_values, constant(k)) for k, name in enumerate(PROGRAM.parameters)}
-        back_end = Dual(v) if FIELD else v
-        if FIELD:
-            values = {name: (value, None) for name, value in values.items()}
-        uniform = run_program(PROGRAM, back_end, values, part="uniform")
+    leaf = vector_leaf(PROGRAM, BITS, NEWTON_STEPS, MASKED, FIELD)
+    packed = LEVEL == "avx512" and BITS == 32
+else:
+    term = scalar(PROGRAM, REAL, FIELD)
 
-        def atom(step):
-            return builder.zext(builder.load(builder.gep(p_index, [step])), I64)
-
-        def distances_yz(j):
-            y, z = v.load_one(p_y, j), v.load_one(p_z, j)
-            dy, dz = [v.sub(point, y) for point in point_y], [v.sub(point, z) for point in point_z]
-            yz = [v.fma(a, a, v.mul(b, b)) for a, b in zip(dy, dz, strict=True)]
-            return yz, [j, *dy, *dz] if FIELD else []
-
-        def estimates(j, yz):
-            r2 = []
-            for k in range(4):
-                x = v.load_one(p_x[k], j)
-                r2 += [v.fma(x, x, part) if FIELD else v.add(part, x) for part in yz]
-            return [v.load_one(p_q, j)], r2, [v.rsqrt_estimate(a) for a in r2]
-
-        def terms(q, r2, estimate, distances, sums):
-            new = list(sums)
-
-            def add(n, inside, factor, value):
-                total = v.fma(factor, value, sums[n])
-                new[n] = v.select(inside, total, sums[n]) if MASKED else total
-
-            for n in range(size):
-                rinv = v.rsqrt_twice(r2[n], estimate[n], NEWTON_STEPS)
-                if DEGREE is None:
-                    rinv = v.mul(rinv, v.const(0.5))
-                inside = v.less(r2[n], cutoff2) if MASKED else None
-                inputs = back_end.inputs(r2[n], rinv) if FIELD else {"r2": r2[n], "rinv": rinv}
-                result = run_program(PROGRAM, back_end, inputs, done=uniform)[len(PROGRAM.steps) - 1]
-                if not FIELD:
-                    add(n, inside, q, result)
-                    continue
-                add(n, inside, q, result[0])
-                slope = v.mul(q, result[1])
-                j, dy, dz = distances[0], distances[1 : 1 + parts], distances[1 + parts :]
-                for d, distance in enumerate((v.load_one(p_x[n // parts], j), dy[n % parts], dz[n % parts])):
-                    add((d + 1) * size + n, inside, slope, distance)
-            return new
-
-        j0, j1, j2 = atom(constant(0)), atom(constant(1)), atom(constant(2))
-        yz, distances = distances_yz(j0)
-        start = [[constant(1), j1, j2], *distances_yz(j1), distances, *estimates(j0, yz),
-                 [v.const(0.0)] * (MAPS * size)]
-        before = builder.block
-        loop = builder.append_basic_block("atoms")
-        after = builder.append_basic_block("done")
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        state = [[builder.phi(value.type) for value in group] for group in start]
-        (step, next_atom, later_atom), yz, next_distances, distances, (q,), r2, estimate, sums = state
-        last_atom = atom(builder.add(step, constant(2)))
-        following = estimates(next_atom, yz)
-        next_step = builder.add(step, constant(1))
-        later = distances_yz(later_atom)
-        new_sums = terms(q, r2, estimate, distances, sums)
-        end = [[next_step, later_atom, last_atom], *later, next_distances, *following, new_sums]
-        for phis, old, new in zip(state, start, end, strict=True):
-            for phi, first_value, value in zip(phis, old, new, strict=True):
-                phi.add_incoming(first_value, before)
-                phi.add_incoming(value, builder.block)
-        builder.cbranch(builder.icmp_signed("<=", next_step, count), loop, after)
-        builder.position_at_end(after)
-        wide = Vector(builder, 64, W, fast=False)
-        for n, vector in enumerate(new_sums):
-            vector = vector if BITS == 64 else builder.fpext(vector, wide.type)
-            place = constant(n // size * 512 + n % size * W)
-            wide.store(p_sums, place, wide.add(wide.load(p_sums, place), vector))
-        return context.get_dummy_value()
-
-    return signature, codegen
+    @njit(**FAST)
+    def leaf(table, index, first, count, row, cy, cz, hy, hz, cutoff2, values, sums, offset):
+        """Do what :mod:`vmdpotential.engines.cpu.leaf` does, in loops over the points that LLVM may vectorise."""
+        y, z, part = np.empty(64, REAL), np.empty(64, REAL), np.zeros((MAPS, 64), REAL)
+        for n in range(64):
+            y[n] = cy + hy * (REAL(n // 4 % 4) - REAL(1.5))
+            z[n] = cz + hz * (REAL(n % 4) - REAL(1.5))
+        for a in range(first, first + count):
+            j = index[a]
+            yj, zj, qj = table[Y, j], table[Z, j], table[Q, j] / REAL(CHARGE_FACTOR)
+            for n in range(64):
+                dx, dy, dz = table[row + n // 16, j], y[n] - yj, z[n] - zj
+                r2 = (dx * dx if FIELD else dx) + dy * dy + dz * dz
+                q = qj
+                if MASKED:
+                    q = qj if r2 < cutoff2 else REAL(0)
+                if FIELD:
+                    potential, slope = term(r2, REAL(1) / math.sqrt(r2), values)
+                    part[0, n] += q * potential
+                    part[1, n] += q * slope * dx
+                    part[2, n] += q * slope * dy
+                    part[3, n] += q * slope * dz
+                else:
+                    part[0, n] += q * term(r2, REAL(1) / math.sqrt(r2), values)
+        for k in range(MAPS):
+            for n in range(64):
+                sums[512 * k + offset + n] += part[k, n]
 
 
-if LEVEL == "avx512" and BITS == 32:
+if packed:
     from vmdpotential.engines.cpu.filters import in_leaf, in_tile
 else:
 
     @njit(**FAST)
     def in_leaf(table, row_x, row_y, row_z, count, cutoff2, index):
-        """Write the atoms in range of a leaf to index without vector instructions, as above."""
+        """Write the atoms in range of a leaf to index; :mod:`~vmdpotential.engines.cpu.filters` has it packed."""
         found = 0
         x, y, z = table[row_x], table[row_y], table[row_z]
         for i in range(count):
@@ -181,7 +115,7 @@ else:
 
     @njit(**FAST)
     def in_tile(x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, chunk, found):
-        """Append the atoms in range of a tile to the chunk without vector instructions, as above."""
+        """Append the atoms in range of a tile to the chunk; c is the tile's centre and h its half widths."""
         zero = REAL(0)
         for i in range(first, first + count):
             dx, dy, dz = REAL(x[i] - cx), REAL(y[i] - cy), REAL(z[i] - cz)
@@ -192,33 +126,6 @@ else:
             chunk[3, found] = REAL(q[i])
             found += (gx * gx + gy * gy + gz * gz) < cutoff2
         return found
-
-
-@intrinsic
-def radial(typing, r2, rinv, values):
-    """Return the traced potential at one distance, in float64, and with FIELD its derivative with respect to r2.
-
-    `values` are ordered as the program's parameters.
-    """
-    result = types.UniTuple(types.float64, 2)
-    signature = result(types.float64, types.float64, values)
-
-    def codegen(context, builder, sig, arguments):
-        v = Vector(builder, 64, 1)
-        p_values = pointer(context, builder, sig.args[2], arguments[2], v.element)
-        values = {name: v.load_one(p_values, constant(k)) for k, name in enumerate(PROGRAM.parameters)}
-        if FIELD:
-            dual = Dual(v)
-            inputs = dual.inputs(*arguments[:2]) | {name: (value, None) for name, value in values.items()}
-            pair = run_program(PROGRAM, dual, inputs)[len(PROGRAM.steps) - 1]
-        else:
-            inputs = {"r2": arguments[0], "rinv": arguments[1]} | values
-            pair = run_program(PROGRAM, v, inputs)[len(PROGRAM.steps) - 1], v.const(0.0)
-        return context.make_tuple(builder, result, pair)
-
-    return signature, codegen
-
-
 @njit(**FAST)
 def take_out_coincident(chunk, count, h, soft, cutoff, values, sums):
     """Sum the atoms that lie on a lattice point, nearer than `soft`, apart from the others.
@@ -250,12 +157,15 @@ def take_out_coincident(chunk, count, h, soft, cutoff, values, sums):
             r2, outside = max(r2, float(soft) ** 2), r2 >= float(soft) ** 2
             if r2 < cutoff * cutoff or cutoff == 0:
                 charge = chunk[3, k] / CHARGE_FACTOR  # which it holds for the main loop, which makes 2/r
-                potential, slope = radial(r2, 1 / math.sqrt(r2), values)
-                sums[n] += charge * potential
-                if FIELD and outside:
-                    sums[512 + n] += charge * slope * px
-                    sums[1024 + n] += charge * slope * py
-                    sums[1536 + n] += charge * slope * pz
+                if FIELD:
+                    potential, slope = radial(r2, 1 / math.sqrt(r2), values)
+                    sums[n] += charge * potential
+                    if outside:
+                        sums[512 + n] += charge * slope * px
+                        sums[1024 + n] += charge * slope * py
+                        sums[1536 + n] += charge * slope * pz
+                else:
+                    sums[n] += charge * radial(r2, 1 / math.sqrt(r2), values)
         x[k] = FAR
         chunk[3, k] = REAL(0)
 

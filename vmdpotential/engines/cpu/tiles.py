@@ -7,21 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory
-from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cpu import build, threads
+from vmdpotential.engines import SOFT_CORE, near
+from vmdpotential.engines.cpu import build, cells, threads
 from vmdpotential.errors import UsageError
-from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Scaled
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 
-#: Bins per cutoff length: finer ones fit the sphere better, coarser ones make longer runs of atoms (measured: 3).
-BINS_PER_CUTOFF = 3
-
-#: Where a short cutoff would make more bins than this, nearly all of them empty, bins are larger.
-MOST_BINS_PER_ATOM = 16
+#: Cells per cutoff length: finer ones fit the sphere better, coarser ones make longer runs of atoms (measured: 3).
+CELLS_PER_CUTOFF = 3
 
 
 def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
@@ -64,30 +60,14 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
         positions, index = cell.images_in_box(positions, lattice.origin - reach, lattice.last + reach)
         charges = charges[index]
     else:
-        near = ((positions > lattice.origin - reach) & (positions < lattice.last + reach)).all(1)
-        if not near.all():
-            positions, charges = positions[near], charges[near]
+        positions, charges = near(lattice, reach, positions, charges)
     if not len(positions):
         return np.zeros((4, *lattice.shape) if field else lattice.shape, np.float32) if add_to is None else add_to
     kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=interaction.masked,
                         field=field)
-    low, high = bounds(positions)
-    bin_size = reach / BINS_PER_CUTOFF
-    extent = high - low
-    while np.prod(np.floor(extent / bin_size) + 1) > max(2**20, MOST_BINS_PER_ATOM * len(positions)):
-        bin_size *= 2
-    place = (positions - low) * (1 / bin_size)
-    bins = place.max(0).astype(np.int64) + 1
-    memory.require(24 * int(np.prod(bins, dtype=object)), f"a cutoff of {reach:g} A in so large a map",
-                   "use a longer --cutoff")
-    which = np.minimum(place.astype(np.int64), bins - 1)
-    key = (which[:, 0] * bins[1] + which[:, 1]) * bins[2] + which[:, 2]
-    # stable: the atoms of a molecule stay together, so that running sums of charges stay small
-    order = np.argsort(key.astype(np.int32) if bins.prod() < 2**31 else key, kind="stable")
-    start = np.zeros(int(bins.prod()) + 1, np.int64)
-    np.cumsum(np.bincount(key, minlength=int(bins.prod())), out=start[1:])
-    return _run(kernel, "cutoff sum", lattice, scaled, positions[order], charges[order], start, bins, bin_size, low,
-                add_to)
+    sorted_by = cells.sort(positions, reach, CELLS_PER_CUTOFF)
+    return _run(kernel, "cutoff sum", lattice, scaled, positions[sorted_by.order], charges[sorted_by.order],
+                sorted_by.start, sorted_by.shape, sorted_by.side, sorted_by.low, add_to)
 
 
 def _run(kernel: Any, label: str, lattice: Lattice, scaled: Scaled, positions: Floats, charges: Floats,

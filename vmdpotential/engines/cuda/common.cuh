@@ -1,5 +1,6 @@
 // What every kernel shares; when a kernel file is compiled, this stands before it, and between the two
-// the text of the traced radial function. Macros that the host sets:
+// the structs of the arguments, which build.struct makes of the host's types, and the text of the traced
+// radial function. Macros that the host sets:
 //   REAL      float or double, the type of the terms
 //   MASKED    1 where pairs beyond the cutoff must be left out
 //   FLUSH     terms that are summed in REAL before the sum is added in double
@@ -7,46 +8,7 @@
 //   ADD       1 where the sums are added to what is in the map
 //   FIELD     1 where the field is summed beside the potential
 
-// All lengths are in units of a power of two times the largest spacing, where lattice points have
-// exact coordinates, and relative to the lattice's first point; positions alone are in A.
-// The host's twin is maps.TASK.
 struct alignas(16) double4_t { double x, y, z, w; };
-
-struct Task {
-    const double *positions;   // (count, 3) A
-    const double *charges;     // (count)
-    double4_t *atoms;          // (images) x, y, z, q sorted by cell
-    double4_t *placed;         // (images) the same in order of arrival within a cell
-    int *cell;                 // (images) the cell
-    int *index;                // (images) number of the atom
-    int *image;                // (images) number of the periodic image among those of the atom
-    int *filled;               // (cells x, y, z + 1) atoms placed so far
-    int *starts;               // (cells x, y, z + 1) first atom of a cell in its row
-    int *rows;                 // (cells x * y + 1) first atom of a row of cells along z
-    float *out;                // the planes [first plane, ...) of the map, and with FIELD those of the field
-    size_t map_size;           // values from one to the next
-    double *partial;           // sums at points
-    double origin[3];          // A, of the lattice
-    double inverse_unit;       // 1/A
-    double spacing[3];
-    double low[3];             // corner of the cells
-    double cell_size[3];
-    double inverse_cell[3];    // 1/cell_size: where an atom belongs, and which cells are in range
-    double basis[3][3];        // A, rows: vectors of the periodic cell; zero where there is none
-    double inverse_basis[3][3];
-    double first_image[3];     // fractional coordinates between which images may be in reach
-    double last_image[3];
-    double cutoff;             // 0: none
-    double soft;               // nearer than this, an atom counts as if at this distance
-    double factor;             // of all sums of potentials
-    double field_factor;       // of those that make the field
-    double doubles[32];        // what the radial function reads, and the same in single precision
-    float floats[32];
-    int cells[3];
-    int shape[3];              // of the whole lattice
-    int first_plane;           // along x, a multiple of 8
-    int count;                 // of atoms
-};
 
 struct alignas(4 * sizeof(REAL)) Four { REAL x, y, z, w; };
 

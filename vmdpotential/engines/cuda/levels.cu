@@ -11,34 +11,10 @@
 #define TILE_Y 16                 // rows and nodes along z that a warp sums, 4 x 8 threads
 #define TILE_Z 32
 #define PARTS 8                   // warps that share the planes of a stencil
-#define LEVELS 32                 // at most
 #define STRIP 128                 // nodes of a row that a block, of as many threads, carries from level to level
 #define SHIFT (ORDER - 2)         // nodes of a level before the one on which the next coarser one starts, open axes
 
 struct alignas(GROUP * sizeof(REAL)) Group { REAL v[GROUP]; };
-
-struct Level {
-    REAL *nodes;                  // (shape, rows padded) charges, then the potential
-    REAL *around;                 // (wide) charges with what lies around them: images, or nothing
-    const REAL *stencil;          // (width[0], width[1] + 2 ROWS - 2, width[2]), first and last rows of zeros
-    const int *planes;            // (width[0], 2) the offsets along x at which a plane of the stencil counts
-    const int *used;              // (width[0], width[1] + ROWS - 1, 2) groups along z between which it is not zero
-    int shape[3];
-    int wide[3];
-    int width[3];                 // of the stencil; the last a multiple of GROUP
-    int before[3];                // nodes of `around` before the level's own
-    int halved[3];                // whether the level before has twice as many nodes along an axis
-    int first_block;              // that sums this level
-};
-
-// The host's twin is msm.TASK.
-struct LevelTask {
-    Level levels[LEVELS];         // finest first
-    double half[8];               // weights of the nodes around the middle between two
-    int periodic[3];
-    int count;                    // of levels
-    int level;                    // whose nodes are read or written
-};
 
 __device__ __forceinline__ size_t row_of(const Level &level, int x, int y)
 {

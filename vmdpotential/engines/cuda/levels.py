@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cuda import maps
+from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.engines.cuda.nodes import NodeSum
 from vmdpotential.splitting.levels import Level, Levels, halfway
 
@@ -20,19 +21,36 @@ Floats = NDArray[np.float64]
 #: A level's stencil, the planes and the groups of it that count.
 Tables = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int32]]
 
-#: Rows and nodes along z of a thread, those of a block, its warps, the most levels, and the nodes along z of a
-#: block between levels; as in levels.cu.
-ROWS, GROUP, TILE_Y, TILE_Z, PARTS, LEVELS, STRIP = 4, 4, 16, 32, 8, 32, 128
+#: Rows and nodes along z of a thread, those of a block, its warps, and the nodes along z of a block between levels;
+#: as in levels.cu.
+ROWS, GROUP, TILE_Y, TILE_Z, PARTS, STRIP = 4, 4, 16, 32, 8, 128
+
+#: Levels at most.
+LEVELS = 32
 
 #: Struct Level of levels.cu.
-LEVEL = np.dtype(
-    [(name, np.uint64) for name in ("nodes", "around", "stencil", "planes", "used")]
-    + [(name, np.int32, 3) for name in ("shape", "wide", "width", "before", "halved")]
-    + [("first_block", np.int32)], align=True)
+LEVEL = struct("Level", [
+    ("nodes", address("REAL")),  # (shape, rows padded) charges, then the potential
+    ("around", address("REAL")),  # (wide) charges with what lies around them: images, or nothing
+    ("stencil", address("const REAL")),  # (width[0], width[1] + 2 ROWS - 2, width[2]), first and last rows of zeros
+    ("planes", address("const int")),  # (width[0], 2) the offsets along x at which a plane of the stencil counts
+    ("used", address("const int")),  # (width[0], width[1] + ROWS - 1, 2) groups along z between which it is not zero
+    ("shape", np.int32, 3),
+    ("wide", np.int32, 3),
+    ("width", np.int32, 3),  # of the stencil; the last a multiple of GROUP
+    ("before", np.int32, 3),  # nodes of `around` before the level's own
+    ("halved", np.int32, 3),  # whether the level before has twice as many nodes along an axis
+    ("first_block", np.int32),  # that sums this level
+], "levels.cu")
 
 #: Struct LevelTask of levels.cu.
-TASK = np.dtype([("levels", LEVEL, LEVELS), ("half", np.float64, 8), ("periodic", np.int32, 3), ("count", np.int32),
-                 ("level", np.int32)], align=True)
+TASK = struct("LevelTask", [
+    ("levels", LEVEL, LEVELS),  # finest first
+    ("half", np.float64, 8),  # weights of the nodes around the middle between two
+    ("periodic", np.int32, 3),
+    ("count", np.int32),  # of levels
+    ("level", np.int32),  # whose nodes are read or written
+], "levels.cu")
 
 
 class LevelSum(NodeSum):

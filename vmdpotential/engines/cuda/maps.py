@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import SOFT_CORE, LatticeSum, charges_and_positions, in_box
 from vmdpotential.engines.cuda import cells, radial
+from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.engines.result import HostResult, Result
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
@@ -39,16 +40,43 @@ PART, MOST_PARTS = 2**22, 16
 #: Pairs below which a second GPU is not worth its start.
 PAIRS_PER_GPU = 1e11
 
-#: Struct Task of common.cuh.
-TASK = np.dtype(
-    [(name, np.uint64) for name in ("positions", "charges", "atoms", "placed", "cell", "index", "image", "filled",
-                                    "starts", "rows", "out", "map_size", "partial")]
-    + [("origin", np.float64, 3), ("inverse_unit", np.float64), ("spacing", np.float64, 3), ("low", np.float64, 3),
-       ("cell_size", np.float64, 3), ("inverse_cell", np.float64, 3), ("basis", np.float64, (3, 3)),
-       ("inverse_basis", np.float64, (3, 3)), ("first_image", np.float64, 3), ("last_image", np.float64, 3),
-       ("cutoff", np.float64), ("soft", np.float64), ("factor", np.float64), ("field_factor", np.float64),
-       ("doubles", np.float64, radial.MAX_UNIFORMS), ("floats", np.float32, radial.MAX_UNIFORMS),
-       ("cells", np.int32, 3), ("shape", np.int32, 3), ("first_plane", np.int32), ("count", np.int32)], align=True)
+#: Struct Task of every kernel. All lengths are in units of a power of two times the largest spacing, where lattice
+#: points have exact coordinates, and relative to the lattice's first point; positions alone are in A.
+TASK = struct("Task", [
+    ("positions", address("const double")),  # (count, 3) A
+    ("charges", address("const double")),  # (count)
+    ("atoms", address("double4_t")),  # (images) x, y, z, q sorted by cell
+    ("placed", address("double4_t")),  # (images) the same in order of arrival within a cell
+    ("cell", address("int")),  # (images) the cell
+    ("index", address("int")),  # (images) number of the atom
+    ("image", address("int")),  # (images) number of the periodic image among those of the atom
+    ("filled", address("int")),  # (cells x, y, z + 1) atoms placed so far
+    ("starts", address("int")),  # (cells x, y, z + 1) first atom of a cell in its row
+    ("rows", address("int")),  # (cells x * y + 1) first atom of a row of cells along z
+    ("out", address("float")),  # the planes [first plane, ...) of the map, and with FIELD those of the field
+    ("map_size", np.uint64),  # values from one to the next
+    ("partial", address("double")),  # sums at points
+    ("origin", np.float64, 3),  # A, of the lattice
+    ("inverse_unit", np.float64),  # 1/A
+    ("spacing", np.float64, 3),
+    ("low", np.float64, 3),  # corner of the cells
+    ("cell_size", np.float64, 3),
+    ("inverse_cell", np.float64, 3),  # 1/cell_size: where an atom belongs, and which cells are in range
+    ("basis", np.float64, (3, 3)),  # A, rows: vectors of the periodic cell; zero where there is none
+    ("inverse_basis", np.float64, (3, 3)),
+    ("first_image", np.float64, 3),  # fractional coordinates between which images may be in reach
+    ("last_image", np.float64, 3),
+    ("cutoff", np.float64),  # 0: none
+    ("soft", np.float64),  # nearer than this, an atom counts as if at this distance
+    ("factor", np.float64),  # of all sums of potentials
+    ("field_factor", np.float64),  # of those that make the field
+    ("doubles", np.float64, radial.MAX_UNIFORMS),  # what the radial function reads, and the same in single precision
+    ("floats", np.float32, radial.MAX_UNIFORMS),
+    ("cells", np.int32, 3),
+    ("shape", np.int32, 3),  # of the whole lattice
+    ("first_plane", np.int32),  # along x, a multiple of 8
+    ("count", np.int32),  # of atoms
+])
 
 
 @dataclass(frozen=True)

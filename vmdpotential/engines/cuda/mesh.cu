@@ -10,39 +10,6 @@
 #define ATOMS 32               // of a block that spreads
 #define TILE 8                 // points along each side of a block that interpolates
 
-// The host's twin is nodes.TASK.
-struct MeshTask {
-    const double *positions;      // (count, 3) A
-    const double *charges;        // (count)
-    unsigned long long *fixed;    // (shape) charges on the nodes in fixed point
-    REAL *nodes;                  // (transform, rows padded) charges, their transform, the potential
-    REAL *influence;              // (transform / 2 + 1) factors from a sampled smooth part
-    const double *correction;     // (transform / 2 + 1) along a, b and c, one after another
-    const double *squares;        // (transform / 2 + 1) squared distances along x, y and z, A^2
-    const REAL *window;           // the smooth part's transform over 4 pi / k^2, from wave number 0 on
-    float *out;                   // the planes [first plane, ...) of the map
-    size_t map_size;              // values from one map of the field to the next
-    double origin[3];             // of the mesh, A
-    double inverse[9];            // of the steps of the mesh, as rows, 1/A
-    double unit;                  // of fixed point, e, a power of two
-    double place[3];              // of the lattice's first point, in steps of the mesh
-    double step[9];               // of the lattice along x, y and z, in steps of the mesh along a, b and c
-    double inverse_square;        // of the split radius, 1/A^2
-    double smooth[7];             // smooth part within it, in powers of (r / radius)^2, 1/A
-    double reciprocal[9];         // wave vectors in rows x, y, z for phases of 1 / transform along a, b and c, 1/A
-    double window_scale;          // entries of the window per 1/A
-    double factor;                // of the influence
-    double constant;              // the influence at wave number 0, where the smooth part's transform is known
-    int shape[3];                 // nodes that charges reach
-    int transform[3];             // nodes with padding
-    int points[3];                // of the slab of the lattice
-    int first_plane;              // of the slab along x
-    int span[3];                  // nodes that a tile reaches at most along each axis
-    int slanted;                  // whether the mesh is not along x, y and z
-    int along;                    // axis of the mesh along which the derivative is interpolated, -1 for none
-    int count;                    // of atoms
-};
-
 #if NODAL
 
 // The weights of the ORDER nodes around a place, a fraction t behind the one below it, and their derivatives: of
@@ -133,8 +100,8 @@ __host__ __device__ __forceinline__ int first_node(double base, int n)
 // The place of a lattice point along axis d; rounding keeps it in order along each axis.
 __device__ __forceinline__ double place_of(const MeshTask &task, int d, int x, int y, int z)
 {
-    const double along_x = fma((double)x, task.step[d], task.place[d]);
-    return fma((double)z, task.step[6 + d], fma((double)y, task.step[3 + d], along_x));
+    const double along_x = fma((double)x, task.step[0][d], task.place[d]);
+    return fma((double)z, task.step[2][d], fma((double)y, task.step[1][d], along_x));
 }
 
 __device__ __forceinline__ size_t row_of(const MeshTask &task, int a, int b)
@@ -153,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(128) spread(const MeshTask task)
         const double *r = task.positions + 3 * (size_t)(start + own);
         double place = 0;
         for (int k = 0; k < 3; k++)
-            place += (r[k] - task.origin[k]) * task.inverse[3 * k + d];
+            place += (r[k] - task.origin[k]) * task.inverse[k][d];
         const double base = floor(place);
         // rounded after the weight, not before: thousands of equal charges would all be rounded the same way, and
         // the charge that they add up to makes a potential everywhere
@@ -262,7 +229,7 @@ extern "C" __global__ void multiply_transformed(const MeshTask task)
     REAL k_ab[3];
 #pragma unroll
     for (int d = 0; d < 3; d++)
-        k_ab[d] = (REAL)(task.reciprocal[3 * d] * turns_a + task.reciprocal[3 * d + 1] * turns_b);
+        k_ab[d] = (REAL)(task.reciprocal[d][0] * turns_a + task.reciprocal[d][1] * turns_b);
     // a wave of half a turn a node has two signs, of which a slanted cell makes two waves: neither is taken
     const bool half_turn = task.slanted && (2 * a == na || 2 * b == nb);
     Complex *row = (Complex *)(task.nodes + row_of(task, a, b));
@@ -270,7 +237,7 @@ extern "C" __global__ void multiply_transformed(const MeshTask task)
         REAL k2 = 0;
 #pragma unroll
         for (int d = 0; d < 3; d++) {
-            const REAL k = k_ab[d] + (REAL)task.reciprocal[3 * d + 2] * (REAL)c;
+            const REAL k = k_ab[d] + (REAL)task.reciprocal[d][2] * (REAL)c;
             k2 += k * k;
         }
         const REAL entry = sqrt(k2) * (REAL)task.window_scale, below = floor(entry);
@@ -438,7 +405,7 @@ extern "C" __global__ void __launch_bounds__(128) field(const MeshTask task)
         float sum = 0;
 #pragma unroll
         for (int k = 0; k < 3; k++)
-            sum -= (float)task.inverse[3 * d + k] * slope[k];
+            sum -= (float)task.inverse[d][k] * slope[k];
         out[d * task.map_size] = sum;
     }
 }

@@ -16,9 +16,6 @@ from vmdpotential.splitting.mesh import Mesh, spline_correction
 
 Floats = NDArray[np.float64]
 
-#: Entries of the table of a smooth part's transform for a wave number of 1 over the split radius.
-WINDOW = 1024
-
 
 class MeshSum(NodeSum):
     """A sum by a mesh: the pairs, to which the smooth part is put first.
@@ -44,7 +41,7 @@ class MeshSum(NodeSum):
         a, b, c = self.shape
         again = self.node_bytes if max(a, b, c) > 1024 else 0  # long transforms take two steps
         octant = (a // 2 + 1) * (b // 2 + 1) * (c // 2 + 1) if self.sampled else 0
-        tables = 24 * max(self.shape) * 3 + (0 if self.sampled else self.real.itemsize * window_length(self.mesh))
+        tables = 24 * max(self.shape) * 3 + (0 if self.sampled else self.real.itemsize * window_size(self.mesh)[1])
         return super().fixed_bytes(count) + again + self.real.itemsize * octant + tables
 
     def prepare(self, gpu: Any, positions: Floats, charges: Floats, stream: Any = None) -> maps.Job:
@@ -58,7 +55,7 @@ class MeshSum(NodeSum):
             octant = [n // 2 + 1 for n in shape]
             own["influence"] = self.table(gpu, "influence", lambda: np.empty(octant, self.real))
         else:
-            own["window"] = self.table(gpu, "window", lambda: window(mesh).astype(self.real))
+            own["window"] = self.table(gpu, "window", lambda: mesh.window_table(*window_size(mesh)).astype(self.real))
         return job
 
     def sort(self, job: maps.Job) -> None:
@@ -85,7 +82,7 @@ def set_influence(task: Any, mesh: Mesh) -> None:
     if mesh.periodic or mesh.compact:
         volume = abs(np.linalg.det(mesh.steps))
         task["reciprocal"] = 2 * np.pi * np.linalg.inv(mesh.steps) / counts
-        task["window_scale"] = window_scale(mesh)
+        task["window_scale"], _ = window_size(mesh)
         task["factor"] *= 4 * np.pi / volume
         task["constant"] = mesh.splitting.integral / (volume * counts.prod())
     else:
@@ -99,22 +96,8 @@ def correction(count: int, order: int) -> Floats:
     return spline_correction(order, 2 * np.pi * np.arange(count // 2 + 1) / count)
 
 
-def window_scale(mesh: Mesh) -> float:
-    """Return the entries of the table of a smooth part's transform for a wave number of 1/A.
-
-    That of a potential which ends oscillates with the distance where it does.
-    """
-    return max(WINDOW * mesh.splitting.radius, 60 * mesh.splitting.end if mesh.compact else 0.0)
-
-
-def window_length(mesh: Mesh) -> int:
-    """Return how many entries that table has: as far as the mesh has waves."""
+def window_size(mesh: Mesh) -> tuple[float, int]:
+    """Return the scale and the length of the table of the smooth part's transform, as far as the mesh has waves."""
     # the longest wave vector is a corner of the box of phases from -pi to pi
     signs = np.array([[1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1]])
-    longest = float(np.linalg.norm(np.pi * signs @ np.linalg.inv(mesh.steps).T, axis=1).max())
-    return int(longest * window_scale(mesh)) + 3  # two for the last interval, one for rounding
-
-
-def window(mesh: Mesh) -> Floats:
-    """Return the smooth part's transform over 4 pi / k^2 at k = n / window_scale."""
-    return mesh.splitting.window(np.arange(window_length(mesh)) / window_scale(mesh))
+    return mesh.window_size(float(np.linalg.norm(np.pi * signs @ np.linalg.inv(mesh.steps).T, axis=1).max()))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cuda import maps
+from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.errors import TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.levels import Levels
@@ -27,15 +28,37 @@ TILE, ATOMS = 8, 32
 SHARED = 40_000
 
 #: Struct MeshTask of mesh.cu.
-TASK = np.dtype(
-    [(name, np.uint64) for name in ("positions", "charges", "fixed", "nodes", "influence", "correction", "squares",
-                                    "window", "out", "map_size")]
-    + [("origin", np.float64, 3), ("inverse", np.float64, (3, 3)), ("unit", np.float64), ("place", np.float64, 3),
-       ("step", np.float64, (3, 3)), ("inverse_square", np.float64), ("smooth", np.float64, 7),
-       ("reciprocal", np.float64, (3, 3)), ("window_scale", np.float64), ("factor", np.float64),
-       ("constant", np.float64), ("shape", np.int32, 3), ("transform", np.int32, 3), ("points", np.int32, 3),
-       ("first_plane", np.int32), ("span", np.int32, 3), ("slanted", np.int32), ("along", np.int32),
-       ("count", np.int32)], align=True)
+TASK = struct("MeshTask", [
+    ("positions", address("const double")),  # (count, 3) A
+    ("charges", address("const double")),  # (count)
+    ("fixed", address("unsigned long long")),  # (shape) charges on the nodes in fixed point
+    ("nodes", address("REAL")),  # (transform, rows padded) charges, their transform, the potential
+    ("influence", address("REAL")),  # (transform / 2 + 1) factors from a sampled smooth part
+    ("correction", address("const double")),  # (transform / 2 + 1) along a, b and c, one after another
+    ("squares", address("const double")),  # (transform / 2 + 1) squared distances along x, y and z, A^2
+    ("window", address("const REAL")),  # the smooth part's transform over 4 pi / k^2, from wave number 0 on
+    ("out", address("float")),  # the planes [first plane, ...) of the map
+    ("map_size", np.uint64),  # values from one map of the field to the next
+    ("origin", np.float64, 3),  # of the mesh, A
+    ("inverse", np.float64, (3, 3)),  # of the steps of the mesh, as rows, 1/A
+    ("unit", np.float64),  # of fixed point, e, a power of two
+    ("place", np.float64, 3),  # of the lattice's first point, in steps of the mesh
+    ("step", np.float64, (3, 3)),  # of the lattice along x, y and z, in steps of the mesh along a, b and c
+    ("inverse_square", np.float64),  # of the split radius, 1/A^2
+    ("smooth", np.float64, 7),  # smooth part within it, in powers of (r / radius)^2, 1/A
+    ("reciprocal", np.float64, (3, 3)),  # rows x, y, z of wave vectors for phases of 1 / transform along a, b, c, 1/A
+    ("window_scale", np.float64),  # entries of the window per 1/A
+    ("factor", np.float64),  # of the influence
+    ("constant", np.float64),  # the influence at wave number 0, where the smooth part's transform is known
+    ("shape", np.int32, 3),  # nodes that charges reach
+    ("transform", np.int32, 3),  # nodes with padding
+    ("points", np.int32, 3),  # of the slab of the lattice
+    ("first_plane", np.int32),  # of the slab along x
+    ("span", np.int32, 3),  # nodes that a tile reaches at most along each axis
+    ("slanted", np.int32),  # whether the mesh is not along x, y and z
+    ("along", np.int32),  # axis of the mesh along which the derivative is interpolated, -1 for none
+    ("count", np.int32),  # of atoms
+], "mesh.cu")
 
 
 #: Nodes along the first axis: blocks along a grid's second one are 65535 at most, with what surrounds a level.

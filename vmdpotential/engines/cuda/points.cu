@@ -1,32 +1,13 @@
 // Sums at arbitrary points in float64, over the nearest image of every atom. A thread has one point;
 // atoms come in tiles through shared memory. Blocks along y take a part of the atoms each.
 
-// The host's twin is points.TASK.
-struct PointTask {
-    const double *points;      // (count, 3)
-    const double *positions;   // (atoms, 3)
-    const double *charges;     // (atoms)
-    double *sums;              // (parts, count)
-    double *least;             // (parts, count) squared distance to the nearest atom, A^2
-    double basis[9];           // lattice vectors as rows
-    double inverse[9];         // its inverse; zeros: not periodic
-    double shifts[26][3];      // to images that may be nearer than the rounded one
-    double cutoff2;
-    double soft2;
-    double doubles[32];        // what the radial function reads
-    int shift_count;
-    int count;
-    int atoms;
-    int part;                  // atoms of a part
-};
-
 extern "C" __global__ void __launch_bounds__(128) at_points(const PointTask task)
 {
     __shared__ Four atoms[128];
     const int point = blockIdx.x * 128 + threadIdx.x;
     const size_t mine = 3 * (size_t)min(point, task.count - 1);
     const double px = task.points[mine], py = task.points[mine + 1], pz = task.points[mine + 2];
-    const double *b = task.basis, *v = task.inverse;
+    const double *b = task.basis[0], *v = task.inverse[0];
     const int first = blockIdx.y * task.part, end = min(task.atoms, first + task.part);
     double total = 0, least = INFINITY;
     for (int base = first; base < end; base += 128) {

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import SOFT_CORE, charges_and_positions
 from vmdpotential.engines.cuda import device, radial
+from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
@@ -15,11 +16,23 @@ from vmdpotential.molecule.cell import Cell
 Floats = NDArray[np.float64]
 
 #: Struct PointTask of points.cu.
-TASK = np.dtype(
-    [(name, np.uint64) for name in ("points", "positions", "charges", "sums", "least")]
-    + [("basis", np.float64, (3, 3)), ("inverse", np.float64, (3, 3)), ("shifts", np.float64, (26, 3)),
-       ("cutoff2", np.float64), ("soft2", np.float64), ("doubles", np.float64, radial.MAX_UNIFORMS),
-       ("shift_count", np.int32), ("count", np.int32), ("atoms", np.int32), ("part", np.int32)], align=True)
+TASK = struct("PointTask", [
+    ("points", address("const double")),  # (count, 3)
+    ("positions", address("const double")),  # (atoms, 3)
+    ("charges", address("const double")),  # (atoms)
+    ("sums", address("double")),  # (parts, count)
+    ("least", address("double")),  # (parts, count) squared distance to the nearest atom, A^2
+    ("basis", np.float64, (3, 3)),  # lattice vectors as rows
+    ("inverse", np.float64, (3, 3)),  # its inverse; zeros: not periodic
+    ("shifts", np.float64, (26, 3)),  # to images that may be nearer than the rounded one
+    ("cutoff2", np.float64),
+    ("soft2", np.float64),
+    ("doubles", np.float64, radial.MAX_UNIFORMS),  # what the radial function reads
+    ("shift_count", np.int32),
+    ("count", np.int32),
+    ("atoms", np.int32),
+    ("part", np.int32),  # atoms of a part
+], "points.cu")
 
 #: Blocks that keep a GPU busy; with fewer points the atoms are shared out.
 BLOCKS = 1024

@@ -2,18 +2,6 @@
 
 #define PARTS 256  // of a map whose squares are summed apart; as in result.py
 
-// The host's twin is result.TASK.
-struct ResultTask {
-    const float *maps;        // (maps, size)
-    const long long *places;  // (count) in a map
-    double *values;           // (maps, count), or (maps, PARTS)
-    const float *shift;       // (maps, size) what differences are taken from
-    double *sums;             // (maps, size) of the differences
-    double *squares;          // (maps, size) of them
-    size_t size;              // values of a map
-    int count;
-};
-
 // A thread has one place of one map.
 extern "C" __global__ void gather(const ResultTask task)
 {

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines.cuda import pinned
+from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.engines.cuda.device import Block, Gpu, driver, errors
 from vmdpotential.engines.result import Result
 
@@ -18,9 +19,16 @@ Maps = NDArray[np.float32]
 PARTS = 256
 
 #: Struct ResultTask of result.cu.
-TASK = np.dtype(
-    [(name, np.uint64) for name in ("maps", "places", "values", "shift", "sums", "squares", "size")]
-    + [("count", np.int32)], align=True)
+TASK = struct("ResultTask", [
+    ("maps", address("const float")),  # (maps, size)
+    ("places", address("const long long")),  # (count) in a map
+    ("values", address("double")),  # (maps, count), or (maps, PARTS)
+    ("shift", address("const float")),  # (maps, size) what differences are taken from
+    ("sums", address("double")),  # (maps, size) of the differences
+    ("squares", address("double")),  # (maps, size) of them
+    ("size", np.uint64),  # values of a map
+    ("count", np.int32),
+], "result.cu")
 
 
 class DeviceResult:
@@ -119,8 +127,8 @@ class DeviceSums:
                 task["maps"], task["shift"] = block.address, self._shift.address
                 task["sums"], task["squares"] = self._sums.address, self._squares.address
                 task["size"] = np.prod(self.shape[1:])
+                # in the default stream, which whoever writes to this memory next waits for
                 launch(self.gpu, "add", task, (-(-int(task["size"]) // 256), self.shape[0], 1), 256)
-                driver().Context.synchronize()
             self.count += 1
 
     def _bring(self, result: Result) -> Block:

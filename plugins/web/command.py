@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from vmdpotential.errors import BackendError, UsageError
+from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io import output as files
 from vmdpotential.ions import Placement
@@ -21,7 +19,7 @@ def view(
     topology: Annotated[Path | None, Option(
         "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None,
     ions: Annotated[Path | Placement | None, Option(
-        "table of ions with their energies, as ionize --table writes it; ions of the structure are listed in any case",
+        "table of ions with their energies, as ionize writes it; ions of the structure are listed in any case",
         metavar="CSV")] = None,
     atoms: Annotated[str, Option(
         "what is shown: solute (everything but water), all, protein ..., or a selection", metavar="CID")] = "solute",
@@ -50,27 +48,27 @@ def view(
     InputError
         For a file that cannot be read.
     BackendError
-        When 3Dmol.js is not found, or vmdpotential is not installed but run from its folder.
+        When 3Dmol.js is not found.
     """
     if output is None and isinstance(structure, Path):
-        raise UsageError("view: give -o FILE for the page, such as -o page.html")
+        raise UsageError("output", "a file for the page is needed", "give one, such as page.html")
     if output is not None:
         if output.suffix.lower() not in (".html", ".htm"):
-            raise UsageError(f"{output}: a page is written as .html")
+            raise UsageError("output", "a page is written as .html", value=str(output))
         files.check([output], force)
     from vmdpotential.io.maps import map_name, read_map
 
-    if find_spec("vmdpotential.plugins") is None:
-        raise BackendError("view: vmdpotential is not installed here, so that its plugins are not found; install it")
-    web: Any = import_module("vmdpotential.plugins.web.page")
-    import_module("vmdpotential.plugins.web.script").find_viewer_script(viewer_script)  # before any work
+    from .page import view_page
+    from .script import find_viewer_script
+
+    find_viewer_script(viewer_script)  # before any work
     if isinstance(structure, Path):
         from vmdpotential.io import read_structure
 
         structure = read_structure(structure, topology)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     grids = [read_map(item) if isinstance(item, Path) else item for item in maps]
-    page = web.view_page(
+    page = view_page(
         structure, grids, ions, atoms=atoms, level=level, title=title or "", names=names, margin=margin, points=points,
         viewer_script=viewer_script,
     )

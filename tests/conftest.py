@@ -1,0 +1,18 @@
+"""What all tests share: the engines, and one folder of compiled kernels."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+# One folder for all processes, whatever home folder a test gives its own, and for the next runs; not the user's.
+CACHE = Path(__file__).resolve().parent.parent / ".pytest_cache" / "vmdpotential"
+os.environ.setdefault("VMDPOTENTIAL_CACHE", str(CACHE))
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def engine(request):
+    """Every engine in turn; ``pytest -m gpu`` selects the runs on a GPU."""
+    from helpers import working
+
+    return working(request.param)

@@ -1,0 +1,50 @@
+"""Sums on a lattice by an engine: (nx, ny, nz) float32 of the potential, or with the field (4, nx, ny, nz)."""
+
+import numpy as np
+
+from vmdpotential.engines import LatticeSum, get_engine
+from vmdpotential.grid.lattice import Box
+from vmdpotential.methods import Charges, Request, accuracy
+from vmdpotential.splitting import levels, mesh
+
+
+def run(engine, work, positions, charges):
+    """Return the maps of a LatticeSum."""
+    result = engine.prepare(work).run(positions, charges)
+    return np.stack([result.values(), *result.field()]) if work.field else result.values()
+
+
+def direct(engine, lattice, positions, charges, bound, precision="single", field=False):
+    return run(engine, LatticeSum(lattice, bound, None, precision, field), positions, charges)
+
+
+def cutoff(engine, lattice, positions, charges, bound, precision="single", cell=None, field=False):
+    assert bound.cutoff is not None
+    return run(engine, LatticeSum(lattice, bound, cell, precision, field), positions, charges)
+
+
+def by_mesh(engine, lattice, positions, charges, smooth, precision="single", field=False):
+    return run(engine, LatticeSum.split(lattice, smooth, precision, field), positions, charges)
+
+
+by_levels = by_mesh
+
+
+def mesh_around(lattice, positions, *options):
+    """Return the mesh of an open boundary around a lattice and charges."""
+    return mesh.around(lattice, Box.around(positions), *options)
+
+
+def levels_around(lattice, positions, cell=None, **options):
+    """Return the levels of a sum over a lattice and charges."""
+    return levels.make(lattice, Box.around(positions), cell, **options)
+
+
+def to_tolerance(method, lattice, positions, charges, cell, bound, tolerance, engine=None, **options):
+    """Return the potential by a method that keeps a tolerance, and the errors that were measured."""
+    engine = engine or get_engine("cpu")
+    request = Request(lattice, cell, bound, Charges.of(positions, charges, cell), tolerance=tolerance, **options)
+    sample = accuracy.sample(request, positions, charges, engine)
+    request = request.with_error(tolerance * sample.goal or np.inf)
+    _, result, errors = accuracy.run_to_tolerance(method, request, positions, charges, sample, engine)
+    return result.values(), errors

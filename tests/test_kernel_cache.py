@@ -1,0 +1,308 @@
+"""Compiled kernels that are kept: whole, checked, made once, and by nobody else."""
+
+import ctypes
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from vmdpotential import cache, progress
+from vmdpotential.engines.cpu import build, threads
+from vmdpotential.errors import UsageError
+
+#: Prints how often a small kernel came from the cache and was compiled, what was reported, and what it computed.
+KERNEL = """
+import numpy as np
+from vmdpotential import progress
+from vmdpotential.engines.cpu import build
+said, weights = [], np.empty(4)
+with progress.listening(lambda *report: said.append(report)), progress.clock() as clock:
+    kernel = build.load("mesh_kernel", order=4, basis="bspline", precision="double")
+    kernel.bspline(0.5, weights)
+stats = kernel.bspline.stats
+compiled = (progress.COMPILING, 0.0) in said and (progress.COMPILING, 1.0) in said and clock.compiling > 0
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), int(compiled), *weights * 48)
+"""
+FOUND, COMPILED = "1 0 0 1.0 23.0 23.0 1.0", "0 1 1 1.0 23.0 23.0 1.0"
+
+
+def python(code, folder, binding=False, **environment):
+    """Start Python with a folder for kernels; where `binding`, root is held to the modes of files too."""
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=os.environ | {"VMDPOTENTIAL_CACHE": str(folder)} | environment,
+                            preexec_fn=_without_privileges if binding else None)
+
+
+def _without_privileges():
+    for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP; does nothing for other users
+
+
+def said(process):
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out.strip(), err
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """Return a folder with the small kernel, and its entry."""
+    folder = tmp_path_factory.mktemp("kernels")
+    assert said(python(KERNEL, folder)) == (COMPILED, "")
+    entry, = (folder / "kernels").glob("*bspline*")
+    return folder, entry
+
+
+@pytest.fixture
+def place(monkeypatch, tmp_path):
+    """Return a folder that is the cache's in this process."""
+    monkeypatch.setenv("VMDPOTENTIAL_CACHE", str(tmp_path / "cache"))
+    cache.forget()
+    yield tmp_path / "cache"
+    monkeypatch.undo()
+    cache.forget()
+
+
+def test_the_next_process_finds_a_kernel(filled):
+    folder, _ = filled
+    assert said(python(KERNEL, folder)) == (FOUND, "")
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:20], lambda data: data[: len(data) // 2],
+                                    lambda data: data[:999] + bytes([data[999] ^ 1]) + data[1000:],
+                                    lambda data: bytes(len(data))],
+                         ids=["empty", "checksum", "half", "bit", "zeros"])
+def test_a_damaged_kernel_is_compiled_again(damage, filled):
+    folder, entry = filled
+    whole = entry.read_bytes()
+    entry.write_bytes(damage(whole))
+    assert said(python(KERNEL, folder)) == (COMPILED, "")
+    assert len(entry.read_bytes()) == pytest.approx(len(whole), rel=0.1)
+    assert said(python(KERNEL, folder)) == (FOUND, "")
+
+
+def test_what_another_numba_kept_is_compiled_again(filled):
+    """An entry that is whole but cannot be made into a function."""
+    folder, entry = filled
+    name = entry.name
+    entry.unlink()
+    code = f"from vmdpotential import cache; cache.write({name!r}, b'no pickle')"
+    said(python(code, folder))
+    assert said(python(KERNEL, folder)) == (COMPILED, "")
+
+
+def test_of_five_processes_one_compiles(tmp_path):
+    processes = [python(KERNEL, tmp_path) for _ in range(5)]
+    results = [said(process)[0] for process in processes]
+    # those that waited say that they did
+    assert sorted(result.split()[:2] for result in results) == [["0", "1"], *[["1", "0"]] * 4]
+    assert {tuple(result.split()[3:]) for result in results} == {tuple(FOUND.split()[3:])}
+
+
+def test_threads_that_start_together_share_one_kernel(tmp_path):
+    code = """
+import threading
+import numpy as np
+from vmdpotential.engines.cpu import build
+start, kernels, errors = threading.Barrier(8), [], []
+def work():
+    try:
+        start.wait()
+        kernel = build.load("mesh_kernel", order=4, basis="bspline", precision="double")
+        kernel.bspline(0.5, np.empty(4))
+        kernels.append(kernel)
+    except BaseException as error:
+        errors.append(error)
+workers = [threading.Thread(target=work) for _ in range(8)]
+[worker.start() for worker in workers], [worker.join() for worker in workers]
+print(len(set(kernels)), len(kernels), errors, sum(kernels[0].bspline.stats.cache_misses.values()))
+"""
+    assert said(python(code, tmp_path)) == ("1 8 [] 1", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="root is held to modes by prctl")
+def test_a_folder_that_can_only_be_read_serves(filled):
+    folder, entry = filled
+    kernels, mode = folder / "kernels", stat.S_IMODE(entry.stat().st_mode)
+    before = sorted(kernels.iterdir())
+    if not entry.exists() or said(python(KERNEL, folder))[0] != FOUND:
+        pytest.fail("no kernel to find")
+    entry.chmod(0o400)
+    kernels.chmod(0o500)
+    folder.chmod(0o500)
+    other = KERNEL.replace("order=4", "order=6").replace("np.empty(4)", "np.empty(6)")
+    try:
+        assert said(python(KERNEL, folder, binding=True)) == (FOUND, "")
+        assert said(python(other, folder, binding=True))[0].startswith("0 1 1")  # and a new one goes elsewhere
+        assert sorted(kernels.iterdir()) == before
+    finally:
+        folder.chmod(0o700)
+        kernels.chmod(0o700)
+        entry.chmod(mode)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows keeps users' folders apart")
+@pytest.mark.parametrize(("mode", "owner"), [(0o777, None), (0o770, None), (0o1777, None), (0o700, 4242)])
+@pytest.mark.parametrize("part", ["kernels", "kernels/cuda"])
+def test_a_folder_that_others_reach_is_refused(mode, owner, part, place, monkeypatch, caplog):
+    (place / "kernels" / "cuda").mkdir(mode=0o700, parents=True)
+    (place / part).chmod(mode)
+    if owner and os.geteuid() == 0:
+        os.chown(place / part, owner, -1)
+    elif owner:
+        monkeypatch.setattr(os, "geteuid", lambda: owner)
+    cache.write("planted", b"code", "cuda")
+    found = cache.folder("cuda")
+    assert place not in found.parents
+    assert stat.S_IMODE(found.stat().st_mode) == 0o700
+    assert [record.getMessage() for record in caplog.records] == [
+        f"vmdpotential: {place / part} {'belongs to another user' if owner else 'can be written by others'}"
+        f"{'' if owner else ' (chmod go-w)'}: kernels are compiled anew in every run"]
+    assert not list((place / "kernels" / "cuda").iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows keeps users' folders apart")
+def test_folders_are_made_for_the_user_alone(place):
+    place.parent.chmod(0o1777)
+    mask = os.umask(0)
+    try:
+        found = cache.folder("cuda")
+    finally:
+        os.umask(mask)
+    assert found == place / "kernels" / "cuda"
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (place, place / "kernels", found)} == {0o700}
+
+
+def test_a_cache_that_cannot_be_written_is_replaced(place):
+    place.write_text("a file in its place")
+    found = cache.folder()
+    assert found.is_dir()
+    assert place not in found.parents
+    cache.write("entry", b"content")
+    assert cache.read("entry") == b"content"
+
+
+def test_what_cannot_be_written_is_not_kept(place, monkeypatch):
+    def full(*_):
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(cache.os, "fsync", full)
+    cache.write("entry", b"content")
+    assert cache.read("entry") is None
+    assert not list((place / "kernels").iterdir())
+
+
+def test_files_that_nobody_finishes_are_collected(place):
+    old, new = cache.folder() / "a.tmp", cache.folder() / "b.tmp"
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    cache.write("entry", b"content")
+    assert sorted(path.name for path in cache.folder().iterdir()) == ["b.tmp", "entry"]
+
+
+def test_a_process_that_is_killed_keeps_nobody_waiting(place):
+    code = ("import time\nfrom vmdpotential import cache\n"
+            "with cache.alone('entry'):\n    print('locked', flush=True)\n    time.sleep(600)\n")
+    first = python(code, place)
+    assert first.stdout.readline() == "locked\n"
+    waiting = python("from vmdpotential import cache\nwith cache.alone('entry'):\n    print('mine')\n", place)
+    with pytest.raises(subprocess.TimeoutExpired):
+        waiting.wait(2)
+    assert said(python("from vmdpotential import cache\nwith cache.alone('another'):\n    print('mine')\n", place))
+    first.send_signal(signal.SIGKILL)
+    assert said(waiting)[0] == "mine"
+    first.communicate()
+
+
+def test_waiting_ends(place, monkeypatch):
+    monkeypatch.setattr(cache, "_locked", lambda *_: False)
+    monkeypatch.setattr(cache, "PATIENCE", 0.2)
+    reports = []
+    with progress.listening(lambda *report: reports.append(report)), cache.alone("entry"):
+        pass
+    assert set(reports) == {(progress.COMPILING, 0.0)}
+
+
+def test_what_tasks_report_comes_from_the_caller(monkeypatch):
+    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "2")
+    heard, times = [], []
+
+    def task(first, last):
+        with progress.compiling():
+            time.sleep(0.25)
+        times.append(threading.current_thread())
+
+    with progress.clock() as clock, \
+            progress.listening(lambda label, fraction: heard.append((label, fraction, threading.current_thread()))):
+        threads.run(task, 2, "work")
+    assert {thread for _, _, thread in heard} == {threading.current_thread()}
+    assert threading.current_thread() not in times
+    assert heard[0][:2] == (progress.COMPILING, 0.0)
+    assert heard[-1][:2] == ("work", 1.0)
+    assert clock.compiling >= 0.5
+
+
+@pytest.mark.parametrize("text", ["99999999999999999999", "9" * 5000, "0", "-1", "²", "two"])
+def test_absurd_numbers_of_threads_are_refused(text, monkeypatch):
+    monkeypatch.setenv("VMDPOTENTIAL_THREADS", text)
+    with pytest.raises(UsageError, match="VMDPOTENTIAL_THREADS=") as caught:
+        threads.count()
+    assert len(str(caught.value)) < 120
+
+
+@pytest.mark.parametrize(("name", "value"), [("NUMBA_DISABLE_JIT", "1"), ("NUMBA_NUM_THREADS", "0")])
+def test_an_environment_without_a_compiler_is_one_line(name, value, tmp_path):
+    ion = tmp_path / "ion.pqr"
+    ion.write_text("ATOM      1  NA  NA      1       0.000   0.000   0.000  1.0000 1.0000\n")
+    done = subprocess.run([sys.executable, "-m", "vmdpotential", "map", ion, "-o", tmp_path / "a.dx", "--padding", "1"],
+                          env=os.environ | {name: value}, capture_output=True, text=True)
+    assert done.returncode == 4
+    assert len(done.stderr.splitlines()) == 1
+    assert "NUMBA_" in done.stderr
+
+
+def test_kernels_are_loaded_once():
+    kernels = [build.load("mesh_kernel", order=4, basis="bspline", precision="double") for _ in range(2)]
+    assert kernels[0] is kernels[1]
+    assert np.dtype(kernels[0].REAL) == np.float64
+
+
+def test_kernels_of_a_gpu_are_kept_and_healed(place, monkeypatch):
+    """PyCUDA's part played by its namesakes."""
+    from vmdpotential.engines.cuda import build as cuda
+
+    compiled = []
+
+    def compile_(text, nvcc, options, no_extern_c, arch, cache_dir):
+        assert (nvcc, no_extern_c, cache_dir) == ("nvcc", True, False)
+        compiled.append((text, arch))
+        return f"{arch}: {text}".encode()
+
+    compiler = SimpleNamespace(compile=compile_, get_nvcc_version=lambda nvcc: "release 12")
+    driver = SimpleNamespace(module_from_buffer=bytes.decode, CompileError=type("CompileError", (Exception,), {}))
+    for name, module in (("pycuda", SimpleNamespace(compiler=compiler, driver=driver)),
+                         ("pycuda.compiler", compiler), ("pycuda.driver", driver)):
+        monkeypatch.setitem(sys.modules, name, module)
+
+    def load(capability=(9, 0)):
+        with progress.clock() as clock:
+            module = cuda.compile_module("points.cu", {"REAL": "double"}, "", "nvcc", capability)
+        assert module.startswith("sm_{}{}: #define REAL double".format(*capability))
+        return clock.compiling > 0
+
+    assert [load(), load()] == [True, False]
+    assert [load((8, 0)), load((8, 0))] == [True, False]
+    entries = sorted(path for path in (place / "kernels" / "cuda").iterdir() if path.name != "lock")
+    assert len(entries) == 2
+    for damaged in entries:
+        damaged.write_bytes(damaged.read_bytes()[:-1])
+    assert [load(), load()] == [True, False]
+    assert len(compiled) == 3

@@ -1,0 +1,124 @@
+"""Plain loops, which serve where vector code cannot be built, give the same sums."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from vmdpotential import registry
+from vmdpotential.engines import get_engine
+from vmdpotential.engines.cpu import build
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.interactions.tracing import Program
+
+SUMS = """
+import sys
+import numpy as np
+from vmdpotential import registry
+from vmdpotential.engines import LatticeSum, get_engine
+from vmdpotential.engines.cpu.ewald_pair import EwaldPair
+from vmdpotential.engines.cpu.nearby import cutoff_at_points
+from vmdpotential.grid.lattice import Box, Lattice
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting import levels
+from vmdpotential.splitting.mesh import over_cell
+
+engine = get_engine("cpu")
+coulomb, shifted = (registry.get("interaction", name) for name in ("coulomb", "shifted_coulomb"))
+lattice = Lattice(np.full(3, 1.1), np.full(3, 0.8), (13, 14, 15))
+cell = Cell(np.diag([13.0, 14.0, 15.0]))
+rng = np.random.default_rng(5)
+positions, charges = rng.uniform(0, 13, (150, 3)), rng.normal(size=150)
+positions[0] = lattice.points()[700]
+charges -= charges.mean()
+points = rng.uniform(0, 13, (50, 3))
+short = shifted.bind(cutoff=5.0)
+one = np.zeros(len(points))
+EwaldPair(cell).add(np.asfortranarray(points), positions[1], -2.0, one)
+
+def run(*work, **options):
+    result = engine.prepare(LatticeSum(lattice, *work, **options)).run(positions, charges)
+    return result.values() if result.field() is None else np.stack([result.values(), *result.field()])
+
+def split(smooth):
+    return engine.prepare(LatticeSum.split(lattice, smooth)).run(positions, charges).values()
+
+np.savez(
+    sys.argv[1], one=one, direct=run(coulomb.bind()), open=run(short, precision="compensated"),
+    slope=run(short, precision="double", field=True), periodic=run(short, cell),
+    points=engine.at_points(points, positions, charges),
+    near=cutoff_at_points(points, positions, charges, short, cell),
+    pme=split(over_cell(cell, 1.0, 6, 4.0)), msm=split(levels.make(lattice, Box.around(positions))))
+print(engine.describe().partition(", ")[2])
+"""
+
+
+def run(code, folder, **environment):
+    out = folder / "sums.npz"
+    done = subprocess.run([sys.executable, "-c", code, out], env=os.environ | environment, capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stderr
+    return dict(np.load(out)), done.stdout.strip(), done.stderr
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    sums, said, err = run(SUMS, tmp_path_factory.mktemp("vectors"))
+    assert "vectors of" in said
+    assert not err
+    return sums
+
+
+def relative_rms(values, reference):
+    return np.sqrt(((values - reference) ** 2).mean() / (reference**2).mean())
+
+
+def definition(points, positions, charges, bound):
+    r = np.maximum(np.linalg.norm(points[:, None] - positions, axis=2), 0.01)
+    return (charges * bound(r)).sum(1)
+
+
+@pytest.mark.parametrize("broken", ["", "import sys\nsys.modules['vmdpotential.engines.cpu.simd'] = None\n"],
+                         ids=["asked for", "simd cannot be imported"])
+def test_plain_loops_compute_the_same(broken, vectors, tmp_path):
+    sums, said, err = run(broken + SUMS, tmp_path, **({} if broken else {"VMDPOTENTIAL_PLAIN": "1"}))
+    assert said == "plain loops"
+    assert len(err.splitlines()) == bool(broken)
+    assert "plain loops serve" in err or not broken
+    assert sums.keys() == vectors.keys()
+    for name, tolerance in (("points", 1e-13), ("near", 1e-13), ("one", 1e-13), ("direct", 1e-6), ("open", 1e-7),
+                            ("slope", 1e-7), ("periodic", 1e-6), ("pme", 1e-6), ("msm", 1e-6)):
+        assert relative_rms(sums[name], vectors[name]) < tolerance, name
+    # and what is defined in one line
+    lattice = Lattice(np.full(3, 1.1), np.full(3, 0.8), (13, 14, 15))
+    rng = np.random.default_rng(5)
+    positions, charges = rng.uniform(0, 13, (150, 3)), rng.normal(size=150)
+    positions[0] = lattice.points()[700]
+    charges -= charges.mean()
+    coulomb, short = registry.get("interaction", "coulomb").bind(), registry.get("interaction", "shifted_coulomb")
+    for name, bound in (("direct", coulomb), ("open", short.bind(cutoff=5.0))):
+        reference = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
+        assert relative_rms(sums[name], reference) < 1e-6
+
+
+def test_vector_code_that_is_refused_is_done_without(vectors, tmp_path):
+    """In a cache of its own: what was compiled before serves as it is."""
+    few = SUMS[: SUMS.index("\ndef split")] + "\nnp.savez(sys.argv[1], direct=run(coulomb.bind()))\n"
+    few = few.replace("EwaldPair(cell).add", "0 and EwaldPair(cell).add")
+    refused = "from vmdpotential.engines.cpu import simd\ndel simd.Vector.rsqrt_twice\n"
+    sums, said, err = run(refused + few + "print(engine.describe().partition(', ')[2])\n", tmp_path,
+                          VMDPOTENTIAL_CACHE=str(tmp_path))
+    assert said == "plain loops"
+    assert len(err.splitlines()) == 1
+    assert "rsqrt_twice" in err
+    assert relative_rms(sums["direct"], vectors["direct"]) < 1e-6
+
+
+def test_a_function_that_is_wrong_itself_is_not_blamed_on_vectors():
+    wrong = Program((("input", "r2"), ("no_such_operation", 0)), ())
+    with pytest.raises(AttributeError, match="no_such_operation"):
+        build.load("point_kernel", program=wrong, precision="double", masked=False)
+    assert not build.plain()
+    assert "vectors of" in get_engine("cpu").describe()

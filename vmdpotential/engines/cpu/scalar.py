@@ -1,0 +1,77 @@
+"""Traced radial functions as plain Numba code of one distance; LLVM vectorises the loop around it where it can."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from vmdpotential.interactions.csource import CSource
+from vmdpotential.interactions.derivative import Dual
+from vmdpotential.interactions.tracing import Program, run
+
+
+class PythonSource(CSource):
+    """Back end that writes Python statements; numbers are of the type ``real``."""
+
+    def _let(self, text: str, kind: str = "") -> str:
+        name = f"t{len(self.lines)}"
+        self.lines.append(f"    {name} = {text}")
+        return name
+
+    def const(self, value: float) -> str:
+        """Return a literal."""
+        return f"real({float(value)!r})"
+
+    def fma(self, a: str, b: str, c: str) -> str:
+        """Return a * b + c."""
+        return self._let(f"{a} * {b} + {c}")
+
+    def min(self, a: str, b: str) -> str:
+        """Return the smaller."""
+        return self._let(f"min({a}, {b})")
+
+    def max(self, a: str, b: str) -> str:
+        """Return the larger."""
+        return self._let(f"max({a}, {b})")
+
+    def select(self, condition: str, a: str, b: str) -> str:
+        """Return a where the condition holds, else b."""
+        return self._let(f"{a} if {condition} else {b}")
+
+    def sqrt(self, a: str) -> str:
+        """Return the square root."""
+        return self._let(f"math.sqrt({a})")
+
+    def exp(self, a: str) -> str:
+        """Return the exponential."""
+        return self._let(f"math.exp({a})")
+
+    def erfc(self, a: str) -> str:
+        """Return the complementary error function."""
+        return self._let(f"math.erfc({a})")
+
+
+def scalar(program: Program, real: Any, field: bool = False) -> Any:
+    """Return ``radial(r2, rinv, values)`` for Numba: the potential, with `field` a pair of it and dV/d(r^2).
+
+    Parameters
+    ----------
+    program : Program
+    real : type
+        np.float32 or np.float64; `values`, ordered as the program's parameters, are of it.
+    """
+    import numba
+
+    back_end = PythonSource()
+    values = {name: f"values[{k}]" for k, name in enumerate(program.parameters)}
+    last = len(program.steps) - 1
+    if field:
+        dual = Dual(back_end)
+        pairs = {name: (value, None) for name, value in values.items()} | dual.inputs("r2", "rinv")
+        result = "{}, {}".format(*run(program, dual, pairs)[last])
+    else:
+        result = run(program, back_end, values | {"r2": "r2", "rinv": "rinv"})[last]
+    text = "\n".join(["def radial(r2, rinv, values):", *back_end.lines, f"    return {result}\n"])
+    names: dict[str, Any] = {"math": math, "real": real, "__name__": __name__}
+    exec(compile(text, "<radial function>", "exec"), names)
+    return numba.njit(names["radial"], fastmath=True, error_model="numpy", nogil=True)

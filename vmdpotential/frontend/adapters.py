@@ -1,0 +1,169 @@
+"""What the adapters share of viewers in whose Python this package runs; they themselves only convert."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vmdpotential import io, registry
+from vmdpotential.errors import InputError
+from vmdpotential.frontend.declarations import kind
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.parameters import Command, Parameter, Report
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vmdpotential.molecule.structure import Structure
+
+
+def role(parameter: Parameter | None) -> str:
+    """Return ``structure`` or ``map`` for what a viewer holds, else an empty string."""
+    found = "" if parameter is None else kind(parameter)
+    return found if found in ("structure", "map") else ""
+
+
+def viewer_commands(warn: Callable[[str], None]) -> Iterator[Command]:
+    """Yield every registered command that takes atoms or maps; warn of one that cannot be loaded, and leave it out."""
+    for name in registry.available("command"):
+        try:
+            command: Command = registry.get("command", name)
+        except Exception as error:  # whatever a foreign module raises on import
+            warn(f"vmdpotential: the command '{name}' is left out: {error}")
+            continue
+        if any(map(role, command.parameters)):
+            yield command
+
+
+def offered(command: Command) -> list[Parameter]:
+    """Return the parameters that a viewer offers, with the atoms or maps that are needed first."""
+    chosen = [
+        p for p in command.parameters
+        if p.option.viewer or p.required or is_topology(command, p) or (p.name == "force" and to_file(command))
+    ]
+    return sorted(chosen, key=lambda p: not (role(p) and p.required))
+
+
+def is_topology(command: Command, parameter: Parameter) -> bool:
+    """Tell the file that goes with the atoms: an adapter reads it, because commands take it with files only."""
+    return parameter.name == "topology" and any(role(other) == "structure" for other in command.parameters)
+
+
+def to_file(command: Command) -> bool:
+    """Tell whether the result is a file that the user names (a figure), not objects of the viewer."""
+    return any(parameter.name == "output" and parameter.option.viewer for parameter in command.parameters)
+
+
+def default_name(command: Command) -> str:
+    """Return what the objects that a command makes are called unless the user says so."""
+    return {"map": "potential", "ionize": "ionized"}.get(command.name, command.name)
+
+
+def describe(parameter: Parameter) -> str:
+    """Return the help of a parameter with its unit."""
+    return parameter.option.help + (f", {parameter.option.unit}" if parameter.option.unit else "")
+
+
+def results(report: Report) -> list[tuple[str, Any]]:
+    """Return what a viewer can show of a report, as ``map``, ``ions`` or ``figure`` and the object."""
+    from vmdpotential.ions import Placement
+
+    found: list[tuple[str, Any]] = []
+    for value in report.objects.values():
+        if isinstance(value, Grid):
+            found.append(("map", value))
+        elif isinstance(value, Placement):
+            found.append(("ions", value))
+        elif hasattr(value, "savefig"):  # matplotlib's Figure; importing it only to ask would be slow
+            found.append(("figure", value))
+    return found
+
+
+def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -> Structure:
+    """Return the chosen atoms of whole objects with the charges and bonds of a topology of these objects.
+
+    Raises
+    ------
+    InputError
+        When the topology cannot be read, or lists other atoms.
+    """
+    return io.merge(whole, io.read_topology(topology)).take(chosen)
+
+
+def check_places(names: Sequence[str], number: NDArray[Any], positions: NDArray[np.float64]) -> None:
+    """Refuse atoms of an object and its copy, in which every charge would count twice.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the objects.
+    number : (N,) int
+        Which object each atom is of.
+    positions : (N, 3) float64, A
+
+    Raises
+    ------
+    InputError
+    """
+    if len(names) == 1:
+        return
+    rounded = np.round(positions, 4)
+    order = np.lexsort(rounded.T)
+    same = (rounded[order][1:] == rounded[order][:-1]).all(1) & (number[order][1:] != number[order][:-1])
+    if same.any():
+        at = int(np.flatnonzero(same)[0])
+        one, two = sorted(number[order[at : at + 2]])
+        raise InputError(f"{names[one]} and {names[two]} have atoms at the same place", "select atoms of one of them")
+
+
+def charges_of(charges: NDArray[np.float64], known: NDArray[np.bool_], name: Callable[[int], str],
+               cure: str) -> NDArray[np.float64] | None:
+    """Return charges (N,), or None where none is known.
+
+    Parameters
+    ----------
+    charges : (N,) float64, e
+    known : (N,) bool
+    name : function
+        Names the atom of a row.
+    cure : str
+        What to do where only some are known.
+
+    Raises
+    ------
+    InputError
+        When only some are known.
+    """
+    if known.all():
+        return charges
+    if not known.any():
+        return None
+    missing = np.flatnonzero(~known)
+    raise InputError(f"{len(missing)} of {len(known)} atoms have no charge, such as {name(int(missing[0]))}, and the "
+                     "others have", cure)
+
+
+def cell_of(found: Mapping[str, tuple[Sequence[float], str]]) -> Cell | None:
+    """Return the periodic cell of objects, None where none has one.
+
+    Parameters
+    ----------
+    found : mapping
+        By the object's name, for those that have a cell, lengths (A) and angles (degrees), and the space group.
+
+    Raises
+    ------
+    InputError
+        When they differ.
+    """
+    if not found:
+        return None
+    (first, (parameters, _)), *others = found.items()
+    for name, (other, _) in others:
+        if not np.allclose(parameters, other, atol=1e-3):
+            raise InputError(f"{first} and {name} have different periodic cells", "select atoms of one of them")
+    return Cell.from_parameters(*parameters, space_group=next((group for _, group in found.values() if group), ""))
