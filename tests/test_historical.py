@@ -396,7 +396,7 @@ def test_the_paper_is_reproduced_without_a_gpu(tmp_path):
     assert (wrong.returncode, wrong.stdout) == (2, "")
 
 
-def tested(placed, lattice):
+def pairs_tested(placed, lattice):
     """Return how many pairs of a point and an atom a kernel with small bins tests."""
     count = (placed.arrays["atoms"][..., 3] != 0).sum(1)
     x, y, z = np.split(placed.arrays["index"], np.cumsum([-(-n // bins.REGION) for n in lattice.shape])[:2])
@@ -410,5 +410,5 @@ def test_few_tested_pairs_are_out_of_range():
     lattice = Lattice(np.full(3, 20.25), 0.5, (40, 40, 40))  # all in range are in the box
     placed = bins.place("smallbin", lattice, positions, np.column_stack([positions, charges]).astype(np.float32), 12.0)
     in_range = lattice.size * len(positions) / 60**3 * 4 / 3 * np.pi * 12**3
-    assert 2 < tested(placed, lattice) / in_range < 3.5
+    assert 2 < pairs_tested(placed, lattice) / in_range < 3.5
     assert 0 < len(placed.overflow) < 0.05 * len(positions)

@@ -15,6 +15,8 @@ import pytest
 
 from vmdpotential import cache, progress
 from vmdpotential.engines.cpu import build, threads
+from vmdpotential.engines.cuda import build as cuda
+from vmdpotential.engines.cuda import device
 from vmdpotential.errors import UsageError
 
 #: Prints how often a small kernel came from the cache and was compiled, what was reported, and what it computed.
@@ -277,8 +279,6 @@ def test_kernels_are_loaded_once():
 
 def test_kernels_of_a_gpu_are_kept_and_healed(place, monkeypatch):
     """PyCUDA's part played by its namesakes."""
-    from vmdpotential.engines.cuda import build as cuda
-
     compiled = []
 
     def compile_(text, nvcc, options, no_extern_c, arch, cache_dir):
@@ -288,9 +288,8 @@ def test_kernels_of_a_gpu_are_kept_and_healed(place, monkeypatch):
 
     compiler = SimpleNamespace(compile=compile_, get_nvcc_version=lambda nvcc: "release 12")
     driver = SimpleNamespace(module_from_buffer=bytes.decode, CompileError=type("CompileError", (Exception,), {}))
-    for name, module in (("pycuda", SimpleNamespace(compiler=compiler, driver=driver)),
-                         ("pycuda.compiler", compiler), ("pycuda.driver", driver)):
-        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(device, "compiler", lambda: compiler)
+    monkeypatch.setattr(device, "driver", lambda: driver)
 
     def load(capability=(9, 0)):
         with progress.clock() as clock:

@@ -125,6 +125,12 @@ class Engine(Protocol):
         Exact to rounding. `nearest` (P,) is filled with the distances to the nearest atom, A.
         """
 
+    def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
+        """Return the sums over atoms of q exp(-2 pi i (h, k, l) f), each index from -n to n.
+
+        `fraction` (N, 3) are fractional coordinates f, `counts` (3,) the n of each index. Exact to rounding.
+        """
+
 
 def check_precision(precision: str) -> None:
     """Make sure that there is a precision.

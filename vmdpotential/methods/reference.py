@@ -17,7 +17,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory, progress
+from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE, Engine
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
@@ -70,7 +70,7 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
         return engine.at_points(points, positions, charges, nearest=nearest)
     plan = _plan(cell, len(points), len(positions))
     memory.require(64 * plan.waves, "the reference sum over waves", "correct the cell where it is far too thin")
-    total = _smooth(points, positions, charges, plan)
+    total = _smooth(points, positions, charges, plan, engine)
     least, distances = np.full(len(points), np.inf), np.empty(len(points))
     for shift in np.indices(plan.repeats).reshape(3, -1).T @ plan.basis:
         total += engine.at_points(points, positions + shift, charges, plan.supercell, plan.splitting.short(), distances)
@@ -142,10 +142,10 @@ def _prolate() -> Floats:
     return legendre
 
 
-def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan) -> Floats:
+def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan, engine: Engine) -> Floats:
     """Return the sum over waves at points, (P,) e/A."""
     inverse = np.linalg.inv(plan.basis)
-    factors = _structure_factors(positions @ inverse, charges, plan.counts)
+    factors = engine.structure_factors(positions @ inverse, charges, plan.counts)
     nx, ny, nz = plan.counts
     indices = [np.arange(-n, n + 1.0) for n in plan.counts]
     k2 = np.zeros(factors.shape)
@@ -167,50 +167,6 @@ def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan) -> 
         x, y, z = (np.exp(2j * np.pi * np.outer(fraction[:, d] % 1.0, indices[d])) for d in range(3))
         result[first : first + step] = sum(
             (x[:, nx + h] * np.einsum("pk,pk->p", y @ half[h], z)).real for h in range(nx + 1))
-    return result
-
-
-def _structure_factors(fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
-    """Return the sums over atoms of q exp(-2 pi i (h, k, l) f), each index from -n to n.
-
-    Parameters
-    ----------
-    fraction : (N, 3) float64
-        Fractional coordinates f.
-    charges : (N,) float64, e
-    counts : (3,) int
-        The n of each index.
-    """
-    sizes = 2 * counts + 1
-    # products of cosines and sines along each axis: real, and with indices of one sign alone
-    sums = np.zeros((int(sizes[0] * sizes[1]), int(sizes[2])))
-    step = int(max(64, 2**21 // (sizes[0] * sizes[1] + sizes[2])))
-    products = np.empty((sizes[0], sizes[1], step))
-    for first in range(0, len(fraction), step):
-        x, y, z = (_cosines_and_sines(fraction[first : first + step, d], counts[d]) for d in range(3))
-        x *= charges[first : first + step]
-        np.multiply(x[:, None], y, out=products[..., : len(z.T)])
-        sums += products.reshape(len(sums), step)[:, : len(z.T)] @ z.T
-        progress.report("the reference sum", min(first + step, len(fraction)) / len(fraction))
-    result: NDArray[np.complex128] = sums.reshape(sizes).astype(np.complex128)
-    for axis, n in enumerate(counts):
-        parts = np.moveaxis(result, axis, 0)
-        cosine, sine = parts[1 : n + 1].copy(), parts[n + 1 :].copy()
-        parts[n] = parts[0].copy()
-        parts[n + 1 :] = cosine - 1j * sine
-        parts[:n] = (cosine + 1j * sine)[::-1]
-    return result
-
-
-def _cosines_and_sines(fraction: Floats, count: int) -> Floats:
-    """Return cosines of 0 ... n turns of the fraction, then sines of 1 ... n, (2 n + 1, N)."""
-    result = np.ones((2 * count + 1, len(fraction)))
-    angle = 2 * np.pi * (fraction % 1.0)
-    turn = np.cos(angle) + 1j * np.sin(angle)
-    power = np.ones(len(fraction), np.complex128)
-    for n in range(1, count + 1):
-        power *= turn
-        result[n], result[count + n] = power.real, power.imag
     return result
 
 

@@ -80,7 +80,7 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
     """
     cutoff = interaction.cutoff
     if cutoff is None:
-        raise UsageError(f"the interaction {interaction} has no cutoff")
+        raise UsageError("interaction", f"{interaction} has no cutoff")
     points = np.asarray(points, np.float64).reshape(-1, 3)
     out = np.zeros(len(points))
     if not len(points) or not len(positions):
@@ -91,7 +91,7 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
         low, high = points.min(0) - cutoff, points.max(0) + cutoff
         images = len(positions) * float(np.prod(high - low)) / cell.volume
         memory.require(int(150 * images), f"a cutoff of {cutoff:g} A with {images:.3g} periodic images of atoms",
-                       "use a shorter one or fewer --atoms")
+                       "use a shorter {cutoff} or fewer {atoms}")
         positions, index = compact.images_in_box(positions, low, high)
         charges = charges[index]
     else:

@@ -27,7 +27,8 @@ def count() -> int:
     text = os.environ.get("VMDPOTENTIAL_THREADS", "")
     if text:
         if not (text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= MOST):
-            raise UsageError(f"VMDPOTENTIAL_THREADS={text[:30]!r}: a positive whole number up to {MOST} is needed")
+            raise UsageError("VMDPOTENTIAL_THREADS", f"a positive whole number up to {MOST} is needed",
+                             value=repr(text[:30]))
         return int(text)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

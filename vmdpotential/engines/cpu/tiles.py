@@ -52,7 +52,7 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
     """
     reach = interaction.cutoff
     if reach is None:
-        raise UsageError(f"the interaction {interaction} has no cutoff; use --method direct")
+        raise UsageError("interaction", f"{interaction} has no cutoff", "use {method direct}")
     # a unit between the cutoff and twice it, in which the lattice points have exact coordinates
     spacing = float(lattice.spacing.max())
     scaled = interaction.scaled(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))

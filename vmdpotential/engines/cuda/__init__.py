@@ -91,5 +91,11 @@ class CudaEngine:
 
         return at_points(points, positions, charges, cell, interaction, nearest)
 
+    def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
+        """Return the sums of waves over atoms, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cuda.waves import structure_factors
+
+        return structure_factors(fraction, charges, counts)
+
 
 ENGINE = CudaEngine()

@@ -331,7 +331,7 @@ def gpus() -> tuple[Gpu, ...]:
     if text:
         numbers = [int(n) if n.strip().isdigit() else -1 for n in text.split(",")]
         if not all(0 <= n < count for n in numbers):
-            raise UsageError(f"VMDPOTENTIAL_GPUS={text!r}: give numbers from 0 to {count - 1}, such as 0,1")
+            raise UsageError("VMDPOTENTIAL_GPUS", f"give numbers from 0 to {count - 1}, such as 0,1", value=repr(text))
         found = [Gpu(n) for n in dict.fromkeys(numbers)]
     else:
         found, reasons = [], []

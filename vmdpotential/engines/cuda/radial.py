@@ -85,7 +85,8 @@ def uniforms(scaled: Scaled) -> list[float]:
     steps = run(program, Numpy, values)
     found = [float(steps[number]) for number in _uniform_steps(program)]
     if len(found) > MAX_UNIFORMS:
-        raise UsageError(f"the interaction needs {len(found)} constants; the cuda engine takes {MAX_UNIFORMS}")
+        raise UsageError("interaction", f"needs {len(found)} constants, and the cuda engine takes {MAX_UNIFORMS}",
+                         "use {engine cpu}")
     return found
 
 
