@@ -12,7 +12,10 @@ import sums
 from helpers import definition, interaction, random_charges, relative_rms
 
 from vmdpotential import registry
+from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cuda import device, maps
+from vmdpotential.engines.cuda.result import DeviceResult
+from vmdpotential.engines.result import HostResult, HostSums
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
@@ -28,34 +31,40 @@ def test_a_cutoff_sum_is_added_to_what_a_slab_holds(engine, monkeypatch):
     before = np.random.default_rng(3).normal(size=lattice.shape).astype(np.float32)
 
     class Added(maps.Sum):
-        def launch(self, gpu, task, slab, stream):
-            device.driver().memcpy_htod_async(int(task["out"]), before[slab.start : slab.stop], stream)
-            super().launch(gpu, task, slab, stream)
+        def launch(self, job, slab, out, size, stream=None):
+            device.driver().memcpy_htod_async(out, before[slab.start : slab.stop], stream or job.stream)
+            super().launch(job, slab, out, size, stream)
 
     monkeypatch.setattr(maps, "PAIRS_PER_LAUNCH", 1e6)  # several slabs
     for bound in (interaction("shifted_coulomb", cutoff=9.0), interaction("coulomb").truncated(5.0)):
-        arguments = lattice, positions, charges, bound, "single", bound.scaled(16.0), cell
-        found = maps.run(Added(*arguments, add=True), "sum", device.gpus()[:1])
-        sums = maps.run(maps.Sum(*arguments), "sum", device.gpus()[:1])
-        np.testing.assert_allclose(found, before + sums, rtol=1e-6, atol=1e-6)
+        work = LatticeSum(lattice, bound, cell)
+        found = Added(work, add=True).run(positions, charges).values()
+        alone = maps.Sum(work).run(positions, charges).values()
+        np.testing.assert_allclose(found, before + alone, rtol=1e-6, atol=1e-6)
 
 
-def box_map(engine, method="cutoff", precision="single"):
-    positions, charges = water_box(30.0)
+POSITIONS, CHARGES = water_box(30.0)
+BOUNDS = {"direct": interaction("coulomb"), "cutoff": interaction("shifted_coulomb", cutoff=9.0)}
+
+
+def box_work(method="cutoff", field=False):
     lattice = Lattice(np.full(3, 0.3), np.full(3, 0.6), (50, 49, 51))
-    bound = interaction("shifted_coulomb", cutoff=9.0) if method == "cutoff" else interaction("coulomb")
-    return getattr(engine, method)(lattice, positions, charges, bound, precision)
+    return LatticeSum(lattice, BOUNDS[method], field=field)
 
 
-@pytest.mark.parametrize("method", ["direct", "cutoff"])
+def box_map(engine, method="cutoff"):
+    return sums.run(engine, box_work(method), POSITIONS, CHARGES)
+
+
+@pytest.mark.parametrize("method", BOUNDS)
 def test_the_same_map_every_time_and_in_slabs(engine, method, monkeypatch):
     whole = box_map(engine, method).copy()
     for _ in range(3):
         np.testing.assert_array_equal(box_map(engine, method), whole)
     seen = []
     launch = maps.Sum.launch
-    monkeypatch.setattr(maps.Sum, "launch", lambda self, gpu, task, slab, stream: (
-        seen.append(slab), launch(self, gpu, task, slab, stream)))
+    monkeypatch.setattr(maps.Sum, "launch", lambda self, job, slab, *rest: (
+        seen.append(slab), launch(self, job, slab, *rest)))
     monkeypatch.setenv("VMDPOTENTIAL_GPU_MEMORY", "400k" if method == "direct" else "900k")
     np.testing.assert_array_equal(box_map(engine, method), whole)
     assert len(seen) > 1
@@ -64,7 +73,7 @@ def test_the_same_map_every_time_and_in_slabs(engine, method, monkeypatch):
         box_map(engine, method)
 
 
-@pytest.mark.parametrize("method", ["direct", "cutoff"])
+@pytest.mark.parametrize("method", BOUNDS)
 def test_several_gpus_give_the_map_of_one(engine, method, monkeypatch):
     gpus = device.gpus()
     if len(gpus) < 2:
@@ -75,21 +84,73 @@ def test_several_gpus_give_the_map_of_one(engine, method, monkeypatch):
     np.testing.assert_array_equal(box_map(engine, method), one)
 
 
-def test_two_workers_share_the_slabs_and_an_error_reaches_the_caller(engine, monkeypatch):
+@pytest.mark.parametrize("field", [False, True])
+def test_two_workers_share_the_slabs_and_an_error_reaches_the_caller(engine, field, monkeypatch):
     """Two workers on one GPU take turns at its lock, as two GPUs would take slabs."""
     gpu = device.gpus()[0]
-    positions, charges = water_box(30.0)
-    lattice = Lattice(np.full(3, 0.3), np.full(3, 0.6), (50, 49, 51))
-    bound = interaction("shifted_coulomb", cutoff=9.0)
-    whole = maps.cutoff(lattice, positions, charges, bound).copy()
-    np.testing.assert_array_equal(maps.cutoff(lattice, positions, charges, bound, gpus=[gpu, gpu]), whole)
+    work = maps.Sum(box_work(field=field))
+    whole = work.run(POSITIONS, CHARGES)
+    assert isinstance(whole, DeviceResult)
+    shared = maps.in_slabs(work, [gpu, gpu], POSITIONS, CHARGES, 2**24, 1)
+    assert isinstance(shared, HostResult)
+    np.testing.assert_array_equal(shared.values(), whole.values())
+    if field:
+        np.testing.assert_array_equal(shared.field(), whole.field())
 
     def fail(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(maps.Sum, "launch", fail)
     with pytest.raises(KeyboardInterrupt):
-        maps.cutoff(lattice, positions, charges, bound, gpus=[gpu, gpu])
+        maps.in_slabs(work, [gpu, gpu], POSITIONS, CHARGES, 2**24, 1)
+
+
+class TestResult:
+    """Maps that stay on the GPU."""
+
+    @pytest.mark.parametrize("field", [False, True])
+    def test_what_is_asked_for_comes_back(self, engine, field):
+        result = engine.prepare(box_work(field=field)).run(POSITIONS, CHARGES)
+        assert isinstance(result, DeviceResult)
+        assert result.device_seconds > 0
+        maps_ = np.stack([result.values(), *(result.field() if field else [])])
+        assert (result.field() is not None) == field
+        indices = np.random.default_rng(1).integers(0, maps_.shape[1:], (700, 3))
+        np.testing.assert_array_equal(result.at(indices), maps_[(slice(None), *indices.T)])
+        np.testing.assert_allclose(result.mean_squares(), HostResult(maps_).mean_squares(), rtol=1e-6)
+
+    @pytest.mark.parametrize("field", [False, True])
+    def test_sums_of_frames_are_those_of_the_host(self, engine, field):
+        """Mean and variance, also of a frame that is on the host."""
+        prepared, host = engine.prepare(box_work(field=field)), HostSums()
+        rng = np.random.default_rng(2)
+        for n in range(6):
+            result = prepared.run(POSITIONS + 0.05 * rng.normal(size=POSITIONS.shape), CHARGES)
+            copy = HostResult(np.stack([result.values(), *(result.field() if field else [])]))
+            if not n:
+                found = result.new_sums()
+            (copy if n == 3 else result).add_to(found)
+            host.add(copy)
+        assert found.count == host.count == 6
+        np.testing.assert_allclose(found.mean(), host.mean(), rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(found.variance(), host.variance(), rtol=1e-6, atol=1e-9)
+        assert found.mean().shape == host.mean().shape
+
+    def test_a_result_outlives_others_and_its_memory_serves_again(self, engine):
+        prepared, gpu = engine.prepare(box_work()), device.gpus()[0]
+        first = prepared.run(POSITIONS, CHARGES)
+        before = first.values().copy()
+        others = [prepared.run(POSITIONS, -CHARGES) for _ in range(3)]
+        np.testing.assert_array_equal(first.values(), before)
+        np.testing.assert_allclose(others[2].values(), -before, rtol=1e-6, atol=1e-6)
+        addresses = {result.block.address for result in (first, *others)}
+        assert len(addresses) == 4
+        with gpu:
+            free = device.driver().mem_get_info()[0]
+        del first, others
+        assert prepared.run(POSITIONS, CHARGES).block.address in addresses
+        with gpu:
+            assert device.driver().mem_get_info()[0] >= free
 
 
 def test_a_map_stays_while_a_view_of_it_is_used(engine):

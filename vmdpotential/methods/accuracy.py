@@ -247,6 +247,7 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
         When a plan does not fit into memory.
     """
     made: list[str] = []
+    before = False
     while True:
         try:
             plan = method.plan(request, engine)
@@ -263,14 +264,16 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
         if not np.isfinite(errors.largest):
             raise InputError(f"charges are too large for a map in {request.precision} precision; correct them")
         made.append(str(plan))
-        if errors.largest <= SURE * request.tolerance:
+        within = errors.largest <= request.tolerance
+        if errors.largest <= SURE * request.tolerance or (within and before):  # two in a row are sure enough
             return plan, result, errors
+        before = within
         if len(made) == MOST or made[-1] in made[:-1]:
             break
         # the next plan has to do better than this one, which may be better than was asked
         expected = request.error if plan.error is None else min(request.error, 1.5 * plan.error)
         request = request.with_error(expected / min(1.5 * errors.largest / request.tolerance, 20.0))
-    if errors.largest <= request.tolerance:
+    if within:
         return plan, result, errors
     more = "" if request.precision == "double" else "{precision double}, "
     raise TaskError(f"the method {method.name} reached {errors.largest:.1e} here",
