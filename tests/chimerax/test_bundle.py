@@ -108,16 +108,18 @@ def in_a_process(home, code, tmp_path):
 
 
 @pytest.mark.parametrize(("package", "cure"), [
-    ("vmdpotential", "no package 'vmdpotential'; type: pip install vmdpotential, and restart ChimeraX"),
-    ("gemmi", "no package 'gemmi', which vmdpotential needs; type: pip install gemmi"),
-    ("numba", "no package 'numba', which vmdpotential needs; type: pip install numba"),
+    ("vmdpotential", "ChimeraX's Python has no package 'vmdpotential'; "
+                     "type: pip install vmdpotential, and restart ChimeraX"),
+    ("gemmi", "ChimeraX's Python has no package 'gemmi', which vmdpotential needs; type: pip install gemmi"),
+    ("numba", "Numba does not start: import of numba halted; None in sys.modules; look at the variables NUMBA_... of "
+              "the environment, or install numba anew"),
 ])
 def test_missing_package_is_one_line_with_the_cure(home, tmp_path, package, cure):
     output = in_a_process(home, f"sys.modules[{package!r}] = None\n" + (
         "try:\n    run(session, 'potential map #1 spacing 5')\n"
         "except UserError as error:\n    print('UserError', error)\n"), tmp_path)
     (line,) = [line for line in output.splitlines() if line.startswith("UserError")]
-    assert line == f"UserError potential map: ChimeraX's Python has {cure}"
+    assert line == f"UserError potential map: {cure}"
 
 
 def test_commands_of_other_packages(home, tmp_path):

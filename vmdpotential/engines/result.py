@@ -14,8 +14,9 @@ Maps = NDArray[np.float32]
 class Result(Protocol):
     """The potential on a lattice, and the field beside it where it was asked for."""
 
-    #: Seconds that a GPU computed, without transfers; None where none did.
-    device_seconds: float | None
+    @property
+    def device_seconds(self) -> float | None:
+        """Seconds that a GPU computed, without transfers; None where none did."""
 
     def values(self) -> Maps:
         """Return the potential, (nx, ny, nz), e/A."""

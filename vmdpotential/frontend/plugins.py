@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Annotated
 
 from vmdpotential import registry
+from vmdpotential.errors import BackendError
 from vmdpotential.parameters import Command, Option, Report
 
 
@@ -21,6 +23,9 @@ def plugins(
         return Report([f"{name}: {found['summary']}; options: {', '.join(o['name'] for o in found['options'])}"
                        for name, found in declared["commands"].items()], declared)
     names = {kind: registry.available(kind) for kind in registry.KINDS}
+    for name in names["command"]:
+        with contextlib.suppress(BackendError):  # which `broken` then names
+            registry.get("command", name)
     broken = registry.broken()
     lines = [f"{kind}s: {', '.join(found)}" for kind, found in names.items()]
     lines += [f"broken plugin {name}: {reason}" for name, reason in broken.items()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -147,18 +148,7 @@ class Bound:
             When the radial function is not homogeneous, that is, when a length stands in it as a
             plain number instead of a parameter with a unit.
         """
-        values = {q.name: self.values[q.name] / length**q.length_power for q in self.interaction.quantities}
-        program, factor = trace(self.interaction.radial, list(values))
-        r = np.array([0.11, 0.37, 0.93]) * (self.cutoff or 10.0)
-        x = r / length
-        there = evaluate(program, values | {"r2": x * x, "rinv": 1 / x}) * evaluate(factor, values) / length
-        if not np.allclose(there, self(r), rtol=1e-9, atol=0):
-            raise UsageError(
-                "interaction", "holds a length that is not a parameter with a unit", "make it one",
-                value=self.interaction.name,
-            )
-        return Scaled(program, tuple(values.values()), float(evaluate(factor, values)) / length, length,
-                      None if self.cutoff is None else self.cutoff / length)
+        return _scaled(self.interaction, tuple(self.values.items()), self.end, length)
 
     def __str__(self) -> str:
         values = [f"{q.name} {self.values[q.name]:g} {q.unit}".strip() for q in self.interaction.quantities]
@@ -190,3 +180,22 @@ class Scaled:
     factor: float
     length: float
     cutoff: float | None
+
+
+@lru_cache(maxsize=256)
+def _scaled(interaction: Interaction, parameters: tuple[tuple[str, float], ...], end: float | None,
+            length: float) -> Scaled:
+    """Return what :meth:`Bound.scaled` says; tracing takes as long as a small map."""
+    bound = Bound(interaction, dict(parameters), end)
+    values = {q.name: bound.values[q.name] / length**q.length_power for q in interaction.quantities}
+    program, factor = trace(interaction.radial, list(values))
+    r = np.array([0.11, 0.37, 0.93]) * (bound.cutoff or 10.0)
+    x = r / length
+    there = evaluate(program, values | {"r2": x * x, "rinv": 1 / x}) * evaluate(factor, values) / length
+    if not np.allclose(there, bound(r), rtol=1e-9, atol=0):
+        raise UsageError(
+            "interaction", "holds a length that is not a parameter with a unit", "make it one",
+            value=interaction.name,
+        )
+    return Scaled(program, tuple(values.values()), float(evaluate(factor, values)) / length, length,
+                  None if bound.cutoff is None else bound.cutoff / length)

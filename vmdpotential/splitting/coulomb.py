@@ -20,7 +20,7 @@ fitted and nothing cut off.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,11 +58,7 @@ class Splitting:
     @cached_property
     def polynomial(self) -> Floats:
         """(d + 1,) coefficients of L inside the radius in powers of (r/radius)^2, 1/A."""
-        every_other = np.zeros(2 * len(self.legendre) - 1)
-        every_other[::2] = self.legendre
-        psi = np.asarray(np.polynomial.legendre.leg2poly(every_other)[::2], np.float64)
-        # psi^(0) = 1 is twice the integral from 0 to 1
-        result: Floats = 2 * psi / (2 * np.arange(len(psi)) + 1) / self.radius
+        result: Floats = _polynomials(tuple(self.legendre.tolist()))[0] / self.radius
         return result
 
     def long(self, r: ArrayLike) -> Floats:
@@ -84,9 +80,8 @@ class Splitting:
 
     def short(self) -> Bound:
         """Return the short-range part as an interaction."""
-        shifted = np.polynomial.Polynomial(self.polynomial)(np.polynomial.Polynomial([0.5, 1.0]))
-        coefficients = np.asarray(shifted.coef, np.float64)
-        return short_range.bind(self.radius, coefficients / self.radius ** (2 * np.arange(len(coefficients))))
+        coefficients = _polynomials(tuple(self.legendre.tolist()))[1]
+        return short_range.bind(self.radius, coefficients / self.radius ** (2 * np.arange(len(coefficients)) + 1))
 
     @property
     def short_integral(self) -> float:
@@ -96,6 +91,18 @@ class Splitting:
         """
         second = self.legendre[1] if len(self.legendre) > 1 else 0.0
         return float(4 * np.pi * self.radius**2 * (2 * self.legendre[0] / 6 + 2 * second / 15))
+
+
+@lru_cache(maxsize=64)
+def _polynomials(legendre: tuple[float, ...]) -> tuple[Floats, Floats]:
+    """Return the coefficients of L inside a radius of 1 A in powers of r^2, and of r^2 - 1/2, each (d + 1,)."""
+    every_other = np.zeros(2 * len(legendre) - 1)
+    every_other[::2] = legendre
+    psi = np.asarray(np.polynomial.legendre.leg2poly(every_other)[::2], np.float64)
+    # psi^(0) = 1 is twice the integral from 0 to 1
+    inside = 2 * psi / (2 * np.arange(len(psi)) + 1)
+    shifted = np.polynomial.Polynomial(inside)(np.polynomial.Polynomial([0.5, 1.0]))
+    return inside, np.asarray(shifted.coef, np.float64)
 
 
 def _transforms(count: int, s: Floats) -> Floats:

@@ -145,6 +145,8 @@ class Gpu:
         self._buffers: dict[str, tuple[Any, int]] = {}
         self._blocks: weakref.WeakSet[Block] = weakref.WeakSet()
         self._spare: dict[int, list[Any]] = {}
+        self._timers: list[tuple[Any, Any]] = []
+        self._staging: dict[str, list[tuple[Any, Any]]] = {}
         self.users = 0
         self._modules: dict[Any, Any] = {}
         self._plans: dict[Any, Any] = {}
@@ -167,6 +169,17 @@ class Gpu:
         finally:
             self._lock.release()
             self.users -= 1
+
+    def timers(self) -> tuple[Any, Any]:
+        """Return two events for whoever times a run; :meth:`give_back_timers` takes them again."""
+        try:
+            return self._timers.pop()
+        except IndexError:
+            return driver().Event(), driver().Event()
+
+    def give_back_timers(self, timers: tuple[Any, Any]) -> None:
+        """Keep events that nobody needs any more; from any thread."""
+        self._timers.append(timers)
 
     def lanes(self) -> tuple[Any, list[tuple[Any, Any]]]:
         """Return an event, and two streams with an event each; made once, as they can be freed only in this context."""
@@ -256,6 +269,25 @@ class Gpu:
             driver().memcpy_htod(address, np.ascontiguousarray(array))
         return address
 
+    def send(self, name: str, array: np.ndarray[Any, Any], stream: Any) -> int:
+        """Queue the copy of an array to the buffer of that name, and return its address.
+
+        The array may be changed at once: it goes by pinned memory, of which there are two blocks for each name, so
+        that the charges of one frame are on their way while the GPU computes the one before.
+        """
+        address, source = self.buffer(name, array.nbytes), np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        waiting = self._staging.setdefault(name, [])
+        block, sent = waiting.pop(0) if len(waiting) == 2 else (None, driver().Event())
+        if block is not None:
+            sent.synchronize()
+        if block is None or len(block) < len(source):
+            block = driver().pagelocked_empty(len(source) + len(source) // 8, np.uint8)
+        block[: len(source)] = source
+        driver().memcpy_htod_async(address, block[: len(source)], stream)
+        sent.record(stream)
+        waiting.append((block, sent))
+        return address
+
     def kernel(self, file: str | Path, function: str, macros: Mapping[str, object], radial: str, size: int) -> Any:
         """Return a compiled kernel whose one argument is a struct of `size` bytes.
 
@@ -293,6 +325,8 @@ class Gpu:
             self._buffers.clear()
             self._modules.clear()
             self._plans.clear()
+            self._staging.clear()
+            self._timers.clear()
             self._lanes = None
 
     def __str__(self) -> str:

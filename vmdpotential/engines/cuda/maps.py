@@ -223,8 +223,8 @@ class Sum:
         """Upload the atoms and return the job."""
         task = self.task.copy()
         task["count"] = len(charges)
-        task["positions"] = gpu.upload("positions", positions)
-        task["charges"] = gpu.upload("charges", charges)
+        task["positions"] = gpu.send("positions", positions, stream)
+        task["charges"] = gpu.send("charges", charges, stream)
         if not self.direct:
             cells.reserve(gpu, task, self.starts, self.cell is not None)
         return Job(gpu, stream, charges, task)
@@ -269,14 +269,14 @@ def run(work: Sum, positions: Floats, charges: Floats) -> Result:
 
 
 def on_one_gpu(work: Sum, gpu: Any, positions: Floats, charges: Floats, pieces: list[Slab]) -> Result:
-    """Sum a map that stays on the GPU; several slabs are so many launches."""
+    """Sum a map that stays on the GPU, and do not wait for its end; several slabs are so many launches."""
     from vmdpotential.engines.cuda import device
     from vmdpotential.engines.cuda.result import DeviceResult
 
     size, plane = work.lattice.size, int(np.prod(work.lattice.shape[1:]))
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
-        start, lanes = gpu.lanes()
-        stream, end = lanes[0]
+        stream = gpu.lanes()[1][0][0]
+        start, end = timers = gpu.timers()
         out = gpu.take(4 * work.maps * size)
         job = work.prepare(gpu, positions, charges, stream)
         start.record(stream)
@@ -288,11 +288,9 @@ def on_one_gpu(work: Sum, gpu: Any, positions: Floats, charges: Floats, pieces: 
                 stream.synchronize()
                 progress.report(work.label, min(number / len(pieces), 0.999))
         end.record(stream)
-        end.synchronize()
-        seconds = end.time_since(start) * 1e-3
         gpu.trim()
     progress.report(work.label, 1.0)
-    return DeviceResult(gpu, out, (work.maps, *work.lattice.shape), seconds)
+    return DeviceResult(gpu, out, (work.maps, *work.lattice.shape), timers)
 
 
 def in_slabs(work: Sum, gpus: Sequence[Any], positions: Floats, charges: Floats, room: int, parts: int) -> HostResult:

@@ -40,13 +40,24 @@ class DeviceResult:
     block : Block
         Holds the maps.
     shape : (maps, nx, ny, nz)
-    device_seconds : float
+    timers : tuple of two pycuda.driver.Event
+        Of the first kernel's start and the last one's end; the GPU may still be computing.
     """
 
-    def __init__(self, gpu: Gpu, block: Block, shape: tuple[int, int, int, int], device_seconds: float) -> None:
-        self.gpu, self.block, self.shape = gpu, block, shape
-        self.device_seconds: float | None = device_seconds
+    def __init__(self, gpu: Gpu, block: Block, shape: tuple[int, int, int, int], timers: tuple[Any, Any]) -> None:
+        self.gpu, self.block, self.shape, self._timers = gpu, block, shape, timers
         self._squares: Floats | None = None
+
+    def __del__(self) -> None:
+        self.gpu.give_back_timers(self._timers)
+
+    @property
+    def device_seconds(self) -> float:
+        """Seconds that the GPU computed, without transfers."""
+        start, end = self._timers
+        with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+            end.synchronize()
+            return float(end.time_since(start) * 1e-3)
 
     def task(self) -> Any:
         """Return a record of :data:`TASK` with the maps."""
