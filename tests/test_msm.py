@@ -9,7 +9,7 @@ import sums
 from helpers import relative_rms
 
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
+from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb
 from vmdpotential.methods import Charges, Request, msm
@@ -212,6 +212,19 @@ def test_mixed_boundaries_equal_a_sum_over_images(axes):
                                   spacing=spacing)
         values = sums.by_levels(ENGINE, lattice, positions, charges, plan, "double")[where]
         assert relative_rms(values, reference) < error
+
+
+def test_along_periodic_axes_charges_may_be_anywhere():
+    """What was planned for one frame runs for the next, in which atoms went over the periods."""
+    positions, charges = water_box(12.0)
+    cell = Cell(np.diag([12.0, 12.0, 12.0]))
+    lattice = Lattice(np.zeros(3), 1.0, (12, 12, 12))
+    plan = sums.levels_around(lattice, positions, cell, periodic=(True, True, False), spacing=1.0, radius=5.0)
+    values = sums.by_levels(ENGINE, lattice, positions, charges, plan)
+    moved = positions + np.random.default_rng(1).integers(-2, 3, (len(positions), 3)) * [12.0, 12.0, 0.0]
+    np.testing.assert_allclose(sums.by_levels(ENGINE, lattice, moved, charges, plan), values, atol=2e-5)
+    with pytest.raises(InputError, match="outside of the box"):
+        sums.by_levels(ENGINE, lattice, positions + np.array([0.0, 0.0, 3.0]), charges, plan)
 
 
 def test_a_long_slab_and_a_long_wire():

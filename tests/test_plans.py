@@ -10,8 +10,9 @@ import pytest
 
 from vmdpotential import maps, registry
 from vmdpotential.engines import get_engine
+from vmdpotential.errors import BackendError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Charges, Request
+from vmdpotential.methods import Charges, Refusal, Request
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.structure import Structure
@@ -91,3 +92,79 @@ def test_eight_threads_make_what_one_makes():
         for (values, provenance), (expected, provenance_expected) in zip(together, serial, strict=True):
             np.testing.assert_array_equal(values, expected)
             assert provenance == provenance_expected
+
+
+def request_of(bound, cell=None, count=8, **options):
+    """Return a request for a lattice of 21 x 22 x 23 points over some water."""
+    positions, charges = (array[: 3 * count] for array in water_box(12.0))
+    return Request(Lattice(np.zeros(3), np.full(3, 0.6), (21, 22, 23)), cell, bound,
+                   Charges.of(positions, charges, cell), **options)
+
+
+COULOMB = registry.get("interaction", "coulomb").bind()
+SHIFTED = registry.get("interaction", "shifted_coulomb").bind(cutoff=5.0)
+
+
+@pytest.mark.parametrize(("name", "bound", "options", "words"), [
+    ("direct", COULOMB, {}, ["direct on the cpu engine, 21 x 22 x 23 points, single precision: coulomb; about "]),
+    ("cutoff", SHIFTED, {"field": True, "precision": "double"},
+     ["cutoff on the cpu engine, 21 x 22 x 23 points, with field, double precision: shifted_coulomb", "about "]),
+    ("pme", COULOMB, {"error": 1e-3}, ["pme on the cpu engine", "mesh of ", "B-splines of order ", "pairs within ",
+                                       "expected error "]),
+    ("msm", COULOMB, {"error": 1e-3}, ["msm on the cpu engine", " levels, the finest of ", " nodes ", "order ",
+                                       "pairs within ", "expected error "]),
+])
+def test_a_plan_says_what_it_is(name, bound, options, words):
+    text = str(registry.get("method", name).plan(request_of(bound, **options), get_engine("cpu")))
+    assert "\n" not in text
+    for word in words:
+        assert word in text, text
+    assert ("expected error" in text) == ("error" in options)
+
+
+def test_charges_are_known_by_number_squares_volume_and_box():
+    positions, charges = np.array([[0.0, 1, 2], [3, -4, 6], [1, 0, 0]]), np.array([1.0, -2.0, 0.5])
+    found = Charges.of(positions, charges)
+    assert (found.count, found.squares) == (3, 5.25)
+    assert (found.box.low, found.box.high) == ((0, -4, 0), (3, 1, 6))
+    assert found.volume == pytest.approx(5 * 7 * 8)  # 1 A around every atom
+    assert found.density == pytest.approx(np.sqrt(5.25 / 280))
+    assert Charges.of(positions, charges, CELL).volume == pytest.approx(CELL.volume)
+    nothing = Charges.of(np.zeros((0, 3)), np.zeros(0))
+    assert (nothing.count, nothing.density) == (0, 0.0)
+
+
+@pytest.mark.parametrize(("name", "bound", "cell", "text"), [
+    ("direct", COULOMB, CELL, "cannot do a boundary that is periodic"),
+    ("pme", SHIFTED, None, "sums coulomb alone, not shifted_coulomb"),
+    ("msm", SHIFTED, CELL, "sums coulomb alone, not shifted_coulomb"),
+    ("cutoff", COULOMB, CELL, "needs an interaction with a cutoff"),
+])
+def test_what_a_method_declares_not_to_do_is_refused(name, bound, cell, text):
+    method, request = registry.get("method", name), request_of(bound, cell)
+    assert text in method.refusal(request).reason
+    with pytest.raises(UsageError, match=text) as error:
+        method.plan(request, get_engine("cpu"))
+    assert (error.value.parameter, error.value.value) == ("method", name)
+
+
+def test_a_refusal_becomes_the_error_it_says():
+    assert Refusal("is late").as_error("pme").parameter == "method"
+    for kind in (TaskError, BackendError):
+        error = Refusal("is late", "wait, or use {method msm}", kind).as_error("pme")
+        assert type(error) is kind
+        assert str(error) == "the method pme: is late; wait, or use method=msm"
+
+
+def test_an_engine_without_transforms_has_no_pme():
+    class Bare:
+        name, has_transforms = "bare", False
+
+        def __getattr__(self, name):
+            return getattr(get_engine("cpu"), name)
+
+    with pytest.raises(BackendError, match="the method pme: needs Fourier transforms"):
+        registry.get("method", "pme").plan(request_of(COULOMB, error=1e-3), Bare())
+    wanted, request = maps.Wanted(), request_of(COULOMB, CELL)
+    positions, charges = (array[:24] for array in water_box(12.0))
+    assert maps.choose_method(wanted, request, positions, charges, Bare())[0].name == "msm"
