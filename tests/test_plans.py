@@ -33,7 +33,11 @@ for number, plan in enumerate(plans):
 """
 
 
-def test_a_plan_runs_in_another_process_and_gives_equal_bits(tmp_path):
+def test_a_plan_runs_in_other_processes_and_gives_equal_bits(tmp_path):
+    """Among processes that load the kept kernels; one that has just compiled them may differ in the last bits.
+
+    There the functions that a kernel calls are their own compiled versions, not the copies that are kept within it.
+    """
     positions, charges = water_box(18.0)
     lattice, engine = Lattice(np.array([-1.0, 0.3, 0.7]), np.array([0.6, 0.5, 0.7]), (21, 33, 18)), get_engine("cpu")
     plans = []
@@ -47,11 +51,16 @@ def test_a_plan_runs_in_another_process_and_gives_equal_bits(tmp_path):
     with open(tmp_path / "plans", "wb") as file:  # after a run, of which nothing may be left in them
         pickle.dump((positions, charges, plans), file)
     assert all(len(pickle.dumps(plan)) < 2e6 for plan in plans)
-    subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], check=True)
-    for number, (plan, result) in enumerate(zip(plans, here, strict=True)):
-        there = np.load(tmp_path / f"{number}.npy")
-        assert there[0].any(), plan
-        np.testing.assert_array_equal(there, np.concatenate([result.values()[None], result.field()]), str(plan))
+    found = []
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], check=True)
+        found.append([np.load(tmp_path / f"{number}.npy") for number in range(len(plans))])
+    for plan, result, one, other in zip(plans, here, *found, strict=True):
+        assert one[0].any(), plan
+        np.testing.assert_array_equal(one, other, str(plan))
+        expected = np.concatenate([result.values()[None], result.field()])
+        for part, wanted in zip(one, expected, strict=True):
+            np.testing.assert_allclose(part, wanted, atol=1e-6 * np.abs(wanted).max(), err_msg=str(plan))
 
 
 @pytest.mark.parametrize("name", registry.available("interaction"))

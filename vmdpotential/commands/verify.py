@@ -138,7 +138,6 @@ def _check_method(backend: Engine, method: Method, lattice: Any, positions: Floa
                   precision: str, field: bool, points: int, label: str) -> list[dict[str, Any]]:
     from vmdpotential import maps
     from vmdpotential.engines import get_engine
-    from vmdpotential.engines.accuracy import ROUNDING
     from vmdpotential.methods import Charges, Request, accuracy
 
     wanted = maps.Wanted(method.name, cutoff=CUTOFF if method.cutoff else None)
@@ -146,7 +145,7 @@ def _check_method(backend: Engine, method: Method, lattice: Any, positions: Floa
     request = Request(lattice, cell, maps.bind(wanted, cell), statistics, precision, TOLERANCE, field)
     method.require(request, backend)
     exact = accuracy.sample(request, positions, charges, get_engine("cpu"), points)
-    limit = ROUNDING[precision]
+    limit = method.rounding[precision]
     if not method.exact:
         limit, request = TOLERANCE, request.with_error(TOLERANCE * exact.goal)
     measured = None if method.exact else exact

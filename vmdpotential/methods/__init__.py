@@ -12,8 +12,10 @@ that the charges are in.
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -21,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from vmdpotential import memory
 from vmdpotential.engines import PRECISIONS, Engine, LatticeSum, Prepared, check_precision, get_engine
+from vmdpotential.engines.accuracy import ROUNDING
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Box, Lattice
@@ -223,6 +226,8 @@ class Method(abc.ABC):
     interactions: tuple[str, ...] | None = None
     #: Of :data:`vmdpotential.engines.PRECISIONS`, those it has.
     precisions: tuple[str, ...] = PRECISIONS
+    #: The relative rms error that rounding may make, by precision.
+    rounding: Mapping[str, float] = MappingProxyType(ROUNDING)
     #: Whether it ends interactions at a cutoff.
     cutoff: bool = False
     #: Whether it sums the field too.

@@ -38,7 +38,7 @@ SPACINGS = tuple(0.6 + 0.1 * n for n in range(20))
 SHORTEST = 4.5
 
 #: Seconds of the host to make one node of a level's stencil.
-STENCIL_NODE = 4e-7
+STENCIL_NODE = 1e-7
 
 #: How many times smaller than asked the predicted error is.
 MARGIN = 1.5

@@ -188,6 +188,8 @@ class Sum:
         share = 1.0 if self.direct else 4 / 3 * np.pi * reach**3 / box
         self.pairs_per_atom = lattice.size * (min(1.0, share) if self.cell is None else share)
         self._tables: dict[tuple[int, str], Any] = {}
+        #: GPUs, and numbers of atoms, of which a map has been found to fit and to take one launch.
+        self.fits: set[tuple[int, int]] = set()
 
     def run(self, positions: Any, charges: Any) -> Result:
         """Return the sum for positions (N, 3), A, and charges (N,), e; see :class:`vmdpotential.engines.Prepared`.
@@ -258,13 +260,20 @@ def run(work: Sum, positions: Floats, charges: Floats) -> Result:
 
     pairs = work.pairs_per_atom * len(charges)
     gpus = device.idlest(max(1, int(pairs // PAIRS_PER_GPU)))
+    if len(gpus) == 1 and (gpus[0].number, len(charges)) in work.fits:  # to ask the driver takes its time
+        whole = Slab(0, work.lattice.shape[0])
+        return on_one_gpu(work, gpus[0], positions, charges, [whole])
     room = []
     for gpu in gpus:
         with gpu:
             room.append(max(0, gpu.free() - work.fixed_bytes(len(charges))))
     parts = int(np.ceil(pairs / PAIRS_PER_LAUNCH))
     if len(gpus) == 1 and 4 * work.maps * work.lattice.size <= room[0]:
-        return on_one_gpu(work, gpus[0], positions, charges, slabs(work.lattice.shape, room[0], parts, work.maps))
+        pieces = slabs(work.lattice.shape, room[0], parts, work.maps)
+        result = on_one_gpu(work, gpus[0], positions, charges, pieces)
+        if len(pieces) == 1:
+            work.fits.add((gpus[0].number, len(charges)))
+        return result
     return in_slabs(work, gpus, positions, charges, min(room), parts)
 
 
