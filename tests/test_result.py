@@ -34,7 +34,8 @@ def make(request, folder, monkeypatch):
     monkeypatch.setattr(cuda, "driver", lambda: driver)
     monkeypatch.setattr(cuda, "errors", lambda *_: contextlib.nullcontext())
     monkeypatch.setattr(cuda.pinned, "empty", lambda shape: np.empty(shape, np.float32))
-    return lambda maps, seconds=0.5: cuda.DeviceResult(gpu, gpu.keep(maps), maps.shape, seconds)
+    timer = SimpleNamespace(synchronize=lambda: None, time_since=lambda start: 500.0)
+    return lambda maps: cuda.DeviceResult(gpu, gpu.keep(maps), maps.shape, (timer, timer))
 
 
 def random_maps(count, seed=0, scale=1.0, offset=0.0):
