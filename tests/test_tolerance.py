@@ -73,7 +73,8 @@ def distances(system, boundary):
 
 
 # away from charges, where the potential is a hundredth, the best levels have errors of 2e-5 to 5e-5 in some systems
-@pytest.mark.parametrize(("method", "tolerance"), [("pme", t) for t in TOLERANCES] + [("msm", t) for t in TOLERANCES[:3]])
+@pytest.mark.parametrize(("method", "tolerance"), [
+    *(("pme", tolerance) for tolerance in TOLERANCES), *(("msm", tolerance) for tolerance in TOLERANCES[:3])])
 @pytest.mark.parametrize("boundary", ["open", "periodic"])
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_error_is_below_the_tolerance(system, boundary, method, tolerance):
