@@ -85,9 +85,7 @@ def _again(kind: type[VmdpotentialError], state: dict[str, object]) -> Vmdpotent
 class UsageError(VmdpotentialError, ValueError):
     """A parameter is wrong: ``UsageError("tolerance", "give 1e-6 to 0.1", value="3")``."""
 
-    def __init__(self, parameter: str, text: str = "", cure: str = "", *, value: str = "") -> None:
-        if not text:  # no parameter to name
-            parameter, text = "", parameter
+    def __init__(self, parameter: str, text: str, cure: str = "", *, value: str = "") -> None:
         super().__init__(text, cure, parameter=parameter, value=value)
 
 
