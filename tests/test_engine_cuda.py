@@ -462,7 +462,7 @@ def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsy
     rows = [row["what"] for row in report.data["rows"]]
     for name in registry.available("interaction"):
         assert any(row.startswith(f"{name}, the values on its page") for row in rows)
-    for name in registry.available("method"):
+    for name in ("direct", "cutoff", "pme", "msm"):  # those of the historical plugin need a GPU
         for boundary in registry.get("method", name).boundaries:
             found = [row for row in rows if row.startswith(f"{name}, {boundary}, single precision")]
             assert len(found) == 2  # potential and field

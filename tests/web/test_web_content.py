@@ -85,7 +85,7 @@ def test_isosurface_is_where_the_value_is(browser, sphere, sign):
 def test_about_this_map(browser, protein):
     browser.open(protein.path)
     about = browser.run("document.querySelector('#about').innerText")
-    stated = ("kT/e", "298.15 K", "pme", "Measured error", "Periodic cell", "dhfr.pdb", "1 part in 2048",
+    stated = ("kT/e", "298.15 K", "Method", "Measured error", "Periodic cell", "dhfr.pdb", "1 part in 2048",
               "vmdpotential 0.")
     for text in stated:
         assert text in about
