@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,7 +92,10 @@ def test_eight_threads_make_what_one_makes():
             together = list(threads.map(make, range(8)))
         for (values, provenance), (expected, provenance_expected) in zip(together, serial, strict=True):
             np.testing.assert_array_equal(values, expected)
-            assert provenance == provenance_expected
+            for name in ("error", "error_away", "error_field", "error_field_away"):  # measured in sums by BLAS
+                assert getattr(provenance, name) == pytest.approx(getattr(provenance_expected, name), rel=1e-9)
+            unmeasured = dict.fromkeys(("error", "error_away", "error_field", "error_field_away"))
+            assert replace(provenance, **unmeasured) == replace(provenance_expected, **unmeasured)
 
 
 def request_of(bound, cell=None, count=8, **options):
