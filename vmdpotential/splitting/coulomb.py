@@ -106,18 +106,11 @@ def _polynomials(legendre: tuple[float, ...]) -> tuple[Floats, Floats]:
 
 
 def _transforms(count: int, s: Floats) -> Floats:
-    """Return the transforms 2 (-1)^n j_2n(s) of P_0, P_2 ..., (count, ...), by Gauss's quadrature, to 1e-14."""
-    s = np.asarray(s, np.float64)
-    nodes, weights = np.polynomial.legendre.leggauss(40 + 4 * count + 2 * int(s.max(initial=0.0) / 2))
-    half = len(nodes) // 2  # even functions
-    nodes, weights = nodes[half:], 2 * weights[half:]
-    polynomials = np.polynomial.legendre.legvander(nodes, 2 * count - 2)[:, ::2]
-    flat = s.reshape(-1)
-    result = np.empty((count, len(flat)))
-    for first in range(0, len(flat), 4096):  # what stays in a cache
-        part = flat[first : first + 4096]
-        result[:, first : first + len(part)] = (weights[:, None] * polynomials).T @ np.cos(nodes[:, None] * part)
-    return result.reshape(count, *s.shape)
+    """Return the transforms 2 (-1)^n j_2n(s) of P_0, P_2 ..., (count, ...)."""
+    from scipy.special import spherical_jn
+
+    result: Floats = np.array([2 * (-1) ** n * spherical_jn(2 * n, s) for n in range(count)])
+    return result
 
 
 #: Entries of a table of a smooth part's transform for a wave number of 1 over the split radius.
