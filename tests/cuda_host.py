@@ -120,6 +120,9 @@ class HostGpu:
         self.buffers[name] = np.full(size, 0xFF, np.uint8)  # not a number, for whoever reads what was not written
         return self.buffers[name].ctypes.data
 
+    def send(self, name, array, stream):
+        return self.upload(name, array)
+
     def upload(self, name, array):
         self.buffers[name] = np.ascontiguousarray(array)
         return self.buffers[name].ctypes.data
