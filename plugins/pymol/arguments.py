@@ -67,7 +67,7 @@ def help_text(command: Command) -> str:
         if parameter is not None:
             default = default_text(parameter)
             kind = {"structure": "selection of atoms", "map": "map objects or files"}.get(
-                role(parameter), ", ".join(parameter.option.allowed()) or kinds.get(parameter.type, "text"))
+                role(parameter), ", ".join(parameter.option.shown()) or kinds.get(parameter.type, "text"))
         text = f"{argument} = {kind}: {describe(parameter)}" + (f" {{default: {default}}}" if default else "")
         entries.append(textwrap.fill(text, 78, initial_indent="    ", subsequent_indent="        "))
     usage = name + "".join(f" [, {argument}" if n else f" [ {argument}" for n, argument in enumerate(found))

@@ -42,7 +42,9 @@ def map_(
     atoms: Annotated[str, Option(
         "whose charges make the potential: all, solute, protein, water ..., or a selection",
         metavar="all|solute|protein|CID")] = "all",
-    method: Annotated[str, Option("how it is summed", choices=lambda: _names("method"))] = "auto",
+    method: Annotated[str, Option(
+        "how it is summed", choices=lambda: _names("method"),
+        listed=lambda: ("auto", *registry.listed("method")))] = "auto",
     boundary: Annotated[str, Option(
         "open, or with all periodic images", choices=("auto", "open", "periodic"))] = "auto",
     spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100)] = 0.5,

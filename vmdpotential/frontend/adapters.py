@@ -10,7 +10,7 @@ import numpy as np
 
 from vmdpotential import io, registry
 from vmdpotential.errors import InputError
-from vmdpotential.frontend.declarations import kind
+from vmdpotential.frontend.declarations import kind, takes_data
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.parameters import Command, Parameter, Report
@@ -35,7 +35,7 @@ def viewer_commands(warn: Callable[[str], None]) -> Iterator[Command]:
         except Exception as error:  # whatever a foreign module raises on import
             warn(f"vmdpotential: the command '{name}' is left out: {error}")
             continue
-        if any(map(role, command.parameters)):
+        if takes_data(command):
             yield command
 
 
