@@ -164,7 +164,7 @@ proc ::vmdpotential::export::terms {molecule selection} {
 
 proc ::vmdpotential::export::write_psf {path atoms terms} {
     lassign $terms bonds angles dihedrals impropers crossterms
-    set lines [list "PSF EXT CMAP XPLOR" "" [format "%10d !NTITLE" 1] " REMARKS from VMD" "" \
+    set lines [list "PSF EXT CMAP XPLOR" "" [format "%10d !NTITLE" 1] " REMARKS charges from the atoms in VMD" "" \
         [format "%10d !NATOM" [llength $atoms]]]
     set row 0
     foreach atom $atoms {

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import csv
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from vmdpotential import registry
+from vmdpotential.commands.options import CellOption, ForceField, Water
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
+from vmdpotential.io.cellfile import boundary_text, with_cell
 from vmdpotential.ions import CONVENTIONS, COUNT_METHODS, SITE_METHODS, PlacedIon, Placement, parse_list, place_ions
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.charges import ChargeReport, charges_and_report
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.units import DEFAULT_TEMPERATURE
+
+log = logging.getLogger(__name__)
 
 
 def _engines() -> Sequence[str]:
@@ -23,8 +30,9 @@ def _engines() -> Sequence[str]:
 def ionize(
     structure: Annotated[Path | Structure, Option("solvated structure", positional=True)],
     topology: Annotated[Path | None, Option("file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
-    force_field: Annotated[str, Option(
-        "templates for charges that no topology gives", choices=("auto", "charmm36", "amber14"))] = "auto",
+    force_field: ForceField = "auto",
+    water: Water = "auto",
+    cell: CellOption = None,
     cation: Annotated[str, Option("positive ion, in any program's name (SOD, Na+, MG)")] = "SOD",
     anion: Annotated[str, Option("negative ion (CLA, Cl-)")] = "CLA",
     neutralize: Annotated[bool, Option("compensate the net charge")] = True,
@@ -73,7 +81,7 @@ def ionize(
         raise UsageError("output", "a file for the result is needed",
                          "give one, such as ions.pdb, or {dry_run} to see the sites only")
     files.check(paths, force)
-    system = _prepare(structure, topology, force_field, output)
+    system, charges = _prepare(structure, topology, cell, force_field, water, output)
     placement = place_ions(
         system, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, count=count,
         count_existing=count_existing, ions=ions, site=site, from_solute=from_solute, between=between, seed=seed,
@@ -82,17 +90,22 @@ def ionize(
     written = [] if dry_run else [str(path) for path in paths]
     if written:
         _write(placement, output, table, force)
-    lines = [*placement.lines, *(f"wrote {name}" for name in written)]
-    data = {**placement.data, "dry_run": dry_run, "files": written}
+    where = f"{boundary_text(system.cell)}, Ewald's sum" if system.cell else boundary_text(None)
+    lines = [str(charges), where, *placement.lines, *(f"wrote {name}" for name in written)]
+    data = {
+        **charges.data, "boundary": "open" if system.cell is None else "periodic",
+        "cell": None if system.cell is None else list(system.cell.parameters),
+        **placement.data, "dry_run": dry_run, "files": written,
+    }
     return Report(lines, data, {"placement": placement, "structure": placement.structure})
 
 
 def _prepare(
-    structure: Path | Structure, topology: Path | None, force_field: str, outputs: Sequence[Path]
-) -> Structure:
-    """Return the structure with charges, and refuse outputs it cannot be written to."""
+    structure: Path | Structure, topology: Path | None, cell: Cell | None, force_field: str, water: str,
+    outputs: Sequence[Path],
+) -> tuple[Structure, ChargeReport]:
+    """Return the structure with charges and where they are from, and refuse outputs it cannot be written to."""
     from vmdpotential.io import check_formats, read_structure
-    from vmdpotential.molecule.charges import assign_charges
 
     if isinstance(structure, Structure):
         if topology is not None:
@@ -100,9 +113,12 @@ def _prepare(
         system = structure
     else:
         system = read_structure(structure, topology=topology)
-    system = assign_charges(system, force_field)
+    system, report = charges_and_report(with_cell(system, cell), force_field, water)
+    if system.cell is None:
+        log.warning("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it one",
+                    system.sources[0] if system.sources else "structure")
     check_formats(system, outputs)
-    return system
+    return system, report
 
 
 def _write(placement: Placement, outputs: Sequence[Path], table: Path | None, force: bool) -> None:

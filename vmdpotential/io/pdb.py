@@ -201,7 +201,10 @@ def cell_of_record(line: str, where: str) -> Cell | None:
 
 def cell_of(values: list[float], where: str, space_group: str = "P 1") -> Cell | None:
     """Return the cell of three lengths and three angles, None where all lengths are 1 or some are 0."""
-    if any(value == 0 for value in values[:3]) or values[:3] == [1, 1, 1]:
+    if any(value == 0 for value in values[:3]):
+        return None
+    if values[:3] == [1, 1, 1]:  # of NMR and electron microscopy
+        log.warning("%s: a cell of 1 x 1 x 1 A stands for none", where)
         return None
     try:
         return Cell.from_parameters(*values, space_group=space_group)

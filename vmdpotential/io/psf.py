@@ -40,6 +40,8 @@ SECTIONS = {
     "NCRTERM": ("cross_terms", 8),
 }
 
+#: A title line by which a viewer says that the charges are its own.
+_CHARGE_SOURCE = re.compile(r"\s*REMARKS charges from the (.+?)\s*$")
 _HEADER = re.compile(rb"\s*(\d+)(?:\s+(\d+))?\s*!\s*([A-Z0-9]+)")
 
 
@@ -127,6 +129,7 @@ def read_psf(path: str | Path) -> Structure:
         positions=np.zeros((count, 3)), atom_names=atoms.names, residue_names=atoms.residue_names, residue_ids=ids,
         residue_index=residues.index(first, count), segment_ids=atoms.segments, insertion_codes=insertion,
         charges=atoms.charges, topology=topology, title=_plain_title(title), sources=(str(path),),
+        charge_source=next((match[1] for line in title if (match := _CHARGE_SOURCE.match(line))), ""),
     )
 
 

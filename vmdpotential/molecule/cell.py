@@ -12,6 +12,9 @@ from vmdpotential.errors import InputError
 
 Array = NDArray[np.float64]
 
+#: Angles this near to 90 degrees are right angles: files round cells to it (DCD, XTC and GRO, MDAnalysis' float32).
+RIGHT = 1e-3
+
 
 @dataclass(frozen=True, eq=False)
 class Cell:
@@ -20,7 +23,7 @@ class Cell:
     Parameters
     ----------
     vectors : (3, 3) float64, A
-        The lattice vectors a, b, c as rows.
+        The lattice vectors a, b, c as rows. Where they lie along x, y and z to :data:`RIGHT`, they do exactly.
     space_group : str
         Hermann-Mauguin symbol. With any other than P 1 the atoms of a file are a crystal's asymmetric
         unit, a part of what the cell holds.
@@ -33,8 +36,16 @@ class Cell:
         vectors = np.array(self.vectors, dtype=np.float64).reshape(3, 3)
         if not np.isfinite(vectors).all() or not abs(np.linalg.det(vectors)) > 1e-6:
             raise InputError(f"the periodic cell {vectors.tolist()} has no volume")
+        aside = vectors - np.diag(np.diagonal(vectors))
+        if (np.abs(aside) <= np.radians(RIGHT) * np.linalg.norm(vectors, axis=1)[:, None]).all():
+            vectors -= aside
         vectors.setflags(write=False)
         object.__setattr__(self, "vectors", vectors)
+
+    def __str__(self) -> str:
+        a, b, c, *angles = self.parameters
+        lengths = " x ".join(f"{round(x, 3):g}" for x in (a, b, c)) + " A"
+        return lengths if self.orthogonal else f"{lengths}, angles {' '.join(f'{round(x, 3):g}' for x in angles)}"
 
     @classmethod
     def from_parameters(
@@ -43,7 +54,7 @@ class Cell:
     ) -> Cell:
         """Return the cell of three lengths (A) and three angles (degrees), a along x, b in the xy plane.
 
-        A `space_group` that is not known counts as P 1.
+        Angles within :data:`RIGHT` of 90 are right angles. A `space_group` that is not known counts as P 1.
 
         Raises
         ------
@@ -57,7 +68,8 @@ class Cell:
                 "the periodic cell " + " ".join(f"{x:g}" for x in parameters) + " is not valid: lengths "
                 "must be positive and angles between 0 and 180 degrees"
             )
-        # exact right angles stay exact, so that `orthogonal` can be trusted
+        alpha, beta, gamma = (90.0 if abs(x - 90) <= RIGHT else x for x in (alpha, beta, gamma))
+        # right angles stay exact, so that `orthogonal` can be trusted
         cos = [0.0 if x == 90 else float(np.cos(np.radians(x))) for x in (alpha, beta, gamma)]
         sin_gamma = 1.0 if gamma == 90 else float(np.sin(np.radians(gamma)))
         cx, cy = c * cos[1], c * (cos[0] - cos[1] * cos[2]) / sin_gamma
