@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vmdpotential.molecule.structure import Structure
+
+
+log = logging.getLogger(__name__)
+
+#: Distance, A, within which no two atoms of different molecules can be: of poses, or of models of an ensemble.
+OVERLAP = 0.5
 
 
 def role(parameter: Parameter | None) -> str:
@@ -97,7 +104,7 @@ def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -
 
 
 def check_places(names: Sequence[str], number: NDArray[Any], positions: NDArray[np.float64]) -> None:
-    """Refuse atoms of an object and its copy, in which every charge would count twice.
+    """Refuse atoms of an object and its copy, in which every charge would count twice; warn of objects that overlap.
 
     Parameters
     ----------
@@ -120,6 +127,14 @@ def check_places(names: Sequence[str], number: NDArray[Any], positions: NDArray[
         at = int(np.flatnonzero(same)[0])
         one, two = sorted(number[order[at : at + 2]])
         raise InputError(f"{names[one]} and {names[two]} have atoms at the same place", "select atoms of one of them")
+    from scipy.spatial import cKDTree
+
+    pairs = cKDTree(positions).query_pairs(OVERLAP, output_type="ndarray")
+    pairs = pairs[number[pairs[:, 0]] != number[pairs[:, 1]]]
+    if len(pairs):
+        one, two = sorted(number[pairs[0]])
+        log.warning("%s and %s overlap, and the charges of both count: %d of their atoms are nearer than %g A to those "
+                    "of others", names[one], names[two], len(np.unique(pairs)), OVERLAP)
 
 
 def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[np.float64], viewer: str,
