@@ -106,9 +106,10 @@ def read_selection(cmd: Any, selection: str, topology: Path | None = None) -> Se
         read or lists other atoms than the objects.
     """
     states = shown_states(cmd, selection)
-    places: dict[tuple[str, int], int] = {}
+    found: list[tuple[str, int]] = []
     for part, state in _parts(states, selection):
-        cmd.iterate_state(state, part, "add((model, index))", space={"add": lambda a: places.setdefault(a, len(places))})
+        cmd.iterate_state(state, part, "add_row((model, index))", space={"add_row": found.append})
+    places = {atom: place for place, atom in enumerate(found)}
     if not places:
         raise InputError(f"selection '{selection}' has no atoms in this state", "load a structure or select others")
     whole, atoms = _read_objects(cmd, states, places)

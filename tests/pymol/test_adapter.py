@@ -70,7 +70,9 @@ def survey_cmd(cmd):
 
 
 def test_defaults(survey_cmd, do):
-    assert "10 atoms surveyed" in do("potential_survey")
+    output = do("potential_survey")
+    assert "10 atoms surveyed" in output
+    assert len(output.splitlines()) == 2  # PyMOL prints what is said of an atom, for every atom
     (call,) = calls
     call.pop("structure")
     assert call == {"spacing": 2.0, "limits": (), "fast": False, "table": None, "force": False}
