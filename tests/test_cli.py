@@ -80,7 +80,7 @@ def test_help_states_units_defaults_and_exit_codes():
     assert "--method auto|direct|cutoff|msm|pme how" in words  # not those of 2007, which can be used by their names
     (method,) = (p for p in registry.get("command", "map").parameters if p.name == "method")
     assert method.convert("largebin") == "largebin"
-    with pytest.raises(UsageError, match="choose one of auto, direct, cutoff, msm, pme$"):
+    with pytest.raises(UsageError, match=r"choose one of auto, direct, cutoff, msm, pme$"):
         method.convert("largest")
 
 

@@ -127,7 +127,8 @@ def read_selection(cmd: Any, selection: str, topology: Path | None = None) -> Se
             replace(whole, charges=None), chosen, charges, f"PyMOL object {' and '.join(names)}",
             lambda row: f"{whole.label(row)} of object {model[row]}",
             "select atoms of one kind, or set all charges to 0 with: alter all, partial_charge=0")
-    return Selected(structure, [atom for atom in atoms if atom in places], order[chosen], selection, states, len(places))
+    kept = [atom for atom in atoms if atom in places]
+    return Selected(structure, kept, order[chosen], selection, states, len(places))
 
 
 def _read_objects(
@@ -299,7 +300,8 @@ def load_structure(cmd: Any, name: str, structure: Structure, source: Selected, 
         Rows of the source's structure.
     """
     rows = source.order[kept]
-    there, bonds = [], []
+    there: list[Any] = []
+    bonds: list[Any] = []
     for part, state in source.parts():
         read = cmd.get_model(part, state)
         for bond in read.bond:

@@ -19,7 +19,6 @@ from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 
-
 log = logging.getLogger("vmdpotential.chimerax")
 
 
