@@ -120,6 +120,8 @@ def fixed(values: Floats, width: int, decimals: int) -> Bytes:
             column -= 1
         if column < 0:
             break
+        if place > decimals and not rest.any() and not signed.any():
+            break
         written = (rest > 0) | (place <= decimals)
         rest, digit = np.divmod(rest, 10)
         table[:, column] = np.where(written, digit + 48, np.where(signed, 45, 32))
