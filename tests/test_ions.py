@@ -71,23 +71,27 @@ def test_neutralising_ions(charge, cation, anion, expected):
 @pytest.mark.parametrize(
     ("charge", "cation", "anion", "cations", "anions"),
     [
-        (0, SOD, CLA, 28, 28),
-        (-11, SOD, CLA, 39, 28),
-        (6, MG, CLA, 28, 62),
-        (-5, MG, CLA, 31, 57),
-        (4, SOD, SO4, 56, 30),
-        (-4, SOD, SO4, 60, 28),
-        (-4, MG, SO4, 30, 28),
+        (0, SOD, CLA, 27, 27),
+        (-11, SOD, CLA, 38, 27),
+        (6, MG, CLA, 27, 60),
+        (-5, MG, CLA, 30, 55),
+        (4, SOD, SO4, 54, 29),
+        (-4, SOD, SO4, 58, 27),
+        (-4, MG, SO4, 29, 27),
     ],
 )
 def test_salt_is_added_to_neutralising_ions(charge, cation, anion, cations, anions):
-    # int(0.5 + 0.0187 * 0.15 * 10000) = 28 formula units, by VMD autoionize's arithmetic
+    # 0.15 mol/L in 10,000 molecules of 30.0 A^3, 3.0e-22 L: 27.1 formula units
     counts = numbers(charge, 10000, cation, anion, concentration=0.15)
     assert counts == {cation.name: cations, anion.name: anions}
 
 
-def test_the_water_molarity_gives_autoionizes_factor():
-    assert 1 / water_molarity() == pytest.approx(0.0187, abs=5e-5)
+def test_the_water_molarity_is_that_of_water_and_is_told():
+    assert water_molarity() == pytest.approx(997.05 / 18.015, rel=2e-4)  # g/L at 25 C, g/mol
+    counts = plan_counts(0, 7023, SOD, CLA, concentration=0.15)
+    assert counts.data["added"] == {"SOD": 19, "CLA": 19}  # 20 where a molecule has 31.05 A^3
+    assert counts.data["water_volume"] == 7023 * 30.0
+    assert "19 SOD, 19 CLA for 0.15 mol/L in 210.7 nm^3 of water, 7023 molecules of 30 A^3" in counts.lines[2]
 
 
 def test_odd_charge_with_divalent_ions_only_is_refused():
@@ -131,15 +135,15 @@ def test_sltcap_and_split_need_monovalent_ions_and_neutralise(method):
 
 def test_existing_ions_are_part_of_the_salt_unless_told_otherwise():
     options = {"concentration": 0.15, "existing": [(SOD, 11), (CLA, 4)]}
-    # 28 pairs and 7 counter-ions are wanted around a solute of -7; 11 and 4 are there
-    assert numbers(0, 10000, SOD, CLA, **options) == {"SOD": 24, "CLA": 24}
-    assert numbers(0, 10000, SOD, CLA, count_existing=False, **options) == {"SOD": 28, "CLA": 28}
-    assert numbers(0, 10000, SOD, CLA, neutralize=False, **options) == {"SOD": 24, "CLA": 24}
+    # 27 pairs and 7 counter-ions are wanted around a solute of -7; 11 and 4 are there
+    assert numbers(0, 10000, SOD, CLA, **options) == {"SOD": 23, "CLA": 23}
+    assert numbers(0, 10000, SOD, CLA, count_existing=False, **options) == {"SOD": 27, "CLA": 27}
+    assert numbers(0, 10000, SOD, CLA, neutralize=False, **options) == {"SOD": 23, "CLA": 23}
     # more is there than asked for: what remains is neutralised only
     many = {"concentration": 0.15, "existing": [(SOD, 60), (CLA, 50)]}
     assert numbers(3, 10000, SOD, CLA, **many) == {"CLA": 3}
     # divalent ions count by their charge
-    assert numbers(0, 10000, SOD, CLA, concentration=0.15, existing=[(MG, 5), (CLA, 10)]) == {"SOD": 18, "CLA": 18}
+    assert numbers(0, 10000, SOD, CLA, concentration=0.15, existing=[(MG, 5), (CLA, 10)]) == {"SOD": 17, "CLA": 17}
 
 
 @pytest.mark.parametrize("method", ["add", "sltcap", "split"])
@@ -408,7 +412,13 @@ def test_a_pdb_without_topology_gets_its_charges_from_templates(tmp_path):
     assert len(again) == len(report.objects["structure"])
     assert again.residue_names[-1] == "CL"
     assert again.elements[-1] == "Cl"
-    assert sum(again.residue_names == "NA") == report.data["counts"]["added"]["NA"] == 10
+    assert sum(again.residue_names == "NA") == report.data["counts"]["added"]["NA"] == 9
+    assert report.data["boundary"] == "periodic"
+    assert report.data["cell"] == list(again.cell.parameters)
+    assert report.data["water_models"] == {"TIP3P": "by default"}
+    assert report.lines[0].startswith(f"charges from {report.data['force_field']} templates")
+    assert "water TIP3P (by default)" in report.lines[0]
+    assert report.lines[1].startswith("periodic boundary (cell ")
     assert json.loads(json.dumps(report.data, allow_nan=False)) == report.data
 
 
@@ -470,12 +480,16 @@ def test_names_follow_the_input(jac, adk, sin):
     assert name_ion(adk, "CLA", "anion")[:2] == ("CL-", "CL")
     assert name_ion(sin, "POT", "cation")[:3] == ("POT", "POT", "POT")
     assert name_ion(sin, "ZN2", "cation")[:3] == ("ZN2", "ZN", "ZN")
-    assert name_ion(sin, "Na+", "cation")[0] == "Na+"  # a name given is a name kept
-    assert name_ion(sin, "Na+", "cation", "charmm")[0] == "SOD"
+    for name in ("K", "K+", "POT", "k"):  # in any program's name, residue, atom and type are the input's
+        assert name_ion(sin, name, "cation")[:3] == ("POT", "POT", "POT")
+        assert name_ion(jac, name, "cation")[:3] == ("K+", "K+", "K+")
+        assert name_ion(adk, name, "cation")[:2] == ("K+", "K")
+    assert name_ion(sin, "Na+", "cation")[:3] == ("SOD", "SOD", "SOD")
+    assert name_ion(jac, "Na+", "cation", "charmm")[0] == "SOD"
     assert name_ion(jac, "CAL", "cation", "gromacs")[:2] == ("CA", "CA")
     for name, charge in (("SOD", 1), ("CLA", -1), ("CAL", 2), ("LA", 3)):
         assert name_ion(jac, name, "ions").charge == charge
-    with pytest.raises(UsageError, match="no such ion"):
+    with pytest.raises(UsageError, match=r"cation=XX: no such ion; known are Li, Na, K, .*, Lu, In, as SOD"):
         name_ion(jac, "XX", "cation")
 
 

@@ -87,6 +87,9 @@ def ionize(
         count_existing=count_existing, ions=ions, site=site, from_solute=from_solute, between=between, seed=seed,
         keep=keep, naming=naming, temperature=temperature, dielectric=dielectric, engine=engine,
     )
+    if system.cell is None:
+        log.warning("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it one",
+                    system.sources[0] if system.sources else "structure")
     written = [] if dry_run else [str(path) for path in paths]
     if written:
         _write(placement, output, table, force)
@@ -114,9 +117,6 @@ def _prepare(
     else:
         system = read_structure(structure, topology=topology)
     system, report = charges_and_report(with_cell(system, cell), force_field, water)
-    if system.cell is None:
-        log.warning("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it one",
-                    system.sources[0] if system.sources else "structure")
     check_formats(system, outputs)
     return system, report
 

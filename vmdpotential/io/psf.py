@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
+from vmdpotential.io import columns
 from vmdpotential.io.psfwrite import write_psf
 from vmdpotential.io.text import read_bytes
 from vmdpotential.molecule import residues
@@ -192,8 +193,12 @@ def _read_atoms(section: _Section, flags: tuple[str, ...], path: Path) -> _Atoms
     width = int(lengths.max()) + 1
     if width > 500:
         raise InputError(f"{path}: line {section.line + 1 + int(lengths.argmax())} is too long for a PSF")
-    table = np.full((found, width), 32, np.uint8)
-    table[np.arange(width) < lengths[:, None]] = buffer[buffer != 10]
+    if (lengths == width - 1).all():  # as most writers have it
+        table = buffer.reshape(found, width).copy()
+        table[:, -1] = 32
+    else:
+        table = np.full((found, width), 32, np.uint8)
+        table[np.arange(width) < lengths[:, None]] = buffer[buffer != 10]
 
     spans = _COLUMNS_EXT if "EXT" in flags or "DRUDE" in flags else _COLUMNS
     fixed = np.zeros(found, bool)
@@ -201,9 +206,7 @@ def _read_atoms(section: _Section, flags: tuple[str, ...], path: Path) -> _Atoms
         gaps = [stop for _, stop in spans]
         fixed = (table[:, gaps] == 32).all(1) & (table[:, : spans[0][1]] <= ord("9")).all(1)
     if fixed.all():
-        names = [
-            np.char.strip(table[:, a:b].astype(np.uint32).view(f"U{b - a}")[:, 0]) for a, b in spans[1:]
-        ]
+        names = [columns.words(table[:, a:b]) for a, b in spans[1:]]
         words = _words(table[:, spans[-1][1] :], (4, 6), section.line, path)
     else:  # separated by blanks: NAMD's variant, or names that did not fit their columns
         words = _words(table, (9, 11), section.line, path)
