@@ -248,12 +248,13 @@ def choose_sites(
     if by_potential:
         fixed = within(ERROR, sites, around.positions, around.charges, cell, engine)
         phi = fixed.copy()
-        barred = np.zeros(len(rows))  # inf where a site is not free
+        barred, energy = np.zeros((2, len(rows)))  # inf where a site is not free
     placed: list[int] = []
     species: list[Species] = []
     for ion in _order(ions, net_charge):
         if by_potential:
-            energy = np.sign(ion.charge) * phi + barred
+            np.multiply(phi, np.sign(ion.charge), out=energy)
+            energy += barred
             site = int(np.argmax(energy < energy.min() + EQUAL))
             full = barred[site] > 0
         else:
