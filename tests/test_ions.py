@@ -375,7 +375,8 @@ def coulomb_at(points, positions, charges, cell):
     return (charges / np.maximum(np.linalg.norm(points[:, None] - positions, axis=2), 1e-9)).sum(1)
 
 
-@pytest.mark.parametrize("cell", [None, Cell.from_parameters(20, 21, 23), Cell.from_parameters(21, 22, 23, 75, 80, 65)])
+@pytest.mark.parametrize("cell", [None, *(pytest.param(Cell.from_parameters(*parameters), marks=pytest.mark.slow)
+                                          for parameters in ((20, 21, 23), (21, 22, 23, 75, 80, 65)))])
 def test_no_move_of_one_ion_to_a_free_site_gains(cell):
     """By definition: every ion, at every site that all its distances allow, with all other ions."""
     system = soup(cell)

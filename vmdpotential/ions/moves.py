@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 #: Sites whose potentials differ by less, e/A, are equal (6e-4 kT), so that rounding decides nothing.
 EQUAL = 1e-6
 
-#: Sites nearer to an ion, A, are all tried; of the rest those where it could gain.
+#: Sites nearer to an ion, A for each elementary charge, are all tried; of the rest those where it could gain.
 REACH = 10.0
 
 
@@ -75,11 +75,11 @@ def improve(sites: Floats, placed: Integers, species: Sequence[Species], phi: Fl
     """
     charge = np.array([float(ion.charge) for ion in species])
     size, sign = abs(charge), np.sign(charge)
-    reach = max(REACH, between)
-    farther = pair.most(reach)
+    reach = np.maximum(REACH * size, between)
+    farther = size * np.array([pair.most(distance) for distance in reach])  # by which its own potential may mislead
     itself = np.zeros(1)  # what an ion adds to its own site
     add(pair, sites[:1], sites[0], 1.0, itself)
-    near = [neighbours.near(int(site), reach) for site in placed]
+    near = [neighbours.near(int(site), distance) for site, distance in zip(placed, reach, strict=True)]
     blocked = [neighbours.near(int(site), between) for site in placed]
 
     def lowest_first() -> dict[float, tuple[Integers, Floats]]:
@@ -88,7 +88,7 @@ def improve(sites: Floats, placed: Integers, species: Sequence[Species], phi: Fl
         found = {}
         for each in np.unique(sign):
             value = each * phi[free]
-            rows = np.flatnonzero(value < (here + size * farther)[sign == each].max())
+            rows = np.flatnonzero(value < (here + farther)[sign == each].max())
             rows = rows[np.argsort(value[rows])]
             found[float(each)] = free[rows], value[rows]
         return found
@@ -99,7 +99,7 @@ def improve(sites: Floats, placed: Integers, species: Sequence[Species], phi: Fl
     while tried < len(placed):
         progress.report("moving ions", tried / len(placed))
         far, value = lowest[float(sign[row])]
-        far = far[: np.searchsorted(value, here[row] + size[row] * farther)]
+        far = far[: np.searchsorted(value, here[row] + farther[row])]
         candidates = np.union1d(near[row], far)
         taken[blocked[row]] -= 1
         candidates = candidates[taken[candidates] == 0]
@@ -115,7 +115,7 @@ def improve(sites: Floats, placed: Integers, species: Sequence[Species], phi: Fl
             add(pair, sites, sites[placed[row]], -charge[row], phi)
             add(pair, sites, sites[site], charge[row], phi)
             placed[row] = site
-            near[row], blocked[row] = neighbours.near(site, reach), neighbours.near(site, between)
+            near[row], blocked[row] = neighbours.near(site, reach[row]), neighbours.near(site, between)
         taken[blocked[row]] += 1
         if tried == 1:
             here = sign * phi[placed] - size * itself

@@ -244,7 +244,7 @@ def choose_sites(
     by_potential = method == "potential"
     generator = np.random.default_rng(seed)
     pair = _pair(cell, engine)
-    neighbours = _Neighbours(sites, cell, max(between, REACH))
+    neighbours = _Neighbours(sites, cell, max(between, *(REACH * abs(ion.charge) for ion, _ in ions)))
     if by_potential:
         fixed = within(ERROR, sites, around.positions, around.charges, cell, engine)
         phi = fixed.copy()
