@@ -86,8 +86,7 @@ def seconds(size: Size, costs: Costs, mesh: float, radius: float, order: int) ->
     return float(sum(map(operator.mul, costs, parts(size, mesh, radius, order))))
 
 
-def choices(error: float, split: Split = optimal,
-            orders: tuple[int, ...] = ORDERS) -> Iterator[tuple[float, float, int]]:
+def choices(error: float, split: Split = optimal) -> Iterator[tuple[float, float, int]]:
     """Yield mesh spacing (A), split radius over it, and order of all meshes just good enough for an error.
 
     Parameters
@@ -96,10 +95,8 @@ def choices(error: float, split: Split = optimal,
         For uncorrelated unit charges, one in 1 A^3.
     split : callable
         Makes the splitting for a radius, a mesh spacing and an order, and says its error.
-    orders : tuple of int
-        Those to try.
     """
-    for order in orders:
+    for order in ORDERS:
         number = 0
         for spacing in SPACINGS:
             # the smallest ratio that will do: the error falls with it, and grows with the spacing
@@ -111,12 +108,12 @@ def choices(error: float, split: Split = optimal,
 
 
 @lru_cache(maxsize=64)
-def cheapest(size: Size, costs: Costs, error: float, split: Split = optimal,
-             orders: tuple[int, ...] = ORDERS) -> tuple[float, float, int, float] | None:
+def cheapest(size: Size, costs: Costs, error: float,
+             split: Split = optimal) -> tuple[float, float, int, float] | None:
     """Return mesh spacing (A), ratio of radius to it, order and seconds of the cheapest mesh for an error.
 
     None where no mesh is good enough.
     """
     best = min(((seconds(size, costs, spacing, ratio * spacing, order), spacing, ratio, order)
-                for spacing, ratio, order in choices(error, split, orders)), default=None)
+                for spacing, ratio, order in choices(error, split)), default=None)
     return None if best is None else (*best[1:], best[0])

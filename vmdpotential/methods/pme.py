@@ -20,7 +20,7 @@ from vmdpotential import memory
 from vmdpotential.engines import Engine, LatticeSum
 from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request
-from vmdpotential.methods.costs import ORDERS, Size, cheapest
+from vmdpotential.methods.costs import Size, cheapest
 from vmdpotential.splitting.coulomb import optimal
 from vmdpotential.splitting.mesh import Mesh, Split, around, over_cell
 
@@ -43,7 +43,7 @@ class Pme(Method):
             return Refusal("needs Fourier transforms, which this engine lacks here",
                            "install pyvkfft, or use {method msm} or {engine cpu}", BackendError)
         size = Size.of(request)
-        best = _choose(request, size, engine)
+        best = cheapest(size, engine.costs, request.relative_error / MARGIN)
         if best is None:
             return Refusal(f"no mesh keeps the tolerance {request.tolerance:g}",
                            "use a larger {tolerance}, or {method direct}", TaskError)
@@ -61,19 +61,13 @@ class Pme(Method):
             When the mesh does not fit into memory.
         """
         estimate = self.require(request, engine)
-        best = _choose(request, Size.of(request), engine)
+        best = cheapest(Size.of(request), engine.costs, request.relative_error / MARGIN)
         assert best is not None
         spacing, ratio, order, _ = best
         mesh = make_mesh(request, spacing, ratio, order, "{tolerance} or {spacing}")
         work = LatticeSum.split(request.lattice, mesh, request.precision, request.field)
         error = optimal(ratio * spacing, spacing, order)[1] * request.charges.density
         return Plan(self.name, engine.name, work, estimate, error, choices_of(mesh))
-
-
-def _choose(request: Request, size: Size, engine: Engine) -> tuple[float, float, int, float] | None:
-    # of the order 8, float32 leaves an error of 1.4e-5 away from charges in a membrane, of the order 6 half of that
-    orders = ORDERS[:-1] if request.precision == "single" and request.tolerance < 3e-5 else ORDERS
-    return cheapest(size, engine.costs, request.relative_error / MARGIN, orders=orders)
 
 
 def mesh_bytes(request: Request, size: Size, spacing: float, radius: float, order: int) -> int:

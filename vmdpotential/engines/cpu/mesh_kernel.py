@@ -154,12 +154,14 @@ if PLAIN:
 else:
     from vmdpotential.engines.cpu.filters import row_adder
 
-    add_row = row_adder(ORDER, 32 if PRECISION == "single" else 64)
+    add_row = row_adder(ORDER, 64)
 
 
 @njit(**FAST)
 def spread(places, charges, order, start, mesh, step, first_block, last_block):
-    """Add the charges of blocks of planes, every `step`-th one, to the mesh.
+    """Add the charges of blocks of planes, every `step`-th one, to the mesh, which is float64 in every precision.
+
+    A potential far from charges is small beside what the rounding of many small sums in float32 would make.
 
     Atoms order[start[b] : start[b + 1]] lie in block b. Blocks are at least ORDER planes thick, so
     that every second one may be done at the same time.
@@ -167,7 +169,7 @@ def spread(places, charges, order, start, mesh, step, first_block, last_block):
     nx, ny, nz = mesh.shape
     flat = mesh.ravel()
     wx, wy, wz = np.empty(ORDER), np.empty(ORDER), np.empty(ORDER)
-    row = np.empty(ORDER, REAL)
+    row = np.empty(ORDER)
     planes, lines = np.empty(ORDER, np.int64), np.empty(ORDER, np.int64)
     for block in range(first_block, last_block):
         for n in range(start[block * step], start[block * step + 1]):
@@ -179,14 +181,14 @@ def spread(places, charges, order, start, mesh, step, first_block, last_block):
             spline(z - bz, wz)
             ix, iy, iz = int(bx) - (ORDER // 2 - 1), int(by) - (ORDER // 2 - 1), int(bz) - (ORDER // 2 - 1)
             for k in range(ORDER):
-                row[k] = REAL(wz[k] * charges[atom])
+                row[k] = wz[k] * charges[atom]
                 planes[k] = (ix + k) % nx * ny
                 lines[k] = (iy + k) % ny
             inside = iz >= 0 and iz + ORDER <= nz
             for i in range(ORDER):
                 for j in range(ORDER):
                     line = (planes[i] + lines[j]) * nz
-                    weight = REAL(wx[i] * wy[j])
+                    weight = wx[i] * wy[j]
                     if inside:
                         add_row(flat, line + iz, row, weight)
                     else:
