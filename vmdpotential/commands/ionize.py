@@ -47,6 +47,7 @@ def ionize(
     from_solute: Annotated[float, Option("least distance to solute atoms", unit="A", low=0, high=1000)] = 5.0,
     between: Annotated[float, Option("least distance between ions", unit="A", low=0, high=1000)] = 5.0,
     seed: Annotated[int | None, Option("of random sites; chosen and reported when not given", low=0)] = None,
+    refine: Annotated[bool, Option("ions move to better free sites when all are placed")] = True,
     keep: Annotated[str | None, Option("waters that must stay, as a selection", metavar="CID")] = None,
     naming: Annotated[str, Option(
         "whose ion names are written; auto is the input's convention",
@@ -62,9 +63,10 @@ def ionize(
 ) -> Report:
     """Replace waters of a solvated structure by neutralising ions and salt.
 
-    Each ion goes to the water where its energy in the potential of the solute and of all other ions
-    is lowest, with all periodic images (Ewald's sum), and keeps its distances to every solute atom,
-    ion and image. All files are written together, or none.
+    One after the other, each ion goes to the water where its energy in the potential of the solute and of the
+    ions before it is lowest, with all periodic images (Ewald's sum); then ions move to better waters until no
+    move of a single ion gains. All keep their distances to every solute atom, ion and image, and the energies
+    told are those at the end. All files are written together, or none.
 
     Raises
     ------
@@ -85,7 +87,7 @@ def ionize(
     placement = place_ions(
         system, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, count=count,
         count_existing=count_existing, ions=ions, site=site, from_solute=from_solute, between=between, seed=seed,
-        keep=keep, naming=naming, temperature=temperature, dielectric=dielectric, engine=engine,
+        refine=refine, keep=keep, naming=naming, temperature=temperature, dielectric=dielectric, engine=engine,
     )
     if system.cell is None:
         log.warning("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it one",
