@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vmdpotential import __version__, registry
 from vmdpotential.engines import Engine, get_engine, near
 from vmdpotential.engines.result import Result
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError, UsageError, Words
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance, bounds
 from vmdpotential.interactions import Bound
 from vmdpotential.methods import Charges, Estimate, Method, Refusal, Request, accuracy, check_memory, map_bytes
@@ -226,8 +226,9 @@ def bind(wanted: Wanted, cell: Cell | None) -> Bound:
     if truncated and wanted.cutoff is None:  # an end that nobody asked for
         rest = abs(float(bound(np.nextafter(CUTOFF, 0)))) * CUTOFF
         if rest > 0.01:
-            log.warning("%s is cut off at %g A, where it is still %.2g %% of q/r; {cutoff} sets another distance", name,
-                        CUTOFF, 100 * rest)
+            log.warning(
+                Words("%s is cut off at %g A, where it is still %.2g %% of q/r; {cutoff} sets another distance"),
+                name, CUTOFF, 100 * rest)
     return bound
 
 
