@@ -18,7 +18,7 @@ from scipy import constants
 from vmdpotential import progress
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
-from vmdpotential.io import output
+from vmdpotential.io import maps
 from vmdpotential.io.maps import SUFFIXES, check_map_format, read_map, write_map
 
 BOHR = constants.physical_constants["Bohr radius"][0] / constants.angstrom
