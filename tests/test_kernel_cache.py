@@ -210,6 +210,23 @@ def test_files_that_nobody_finishes_are_collected(place):
     assert sorted(path.name for path in cache.folder().iterdir()) == ["b.tmp", "entry"]
 
 
+def test_entries_of_older_versions_are_removed(place, monkeypatch):
+    """Those that no run used for long, and beyond a size those that were not used for longest."""
+    (cache.folder() / "cuda").mkdir()
+    for name, days in (("used", 100), ("unused", 100), ("recent", 30)):
+        cache.write(name, b"x" * 100)
+        os.utime(cache.folder() / name, (time.time() - 86400 * days,) * 2)
+        if name == "used":
+            assert cache.read("used")
+    (cache.folder() / "lock").touch()
+    os.utime(cache.folder() / "lock", (0, 0))
+    cache.write("new", b"x" * 100)
+    assert sorted(os.listdir(cache.folder())) == ["cuda", "lock", "new", "recent", "used"]
+    monkeypatch.setattr(cache, "MOST", 2 * 132)
+    cache.write("newer", b"x" * 100)
+    assert sorted(os.listdir(cache.folder())) == ["cuda", "lock", "new", "newer", "used"]
+
+
 def test_a_process_that_is_killed_keeps_nobody_waiting(place):
     code = ("import time\nfrom vmdpotential import cache\n"
             "with cache.alone('entry'):\n    print('locked', flush=True)\n    time.sleep(600)\n")

@@ -12,6 +12,7 @@ import hashlib
 import logging
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import threading
@@ -31,6 +32,12 @@ PATIENCE = 600.0
 
 #: Seconds after which a file that was being written is one that nobody finishes.
 ABANDONED = 3600.0
+
+#: Seconds after which an entry that no run used is one of an older version, and days are not counted more often.
+UNUSED, DAY = 60 * 86400.0, 86400.0
+
+#: Bytes of entries that are kept at most; those that were not used for longest go first.
+MOST = 500_000_000
 
 #: Bytes of the checksum that an entry begins with.
 CHECKSUM = 32
@@ -132,6 +139,9 @@ def read(entry: str, name: str = "") -> bytes | None:
             continue
         content = data[CHECKSUM:]
         if content and hashlib.sha256(content).digest() == data[:CHECKSUM]:
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > DAY:
+                    os.utime(path)  # it is in use
             return content
         with contextlib.suppress(OSError):
             path.unlink()
@@ -145,9 +155,7 @@ def write(entry: str, content: bytes, name: str = "") -> None:
     """
     place = folder(name)
     with contextlib.suppress(OSError):
-        for path in place.glob("*.tmp"):  # of a process that was killed
-            if time.time() - path.stat().st_mtime > ABANDONED:
-                path.unlink()
+        _clean(place)
     try:
         with tempfile.NamedTemporaryFile(dir=place, suffix=".tmp", delete=False) as file:
             try:
@@ -161,6 +169,24 @@ def write(entry: str, content: bytes, name: str = "") -> None:
                 raise
     except OSError:
         pass
+
+
+def _clean(place: Path) -> None:
+    """Remove what a process that was killed left, and entries that older versions made."""
+    found = []
+    for path in place.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # another process cleans too
+            status = path.stat()
+            if path.suffix == ".tmp":
+                if time.time() - status.st_mtime > ABANDONED:
+                    path.unlink()
+            elif path.name != "lock" and stat.S_ISREG(status.st_mode):
+                found.append((status.st_mtime, status.st_size, path))
+    total = 0
+    for used, size, path in sorted(found, reverse=True):
+        total += size
+        if total > MOST or time.time() - used > UNUSED:
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

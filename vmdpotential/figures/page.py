@@ -364,7 +364,8 @@ def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title:
     name = name or path
     check_figure_format(name)
     pixels = float(np.prod(figure.get_size_inches())) * dpi**2
-    memory.require(int(12 * pixels), f"{path}: a figure of {pixels / 1e6:.0f} million pixels", "use a lower {dpi}")
+    # measured: matplotlib holds images in float64 and as colours, several times
+    memory.require(int(40 * pixels), f"{path}: a figure of {pixels / 1e6:.0f} million pixels", "use a lower {dpi}")
     program = f"vmdpotential {__version__}"
     suffix = name.suffix.lower()
     metadata: dict[str, Any] = {"Title": title, "Software" if suffix == ".png" else "Creator": program}

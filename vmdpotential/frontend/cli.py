@@ -204,6 +204,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BrokenPipeError:  # the reader of our output, such as head, has gone
             _drop("stdout")
             return 141
+        except ImportError as error:  # an installation that is broken, or too little memory for a library
+            cure = "install it anew, or see 'ulimit -v'"
+            return _fail(BackendError(f"a package does not load ({error})", cure), words)
         except OSError as error:  # of files other than inputs and outputs: compiled kernels, fonts
             where = error.filename or "a temporary file"
             cure = "make room on the disk, or open it to you"
