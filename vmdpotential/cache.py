@@ -33,7 +33,7 @@ PATIENCE = 600.0
 #: Seconds after which a file that was being written is one that nobody finishes.
 ABANDONED = 3600.0
 
-#: Seconds after which an entry that no run used is one of an older version, and days are not counted more often.
+#: Seconds after which an entry that no run used is one of an older version; and how often its use is noted.
 UNUSED, DAY = 60 * 86400.0, 86400.0
 
 #: Bytes of entries that are kept at most; those that were not used for longest go first.
