@@ -191,6 +191,24 @@ def test_a_cache_that_cannot_be_written_is_replaced(place):
     assert cache.read("entry") == b"content"
 
 
+def test_users_without_a_home_are_served(monkeypatch):
+    """As in a container that runs under any number."""
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("VMDPOTENTIAL_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(cache.Path, "home", nowhere)
+    cache.forget()
+    try:
+        assert cache.folder().is_dir()
+        cache.write("entry", b"content")
+        assert cache.read("entry") == b"content"
+    finally:
+        monkeypatch.undo()
+        cache.forget()
+
+
 def test_what_cannot_be_written_is_not_kept(place, monkeypatch):
     def full(*_):
         raise OSError(28, "no space left")

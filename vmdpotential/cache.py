@@ -72,9 +72,8 @@ def _flaw(place: Path, shared: bool = False) -> str:
 @cache
 def _kept(name: str) -> Path | None:
     """Return the user's folder of kernels, made where it was not, None where there can be none."""
-    base = _base()
-    place = base
     try:
+        place = base = _base()
         base.parent.mkdir(parents=True, exist_ok=True)
         for part in ("", "kernels", *([name] if name else [])):
             place /= part
@@ -83,7 +82,7 @@ def _kept(name: str) -> Path | None:
                 logging.getLogger(__name__).warning(
                     "vmdpotential: %s %s: kernels are compiled anew in every run", place, flaw)
                 return None
-    except OSError:
+    except (OSError, RuntimeError):  # it cannot be made, or the user has no home
         return None
     return place
 

@@ -92,9 +92,9 @@ def _of_group(folder: Path) -> Iterator[int]:
     """Yield what a control group leaves: its limits less what is in use and cannot be dropped."""
     stat = _numbers(folder / "memory.stat")
     if (folder / "memory.limit_in_bytes").exists():
-        used, limits, total = "memory.usage_in_bytes", ("memory.limit_in_bytes",), "total_"
+        used, limits, total = "memory.usage_in_bytes", ["memory.limit_in_bytes"], "total_"
     else:
-        used, limits, total = "memory.current", ("memory.max", "memory.high"), ""
+        used, limits, total = "memory.current", ["memory.max", "memory.high"], ""
     taken = _number(folder / used)
     if taken is None:
         return

@@ -268,7 +268,8 @@ class _Run:
         for file in self.files:
             if file.stream:
                 _pour(file.temporary, file.place)
-        moves = [_Move(*map(str, file[:3]), _known(file.place), _known(file.temporary)) for file in files]
+        moves = [_Move(str(file.temporary), str(file.place), str(file.former), _known(file.place),
+                       _known(file.temporary)) for file in files]
         several = len(moves) > 1
         journal = json.dumps(moves).encode()
         try:
