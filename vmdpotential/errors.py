@@ -47,6 +47,16 @@ def spelled(words: str, spell: Spelling = plain) -> str:
     return _PARAMETER.sub(lambda match: spell(match[1], match[2] or ""), words)
 
 
+class Words:
+    """A message to log with parameters in it, ``{cutoff}``: bare ones, unless an interface spells :attr:`template`."""
+
+    def __init__(self, template: str) -> None:
+        self.template = template
+
+    def __str__(self) -> str:
+        return spelled(self.template)
+
+
 class VmdpotentialError(Exception):
     """Base of all errors that this package raises on purpose.
 
