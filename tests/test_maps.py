@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import charges_at
+from helpers import charges_at, water
 from scipy import constants
 
 from vmdpotential import memory, registry
+from vmdpotential.commands.map import command
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io import read_map
