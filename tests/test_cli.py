@@ -56,7 +56,7 @@ def test_negative_numbers_are_values(ion, tmp_path, capsys):
     (["map", "x.pdb", "--method", "magic", "-o", "m.dx"], "--method magic: choose one of auto, direct, cutoff"),
     (["map", "x.pdb", "--no-such"], "unrecognized arguments: --no-such"),
     (["benchmark", "--repeats", "1.5"], "--repeats 1.5: a whole number is needed"),
-    (["map", "", "-o", "m.dx"], "structure: a file name is needed"),
+    (["map", "", "-o", "m.dx"], "structure: is empty; give a value, or leave it out"),
 ])
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments, text, capsys):
     assert cli.main(arguments) == 2

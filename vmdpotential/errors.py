@@ -42,6 +42,19 @@ def spelled(words: str, spell: Spelling = plain) -> str:
     return _PARAMETER.sub(lambda match: spell(match[1], match[2] or ""), words)
 
 
+def one_line(text: str) -> str:
+    """Return text on one line, with what cannot be printed made visible: line ends, control characters, odd bytes."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else _visible(letter) for letter in text)
+
+
+def _visible(letter: str) -> str:
+    if 0xDC80 <= ord(letter) <= 0xDCFF:  # a byte of a file's name that is no UTF-8
+        return f"\\x{ord(letter) - 0xDC00:02x}"
+    return letter.encode("unicode_escape", "surrogatepass").decode()
+
+
 class VmdpotentialError(Exception):
     """Base of all errors that this package raises on purpose.
 

@@ -46,7 +46,7 @@ class Task:
         self.values: dict[str, Any] = {}
         self.atoms: Selected | None = None
         with self._one_line():
-            options = {parameter.name: parameter.convert(arguments.unquoted(self._given(parameter)))
+            options = {parameter.name: parameter.convert(arguments.unquoted(self._given(parameter)) or None)
                        for parameter in arguments.displayed(command)}
             self.results = Results(cmd, command, arguments.unquoted(given.get("name")), options)
             for parameter in adapters.offered(command):
