@@ -78,7 +78,8 @@ class VmdpotentialError(Exception):
 
     def message(self, spell: Spelling = plain) -> str:
         """Return the line, with parameters as an interface spells them."""
-        head = f"{spell(self.parameter, self.value)}: " if self.parameter else ""
+        value = self.value if len(self.value) <= 80 else f"{self.value[:77]}..."
+        head = f"{spell(self.parameter, value)}: " if self.parameter else ""
         return f"{head}{self.text}" + (f"; {spelled(self.cure, spell)}" if self.cure else "")
 
     def __str__(self) -> str:

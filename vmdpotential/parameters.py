@@ -122,6 +122,8 @@ class Parameter:
                     value = _boolean(value)
                 elif self.type is Path:
                     value = Path(value)
+                elif self.type in (int, float) and "_" in value:  # which Python leaves out
+                    raise ValueError
                 else:
                     value = self.type(value)
             except UsageError as error:  # of a parser that is a function of the library too
