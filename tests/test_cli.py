@@ -143,7 +143,7 @@ def test_values_arrive_as_text_or_objects():
     ({"name": "x", "seed": -1}, "at least 0"),
     ({"name": "x", "seed": 1.5}, "seed: int is needed, not float"),
     *(({"name": "x", name: value}, f"{name}: is empty; give a value, or leave it out")
-      for name, value in (("seed", ""), ("size", ""), ("size", " "), ("files", ""), ("files", ["a", ""]), ("loud", ""))),
+      for name, value in (("seed", ""), ("size", " "), ("files", ""), ("files", ["a", ""]), ("loud", ""))),
     ({"name": ""}, "name: is empty"),
     ({"name": "x", "size": "1_0"}, "size=1_0: a number is needed"),
     ({"name": "x", "size": "9" * 999 + "?"}, r"^size=9{77}\.\.\.: a number is needed$"),

@@ -56,8 +56,10 @@ def read_gro(path: Path) -> Structure:
     index = residues.index(first, count)
     numbers = np.array([_residue_number(path, int(atom), word) for atom, word in
                         zip(first, columns.words(labels[first, :5]), strict=True)], np.int64)
+    with np.errstate(over="ignore"):
+        positions *= 10
     return Structure(
-        positions=positions * 10, atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
+        positions=positions, atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
         residue_index=index, elements=elements.guess_all(names, residue_names), cell=_cell(path, lines, count + 2),
         title=lines.text(0).strip(), sources=(str(path),),
     )  # fmt: skip

@@ -7,6 +7,7 @@ for each item of the provenance (``unit``, ``temperature``, ``method`` ...).
 from __future__ import annotations
 
 import math
+import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -96,4 +97,6 @@ def _array(path: Path, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> NDArr
         if dtype.hasobject:
             raise ValueError("objects are not numbers")
         data = files.take(stream, path, 5, math.prod(shape) * dtype.itemsize)
+        if dtype.kind == "U" and (np.frombuffer(data, dtype.byteorder.replace("|", "<") + "u4") > sys.maxunicode).any():
+            raise ValueError("its text has no such letters")  # Python would fall over them later
         return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")

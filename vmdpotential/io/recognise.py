@@ -37,8 +37,6 @@ def kind_of(path: Path) -> str:
         return _SUFFIXES[suffix]
     start = files.first_bytes(path, 1 << 20)  # headers of PDB files are long
     kind = _binary(start) or _text(files.plain_text(start))
-    if kind in ("frames", "mdanalysis") and isinstance(path, files.Held):
-        raise InputError(f"{path}: this format is read from a file only", "save it under a name with its suffix")
     if kind:
         return kind
     if suffix in (".crd", ".top", ".itp", ".xyz", ".lammpsdump", ".arc", ".txyz"):
