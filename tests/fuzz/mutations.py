@@ -227,8 +227,8 @@ def _archive(rng: Random, data: bytes) -> bytes:
 @functools.cache
 def _bomb(end: str, unit: bytes) -> bytes:
     """Return what unpacks to 64 MB behind anything packed."""
-    data = unit * (2**26 // len(unit))
-    return gzip.compress(data, 1, mtime=0) if end == ".gz" else bz2.compress(data, 1)
+    data = unit * (2**20 // len(unit))
+    return (gzip.compress(data, mtime=0) if end == ".gz" else bz2.compress(data)) * 64
 
 
 def _packed(rng: Random, suffix: str, data: bytes) -> tuple[str, bytes]:

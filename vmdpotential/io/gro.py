@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 _BLOCK = 100_000
 #: Bytes of memory for a byte and for a line of a file, at most (measured).
-_MEMORY = (4.0, 250.0)
+_MEMORY = (4.0, 100.0)
 
 
 def read_gro(path: Path) -> Structure:
@@ -56,8 +56,7 @@ def read_gro(path: Path) -> Structure:
     index = residues.index(first, count)
     numbers = np.array([_residue_number(path, int(atom), word) for atom, word in
                         zip(first, columns.words(labels[first, :5]), strict=True)], np.int64)
-    with np.errstate(over="ignore"):
-        positions *= 10
+    positions *= 10
     return Structure(
         positions=positions, atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
         residue_index=index, elements=elements.guess_all(names, residue_names), cell=_cell(path, lines, count + 2),

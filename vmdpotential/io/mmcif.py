@@ -35,7 +35,7 @@ _LOOP = re.compile(rb"(?:^|(?<=\s))loop_\s+(?:_atom_site\.\S+\s+)+", re.IGNORECA
 #: What ends the rows of a loop, at the start of a line.
 _ENDS = re.compile(rb"\n[ \t]*(?:#|_|loop_|data_|save_|global_|stop_)", re.IGNORECASE)
 #: Bytes of memory for a byte and for a line of a file, at most (measured).
-_MEMORY = (10.0, 200.0)
+_MEMORY = (6.0, 64.0)
 _NUMBERS = ("Cartn_x", "Cartn_y", "Cartn_z", "occupancy", "B_iso_or_equiv")
 _TEXTS = (
     "group_PDB", "type_symbol", "label_alt_id", "label_asym_id", "auth_asym_id", "label_seq_id", "auth_seq_id",

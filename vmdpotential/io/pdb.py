@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 Mask = NDArray[np.bool_]
 
 #: Bytes of memory for a byte and for a line of a file, at most (measured).
-MEMORY = (6.0, 64.0)
+MEMORY = (5.0, 64.0)
 #: Which characters stand in numbers.
 _NUMERIC = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.eE ", np.uint8))
 

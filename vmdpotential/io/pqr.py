@@ -18,7 +18,7 @@ from vmdpotential.molecule.structure import Names, Structure
 
 _NUMBER = re.compile(r"(-?[0-9]+)([A-Za-z]?)$")
 #: Bytes of memory for a byte and for a line of a file, at most (measured).
-_MEMORY = (4.0, 1200.0)
+_MEMORY = (4.0, 700.0)
 #: What we write for a missing chain where other atoms have one.
 _NO_CHAIN = "_"
 #: A coordinate written against the next one (``-11.921-126.307``) where a field was full.

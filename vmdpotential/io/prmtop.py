@@ -195,8 +195,7 @@ def _decimals(charges: Floats) -> Floats:
 
     So a molecule's charges sum to what its force field says, not to 1e-8 e more.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        short = np.round(charges, 6)
+    short = np.round(charges, 6)
     return np.where(np.abs(charges - short) < 3e-9, short, charges)
 
 

@@ -43,7 +43,7 @@ SECTIONS = {
 }
 
 #: Bytes of memory for a byte and for a line of a file, at most (measured).
-_MEMORY = (8.0, 100.0)
+_MEMORY = (9.0, 100.0)
 _HEADER = re.compile(rb"\s*(\d{1,18})(?:\s+(\d{1,18}))?\s*!\s*([A-Z0-9]+)")
 
 
@@ -216,7 +216,10 @@ def _read_atoms(section: _Section, flags: tuple[str, ...], path: Path) -> _Atoms
     wrong = np.flatnonzero(~((masses >= 0) & np.isfinite(masses)))
     if len(wrong):
         raise InputError(f"{path}: line {section.line + 1 + wrong[0]}: the mass {masses[wrong[0]]:g} is none")
-    extra: dict[str, Any] = {"move": _numbers(words[3], "fixed-atom code", section.line, path).astype(np.int64)}
+    codes = _numbers(words[3], "fixed-atom code", section.line, path)
+    if not (np.abs(codes) < 2**31).all():
+        raise InputError(f"{path}: section !NATOM (line {section.line}) holds fixed-atom codes that are none")
+    extra: dict[str, Any] = {"move": codes.astype(np.int64)}
     if len(words) > 4:
         extra["columns"] = np.stack([np.array(column) for column in words[4:]], axis=1)
     return _Atoms(names[0], names[1], names[2], names[3], np.array(words[0]), charges, masses, extra)

@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
+import numpy as np
+
 from vmdpotential import memory
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError, VmdpotentialError, one_line
 
@@ -259,7 +261,7 @@ def unreadable(path: Path, error: OSError) -> InputError:
 def reading(path: Path) -> Iterator[None]:
     """The fence at the readers' door: whatever one raises leaves as one line with the file's name and the cure."""
     try:
-        with translating(path):
+        with translating(path), np.errstate(all="ignore"):  # what is no finite number is looked for afterwards
             yield
     except (MemoryError, MemoryPlanError, BackendError):
         raise
