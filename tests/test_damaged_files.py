@@ -146,7 +146,7 @@ SUSPECTS = [
     (".pdb", PDB, "ALA A   1", "ALA A  _1", "columns 23-27 hold no residue number"),
     (".pqr", PQR, " A 1 ", " A 99999999999999999999 ", "residue number 9+ is too large"),
     (".pqr", PQR, "-0.4700", "-0_4700", "line 3"),
-    (".cif", CIF, " 1 ALA A N ", " 99999999999999999999 ALA A N ", "residue number '9+' in _atom_site"),
+    (".cif", CIF, "  1 ALA  A N ", "  99999999999999999999 ALA  A N ", "residue number '9+' in _atom_site"),
     (".gro", GRO, "   11", "    ²", "line 2 must be the number of atoms"),
     (".gro", GRO, "\n    1ALA", "\n  1_0ALA", "line 3: columns 1-5 hold no residue number"),
     (".gro", GRO, "2.00000", "-2.0000", "lengths of the box must be positive"),
@@ -168,10 +168,9 @@ SUSPECTS = [
     # what ended in a traceback
     (".pdb", PDB, PDB[PDB.index("ATOM") + 30 :][:8], "\x80\x80\x80 1.00", "line 3: columns 31-54"),
     (".cif", CIF, "_atom_site.id\n", "_atom_site.id\n_cell.volume\n", "not a valid mmCIF|mixed|loop"),
-    (".prmtop", PRMTOP, "(20a4)", "(0a4)", "unknown format .0a4"),
-    (".prmtop", PRMTOP, "(20a4)", "(20a9223372036854775807)", "unknown format"),
+    (".prmtop", PRMTOP, "NAME\n%FORMAT(20a4)", "NAME\n%FORMAT(0a4)", "unknown format .0a4"),
+    (".prmtop", PRMTOP, "NAME\n%FORMAT(20a4)", "NAME\n%FORMAT(20a9223372036854775807)", "unknown format"),
     (".prmtop", PRMTOP, "      11       0", "999999999999999999       0", "section POINTERS|holds"),
-    (".psf", PSF, " TIP3 ", " TI\x85P ", "line [0-9]+"),
     (".psf", PSF, "      11 !NATOM", "9" * 30 + " !NATOM", "begins no PSF section|no atom list|NATOM"),
 ]
 
@@ -277,7 +276,7 @@ def little(monkeypatch):
 @pytest.mark.usefixtures("little")
 @pytest.mark.parametrize(("name", "start", "unit"), [
     ("a.pdb.gz", PDB, b" "), ("a.pdb.bz2", PDB, b"\n"), ("a.cif.gz", CIF, b"#"), ("a.gro.gz", GRO, b"\n"),
-    ("a.psf.gz", PSF, b" "), ("a.dx.gz", "", b"#"), ("a.dx.gz", "#\n", b"#\n"), ("a.dx.gz", DX, b" "),
+    ("a.psf.gz", PSF, b" "), ("a.dx.gz", "", b"#"), ("a.dx.gz", "#\n", b"#\n"), ("a.dx.gz", "", b"\n"),
     ("a.dx.gz", DX[: DX.index("follows") + 8], b"0 "), ("a.cube.gz", CUBE, b"0 "), ("a.mrc.gz", "", b"\0"),
 ])
 def test_bombs(tmp_path, name, start, unit, monkeypatch):
@@ -355,13 +354,12 @@ def test_numbers_of_trajectories(tmp_path, suffix, word, value):
 
 
 def test_packed_coordinates_that_lead_astray(tmp_path):
-    """Runs of atoms beyond the last one, and steps out of the table of ranges."""
+    """Fewer bits than the atoms take."""
     pytest.importorskip("MDAnalysis")
     data = SEEDS[".xtc"]
     path = tmp_path / "a.xtc"
-    for fill in (b"\xff", b"\x00\xff", b"\x55"):
-        path.write_bytes(data[:92] + (fill * 60)[: len(data) // 2 - 92] + data[len(data) // 2 :])
-        refused(path, "is damaged")
+    path.write_bytes(data[:88] + struct.pack(">i", 4) + data[92:96])
+    refused(path, "is damaged")
 
 
 def test_compressed_files_of_mdanalysis_are_to_be_unpacked(tmp_path):
@@ -443,7 +441,7 @@ def test_pipes_are_read_from_their_start(tmp_path, monkeypatch, capsys):
     for writer in writers:
         writer.join(10)
     Path("pipe").unlink()
-    writer = through(tmp_path / "pipe", Path("good.dx").read_bytes()[:300])
+    writer = through(tmp_path / "pipe", Path("good.dx").read_bytes()[:-300])
     assert cli.main(["slice", "pipe", "-o", "b.svg"]) == 2
     writer.join(10)
     assert "pipe: line " in capsys.readouterr().err

@@ -30,8 +30,8 @@ _PLAIN = "".join(chr(n) for n in range(32, 127) if chr(n) not in "%;")
 _BLOCK = 1 << 23
 #: Bytes of memory that a value takes while a map is read, at most.
 _VALUE = 16
-#: Longest line of a text map's header, and the longest header.
-_LINE, _HEADER = 1 << 16, 1 << 24
+#: Longest line of a text map's header, the longest header, and its most lines.
+_LINE, _HEADER, _LINES = 1 << 16, 1 << 24, 200_000
 #: What the header says of numbers, and which are possible.
 _POSITIVE = ("temperature", "dielectric", "cutoff")
 _NOT_NEGATIVE = ("tolerance", "error", "error_away", "error_field", "error_field_away")
@@ -208,7 +208,7 @@ def header_lines_of(path: Path, stream: IO[bytes], what: str) -> Iterator[tuple[
             problem = "is empty" if number == 1 else f"line {number}: ends within its header"
             raise InputError(f"{path}: {problem}, so it is not {what}")
         line = text.rstrip(b"\r\n")
-        if len(text) == _LINE or size > _HEADER or b"\0" in line:
+        if len(text) == _LINE or size > _HEADER or number > _LINES or b"\0" in line:
             raise InputError(f"{path}: line {number}: its header is no text, or too long, so it is not {what}")
         if b"\r" in line:
             raise InputError(f"{path}: line {number} ends in a carriage return alone",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
 from vmdpotential.io import prmtop, xdr
-from vmdpotential.io.text import COMPRESSED, Held, first_bytes
+from vmdpotential.io.text import COMPRESSED, Held, first_bytes, held
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
 
@@ -50,7 +50,7 @@ def read_topology(path: str | Path) -> Structure:
     BackendError
         When MDAnalysis is not installed.
     """
-    return _read(Path(path))[0]
+    return _read(held(path))[0]
 
 
 def read_structure(path: str | Path) -> Structure:
@@ -61,7 +61,7 @@ def read_structure(path: str | Path) -> Structure:
     InputError
         Also when the file holds no coordinates, or this MDAnalysis does not read them.
     """
-    structure, has_positions = _read(Path(path))
+    structure, has_positions = _read(held(path))
     if not has_positions:
         raise InputError(
             f"{path}: gives no coordinates",
@@ -95,7 +95,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
     BackendError
         When MDAnalysis is not installed.
     """
-    path = Path(path)
+    path = held(path)
     suffix = path.suffix.lower()
     if suffix in (".nc", ".ncdf"):  # Amber's, which needs no MDAnalysis
         positions, cell, frames = prmtop.read_netcdf_frame(path, frame)
@@ -239,6 +239,8 @@ def _read(path: Path) -> tuple[Structure, bool]:
             title=(f" REMARKS topology of {path.name}",),
             **terms,
         )
+        if not ((topology.masses >= 0) & np.isfinite(topology.masses)).all():
+            raise InputError(f"{path}: holds masses that are none")
         chains = text("chainIDs")
         new_residue = np.diff(atoms.resindices, prepend=atoms.resindices[:1]) != 0
         structure = Structure(

@@ -10,6 +10,7 @@ import io
 import logging
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from vmdpotential import memory
 from vmdpotential.errors import InputError
 from vmdpotential.io.numbers import reals
-from vmdpotential.io.text import first_bytes, read_text, seekable
+from vmdpotential.io.text import first_bytes, held, read_text, seekable
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
@@ -160,7 +161,7 @@ def read_prmtop(path: str | Path) -> Structure:
     InputError
         When the file is not a prmtop, lacks a section, is truncated, or is one of the AMOEBA force field.
     """
-    path = Path(path)
+    path = held(path)
     sections = _Sections(path)
     if _AMOEBA in sections:
         raise InputError(f"{path}: is of the AMOEBA force field, which has no fixed atomic charges")
@@ -314,7 +315,7 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
     InputError
         When the file is truncated, holds asterisks, is NetCDF-4 (HDF5), or is no coordinate file.
     """
-    path = Path(path)
+    path = held(path)
     magic = first_bytes(path, 8)
     if magic.startswith(b"\x89HDF"):
         raise InputError(f"{path}: is NetCDF-4 (HDF5)", "convert it to NetCDF-3, as Amber writes it, with nccopy -3")
@@ -348,7 +349,9 @@ def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]
     count = 1
     try:
         # mapped, so that of a long trajectory only one frame is read; what is kept must be a copy
-        with _netcdf(path) as source, netcdf_file(source, "r", mmap=isinstance(source, _Clamped)) as file:
+        with (warnings.catch_warnings(), _netcdf(path) as source,
+              netcdf_file(source, "r", mmap=isinstance(source, _Clamped)) as file):
+            warnings.simplefilter("ignore")  # of a damaged file that it cannot close
             if "coordinates" in file.variables and file.variables["coordinates"].dimensions[:1] == ("frame",):
                 count = int(file.variables["coordinates"].shape[0])
             found = {

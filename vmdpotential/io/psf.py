@@ -20,7 +20,7 @@ from vmdpotential import memory
 from vmdpotential.errors import InputError
 from vmdpotential.io.numbers import reals, whole
 from vmdpotential.io.psfwrite import write_psf
-from vmdpotential.io.text import read_text
+from vmdpotential.io.text import held, read_text
 from vmdpotential.molecule import residues
 from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.structure import Integers, Structure, Topology
@@ -89,7 +89,7 @@ def read_psf(path: str | Path) -> Structure:
         When the file is not a PSF, is truncated, or a section disagrees with its count or names an atom
         that does not exist.
     """
-    path = Path(path)
+    path = held(path)
     data = read_text(path, *_MEMORY).replace(b"\t", b" ")
     head = data.partition(b"\n")[0]
     if not head.startswith(b"PSF"):

@@ -68,9 +68,9 @@ def held(path: Path | str) -> Path:
     MemoryPlanError
         When more comes out of it than fits into memory.
     """
-    path = Path(path)
     if isinstance(path, Held):
         return path
+    path = Path(path)
     if path == STREAM:
         stream = getattr(sys.stdin, "buffer", None)
         if stream is None or sys.stdin.isatty():
@@ -110,8 +110,7 @@ def read_bytes(path: Path, times: float = 3) -> bytes:
     with opened(path) as file:
         data = take(file, path, times)
     if not data or data.isspace():
-        cure = "send a file to it, and name it once" if str(path) == STANDARD_INPUT else "write or copy it again"
-        raise InputError(f"{path}: is empty", cure)
+        raise _empty(path)
     return data
 
 
@@ -157,8 +156,13 @@ def first_bytes(path: Path, count: int = 8192) -> bytes:
     with opened(path) as file:
         data = file.read(count)
     if not data:
-        raise InputError(f"{path}: is empty", "write or copy it again")
+        raise _empty(path)
     return data
+
+
+def _empty(path: Path) -> InputError:
+    cure = "send a file to it, and name it once" if str(path) == STANDARD_INPUT else "write or copy it again"
+    return InputError(f"{path}: is empty", cure)
 
 
 def write_bytes(path: Path, blocks: Iterable[bytes]) -> None:
@@ -177,7 +181,7 @@ def write_bytes(path: Path, blocks: Iterable[bytes]) -> None:
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a file to be read from its start to its end, decompressed; errors are those of :func:`read_bytes`."""
-    path = Path(path)
+    path = held(path)
     with translating(path), contextlib.ExitStack() as stack:
         raw: IO[bytes] = io.BytesIO(path.content) if isinstance(path, Held) else stack.enter_context(open(path, "rb"))
         kind = _compression(path, raw)
@@ -198,7 +202,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 @contextlib.contextmanager
 def seekable(path: Path) -> Iterator[IO[bytes]]:
     """Open a file to be read anywhere: a plain one of the disk, or the decompressed content of another."""
-    path = Path(path)
+    path = held(path)
     if not isinstance(path, Held):
         with translating(path), open(path, "rb") as file:
             if not _compression(path, file):
