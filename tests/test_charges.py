@@ -25,6 +25,7 @@ from vmdpotential.molecule import templates
 from vmdpotential.molecule.charges import assign_charges, charges_and_report
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.water import MODELS
 
 OPENMM = Path(app.__file__).parent / "data"
 OPENMMTOOLS = Path(openmmtools.__file__).parent / "data"
@@ -197,9 +198,10 @@ def test_auto_takes_the_force_field_of_the_names() -> None:
 def test_gromacs_names_and_four_site_water() -> None:
     """The same protein with GROMACS' names has the charges that its CHARMM PSF gives."""
     universe = MDAnalysis.Universe(datafiles.PDB)
-    result, report = charges_and_report(of_universe(universe, positions=True))
+    result, report = charges_and_report(of_universe(universe, positions=True), "charmm36")
     assert report.net_charge == pytest.approx(0, abs=1e-9)
     assert report.templates["TIP4P"] == 11_084
+    assert report.waters == {"TIP4P": "by the place of its massless site"}
     assert report.templates["SOD"] == 4
     waters = universe.atoms.resnames == "SOL"
     assert set(np.round(result.known_charges[waters], 6)) == {0.0, 0.52, -1.04}
@@ -278,11 +280,12 @@ LAST = {
     ids=["isoleucine", "uridine", "first glycine", "last glycine"],
 )
 def test_conventions_of_names(residues: tuple[str, ...], names: dict[str, str], force_field: str) -> None:
-    found = {
+    found = [
         templates.library(force_field).match(residue, atoms.split()) for residue in residues for atoms in names.values()
-    }
-    assert len(found) == 1
-    assert isinstance(found.pop(), templates.Match)
+    ]
+    assert all(isinstance(match, templates.Match) for match in found)
+    assert len({(match.label, match.charges) for match in found}) == 1
+    assert {match.own_names for match in found} == {True, False}
 
 
 def test_cysteine_without_hydrogen_is_cystine_or_thiolate() -> None:
@@ -318,14 +321,13 @@ def test_ions_have_the_charges_of_both_force_fields() -> None:
 @pytest.mark.parametrize(
     ("file", "model"),
     [
-        ("amber14/tip3p.xml", "TIP3P"),
-        ("spce.xml", "SPC/E"),
-        ("opc3.xml", "OPC3"),
-        ("tip4pew.xml", "TIP4P-Ew"),
-        ("tip4pfb.xml", "TIP4P-FB"),
-        ("opc.xml", "OPC"),
-        ("charmm36/tip4p2005.xml", "TIP4P/2005"),
-        ("tip5p.xml", "TIP5P"),
+        ("amber14/tip3p.xml", "tip3p"),
+        ("spce.xml", "spce"),
+        ("opc3.xml", "opc3"),
+        ("tip4pew.xml", "tip4pew"),
+        ("tip4pfb.xml", "tip4pfb"),
+        ("opc.xml", "opc"),
+        ("charmm36/tip4p2005.xml", "tip4p2005"),
     ],
 )
 def test_water_models_equal_openmm(file: str, model: str) -> None:
@@ -334,9 +336,9 @@ def test_water_models_equal_openmm(file: str, model: str) -> None:
     charges = {(atom.get("type"), atom.get("name")): atom.get("charge") for atom in water.findall("Atom")}
     of_type = {atom.get("type"): atom.get("charge") for atom in root.iterfind("NonbondedForce/Atom")}
     expected = [float(charge or of_type[type_] or "nan") for (type_, _), charge in charges.items()]
-    sites = len(expected)
-    ours = templates.WATER_MODELS[sites][model]
-    assert sorted([ours.oxygen, ours.hydrogen, ours.hydrogen, *[ours.site] * (sites - 3)]) == pytest.approx(
+    ours = MODELS[model]
+    assert ours.sites == len(expected)
+    assert sorted([ours.oxygen, ours.hydrogen, ours.hydrogen, ours.site][: len(expected)]) == pytest.approx(
         sorted(expected), abs=1e-5
     )
 
@@ -347,19 +349,119 @@ def test_four_site_model_by_geometry() -> None:
         assert report.templates == {model: 895}
 
 
-def test_four_site_model_with_the_massless_site_second() -> None:
-    """CHARMM lists OH2, OM, H1, H2."""
-    sites = np.array([[0, 0, 0], [0.1546, 0, 0], [0.5859, 0.7570, 0], [0.5859, -0.7570, 0]])
-    names = ["OH2", "OM", "H1", "H2"]
-    structure = Structure(sites, names, ["TIP4"] * 4, [1] * 4, [0] * 4)
-    result, report = charges_and_report(structure)
-    assert report.templates == {"TIP4P/2005": 1}
-    assert result.known_charges.tolist() == [0, -1.1128, 0.5564, 0.5564]
+def water_of(residue: str, names: str, massless: float | None = None) -> Structure:
+    """One water; its massless site stands `massless` A from the oxygen, which is at 0."""
+    atoms = names.split()
+    sites = np.zeros((len(atoms), 3))
+    sites[[name.lstrip("0123456789")[0] == "H" for name in atoms], 1] = 0.9572
+    if massless is not None:
+        sites[[name in ("OM", "MW", "EPW", "M") for name in atoms], 0] = massless
+    return Structure(sites, atoms, [residue] * len(atoms), [1] * len(atoms), [0] * len(atoms))
 
 
-def test_spc_by_name() -> None:
-    structure = Structure(np.zeros((3, 3)), ["OW", "HW1", "HW2"], ["SPCE"] * 3, [1] * 3, [0] * 3)
-    assert assign_charges(structure).known_charges.tolist() == [-0.8476, 0.4238, 0.4238]
+THREE, FOUR = "OW HW1 HW2", "O H1 H2 EPW"
+TOLD = ("by its name", "by the place of its massless site", "by default")
+
+
+@pytest.mark.parametrize(
+    ("residue", "names", "massless", "model", "charges", "told"),
+    [
+        ("TIP3", "OH2 H1 H2", None, "TIP3P", (-0.834, 0.417, 0.417), 0),
+        ("HOH", "O H1 H2", None, "TIP3P", (-0.834, 0.417, 0.417), 2),
+        ("SOL", THREE, None, "TIP3P", (-0.834, 0.417, 0.417), 2),
+        ("SPC", THREE, None, "SPC", (-0.82, 0.41, 0.41), 0),
+        ("SPCE", THREE, None, "SPC/E", (-0.8476, 0.4238, 0.4238), 0),
+        ("OP3", THREE, None, "OPC3", (-0.89517, 0.447585, 0.447585), 0),
+        # OPC had TIP4P's charges where its massless site is not exactly where the paper has it
+        ("OPC", FOUR, 0.16, "OPC", (0, 0.679142, 0.679142, -1.358284), 0),
+        ("OPC", FOUR, None, "OPC", (0, 0.679142, 0.679142, -1.358284), 0),
+        ("T4E", FOUR, 0.125, "TIP4P-Ew", (0, 0.52422, 0.52422, -1.04844), 0),
+        ("TP4", FOUR, 0.15, "TIP4P", (0, 0.52, 0.52, -1.04), 1),
+        ("SOL", "OW HW1 HW2 MW", 0.1594, "OPC", (0, 0.679142, 0.679142, -1.358284), 1),
+        ("SOL", "OW HW1 HW2 MW", 0.14, "TIP4P", (0, 0.52, 0.52, -1.04), 2),
+        ("TIP4", "OH2 OM H1 H2", 0.1546, "TIP4P/2005", (0, -1.1128, 0.5564, 0.5564), 1),
+        ("TIP4", "OH2 H1 H2 OM", 0.15, "TIP4P", (0, 0.52, 0.52, -1.04), 1),
+    ],
+)
+def test_water_models(residue, names, massless, model, charges, told) -> None:
+    result, report = charges_and_report(water_of(residue, names, massless))
+    assert result.known_charges.tolist() == pytest.approx(charges)
+    assert report.waters == {model: TOLD[told]}
+    assert report.templates == {model: 1}
+    assert f"water {model} ({TOLD[told]})" in str(report)
+    assert report.data["water_models"] == {model: TOLD[told]}
+
+
+@pytest.mark.parametrize(
+    ("residue", "names", "massless", "message"),
+    [
+        ("OPC", THREE, None, "OPC waters lack their massless site, and OPC has 4 sites"),
+        ("TP4", THREE, None, "TP4 waters lack their massless site, and TIP4P has 4 sites"),
+        ("TIP4", "OH2 H1 H2", None, "TIP4 waters lack their massless site"),
+        ("T4E", THREE, None, "T4E waters lack their massless site, and TIP4P-Ew has 4 sites"),
+        ("SPCE", FOUR, 0.15, "SPCE waters have a massless site, and SPC/E has 3 sites"),
+        ("OPC", FOUR, 0.125, "OPC waters have their massless site 0.1250 A from the oxygen, and OPC has it at 0.1594"),
+        ("TP5", THREE, None, "TP5 waters have five sites"),
+        ("SOL", "OW HW1 HW2 LP1 LP2", None, "SOL waters have more than four sites"),
+        ("SWM4", "OH2 DOH2 LP H1 H2", None, "SWM4 waters have Drude particles"),
+    ],
+)
+def test_water_that_is_no_model_is_refused(residue, names, massless, message) -> None:
+    with pytest.raises(ChargeError, match=message):
+        assign_charges(water_of(residue, names, massless))
+
+
+def test_water_model_as_asked() -> None:
+    result, report = charges_and_report(water_of("HOH", "O H1 H2"), water="spce")
+    assert result.known_charges.tolist() == [-0.8476, 0.4238, 0.4238]
+    assert report.waters == {"SPC/E": "as asked"}
+    with pytest.raises(ChargeError, match="HOH waters have 3 sites, and OPC has 4"):
+        assign_charges(water_of("HOH", "O H1 H2"), water="opc")
+    with pytest.raises(UsageError, match="water=tip6p: choose one of auto, tip3p"):
+        assign_charges(water_of("HOH", "O H1 H2"), water="tip6p")
+    with pytest.raises(UsageError, match="water=opc: is for waters without charges"):
+        assign_charges(result, water="opc")
+
+
+ALANINE = "N H CA HA CB HB1 HB2 HB3 C O"
+
+
+def residues(*named: tuple[str, str]) -> Structure:
+    names = [(residue, atom) for residue, atoms in named for atom in atoms.split()]
+    index = np.repeat(np.arange(len(named)), [len(atoms.split()) for _, atoms in named])
+    return Structure(np.random.default_rng(1).uniform(0, 30, (len(names), 3)), [atom for _, atom in names],
+                     [residue for residue, _ in names], index + 1, index)
+
+
+def test_the_force_field_is_that_of_the_whole_structure(caplog: pytest.LogCaptureFixture) -> None:
+    """A part, whose names fit both, has the charges that it has in the whole."""
+    lysine = "N H CA HA CB HB2 HB3 CG HG2 HG3 CD HD2 HD3 CE HE2 HE3 NZ HZ1 HZ2 HZ3 C O"
+    histidine = "N H CA HA CB HB2 HB3 CG ND1 CE1 HE1 NE2 HE2 CD2 HD2 C O"
+    for name, force_field in (("HIE", "amber14"), ("HSE", "charmm36")):
+        whole = residues((name, histidine), ("ALA", ALANINE), ("LYS", lysine))
+        charges, report = charges_and_report(whole)
+        assert report.source == report.data["force_field"] == force_field
+        assert report.fits == (force_field, *({"amber14", "charmm36"} - {force_field}))
+        assert not caplog.records  # the residue's name tells
+        part = whole.take(np.arange(len(histidine.split()), len(whole)))
+        alone, _ = charges_and_report(dataclasses.replace(part, whole=whole))
+        np.testing.assert_array_equal(alone.known_charges, charges.known_charges[len(histidine.split()):])
+
+
+def test_a_force_field_that_is_a_guess_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Atom names of the PDB are Amber's too: what is taken is told, with the option that chooses."""
+    _, report = charges_and_report(residues(("ALA", ALANINE)))
+    assert report.source == "amber14"
+    assert "its names fit amber14 and charmm36; the charges are those of amber14" in caplog.text
+    assert "{force_field}" in caplog.records[0].msg
+    caplog.clear()
+    _, report = charges_and_report(residues(("ALA", ALANINE.replace("H ", "HN ", 1))))
+    assert report.source == "charmm36"
+    assert report.data["force_fields_that_fit"] == ["charmm36", "amber14"]
+    assert not caplog.records  # HN is CHARMM's own
+    _, report = charges_and_report(residues(("ALA", ALANINE)), "charmm36")
+    assert report.fits == ("charmm36",)
+    assert not caplog.records
 
 
 def test_charges_of_a_topology_are_kept() -> None:
@@ -380,7 +482,7 @@ def test_unknown_ligand_is_one_line() -> None:
         assign_charges(structure)
     message = str(caught.value)
     assert "\n" not in message
-    assert "no charmm36 charge for 156 atoms: B2 C1 (1)" in message
+    assert "no amber14 charge for 156 atoms: B2 C1 (1)" in message
     assert message.count("(1)") == 10
     assert "and 146 more kinds" in message
     assert "as topology" in message

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import constants, special
 
-from vmdpotential import registry
+from vmdpotential import registry, units
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.units import POTENTIAL_UNITS, coulomb_constant
@@ -72,6 +72,13 @@ def test_scaling_keeps_a_function_of_several_lengths():
 
     bound = Interaction("two", radial, [Quantity("a", "A", 3, 0, 9, ""), Quantity("b", "1/A", 0.5, 0, 9, "")]).bind()
     assert bound.scaled(7.0).values == pytest.approx((3 / 7, 3.5))
+
+
+def test_constants_are_codatas():
+    for name, value in (("e", units.ELEMENTARY_CHARGE), ("k", units.BOLTZMANN), ("N_A", units.AVOGADRO),
+                        ("calorie", units.CALORIE), ("angstrom", units.ANGSTROM)):
+        assert value == getattr(constants, name)
+    assert pytest.approx(constants.epsilon_0, rel=1e-9) == units.EPSILON_0  # the last digits are newer than some scipy
 
 
 def test_coulomb_constants():

@@ -112,6 +112,20 @@ def test_a_cell_that_makes_no_sense_is_not_known(tmp_path, text):
 # --- other programs read what we write -----------------------------------------------------------
 
 
+@pytest.mark.parametrize("suffix", [".dx", ".cube"])
+def test_the_far_corner_is_right_for_other_programs(tmp_path, suffix):
+    """After the last of 300 steps of no round length; six decimals were 1e-4 A off."""
+    grid = make(shape=(300, 2, 3), origin=(-70.123456789, 1 / 3, 1e-7), spacing=(61.64472315757705 / 124, 1 / 3, 2 / 3))
+    write_map(grid, tmp_path / f"map{suffix}")
+    if suffix == ".cube":
+        _, _, origin, steps, _ = plain_cube(tmp_path / "map.cube")
+        last = origin + (np.array(grid.lattice.shape) - 1) @ steps
+    else:
+        other = gridData.Grid(str(tmp_path / "map.dx"))
+        last = np.array([edge[-1] for edge in other.midpoints])
+    np.testing.assert_allclose(last, grid.lattice.last, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("suffix", [".dx", ".dx.gz", ".mrc", ".ccp4"])
 def test_griddataformats_reads(tmp_path, suffix):
     grid = writable(suffix)
@@ -216,7 +230,7 @@ def test_dx_suits_every_viewer(tmp_path):
         "origin -3.000000 4.000000 7.500000",
         "delta 0.500000 0 0",
         "delta 0 0.500000 0",
-        "delta 0 0 0.497097",
+        "delta 0 0 0.497096774194",
         "object 2 class gridconnections counts 5 6 7",
     ]
     assert lines[first + 6] == "object 3 class array type double rank 0 items 210 data follows"

@@ -71,23 +71,27 @@ def test_neutralising_ions(charge, cation, anion, expected):
 @pytest.mark.parametrize(
     ("charge", "cation", "anion", "cations", "anions"),
     [
-        (0, SOD, CLA, 28, 28),
-        (-11, SOD, CLA, 39, 28),
-        (6, MG, CLA, 28, 62),
-        (-5, MG, CLA, 31, 57),
-        (4, SOD, SO4, 56, 30),
-        (-4, SOD, SO4, 60, 28),
-        (-4, MG, SO4, 30, 28),
+        (0, SOD, CLA, 27, 27),
+        (-11, SOD, CLA, 38, 27),
+        (6, MG, CLA, 27, 60),
+        (-5, MG, CLA, 30, 55),
+        (4, SOD, SO4, 54, 29),
+        (-4, SOD, SO4, 58, 27),
+        (-4, MG, SO4, 29, 27),
     ],
 )
 def test_salt_is_added_to_neutralising_ions(charge, cation, anion, cations, anions):
-    # int(0.5 + 0.0187 * 0.15 * 10000) = 28 formula units, by VMD autoionize's arithmetic
+    # 0.15 mol/L in 10,000 molecules of 30.0 A^3, 3.0e-22 L: 27.1 formula units
     counts = numbers(charge, 10000, cation, anion, concentration=0.15)
     assert counts == {cation.name: cations, anion.name: anions}
 
 
-def test_the_water_molarity_gives_autoionizes_factor():
-    assert 1 / water_molarity() == pytest.approx(0.0187, abs=5e-5)
+def test_the_water_molarity_is_that_of_water_and_is_told():
+    assert water_molarity() == pytest.approx(997.05 / 18.015, rel=2e-4)  # g/L at 25 C, g/mol
+    counts = plan_counts(0, 7023, SOD, CLA, concentration=0.15)
+    assert counts.data["added"] == {"SOD": 19, "CLA": 19}  # 20 where a molecule has 31.05 A^3
+    assert counts.data["water_volume"] == 7023 * 30.0
+    assert "19 SOD, 19 CLA for 0.15 mol/L in 210.7 nm^3 of water, 7023 molecules of 30 A^3" in counts.lines[2]
 
 
 def test_odd_charge_with_divalent_ions_only_is_refused():
@@ -131,15 +135,15 @@ def test_sltcap_and_split_need_monovalent_ions_and_neutralise(method):
 
 def test_existing_ions_are_part_of_the_salt_unless_told_otherwise():
     options = {"concentration": 0.15, "existing": [(SOD, 11), (CLA, 4)]}
-    # 28 pairs and 7 counter-ions are wanted around a solute of -7; 11 and 4 are there
-    assert numbers(0, 10000, SOD, CLA, **options) == {"SOD": 24, "CLA": 24}
-    assert numbers(0, 10000, SOD, CLA, count_existing=False, **options) == {"SOD": 28, "CLA": 28}
-    assert numbers(0, 10000, SOD, CLA, neutralize=False, **options) == {"SOD": 24, "CLA": 24}
+    # 27 pairs and 7 counter-ions are wanted around a solute of -7; 11 and 4 are there
+    assert numbers(0, 10000, SOD, CLA, **options) == {"SOD": 23, "CLA": 23}
+    assert numbers(0, 10000, SOD, CLA, count_existing=False, **options) == {"SOD": 27, "CLA": 27}
+    assert numbers(0, 10000, SOD, CLA, neutralize=False, **options) == {"SOD": 23, "CLA": 23}
     # more is there than asked for: what remains is neutralised only
     many = {"concentration": 0.15, "existing": [(SOD, 60), (CLA, 50)]}
     assert numbers(3, 10000, SOD, CLA, **many) == {"CLA": 3}
     # divalent ions count by their charge
-    assert numbers(0, 10000, SOD, CLA, concentration=0.15, existing=[(MG, 5), (CLA, 10)]) == {"SOD": 18, "CLA": 18}
+    assert numbers(0, 10000, SOD, CLA, concentration=0.15, existing=[(MG, 5), (CLA, 10)]) == {"SOD": 17, "CLA": 17}
 
 
 @pytest.mark.parametrize("method", ["add", "sltcap", "split"])
@@ -295,7 +299,7 @@ def test_energies_are_independent_sums(case):
 @pytest.mark.slow
 def test_each_ion_takes_the_best_site_left(sin):
     """The whole greedy choice again, by definition."""
-    placement = place_ions(sin, ions={"SOD": 4, "CLA": 4, "MG": 1}, from_solute=4, between=5)
+    placement = place_ions(sin, ions={"SOD": 4, "CLA": 4, "MG": 1}, from_solute=4, between=5, refine=False)
     solute, there = parts(sin)
     atoms = np.concatenate([solute, there])
     oxygens = np.flatnonzero(np.isin(sin.residue_names, list(WATERS)) & (sin.atom_names == "OH2"))
@@ -348,6 +352,76 @@ def test_many_sites_are_summed_by_a_mesh_and_agree(periodic, monkeypatch):
     else:
         expected = (charges / np.linalg.norm(sites[:, None] - atoms, axis=2)).sum(1)
     assert np.sqrt(np.mean((found - expected) ** 2)) < 2e-7
+
+
+# ---- moves to better sites ---------------------------------------------------------------------------------
+
+
+def soup(cell):
+    """Charged atoms here and there, of -6 e, and waters between them: greedy placement is not the best there."""
+    random = np.random.default_rng(9)
+    vectors = np.diag([21.0] * 3) if cell is None else cell.vectors
+    steps = np.stack(np.meshgrid(*[np.arange(7)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    oxygens = ((steps + 0.5) / 7) @ vectors + random.uniform(-0.5, 0.5, (len(steps), 3))
+    solute = random.permutation(len(oxygens))[:8]
+    system = drop(0.0, np.delete(oxygens, solute, 0), cell)
+    charges = np.array([-3, 2, -2, 1, -3, 2, -2, -1.0])
+    positions = np.concatenate([oxygens[solute], system.positions[1:]])
+    count = len(positions)
+    return Structure(positions, ["C1"] * 8 + system.atom_names[1:].tolist(), ["LIG"] * 8 + ["TIP3"] * (count - 8),
+                     np.r_[np.ones(8, int), system.residue_ids[1:]], np.r_[np.zeros(8, int), system.residue_index[1:]],
+                     charges=np.r_[charges, system.charges[1:]], cell=cell)
+
+
+def coulomb_at(points, positions, charges, cell):
+    if cell is not None:
+        return ewald.potential(points, positions, charges, cell.vectors)
+    return (charges / np.maximum(np.linalg.norm(points[:, None] - positions, axis=2), 1e-9)).sum(1)
+
+
+@pytest.mark.parametrize("cell", [None, *(pytest.param(Cell.from_parameters(*parameters), marks=pytest.mark.slow)
+                                          for parameters in ((20, 21, 23), (21, 22, 23, 75, 80, 65)))])
+def test_no_move_of_one_ion_to_a_free_site_gains(cell):
+    """By definition: every ion, at every site that all its distances allow, with all other ions."""
+    system = soup(cell)
+    kt = constants.e**2 / (4e-10 * math.pi * constants.epsilon_0 * constants.k * 298.15)
+    options = {"ions": {"MG": 4, "CLA": 4, "SOD": 2}, "from_solute": 3.5, "between": 5}
+    first, placement = place_ions(system, refine=False, **options), place_ions(system, **options)
+    assert first.moves == 0 < placement.moves
+    oxygens = system.positions[system.atom_names == "OH2"]
+    solute, charges = system.positions[:8], system.charges[:8]
+
+    def apart(point, others):
+        return np.linalg.norm(point - others, axis=1) if cell is None else image_distances(point, others, cell)
+
+    allowed = oxygens[[apart(o, solute).min() >= 3.5 for o in oxygens]]
+    fixed = coulomb_at(allowed, solute, charges, cell)
+
+    def energies(ions):
+        """The energy of all ions (e^2/A), and the least that any of them could gain by a move."""
+        sites, ionic = np.array([ion.position for ion in ions]), np.array([float(ion.charge) for ion in ions])
+        total, best = 0.0, -np.inf
+        pairs = coulomb_at((allowed - sites[:, None]).reshape(-1, 3), np.zeros((1, 3)), np.ones(1), cell)
+        pairs = pairs.reshape(len(sites), -1)
+        free = np.array([apart(site, allowed) >= 5 for site in sites])
+        for row in range(len(ions)):
+            others = np.arange(len(ions)) != row
+            energy = ionic[row] * (fixed + sum(ionic[n] * pairs[n] for n in np.flatnonzero(others)))
+            here = np.flatnonzero((allowed == sites[row]).all(1)).item()
+            total += (energy[here] + ionic[row] * fixed[here]) / 2
+            best = max(best, (energy[here] - energy[free[others].all(0)].min()) / abs(ionic[row]))
+            assert ions[row].final_energy_kt == pytest.approx(kt * energy[here], abs=2e-3)
+        return total, best
+
+    total, could = energies(placement.ions)
+    assert could < 5e-6
+    before, after = (sum(ion.energy for ion in each.ions) for each in (first, placement))
+    assert after == pytest.approx(332.06371 * total, abs=5e-3)
+    assert placement.gain == pytest.approx(before - after, abs=5e-3) != 0
+    assert f"of single ions to better sites gained {placement.gain:.3f} kcal/mol" in "\n".join(placement.lines)
+    assert placement.data["moves"] == placement.moves
+    again = place_ions(system, **options)
+    assert again.ions == placement.ions
 
 
 # ---- files, read by other programs -----------------------------------------------------------------------
@@ -408,7 +482,13 @@ def test_a_pdb_without_topology_gets_its_charges_from_templates(tmp_path):
     assert len(again) == len(report.objects["structure"])
     assert again.residue_names[-1] == "CL"
     assert again.elements[-1] == "Cl"
-    assert sum(again.residue_names == "NA") == report.data["counts"]["added"]["NA"] == 10
+    assert sum(again.residue_names == "NA") == report.data["counts"]["added"]["NA"] == 9
+    assert report.data["boundary"] == "periodic"
+    assert report.data["cell"] == list(again.cell.parameters)
+    assert report.data["water_models"] == {"TIP3P": "by default"}
+    assert report.lines[0].startswith(f"charges from {report.data['force_field']} templates")
+    assert "water TIP3P (by default)" in report.lines[0]
+    assert report.lines[1].startswith("periodic boundary (cell ")
     assert json.loads(json.dumps(report.data, allow_nan=False)) == report.data
 
 
@@ -470,12 +550,16 @@ def test_names_follow_the_input(jac, adk, sin):
     assert name_ion(adk, "CLA", "anion")[:2] == ("CL-", "CL")
     assert name_ion(sin, "POT", "cation")[:3] == ("POT", "POT", "POT")
     assert name_ion(sin, "ZN2", "cation")[:3] == ("ZN2", "ZN", "ZN")
-    assert name_ion(sin, "Na+", "cation")[0] == "Na+"  # a name given is a name kept
-    assert name_ion(sin, "Na+", "cation", "charmm")[0] == "SOD"
+    for name in ("K", "K+", "POT", "k"):  # in any program's name, residue, atom and type are the input's
+        assert name_ion(sin, name, "cation")[:3] == ("POT", "POT", "POT")
+        assert name_ion(jac, name, "cation")[:3] == ("K+", "K+", "K+")
+        assert name_ion(adk, name, "cation")[:2] == ("K+", "K")
+    assert name_ion(sin, "Na+", "cation")[:3] == ("SOD", "SOD", "SOD")
+    assert name_ion(jac, "Na+", "cation", "charmm")[0] == "SOD"
     assert name_ion(jac, "CAL", "cation", "gromacs")[:2] == ("CA", "CA")
     for name, charge in (("SOD", 1), ("CLA", -1), ("CAL", 2), ("LA", 3)):
         assert name_ion(jac, name, "ions").charge == charge
-    with pytest.raises(UsageError, match="no such ion"):
+    with pytest.raises(UsageError, match=r"cation=XX: no such ion; known are Li, Na, K, .*, Lu, In, as SOD"):
         name_ion(jac, "XX", "cation")
 
 

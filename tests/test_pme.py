@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sums
 from helpers import rms
+from scipy.special import spherical_jn
 
 from vmdpotential.engines import PRECISIONS, get_engine
 from vmdpotential.grid.lattice import Lattice
@@ -149,6 +150,14 @@ def test_dipole():
     distance = r.min(1).reshape(lattice.shape)
     assert (np.abs(values - expected) * distance**2 / np.linalg.norm(moment)).max() < 2e-3
     assert rms(values - expected) < 1e-5 * rms(expected)
+
+
+@pytest.mark.parametrize("longest", [0.5, 8.0, 60.0, 700.0])
+def test_the_window_is_made_of_spherical_bessel_functions(longest):
+    smooth, _ = optimal(2.0, 1.0, 8)
+    k = np.linspace(0, longest, 300)
+    expected = sum(2 * (-1) ** n * c * spherical_jn(2 * n, 2 * k) for n, c in enumerate(smooth.legendre))
+    np.testing.assert_allclose(smooth.window(k), expected, rtol=0, atol=3e-14)
 
 
 @pytest.mark.parametrize("spacing", [0.6, 0.9])

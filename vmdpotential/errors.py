@@ -34,6 +34,11 @@ def plain(name: str, value: str = "") -> str:
     return f"{name}={value}" if value else name
 
 
+def in_words(name: str, value: str = "") -> str:
+    """Return a parameter as reports have it, which every interface shows as they are: ``the engine cpu``."""
+    return f"the {name} {value}" if value else name
+
+
 def spelled(words: str, spell: Spelling = plain) -> str:
     """Return words in which ``{spacing}`` and ``{boundary open}`` stand for parameters, spelled out.
 

@@ -20,7 +20,7 @@ from vmdpotential.interactions import Bound
 from vmdpotential.methods import Charges, Estimate, Method, Refusal, Request, accuracy, check_memory, map_bytes
 from vmdpotential.methods.accuracy import Sample
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import select
+from vmdpotential.molecule.selection import is_solvated, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
@@ -310,6 +310,9 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
     boundaries = ("open", "periodic") if method == "auto" else registry.get("method", method).boundaries
     if boundary == "auto":
         boundary = "periodic" if structure.cell is not None and "periodic" in boundaries else "open"
+        if structure.cell is None and is_solvated(structure):
+            log.warning("%s: is solvated and has no periodic cell, so the boundary is open; {cell} gives it one",
+                        _name(structure))
         if boundary == "periodic" and structure.cell is not None and not structure.cell.whole:
             boundary = "open"
             log.warning("%s: is the asymmetric unit of a crystal (%s); the boundary is open, with these atoms alone",

@@ -38,6 +38,8 @@ class Option:
         Exclusive lower limit, and inclusive limits.
     choices : sequence of str, or function that returns one
         Allowed values; a function is asked when needed (registered names).
+    listed : sequence of str, or function that returns one
+        Those of the choices that help and dialogs show; all unless given.
     positional : bool
         Whether the shell takes it without an option name.
     short : str
@@ -56,6 +58,7 @@ class Option:
     low: float | None = None
     high: float | None = None
     choices: Sequence[str] | Callable[[], Sequence[str]] = ()
+    listed: Sequence[str] | Callable[[], Sequence[str]] = ()
     positional: bool = False
     short: str = ""
     metavar: str = ""
@@ -65,6 +68,10 @@ class Option:
     def allowed(self) -> Sequence[str]:
         """Return the allowed values, empty where anything goes."""
         return self.choices() if callable(self.choices) else self.choices
+
+    def shown(self) -> Sequence[str]:
+        """Return the allowed values that are shown."""
+        return (self.listed() if callable(self.listed) else self.listed) or self.allowed()
 
 
 @dataclass(frozen=True)
@@ -137,7 +144,7 @@ class Parameter:
             self._check_limits(value)
         allowed = option.allowed()
         if allowed and value not in allowed:
-            raise UsageError(self.name, f"choose one of {', '.join(allowed)}", value=str(value))
+            raise UsageError(self.name, f"choose one of {', '.join(option.shown())}", value=str(value))
         return value
 
     def _typed(self, value: Any) -> Any:

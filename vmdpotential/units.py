@@ -1,10 +1,15 @@
-"""Units and the Coulomb constant, from CODATA through ``scipy.constants``.
+"""Units and the Coulomb constant.
 
-Lengths are in angstrom (A) and charges in elementary charges (e) everywhere; a potential is
-``C q / r`` with ``C`` from :func:`coulomb_constant`.
+The constants are the SI's, exact since 2019 but for the electric constant, which is CODATA's of 2022; they stand here
+because reading all of CODATA takes ``scipy.constants`` as long as a small map.
+
+Lengths are in angstrom (A) and charges in elementary charges (e) everywhere; a potential is ``C q / r`` with ``C`` from
+:func:`coulomb_constant`.
 """
 
 from __future__ import annotations
+
+import math
 
 from vmdpotential.errors import UsageError
 
@@ -13,6 +18,12 @@ POTENTIAL_UNITS = ("kT/e", "V", "kcal/mol/e")
 
 #: Default temperature in K, the one VMD's tools use.
 DEFAULT_TEMPERATURE = 298.15
+
+
+#: Elementary charge, C; Boltzmann's constant, J/K; Avogadro's, 1/mol; electric constant, F/m; calorie, J; angstrom, m.
+ELEMENTARY_CHARGE, BOLTZMANN, AVOGADRO = 1.602176634e-19, 1.380649e-23, 6.02214076e23
+EPSILON_0 = 8.8541878188e-12
+CALORIE, ANGSTROM = 4.184, 1e-10
 
 
 def coulomb_constant(
@@ -39,19 +50,17 @@ def coulomb_constant(
     UsageError
         When the unit is unknown, or temperature or dielectric is not positive (or hardly so).
     """
-    from scipy import constants
-
     if not temperature > 0:
         raise UsageError("temperature", "must be above 0 K", value=str(temperature))
     if not dielectric > 0:
         raise UsageError("dielectric", "must be above 0", value=str(dielectric))
-    volt = constants.e / (4 * constants.pi * constants.epsilon_0 * constants.angstrom)
+    volt = ELEMENTARY_CHARGE / (4 * math.pi * EPSILON_0 * ANGSTROM)
     if unit == "V":
         factor = volt
     elif unit == "kT/e":
-        factor = volt * constants.e / constants.k / temperature
+        factor = volt * ELEMENTARY_CHARGE / BOLTZMANN / temperature
     elif unit == "kcal/mol/e":
-        factor = volt * constants.e * constants.N_A / (1000 * constants.calorie)
+        factor = volt * ELEMENTARY_CHARGE * AVOGADRO / (1000 * CALORIE)
     else:
         raise UsageError("unit", f"choose one of {', '.join(POTENTIAL_UNITS)}", value=unit)
     result = float(factor / dielectric)

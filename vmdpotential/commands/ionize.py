@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import csv
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from vmdpotential import registry
+from vmdpotential.commands.options import CellOption, ForceField, Water
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
+from vmdpotential.io.cellfile import boundary_text, with_cell
 from vmdpotential.ions import CONVENTIONS, COUNT_METHODS, SITE_METHODS, PlacedIon, Placement, parse_list, place_ions
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.charges import ChargeReport, charges_and_report
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.units import DEFAULT_TEMPERATURE
+
+log = logging.getLogger(__name__)
 
 
 def _engines() -> Sequence[str]:
@@ -23,8 +30,9 @@ def _engines() -> Sequence[str]:
 def ionize(
     structure: Annotated[Path | Structure, Option("solvated structure", positional=True)],
     topology: Annotated[Path | None, Option("file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
-    force_field: Annotated[str, Option(
-        "templates for charges that no topology gives", choices=("auto", "charmm36", "amber14"))] = "auto",
+    force_field: ForceField = "auto",
+    water: Water = "auto",
+    cell: CellOption = None,
     cation: Annotated[str, Option("positive ion, in any program's name (SOD, Na+, MG)")] = "SOD",
     anion: Annotated[str, Option("negative ion (CLA, Cl-)")] = "CLA",
     neutralize: Annotated[bool, Option("compensate the net charge")] = True,
@@ -39,6 +47,7 @@ def ionize(
     from_solute: Annotated[float, Option("least distance to solute atoms", unit="A", low=0, high=1000)] = 5.0,
     between: Annotated[float, Option("least distance between ions", unit="A", low=0, high=1000)] = 5.0,
     seed: Annotated[int | None, Option("of random sites; chosen and reported when not given", low=0)] = None,
+    refine: Annotated[bool, Option("ions move to better free sites when all are placed")] = True,
     keep: Annotated[str | None, Option("waters that must stay, as a selection", metavar="CID")] = None,
     naming: Annotated[str, Option(
         "whose ion names are written; auto is the input's convention",
@@ -54,9 +63,10 @@ def ionize(
 ) -> Report:
     """Replace waters of a solvated structure by neutralising ions and salt.
 
-    Each ion goes to the water where its energy in the potential of the solute and of all other ions
-    is lowest, with all periodic images (Ewald's sum), and keeps its distances to every solute atom,
-    ion and image. All files are written together, or none.
+    One after the other, each ion goes to the water where its energy in the potential of the solute and of the
+    ions before it is lowest, with all periodic images (Ewald's sum); then ions move to better waters until no
+    move of a single ion gains. All keep their distances to every solute atom, ion and image, and the energies
+    told are those at the end. All files are written together, or none.
 
     Raises
     ------
@@ -73,26 +83,34 @@ def ionize(
         raise UsageError("output", "a file for the result is needed",
                          "give one, such as ions.pdb, or {dry_run} to see the sites only")
     files.check(paths, force)
-    system = _prepare(structure, topology, force_field, output)
+    system, charges = _prepare(structure, topology, cell, force_field, water, output)
     placement = place_ions(
         system, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, count=count,
         count_existing=count_existing, ions=ions, site=site, from_solute=from_solute, between=between, seed=seed,
-        keep=keep, naming=naming, temperature=temperature, dielectric=dielectric, engine=engine,
+        refine=refine, keep=keep, naming=naming, temperature=temperature, dielectric=dielectric, engine=engine,
     )
+    if system.cell is None:
+        log.warning("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it one",
+                    system.sources[0] if system.sources else "structure")
     written = [] if dry_run else [str(path) for path in paths]
     if written:
         _write(placement, output, table, force)
-    lines = [*placement.lines, *(f"wrote {name}" for name in written)]
-    data = {**placement.data, "dry_run": dry_run, "files": written}
+    where = f"{boundary_text(system.cell)}, Ewald's sum" if system.cell else boundary_text(None)
+    lines = [str(charges), where, *placement.lines, *(f"wrote {name}" for name in written)]
+    data = {
+        **charges.data, "boundary": "open" if system.cell is None else "periodic",
+        "cell": None if system.cell is None else list(system.cell.parameters),
+        **placement.data, "dry_run": dry_run, "files": written,
+    }
     return Report(lines, data, {"placement": placement, "structure": placement.structure})
 
 
 def _prepare(
-    structure: Path | Structure, topology: Path | None, force_field: str, outputs: Sequence[Path]
-) -> Structure:
-    """Return the structure with charges, and refuse outputs it cannot be written to."""
+    structure: Path | Structure, topology: Path | None, cell: Cell | None, force_field: str, water: str,
+    outputs: Sequence[Path],
+) -> tuple[Structure, ChargeReport]:
+    """Return the structure with charges and where they are from, and refuse outputs it cannot be written to."""
     from vmdpotential.io import check_formats, read_structure
-    from vmdpotential.molecule.charges import assign_charges
 
     if isinstance(structure, Structure):
         if topology is not None:
@@ -100,9 +118,9 @@ def _prepare(
         system = structure
     else:
         system = read_structure(structure, topology=topology)
-    system = assign_charges(system, force_field)
+    system, report = charges_and_report(with_cell(system, cell), force_field, water)
     check_formats(system, outputs)
-    return system
+    return system, report
 
 
 def _write(placement: Placement, outputs: Sequence[Path], table: Path | None, force: bool) -> None:

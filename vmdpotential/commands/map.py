@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 from vmdpotential import progress, registry
+from vmdpotential.commands.options import CellOption, ForceField, Water
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
+from vmdpotential.io.cellfile import boundary_text, with_cell
 from vmdpotential.maps import CUTOFF, potential_map
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
@@ -37,12 +39,15 @@ def _settings(text: str) -> dict[str, float]:
 def map_(
     structure: Annotated[Path | Structure, Option("structure file", positional=True)],
     topology: Annotated[Path | None, Option("file with charges (PSF, prmtop, TPR ...)", viewer=False)] = None,
-    force_field: Annotated[str, Option(
-        "templates for charges that no topology gives", choices=("auto", "charmm36", "amber14"))] = "auto",
+    force_field: ForceField = "auto",
+    water: Water = "auto",
+    cell: CellOption = None,
     atoms: Annotated[str, Option(
         "whose charges make the potential: all, solute, protein, water ..., or a selection",
         metavar="all|solute|protein|CID")] = "all",
-    method: Annotated[str, Option("how it is summed", choices=lambda: _names("method"))] = "auto",
+    method: Annotated[str, Option(
+        "how it is summed", choices=lambda: _names("method"),
+        listed=lambda: ("auto", *registry.listed("method")))] = "auto",
     boundary: Annotated[str, Option(
         "open, or with all periodic images", choices=("auto", "open", "periodic"))] = "auto",
     spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100)] = 0.5,
@@ -111,7 +116,7 @@ def map_(
         structure = read_structure(structure, topology=topology)
     elif topology is not None:
         raise UsageError("topology", "is for structures read from a file")
-    structure, charge_report = charges_and_report(structure, force_field)
+    structure, charge_report = charges_and_report(with_cell(structure, cell), force_field, water)
     start = time.perf_counter()
     with progress.clock() as clock:
         grid = potential_map(
@@ -139,11 +144,12 @@ def map_(
         chosen = structure.known_charges[select(structure, atoms)]
         net_charge = float(chosen.sum())
         of_atoms = [f"potential of {atoms}: {len(chosen)} atoms, net charge {round(net_charge, 3) + 0.0:g} e"]
+    periodic = structure.cell if made.boundary == "periodic" else None
     on_mesh = " on a mesh" if made.method == "cutoff" and made.tolerance is not None else ""
     lines = [
         str(charge_report),
         *of_atoms,
-        f"{made.method} sum{on_mesh}, {made.boundary} boundary, {made.interaction}, {made.precision} precision",
+        f"{made.method} sum{on_mesh}, {boundary_text(periodic)}, {made.interaction}, {made.precision} precision",
         f"{points} points, {' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart, "
         f"from ({', '.join(f'{x:.3f}' for x in lattice.origin)}) to ({', '.join(f'{x:.3f}' for x in lattice.last)}) A",
         *([] if made.error is None or made.error_away is None else [
@@ -165,8 +171,9 @@ def map_(
         "unit": unit,
         "temperature": temperature, "dielectric": dielectric, "minimum": low, "maximum": high,
         "display_limit": grid.display_limit(),
-        "net_charge": net_charge, "charges": charge_report.source, "method": made.method,
-        "boundary": made.boundary, "interaction": made.interaction, "cutoff": made.cutoff,
+        **charge_report.data, "net_charge": net_charge, "method": made.method,
+        "boundary": made.boundary, "cell": None if periodic is None else list(periodic.parameters),
+        "interaction": made.interaction, "cutoff": made.cutoff,
         "precision": made.precision, "tolerance": made.tolerance, "error": made.error,
         "error_away": made.error_away, "error_field": made.error_field, "error_field_away": made.error_field_away,
         "engine": made.engine, "seconds": seconds,

@@ -82,7 +82,7 @@ class PointCosts(NamedTuple):
 
 
 #: The CPU engine with two threads of an EPYC (Zen 4) processor.
-CPU = Costs(fixed=8e-3, atom=1.7e-7, spread=6.5e-10, transform_open=2.8e-10, transform_periodic=1e-9, interpolate=6e-11,
+CPU = Costs(fixed=8e-3, atom=1.7e-7, spread=2.5e-10, transform_open=2.8e-10, transform_periodic=1e-9, interpolate=6e-11,
             pair=9.3e-11, candidate=0.0, point=7.9e-9, direct=5.2e-11, stencil=0.08)
 
 #: An H200.

@@ -10,6 +10,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,10 +26,15 @@ from vmdpotential.errors import (
     plain,
 )
 from vmdpotential.frontend import messages
+from vmdpotential.frontend.declarations import kind, takes_data
 from vmdpotential.parameters import Command, Parameter
 
 EXIT_CODES = """exit codes: 0 done; 2 wrong usage or unsuitable input; 3 the task cannot be done;
 4 an engine or package asked for by name is missing; 130 interrupted"""
+
+
+#: Errors and warnings name parameters as VMD's plugin has them.
+_TCL = "--tcl"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -59,11 +65,12 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"vmdpotential {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    found: list[tuple[str, Command]] = []
     for name in (only,) if only in registry.available("command") else registry.available("command"):
-        try:
-            command: Command = registry.get("command", name)
-        except BackendError:  # of another package; `vmdpotential plugins` says why
-            continue
+        with contextlib.suppress(BackendError):  # of another package; `vmdpotential plugins` says why
+            found.append((name, registry.get("command", name)))
+    # what is for structures and maps stands together, whoever registered it
+    for name, command in sorted(found, key=lambda item: not takes_data(item[1])):
         sub = commands.add_parser(
             name, help=command.summary, description=command.description, epilog=EXIT_CODES,
             formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
@@ -72,6 +79,8 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
             _add(sub, parameter)
         sub.add_argument("--json", action="store_true", help="print one JSON object instead of text")
         sub.add_argument("--verbose", action="store_true", help="tell what was planned and measured, on stderr")
+        # for VMD's plugin, whose users read what the program says
+        sub.add_argument(_TCL, action="store_true", help=argparse.SUPPRESS)
     return parser
 
 
@@ -86,7 +95,7 @@ def _add(parser: argparse.ArgumentParser, parameter: Parameter) -> None:
         details.append(f"default {default}")
     if details:
         text += f" ({', '.join(map(str, details))})".replace("%", "%%")
-    allowed = option.allowed()
+    allowed = option.shown()
     settings: dict[str, Any] = {"help": text, "default": argparse.SUPPRESS}
     metavar = option.metavar or ("|".join(allowed) if allowed else parameter.flag.upper())
     if option.positional:
@@ -125,7 +134,7 @@ def run(arguments: Sequence[str]) -> None:
             "", f"unrecognized arguments: {' '.join(unknown)}", f"see 'vmdpotential {values['command']} --help'")
     command: Command = registry.get("command", values.pop("command"))
     as_json = values.pop("json")
-    values.pop("verbose")
+    del values["verbose"], values["tcl"]
     terminal = progress.Terminal()
     failure: CheckError | None = None
     try:
@@ -175,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_streams()
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        with messages.warnings(lambda line: print(line, file=sys.stderr), _spelling(words), "--verbose" in words):
+        with messages.warnings(partial(_warn, words), _spelling(words), "--verbose" in words):
             run(words)
     except VmdpotentialError as error:
         return _fail(error, error.exit_code, words)
@@ -191,6 +200,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cure = "make room on the disk, or open it to you"
         return _fail(OutputError(f"{where}: {error.strerror or error}", cure), 3, words)
     return 0
+
+
+def _warn(arguments: Sequence[str], line: str) -> None:
+    print(f"{'warning: ' if _TCL in arguments else ''}{line}", file=sys.stderr)
 
 
 def _fail(error: VmdpotentialError, code: int, arguments: Sequence[str]) -> int:
@@ -210,7 +223,7 @@ def _fields(error: VmdpotentialError) -> dict[str, dict[str, str]]:
 
 
 def _spelling(arguments: Sequence[str]) -> Spelling:
-    """Return how a shell writes parameters of the command: ``--spacing -1``, ``--no-neutralize``.
+    """Return how a shell writes parameters of the command: ``--spacing -1``, ``--no-neutralize``, or how VMD's does.
 
     What is no option of the command stays bare: files without a name, parameters of an interaction, environment
     variables.
@@ -219,16 +232,21 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
     parameters: dict[str, Parameter] = {}
     with contextlib.suppress(VmdpotentialError):  # no such command
         command: Command = registry.get("command", name)
-        parameters = {p.name: p for p in command.parameters if not p.option.positional}
+        parameters = {p.name: p for p in command.parameters}
+
+    def tcl(name: str, value: str) -> str:
+        if name not in parameters:
+            return plain(name, value)
+        return f"-{'sel' if kind(parameters[name]) == 'structure' else name} {value}".rstrip()
 
     def spell(name: str, value: str) -> str:
-        if name not in parameters:
+        if name not in parameters or parameters[name].option.positional:
             return plain(name, value)
         if parameters[name].type is bool:
             return f"--{'no-' if value.lower() in ('no', 'false') else ''}{parameters[name].flag}"
         return f"--{parameters[name].flag}" + (f" {shlex.quote(value)}" if value else "")
 
-    return spell
+    return tcl if _TCL in arguments else spell
 
 
 def _prepare_streams() -> None:

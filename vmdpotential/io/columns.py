@@ -14,9 +14,6 @@ Bytes = NDArray[np.uint8]
 
 factor = unique_names
 
-_DIGITS = np.frombuffer(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", np.uint8)
-_LOWER = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", np.uint8)
-
 
 class Lines:
     """The lines of a file, without copies until a table is asked for.
@@ -123,6 +120,8 @@ def fixed(values: Floats, width: int, decimals: int) -> Bytes:
             column -= 1
         if column < 0:
             break
+        if place > decimals and not rest.any() and not signed.any():
+            break
         written = (rest > 0) | (place <= decimals)
         rest, digit = np.divmod(rest, 10)
         table[:, column] = np.where(written, digit + 48, np.where(signed, 45, 32))
@@ -136,25 +135,11 @@ def integers(values: Integers, width: int) -> Bytes:
     return fixed(np.asarray(values, np.float64), width, 0)
 
 
-def hybrid36(values: Integers, width: int) -> Bytes:
-    """Return numbers as text, hybrid-36 where they need more than `width` digits, (N, width).
-
-    A number beyond hybrid-36 starts again at 0, as writers of PDB files do with decimals.
-    """
+def wrapped(values: Integers, width: int) -> Integers:
+    """Return numbers as they fit into `width` columns: 9999 is followed by 0, -999 by 0, as most programs write."""
     values = np.asarray(values, np.int64)
-    letters, most = 26 * 36 ** (width - 1), 10**width
-    values = np.where(values >= most + 2 * letters, values % (most + 2 * letters), values)
-    values = np.where(values <= -(10 ** (width - 1)), -(-values % 10 ** (width - 1)), values)
-    large = np.flatnonzero(values >= most)
-    table = integers(np.where(values >= most, 0, values), width)
-    if len(large):
-        rest = values[large] - most
-        lower = rest >= letters
-        rest = np.where(lower, rest - letters, rest) + 10 * 36 ** (width - 1)
-        for column in range(width - 1, -1, -1):
-            rest, digit = np.divmod(rest, 36)
-            table[large, column] = np.where(lower, _LOWER[digit], _DIGITS[digit])
-    return table
+    most = 10 ** (width - 1)
+    return np.where(values < 0, -(-values % most), values % (10 * most))
 
 
 def text(names: Names, width: int) -> Bytes:

@@ -7,6 +7,7 @@ input files lose their folders where it would be longer. Values carry six digits
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
@@ -42,12 +43,12 @@ def write_cube(path: Path, grid: Grid) -> None:
     lattice, bohr = grid.lattice, _bohr()
     origin = lattice.origin / bohr
     first = title(grid).encode("ascii", "replace").decode()
-    lines = [f"{MARK}: {first}"[:200], _comment(grid), _row(1, origin)]
+    lines = [f"{MARK}: {first}"[:200], _comment(grid), _row(1, origin.tolist())]
     for axis in range(3):
         step = np.zeros(3)
         step[axis] = lattice.spacing[axis] / bohr
-        lines.append(_row(lattice.shape[axis], step))
-    lines.append(f"{0:5d}{0:12.6f}" + "".join(f"{x:12.6f}" for x in origin))
+        lines.append(_row(lattice.shape[axis], step.tolist()))
+    lines.append(_row(0, [0.0, *origin.tolist()]))
     nx, ny, nz = lattice.shape
     rows, rest = divmod(nz, 6)
     column = ("%13.5E" * 6 + "\n") * rows + ("%13.5E" * rest + "\n" if rest else "")
@@ -59,8 +60,9 @@ def write_cube(path: Path, grid: Grid) -> None:
             progress.report("writing the map", (i + 1) / nx)
 
 
-def _row(count: int, vector: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
-    return f"{count:5d}" + "".join(f" {x:11.6f}" for x in vector)
+def _row(count: int, numbers: Iterable[float]) -> str:
+    """Return a line in the columns of Fortran's I5 and F12.6, each number with as many decimals as fit in."""
+    return f"{count:5d}" + "".join(f" {x:11.{min(9, max(6, 10 - len(f'{x:.0f}')))}f}" for x in numbers)
 
 
 def _comment(grid: Grid) -> str:

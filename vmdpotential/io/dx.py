@@ -2,9 +2,9 @@
 
 What is written suits VMD (comments before ``object 1`` only, fixed order, short lines), ChimeraX
 (no blank lines, diagonal deltas), PyMOL (``type double``, no exponent below -100, which float32
-cannot have), APBS (six decimals in the deltas) and NAMD (the type without quotes). Values carry
-seven digits. Origin and spacing stand with six decimals where others look for them, and exactly in
-the comments.
+cannot have), APBS (six decimals in the deltas at least) and NAMD (the type without quotes). Values
+carry seven digits. Origin and spacing stand with six to twelve decimals where others look for them, so
+that the last of a thousand points is right to 1e-9 A, and exactly in the comments.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def write_dx(path: Path, grid: Grid, compress: bool = False) -> None:
     """Write a map as OpenDX text, gzipped if `compress`."""
     lattice = grid.lattice
     counts = " ".join(map(str, lattice.shape))
-    hx, hy, hz = (_six_decimals(float(h)) for h in lattice.spacing)
+    hx, hy, hz = (_length(float(h)) for h in lattice.spacing)
     lines = [
         *(f"# {line}" for line in header_lines(grid, 1000)),
         f"object 1 class gridpositions counts {counts}",
-        "origin " + " ".join(f"{x:.6f}" for x in lattice.origin),
+        "origin " + " ".join(_length(float(x)) for x in lattice.origin),
         f"delta {hx} 0 0",
         f"delta 0 {hy} 0",
         f"delta 0 0 {hz}",
@@ -74,10 +74,11 @@ def write_dx(path: Path, grid: Grid, compress: bool = False) -> None:
         write("".join(f"{line}\n" for line in tail).encode("ascii"))
 
 
-def _six_decimals(h: float) -> str:
-    text = f"{h:.6f}"
-    # below a thousandth of an angstrom six decimals would say little or nothing
-    return text if h >= 1e-3 else f"{h:.6e}"
+def _length(x: float) -> str:
+    """Return a length with the decimals that it needs, six to twelve."""
+    text = f"{x:.12f}"
+    # below a thousandth of an angstrom decimals would say little
+    return f"{x:.9e}" if 0 < abs(x) < 1e-3 else text[:-6] + text[-6:].rstrip("0")
 
 
 @contextmanager

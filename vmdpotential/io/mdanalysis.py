@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import logging
 import re
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,8 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
 
 log = logging.getLogger(__name__)
+
+_tpr = threading.Lock()
 
 #: Packages that MDAnalysis needs for some suffixes; without them it prints more than one line.
 _NEEDS = {".gsd": "gsd", ".h5md": "h5py", ".tng": "pytng"}
@@ -212,7 +215,9 @@ def _read(path: Path) -> tuple[Structure, bool]:
         import MDAnalysis
 
         form = _FORMATS.get(path.suffix.lower())
-        universe = MDAnalysis.Universe(str(path), **({"topology_format": form, "infer_system": True} if form else {}))
+        with _cross_terms_kept() as kept:
+            universe = MDAnalysis.Universe(
+                str(path), **({"topology_format": form, "infer_system": True} if form else {}))
         atoms = universe.atoms
         count = len(atoms)
         if not count:
@@ -237,6 +242,7 @@ def _read(path: Path) -> tuple[Structure, bool]:
             types=text("types"),
             masses=_decimals(atoms.masses) if "masses" in stated else np.zeros(count),
             title=(f" REMARKS topology of {path.name}",),
+            cross_terms=_cross_terms(atoms, kept),
             **terms,
         )
         if not ((topology.masses >= 0) & np.isfinite(topology.masses)).all():
@@ -256,6 +262,45 @@ def _read(path: Path) -> tuple[Structure, bool]:
             cell=cell, topology=topology if "bonds" in stated else None, sources=(str(path),),
         )
     return structure, has_positions
+
+
+@contextlib.contextmanager
+def _cross_terms_kept() -> Iterator[dict[str, Integers]]:
+    """Collect the cross-terms (CMAP) of a TPR's molecules, (M, 5) by their name: MDAnalysis reads and drops them."""
+    from MDAnalysis.topology.tpr import utils
+
+    kept: dict[str, Integers] = {}
+    lists: list[Any] = []
+    do_ilists, do_moltype = utils.do_ilists, utils.do_moltype
+
+    def keep_lists(*arguments: Any) -> Any:
+        lists[:] = do_ilists(*arguments)
+        return list(lists)
+
+    def keep_molecule(*arguments: Any) -> Any:
+        molecule = do_moltype(*arguments)
+        found = [entry.iatoms for entry in lists if entry.ik[0] == "CMAP" and entry.nr]
+        if found:  # of each entry the first number is its type
+            kept[molecule.name.decode()] = np.array(found[0], np.int64).reshape(-1, 6)[:, 1:]
+        return molecule
+
+    with _tpr:  # the functions of a module are no thread's own
+        utils.do_ilists, utils.do_moltype = keep_lists, keep_molecule
+        try:
+            yield kept
+        finally:
+            utils.do_ilists, utils.do_moltype = do_ilists, do_moltype
+
+
+def _cross_terms(atoms: Any, kept: dict[str, Integers]) -> Integers:
+    """Return the cross-terms (M, 8) of all molecules: the five atoms of each make two dihedrals."""
+    if not kept:
+        return np.zeros((0, 8), np.int64)
+    numbers = np.asarray(atoms.molnums)
+    first = np.flatnonzero(np.diff(numbers, prepend=-1))
+    names = np.asarray(atoms.moltypes)[first]
+    found = [kept[str(name)] + start for name, start in zip(names, first, strict=True) if str(name) in kept]
+    return np.concatenate(found)[:, [0, 1, 2, 3, 1, 2, 3, 4]] if found else np.zeros((0, 8), np.int64)
 
 
 def _decimals(values: Any) -> Floats:

@@ -44,6 +44,8 @@ _WIDTH = 80
 _NEARLY = re.compile(
     rb"(?:\s|\xef\xbb\xbf)*(?:(ATOM|HETATM)[\s\d].*\.\d|(CRYST1)[\s\d.]+|(MODEL)\s+\d+\s*$|(ENDMDL|END|TER)\s*$)",
     re.IGNORECASE)
+#: Names that the parts of a segment may get.
+_MOST_PARTS = 900
 #: Columns 17-27 as gemmi gets them: one residue for all, so that it has nothing to sort.
 _ONE_RESIDUE = np.frombuffer(b" RES A   1 ", np.uint8)
 
@@ -236,7 +238,10 @@ def cell_of_record(line: str, where: str) -> Cell | None:
 
 def cell_of(values: list[float], where: str, space_group: str = "P 1") -> Cell | None:
     """Return the cell of three lengths and three angles, None where all lengths are 1 or some are 0."""
-    if any(value == 0 for value in values[:3]) or values[:3] == [1, 1, 1]:
+    if any(value == 0 for value in values[:3]):
+        return None
+    if values[:3] == [1, 1, 1]:  # of NMR and electron microscopy
+        log.warning("%s: a cell of 1 x 1 x 1 A stands for none", where)
         return None
     try:
         return Cell.from_parameters(*values, space_group=space_group)
@@ -271,8 +276,9 @@ def check(structure: Structure, path: Path) -> None:
 def write_pdb(structure: Structure, path: Path) -> None:
     """Write a PDB file in VMD's columns: 4-letter residue names reach column 21, segments stand in 73-76.
 
-    Serials and residue numbers are hybrid-36 where decimals do not fit. The file's residues stay
-    apart on reading: when neighbours would carry the same number, all are numbered anew.
+    Serials start again at 0 after 99,999, residue numbers after 9999. The file's residues stay apart on reading:
+    when neighbours would carry the same number, all are numbered anew; where a number comes again in a chain, the
+    segment goes on under another name, since some programs (gemmi) join residues of one number and segment.
 
     Raises
     ------
@@ -287,8 +293,7 @@ def _records(structure: Structure) -> Iterator[bytes]:
     yield from _title_records(structure.title)
     if structure.cell is not None:
         yield cell_record(structure.cell)
-    segments = _short_segments(structure)
-    numbers = written_numbers(structure)
+    numbers, segments = _told_apart(structure)
     ters = _chain_ends(structure)
     for start in range(0, len(structure), _BLOCK):
         stop = min(start + _BLOCK, len(structure))
@@ -309,11 +314,11 @@ def _atom_records(s: Structure, part: slice, numbers: Integers, segments: NDArra
     table[:, _WIDTH] = 10
     hetero = s.hetero[part][:, None]
     table[:, :6] = np.where(hetero, np.frombuffer(b"HETATM", np.uint8), np.frombuffer(b"ATOM  ", np.uint8))
-    table[:, 6:11] = columns.hybrid36(serials, 5)
+    table[:, 6:11] = columns.integers(columns.wrapped(serials, 5), 5)
     table[:, 12:16] = _aligned(s, part)
     table[:, 17:21] = columns.text(s.residue_names[part], 4)
     table[:, 21:22] = columns.text(s.chain_ids[part], 1)
-    table[:, 22:26] = columns.hybrid36(numbers[part], 4)
+    table[:, 22:26] = columns.integers(numbers[part], 4)
     table[:, 26:27] = columns.text(s.insertion_codes[part], 1)
     for k in range(3):
         table[:, 30 + 8 * k : 38 + 8 * k] = columns.fixed(s.positions[part, k], 8, 3)
@@ -337,15 +342,43 @@ def _aligned(s: Structure, part: slice) -> columns.Bytes:
     return np.where(((names[:, 3] != 32) | two_letters)[:, None], names, shifted)
 
 
+def _keys(structure: Structure) -> list[NDArray[np.str_]]:
+    """Return what else than a number tells residues apart, (R,) each."""
+    first = structure.residue_starts[:-1]
+    return [getattr(structure, name)[first]
+            for name in ("residue_names", "insertion_codes", "chain_ids", "segment_ids")]
+
+
 def written_numbers(structure: Structure) -> Integers:
     """Return the residue number of every atom, (N,), changed only where neighbours could not be told apart."""
     first = structure.residue_starts[:-1]
-    what = ("residue_names", "insertion_codes", "chain_ids", "segment_ids")
-    keys = [getattr(structure, name)[first] for name in what]
-    numbers, changed = residues.distinct_numbers(keys, structure.residue_ids[first])
+    numbers, changed = residues.distinct_numbers(_keys(structure), structure.residue_ids[first])
     if changed:
         log.warning("residues that follow each other have the same number; all are numbered anew")
     return np.repeat(numbers, np.diff(structure.residue_starts))
+
+
+def _told_apart(structure: Structure) -> tuple[Integers, NDArray[np.str_]]:
+    """Return numbers and segments of all atoms as they are written: no two residues of a segment alike."""
+    lengths = np.diff(structure.residue_starts)
+    numbers = columns.wrapped(written_numbers(structure)[structure.residue_starts[:-1]], 4)
+    segments = _short_segments(structure)
+    if not len(numbers):
+        return numbers, segments
+    *keys, chains, of_segment = (unique_names(key)[1] for key in _keys(structure))
+    groups = np.unique(chains * (int(of_segment.max()) + 1) + of_segment, return_inverse=True)[1].reshape(-1)
+    parts = residues.parts(groups, keys, numbers)
+    if parts.max() > _MOST_PARTS:  # small numbers that come again and again
+        numbers = columns.wrapped(np.arange(1, len(numbers) + 1), 4)
+        parts = residues.parts(groups, keys, numbers)
+    if parts.max():
+        if not (segments != "").any():  # MDAnalysis takes chains for them only where all are blank
+            segments = structure.chain_ids
+        segments = residues.continued(segments[structure.residue_starts[:-1]], parts)
+        log.warning("residue numbers come again in a segment; from there the PDB file gives it another name (%s)",
+                    segments[int(np.flatnonzero(parts)[0])])
+        segments = np.repeat(segments, lengths)
+    return np.repeat(numbers, lengths), segments
 
 
 def _short_segments(structure: Structure) -> NDArray[np.str_]:

@@ -72,7 +72,7 @@ def read_pqr(path: Path) -> Structure:
         # what is longer than a chain's letter is the segment that the writer had
         segment_ids=np.where(single, "", chains), elements=elements.guess_all(names, residue_names),
         insertion_codes=codes, charges=table[:, 3], hetero=np.array([label[5] for label in labels]), cell=cell,
-        title=title, sources=(str(path),),
+        title=title, sources=(str(path),), charge_source="PQR file",
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.errors import InputError
+from vmdpotential.io import columns
 from vmdpotential.io.numbers import reals, whole
 from vmdpotential.io.psfwrite import write_psf
 from vmdpotential.io.text import held, read_text
@@ -44,6 +45,8 @@ SECTIONS = {
 
 #: Bytes of memory for a byte and for a line of a file, at most (measured).
 _MEMORY = (9.0, 100.0)
+#: A title line by which a viewer says that the charges are its own.
+_CHARGE_SOURCE = re.compile(r"\s*REMARKS charges from the (.+?)\s*$")
 _HEADER = re.compile(rb"\s*(\d{1,18})(?:\s+(\d{1,18}))?\s*!\s*([A-Z0-9]+)")
 
 
@@ -131,6 +134,7 @@ def read_psf(path: str | Path) -> Structure:
         positions=np.zeros((count, 3)), atom_names=atoms.names, residue_names=atoms.residue_names, residue_ids=ids,
         residue_index=residues.index(first, count), segment_ids=atoms.segments, insertion_codes=insertion,
         charges=atoms.charges, topology=topology, title=_plain_title(title), sources=(str(path),),
+        charge_source=next((match[1] for line in title if (match := _CHARGE_SOURCE.match(line))), ""),
     )
 
 
@@ -194,8 +198,11 @@ def _read_atoms(section: _Section, flags: tuple[str, ...], path: Path) -> _Atoms
     if width > 500:
         raise InputError(f"{path}: line {section.line + 1 + int(lengths.argmax())} is too long for a PSF")
     memory.require(8 * found * width, f"reading {path}", "correct its longest lines")  # short ones are filled up
-    table = np.full((found, width), 32, np.uint8)
-    table[np.arange(width) < lengths[:, None]] = buffer[buffer != 10]
+    if (lengths == width - 1).all():  # as most writers have it
+        table = buffer.reshape(found, width).copy()
+    else:
+        table = np.full((found, width), 32, np.uint8)
+        table[np.arange(width) < lengths[:, None]] = buffer[buffer != 10]
     table[(table < 32) | (table == 0x85) | (table == 0xA0)] = 32  # all that separates words is a blank
 
     spans = _COLUMNS_EXT if "EXT" in flags or "DRUDE" in flags else _COLUMNS
@@ -204,9 +211,7 @@ def _read_atoms(section: _Section, flags: tuple[str, ...], path: Path) -> _Atoms
         gaps = [stop for _, stop in spans]
         fixed = (table[:, gaps] == 32).all(1) & (table[:, : spans[0][1]] <= ord("9")).all(1)
     if fixed.all():
-        names = [
-            np.char.strip(table[:, a:b].astype(np.uint32).view(f"U{b - a}")[:, 0]) for a, b in spans[1:]
-        ]
+        names = [columns.words(table[:, a:b]) for a, b in spans[1:]]
         words = _words(table[:, spans[-1][1] :], (4, 6), section.line, path)
     else:  # separated by blanks: NAMD's variant, or names that did not fit their columns
         words = _words(table, (9, 11), section.line, path)

@@ -6,7 +6,10 @@ number of atoms asks for it. Use it as :func:`vmdpotential.io.psf.write_psf`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
+from vmdpotential.io import columns
 from vmdpotential.io.text import write_bytes
+from vmdpotential.molecule.names import unique_names
+from vmdpotential.molecule.selection import is_oxygen, is_water
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
+
+log = logging.getLogger(__name__)
+
+_BLOCK = 100_000  # atom lines made at once
 
 #: The sections of index lists: (attribute, atoms in an entry, entries in a line, header).
 _TERMS = (
@@ -60,11 +70,13 @@ def write_psf(structure: Structure, path: str | Path) -> None:
         )
     if len(topology.types) != len(structure):
         raise InputError(f"{where}: topology of {len(topology.types)} atoms for {len(structure)} atoms")
-    text = "\n".join(_lines(structure, topology, where)) + "\n"
-    write_bytes(Path(path), [text.encode("latin-1", "replace")])
+    blocks = _blocks(structure, topology, where)
+    first = next(blocks)  # what does not fit is found before a file is made
+    write_bytes(Path(path), itertools.chain([first], blocks))
 
 
-def _lines(structure: Structure, topology: Topology, where: str) -> list[str]:
+def _blocks(structure: Structure, topology: Topology, where: str) -> Iterator[bytes]:
+    """Yield the parts of the file."""
     count = len(structure)
     extra = topology.extra
     present = extra.get("sections", ())
@@ -77,40 +89,77 @@ def _lines(structure: Structure, topology: Topology, where: str) -> list[str]:
     _check_names(structure, names, flags, where)
 
     width = 10 if extended else 8
-    lines = ["PSF" + "".join(" " + flag for flag in flags), ""]
+
+    def head(number: int, text: str, second: int | None = None) -> bytes:
+        return f"{number:{width}d}{'' if second is None else f'{second:{width}d}'} !{text}\n".encode()
+
+    def lines(*texts: str) -> bytes:
+        return "".join(f"{text}\n" for text in texts).encode("latin-1", "replace")
+
+    angles = _water_angles(structure, topology)
+    if len(angles):
+        log.warning("%s: states no angles of %d waters, which it holds rigid; the PSF gets them from their bonds",
+                    where, len(angles))
+        topology = replace(topology, angles=np.concatenate([topology.angles, angles]))
+        notes = [*notes, f" REMARKS angles of {len(angles)} rigid waters are made from their bonds"]
     title = [*(topology.title or [" REMARKS written by vmdpotential"]), *notes]
-    lines += [f"{len(title):{width}d} !NTITLE", *title, "", f"{count:{width}d} !NATOM"]
-    lines += _atom_lines(structure, topology, names, types, flags)
-    lines.append("")
+    yield lines("PSF" + "".join(" " + flag for flag in flags), "")
+    yield head(len(title), "NTITLE") + lines(*title, "") + head(count, "NATOM")
+    yield from _atom_lines(structure, topology, names, types, flags)
+    yield b"\n"
     for name, size, per_line, header in _TERMS:
         index = getattr(topology, name)
         if name in ("dihedrals", "impropers") and topology.source != "psf":
             index = _unique(index)
-        lines += [f"{len(index):{width}d} !{header}", *_numbers(index + 1, size * per_line, width), ""]
-    lines += _exclusion_lines(extra, count, width)
-    lines += _group_lines(extra, structure.known_charges, width)
+        yield head(len(index), header) + _numbers(index + 1, size * per_line, width) + b"\n"
+    pairs, last = _exclusions(extra, count)
+    yield head(len(pairs), "NNB") + _numbers(pairs[:, 1] + 1, 8, width) + _numbers(last, 8, width) + b"\n"
+    rows = _groups(extra, structure.known_charges)
+    yield head(len(rows), "NGRP NST2", extra.get("nst2", 0) if "group" in extra else 0)
+    yield _numbers(rows, 9, width) + b"\n"
     if "MOLNT" in present or "CHEQ" in flags:
         molecule = _padded(extra.get("molecule"), count, 0)
         last = len(extra.get("molecule", ()))
         molecule[last:] = molecule[:last].max(initial=0) + 1 + np.arange(count - last)
-        lines += [f"{molecule.max(initial=0):{width}d} !MOLNT", *_numbers(molecule, 8, width), ""]
+        yield head(int(molecule.max(initial=0)), "MOLNT") + _numbers(molecule, 8, width) + b"\n"
     if "NUMLP" in present:
-        lines += _lone_pair_lines(extra, width)
+        index, values = extra["terms"]["lone_pairs"], extra["term_values"]["lone_pairs"]
+        sizes = (index >= 0).sum(1)
+        hosts = index[index >= 0] + 1
+        yield head(len(index), "NUMLP NUMLPH", len(hosts))
+        yield lines(*(
+            f"{size - 1:{width}d}{start:{width}d}   {row[0]}" + "".join(f"{value:>14s}" for value in row[1:])
+            for size, start, row in zip(sizes.tolist(), (np.cumsum(sizes) - sizes + 1).tolist(), values.tolist(),
+                                        strict=True)))
+        yield (_numbers(hosts, 8, width) if len(hosts) else b"") + b"\n"
     if "NUMANISO" in present:
         index, values = extra["terms"]["anisotropies"], extra["term_values"]["anisotropies"]
-        lines.append(f"{len(index):{width}d} !NUMANISO")
-        lines += [" " * width + "".join(f"{value:>14s}" for value in row) for row in values]
-        lines += [*_numbers(index + 1, 8, width), ""]
+        yield head(len(index), "NUMANISO")
+        yield lines(*(" " * width + "".join(f"{value:>14s}" for value in row) for row in values))
+        yield _numbers(index + 1, 8, width) + b"\n"
     if "CMAP" in flags or len(topology.cross_terms):
         index = topology.cross_terms
-        lines += [f"{len(index):{width}d} !NCRTERM: cross-terms", *_numbers(index + 1, 8, width), ""]
-    return lines
+        yield head(len(index), "NCRTERM: cross-terms") + _numbers(index + 1, 8, width) + b"\n"
+
+
+def _water_angles(structure: Structure, topology: Topology) -> Integers:
+    """Return the angles H-O-H, (W, 3), of waters that another format than PSF held rigid and states none for."""
+    if topology.source == "psf" or not len(topology.bonds):
+        return np.zeros((0, 3), np.int64)
+    water, oxygen = is_water(structure), is_oxygen(structure)
+    hydrogen = water & ~oxygen & (topology.masses > 0)
+    pairs = np.concatenate([topology.bonds, topology.bonds[:, ::-1]])
+    pairs = pairs[(water & oxygen)[pairs[:, 0]] & hydrogen[pairs[:, 1]]]
+    pairs = pairs[~np.isin(pairs[:, 0], topology.angles[:, 1] if len(topology.angles) else [])]
+    pairs = pairs[np.lexsort(pairs.T[::-1])]
+    second = np.flatnonzero(pairs[1:, 0] == pairs[:-1, 0])
+    return np.stack([pairs[second, 1], pairs[second, 0], pairs[second + 1, 1]], axis=1)
 
 
 def _short_types(topology: Topology, structure: Structure) -> tuple[Names, list[str]]:
     """Return atom types of at most 6 letters, the widest a PSF holds, and title lines that explain new ones."""
     types = np.where(topology.types == "", structure.atom_names, topology.types)
-    unique, inverse = np.unique(types, return_inverse=True)
+    unique, inverse = unique_names(types)
     if "NAMD" in topology.flags or all(len(text) <= 6 for text in unique):
         return types, []
     ends = [text[-6:] for text in unique]
@@ -120,12 +169,14 @@ def _short_types(topology: Topology, structure: Structure) -> tuple[Names, list[
         f" REMARKS atom type {short} stands for {text}"
         for short, text in zip(ends, unique, strict=True) if short != text
     ]
-    return np.array(ends)[inverse.reshape(-1)], notes
+    return np.array(ends)[inverse], notes
 
 
 def _residue_numbers(structure: Structure) -> Names:
     assert structure.topology is not None
-    text = structure.residue_ids.astype(str)
+    number, of_residue = np.unique(structure.residue_ids, return_inverse=True)
+    texts = [str(one) for one in number.tolist()]
+    text = np.array(texts)[of_residue.reshape(-1)]
     if (structure.insertion_codes != "").any():
         text = np.char.add(text, structure.insertion_codes)
     kept = structure.topology.extra.get("resid")
@@ -138,29 +189,25 @@ def _residue_numbers(structure: Structure) -> Names:
 def _flags(topology: Topology, names: Sequence[Names], types: Names, count: int) -> list[str]:
     """Return the words of the first line: those of the file read, and what the content needs."""
     flags = list(topology.flags)
-    longest = max(_longest(text) for text in (*names, types))
+    longest = max(columns.longest(text) for text in (*names, types))
     if "NAMD" not in flags and "EXT" not in flags and (longest > 4 or count > 99_999):
         flags.insert(0, "EXT")
     if len(topology.cross_terms) and "CMAP" not in flags:
         flags.insert(1 if flags[:1] == ["EXT"] else 0, "CMAP")
-    numeric = all(text.isdigit() for text in np.unique(types))
+    numeric = all(text.isdigit() for text in unique_names(types)[0])
     if ("EXT" in flags or topology.source != "psf") and not numeric and "XPLOR" not in flags and "NAMD" not in flags:
         flags.append("XPLOR")
     return flags
 
 
-def _longest(text: Names) -> int:
-    return int(np.char.str_len(text).max(initial=0))
-
-
 def _check_names(structure: Structure, names: Sequence[Names], flags: list[str], where: str) -> None:
     limit = 10**6 if "NAMD" in flags else 8
     for text, what in zip(names, ("segment name", "residue number", "residue name", "atom name"), strict=True):
-        long = np.char.str_len(text) > limit
+        unique, inverse = unique_names(text)
         # a name with a blank, or without letters, would be read as two words, or as none
-        bad = np.flatnonzero(long | (text == "") | (np.char.find(text, " ") >= 0))
-        if len(bad):
-            atom = int(bad[0])
+        bad = [len(word) > limit or not word or " " in word for word in unique.tolist()]
+        if any(bad):
+            atom = int(np.flatnonzero(np.array(bad)[inverse])[0])
             raise InputError(
                 f"{where}: atom {atom + 1} ({structure.label(atom)}): {what} '{text[atom]}' does not fit a PSF",
                 "use 1 to 8 letters without blanks"
@@ -169,38 +216,57 @@ def _check_names(structure: Structure, names: Sequence[Names], flags: list[str],
 
 def _atom_lines(
     structure: Structure, topology: Topology, names: Sequence[Names], types: Names, flags: list[str]
-) -> list[str]:
+) -> Iterator[bytes]:
     count = len(structure)
     extended = "EXT" in flags
-    numeric = not ("XPLOR" in flags or "NAMD" in flags) and all(text.isdigit() for text in np.unique(types))
-    if extended:
-        head = "%10d %-8s %-8s %-8s %-8s " + ("%4s " if numeric else "%-6s ")
-    else:
-        head = "%8d %-4s %-4s %-4s %-4s " + ("%4s " if numeric else "%-4s ")
+    numeric = not ("XPLOR" in flags or "NAMD" in flags) and all(text.isdigit() for text in unique_names(types)[0])
+    wide = [8 if extended else 4] * 4
+    if "NAMD" in flags:
+        wide = [max(width, columns.longest(text)) for width, text in zip(wide, names, strict=True)]
+    width_of_type = max(6 if extended and not numeric else 4, columns.longest(types))
     # 12 characters of the 14 in an extended file, because readers differ on where that field begins
-    charges = _charge_texts(structure.known_charges, 12 if extended else 13)
+    charges, decimals = _rounded(structure.known_charges, 12 if extended else 13)
     # the fourth decimal is CHARMM's; heavier or finer masses take more of the field's 14 characters
     fine = np.abs(np.round(topology.masses, 4) - topology.masses) > 1e-6
-    masses = [("%12.6f" if more else "%10.4f  ") % mass for mass, more in zip(topology.masses, fine, strict=True)]
     move = _padded(topology.extra.get("move"), count, 0)
-    columns: list[list[str]] = [
-        *(text.tolist() for text in names), types.tolist(), charges, masses, [f"{code:10d}" for code in move.tolist()]
-    ]
-    body = head + "%-14s%s%s"
+    more = _further_columns(topology, flags, count)
+    gap, end = np.full((_BLOCK, 1), 32, np.uint8), np.full((_BLOCK, 1), 10, np.uint8)
+    for start in range(0, count, _BLOCK):
+        part = slice(start, min(start + _BLOCK, count))
+        size = part.stop - start
+        table = [columns.integers(np.arange(start + 1, part.stop + 1), 10 if extended else 8)]
+        for text, width in zip(names, wide, strict=True):
+            table += [gap[:size], columns.text(text[part], width)]
+        kind = columns.text(types[part], width_of_type)
+        if numeric:  # to the right
+            kind = columns.integers(types[part].astype(np.int64), width_of_type)
+        charge = np.full((size, 14), 32, np.uint8)
+        field = 10 if decimals == 6 else 12 if extended else 13
+        charge[:, :field] = columns.fixed(charges[part], field, decimals)
+        mass = np.full((size, 12), 32, np.uint8)
+        mass[:, :10] = columns.fixed(np.where(fine[part], 0, topology.masses[part]), 10, 4)
+        mass[fine[part]] = columns.fixed(topology.masses[part][fine[part]], 12, 6)
+        table += [gap[:size], kind, gap[:size], charge, mass, columns.integers(move[part], 10)]
+        if more is not None:
+            table.append(columns.text(more[part], columns.longest(more)))
+        yield np.concatenate([*table, end[:size]], axis=1).tobytes()
+
+
+def _further_columns(topology: Topology, flags: Sequence[str], count: int) -> Names | None:
+    """Return what stands behind the atoms of files with fluctuating charges or Drude particles, None elsewhere."""
     kept = topology.extra.get("columns")
-    if kept is not None or "CHEQ" in flags:
-        width = 2 if kept is None else kept.shape[1]
-        texts = np.empty((count, width), dtype="U14")
-        texts[:] = _CHEQ_COLUMNS if width == 2 and "DRUDE" not in flags else "0.00000"
-        if kept is not None:
-            texts[: len(kept)] = kept
-        columns.append(["".join(f" {text:>13s}" for text in row) for row in texts.tolist()])
-        body += "%s"
-    return [body % row for row in zip(range(1, count + 1), *columns, strict=True)]
+    if kept is None and "CHEQ" not in flags:
+        return None
+    width = 2 if kept is None else kept.shape[1]
+    texts = np.empty((count, width), dtype="U14")
+    texts[:] = _CHEQ_COLUMNS if width == 2 and "DRUDE" not in flags else "0.00000"
+    if kept is not None:
+        texts[: len(kept)] = kept
+    return np.array(["".join(f" {text:>13s}" for text in row) for row in texts.tolist()])
 
 
-def _charge_texts(charges: Floats, width: int) -> list[str]:
-    """Return charges as text, 6 decimals where that is exact, and rounded so that their sum is kept."""
+def _rounded(charges: Floats, width: int) -> tuple[Floats, int]:
+    """Return charges rounded so that their sum is kept, and the decimals: 6 where that is exact."""
     digits = max(len(f"{charges.min(initial=0):.0f}"), len(f"{charges.max(initial=0):.0f}"))
     decimals = 6
     if np.abs(np.round(charges, 6) - charges).max(initial=0) > 1e-11:
@@ -214,22 +280,19 @@ def _charge_texts(charges: Floats, width: int) -> list[str]:
         # the atoms whose own error is largest take up the difference, a unit of the last decimal each
         most = np.argsort(-error if surplus > 0 else error, kind="stable")[: abs(surplus)]
         rounded[most] += np.sign(surplus) * unit
-    if decimals == 6:
-        return [f"{charge:10.6f}" for charge in rounded.tolist()]
-    return [f"{charge:{width}.{decimals}f}" for charge in rounded.tolist()]
+    return rounded, decimals
 
 
-def _numbers(index: Integers, per_line: int, width: int) -> list[str]:
-    """Return lines of numbers in columns."""
-    flat = index.reshape(-1).tolist()
-    if not flat:
-        return [""]
+def _numbers(index: Integers, per_line: int, width: int) -> bytes:
+    """Return lines of numbers in columns, an empty one where there are none."""
+    flat = index.reshape(-1)
+    if not len(flat):
+        return b"\n"
     whole = len(flat) // per_line * per_line
-    line = f"%{width}d" * per_line
-    lines = [line % tuple(flat[i : i + per_line]) for i in range(0, whole, per_line)]
-    if whole < len(flat):
-        lines.append(f"%{width}d" * (len(flat) - whole) % tuple(flat[whole:]))
-    return lines
+    lines = columns.integers(flat[:whole], width).reshape(-1, per_line * width)
+    text = np.concatenate([lines, np.full((len(lines), 1), 10, np.uint8)], axis=1).tobytes()
+    rest = columns.integers(flat[whole:], width).tobytes()
+    return text + rest + b"\n" if rest else text
 
 
 def _padded(kept: NDArray[Any] | None, count: int, value: int) -> Integers:
@@ -251,17 +314,15 @@ def _unique(index: Integers) -> Integers:
     return index[np.sort(first)]
 
 
-def _exclusion_lines(extra: dict[str, Any], count: int, width: int) -> list[str]:
-    pairs = extra.get("terms", {}).get("exclusions", np.zeros((0, 2), np.int64))
+def _exclusions(extra: dict[str, Any], count: int) -> tuple[Integers, Integers]:
+    """Return pairs (M, 2) by their first atom, and how many there are up to each atom, (count,)."""
+    pairs: Integers = extra.get("terms", {}).get("exclusions", np.zeros((0, 2), np.int64))
     last = np.cumsum(np.bincount(pairs[:, 0], minlength=count))
-    order = np.argsort(pairs[:, 0], kind="stable")
-    lines = [f"{len(pairs):{width}d} !NNB", *_numbers(pairs[order, 1] + 1, 8, width)]
-    if not len(pairs):
-        last = np.zeros(count, np.int64)
-    return [*lines, *_numbers(last, 8, width), ""]
+    return pairs[np.argsort(pairs[:, 0], kind="stable")], last
 
 
-def _group_lines(extra: dict[str, Any], charges: Floats, width: int) -> list[str]:
+def _groups(extra: dict[str, Any], charges: Floats) -> Integers:
+    """Return first atom, kind and move code of each group, (G, 3)."""
     count = len(charges)
     kept = extra.get("group")
     if kept is None:
@@ -275,17 +336,4 @@ def _group_lines(extra: dict[str, Any], charges: Floats, width: int) -> list[str
         group[appended] = kept.max() + 1 + np.arange(len(appended))
         kinds[appended] = np.where(np.abs(charges[appended]) > 1e-6, 2, 0)
     starts = np.flatnonzero(np.diff(group, prepend=-1) != 0)
-    rows = np.stack([starts, kinds[starts], moves[starts]], axis=1)
-    header = f"{len(rows):{width}d}{extra.get('nst2', 0):{width}d} !NGRP NST2"
-    return [header, *_numbers(rows, 9, width), ""]
-
-
-def _lone_pair_lines(extra: dict[str, Any], width: int) -> list[str]:
-    index, values = extra["terms"]["lone_pairs"], extra["term_values"]["lone_pairs"]
-    sizes = (index >= 0).sum(1)
-    first = np.cumsum(sizes) - sizes + 1
-    hosts = index[index >= 0] + 1
-    lines = [f"{len(index):{width}d}{len(hosts):{width}d} !NUMLP NUMLPH"]
-    for size, start, row in zip(sizes.tolist(), first.tolist(), values.tolist(), strict=True):
-        lines.append(f"{size - 1:{width}d}{start:{width}d}   {row[0]}" + "".join(f"{value:>14s}" for value in row[1:]))
-    return [*lines, *(_numbers(hosts, 8, width) if len(hosts) else []), ""]
+    return np.stack([starts, kinds[starts], moves[starts]], axis=1)

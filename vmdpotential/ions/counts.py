@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from vmdpotential.errors import InputError, UsageError
 
-#: Volume of a water molecule in a simulation box, A^3: what VMD's autoionize counts with, and so the
-#: 0.0187 ion pairs per mol/L and water molecule that its users know (0.0187 = N_A * 31.05 A^3).
-WATER_VOLUME = 31.05
+#: Volume of a water molecule, A^3: 18.015 g/mol at 0.997 g/cm^3, that of water at 25 C (CRC Handbook). (VMD's
+#: autoionize counts with 31.05 A^3, so that it adds 3.5 % more salt.)
+WATER_VOLUME = 30.0
 
 #: How the number of salt ions follows from a concentration.
 COUNT_METHODS = ("add", "sltcap", "split")
@@ -22,7 +22,7 @@ INTEGER_LIMIT = 0.1
 
 
 def water_molarity() -> float:
-    """Return the mol of water in a litre of a simulation box, 53.5 mol/L, from :data:`WATER_VOLUME`."""
+    """Return the mol of water in a litre of water, 55.35 mol/L, from :data:`WATER_VOLUME`."""
     from scipy import constants
 
     return float(1.0 / (constants.N_A * WATER_VOLUME * constants.angstrom**3 * 1000))
@@ -90,6 +90,11 @@ class Counts:
         return self.net_charge + self.added_charge
 
     @property
+    def water_volume(self) -> float:
+        """Volume of the waters before, A^3, which a concentration is of: their number at water's density."""
+        return self.waters * WATER_VOLUME
+
+    @property
     def concentrations(self) -> dict[str, float]:
         """Concentration of every ion species afterwards, mol/L of the remaining waters, existing ions included."""
         numbers = dict(self.existing)
@@ -116,7 +121,10 @@ class Counts:
                               "the neutralising ions are part of it",
                     "split": "SPLIT: the neutralising charge is split between more counter-ions and fewer co-ions",
                 }[self.method]
-                lines.append(f"salt ions: {_numbers(self.salt)} for {self.concentration:g} mol/L ({how})")
+                lines.append(
+                    f"salt ions: {_numbers(self.salt)} for {self.concentration:g} mol/L in "
+                    f"{self.water_volume / 1000:.4g} nm^3 of water, {self.waters} molecules of {WATER_VOLUME:g} A^3 "
+                    f"({how})")
         if self.existing:
             text = f"ions there already: {_numbers(self.existing)}"
             if self.method != "explicit" and self.concentration > 0:
@@ -139,6 +147,7 @@ class Counts:
             "net_charge_before": self.net_charge,
             "net_charge_after": self.final_charge,
             "waters_before": self.waters,
+            "water_volume": self.water_volume,
             "concentration": self.concentration,
             "concentrations_after": self.concentrations,
             "existing": dict(self.existing),
@@ -207,7 +216,8 @@ def plan_counts(
     (`existing`, unless `count_existing` is false) is subtracted, and the rest is shifted so that no
     number is negative and the net charge, rounded to an integer, is exactly compensated.
 
-    With N0 = concentration * waters / (53.5 mol/L) and Q the charge to compensate:
+    With N0 = concentration * waters / (55.35 mol/L), the ion pairs in the volume that the waters have at water's
+    density, and Q the charge to compensate:
 
     ``add``
         round(N0) formula units of salt on top of the neutralising ions.

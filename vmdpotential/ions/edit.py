@@ -57,8 +57,8 @@ def find_ion(name: str, parameter: str) -> Ion:
     """
     ion = IONS.get(name.strip().upper())
     if ion is None:
-        raise UsageError(
-            parameter, "no such ion", "common ones are SOD, POT, LIT, CES, MG, CAL, ZN2, CLA", value=name)
+        known = ", ".join(dict.fromkeys(known.element for known in IONS.values()))
+        raise UsageError(parameter, "no such ion", f"known are {known}, as SOD, NA or Na+", value=name)
     return ion
 
 
@@ -77,8 +77,8 @@ def convention_of(structure: Structure) -> str:
 def name_ion(structure: Structure, name: str, parameter: str, convention: str = "auto") -> IonNames:
     """Return how an ion is written into a structure.
 
-    With ``auto`` a name that is not CHARMM's (``Na+``, ``NA``) is kept as given; else the name is
-    that of an ion of the same kind in the structure, else that of the structure's convention.
+    Any program's name may be given (``K``, ``K+``, ``POT``). With ``auto`` an ion is written as one of the same
+    kind in the structure, else as the structure's convention has it.
 
     Parameters
     ----------
@@ -97,11 +97,9 @@ def name_ion(structure: Structure, name: str, parameter: str, convention: str = 
     """
     if convention not in CONVENTIONS:
         raise UsageError("naming", f"choose one of {', '.join(CONVENTIONS)}", value=convention)
-    ion, name = find_ion(name, parameter), name.strip()
+    ion = find_ion(name, parameter)
     mass = _MASSES[ion.element]
     if convention == "auto":
-        if name.upper() != ion.residue and len(name) <= 4:
-            return IonNames(name, name, name, ion.element, mass, ion.charge)
         signed = False
         for atom in np.flatnonzero(is_ion(structure)).tolist():
             other, residue = IONS[str(structure.residue_names[atom]).upper()], str(structure.residue_names[atom])

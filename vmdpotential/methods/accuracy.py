@@ -270,9 +270,10 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
         before = within
         if len(made) == MOST or made[-1] in made[:-1]:
             break
-        # the next plan has to do better than this one, which may be better than was asked
+        # the next plan has to do better than this one, which may be better than was asked; and by more each time
         expected = request.error if plan.error is None else min(request.error, 1.5 * plan.error)
-        request = request.with_error(expected / min(1.5 * errors.largest / request.tolerance, 20.0))
+        better = (1.1 + 0.2 * len(made)) * errors.largest / request.tolerance
+        request = request.with_error(expected / min(better, 20.0))
     if within:
         return plan, result, errors
     more = "" if request.precision == "double" else "{precision double}, "

@@ -21,7 +21,7 @@ from vmdpotential.splitting.mesh import Split
 
 #: What is tried: orders of B-splines, split radii over mesh spacings, mesh spacings in A.
 ORDERS = (4, 6, 8)
-RATIOS = tuple(2.5 + 0.25 * n for n in range(31))
+RATIOS = tuple(2.5 + 0.125 * n for n in range(61))
 SPACINGS = tuple(0.2 * 1.12**n for n in range(30))
 
 

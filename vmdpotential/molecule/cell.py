@@ -12,6 +12,9 @@ from vmdpotential.errors import InputError
 
 Array = NDArray[np.float64]
 
+#: Angles this near to 90 degrees are right angles: files round cells to it (DCD, XTC and GRO, MDAnalysis' float32).
+RIGHT = 1e-3
+
 
 @dataclass(frozen=True, eq=False)
 class Cell:
@@ -20,7 +23,7 @@ class Cell:
     Parameters
     ----------
     vectors : (3, 3) float64, A
-        The lattice vectors a, b, c as rows.
+        The lattice vectors a, b, c as rows. Where they lie along x, y and z to :data:`RIGHT`, they do exactly.
     space_group : str
         Hermann-Mauguin symbol. With any other than P 1 the atoms of a file are a crystal's asymmetric
         unit, a part of what the cell holds.
@@ -35,8 +38,16 @@ class Cell:
             volume = abs(np.linalg.det(vectors))
         if not np.isfinite(vectors).all() or not volume > 1e-6:
             raise InputError(f"the periodic cell {vectors.tolist()} has no volume")
+        aside = vectors - np.diag(np.diagonal(vectors))
+        if (np.abs(aside) <= np.radians(RIGHT) * np.linalg.norm(vectors, axis=1)[:, None]).all():
+            vectors -= aside
         vectors.setflags(write=False)
         object.__setattr__(self, "vectors", vectors)
+
+    def __str__(self) -> str:
+        a, b, c, *angles = self.parameters
+        lengths = " x ".join(f"{round(x, 3):g}" for x in (a, b, c)) + " A"
+        return lengths if self.orthogonal else f"{lengths}, angles {' '.join(f'{round(x, 3):g}' for x in angles)}"
 
     @classmethod
     def from_parameters(
@@ -45,7 +56,7 @@ class Cell:
     ) -> Cell:
         """Return the cell of three lengths (A) and three angles (degrees), a along x, b in the xy plane.
 
-        A `space_group` that is not known counts as P 1.
+        Angles within :data:`RIGHT` of 90 are right angles. A `space_group` that is not known counts as P 1.
 
         Raises
         ------
@@ -59,7 +70,8 @@ class Cell:
                 "the periodic cell " + " ".join(f"{x:g}" for x in parameters) + " is not valid: lengths "
                 "must be positive and angles between 0 and 180 degrees"
             )
-        # exact right angles stay exact, so that `orthogonal` can be trusted
+        alpha, beta, gamma = (90.0 if abs(x - 90) <= RIGHT else x for x in (alpha, beta, gamma))
+        # right angles stay exact, so that `orthogonal` can be trusted
         cos = [0.0 if x == 90 else float(np.cos(np.radians(x))) for x in (alpha, beta, gamma)]
         sin_gamma = 1.0 if gamma == 90 else float(np.sin(np.radians(gamma)))
         cx, cy = c * cos[1], c * (cos[0] - cos[1] * cos[2]) / sin_gamma
@@ -188,13 +200,13 @@ class Cell:
         corners = np.array([[(low, high)[(n >> d) & 1][d] for d in range(3)] for n in range(8)])
         box = self.fractional(corners)
         first, last = box.min(0) - 1e-9, box.max(0) + 1e-9
-        inside = self.fractional(wrapped)
+        inside = np.ascontiguousarray(self.fractional(wrapped).T)
         shifts = [range(int(np.floor(lowest)) - 1, int(np.ceil(highest)) + 1)
                   for lowest, highest in zip(first, last, strict=True)]
 
         def within(atoms: NDArray[np.int64] | slice, axis: int, shift: int) -> NDArray[np.bool_]:
             """Return which atoms are, shifted along a lattice vector, within the range of the box's corners."""
-            place = inside[atoms, axis]
+            place = inside[axis, atoms]
             chosen: NDArray[np.bool_] = (place >= first[axis] - shift) & (place <= last[axis] - shift)
             return chosen
 
@@ -207,7 +219,9 @@ class Cell:
                 for k in shifts[2] if len(chosen_j) else ():
                     chosen = chosen_j[within(chosen_j, 2, k)]
                     moved = wrapped[chosen] + np.array([i, j, k], float) @ self.vectors
-                    found = ((moved >= low) & (moved <= high)).all(1)
+                    found = np.ones(len(moved), bool)
+                    for axis in range(3):  # all(axis=1) of three columns takes several times as long
+                        found &= (moved[:, axis] >= low[axis]) & (moved[:, axis] <= high[axis])
                     images.append(moved[found])
                     index.append(chosen[found])
         if not images:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +15,11 @@ from vmdpotential.errors import ChargeError, UsageError
 from vmdpotential.molecule.atomnames import family
 from vmdpotential.molecule.names import IONS, WATERS, unique_names
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.molecule.templates import FORCE_FIELDS, Match, Miss, library, match_water, rigid_water, water_roles
+from vmdpotential.molecule.templates import FORCE_FIELDS, Match, Miss, library
+from vmdpotential.molecule.water import CHOICES as WATER_CHOICES
+from vmdpotential.molecule.water import LABELS, Water, find_water, site_distance
+
+log = logging.getLogger(__name__)
 
 #: What may be asked for; `auto` is the force field that matches most atoms.
 CHOICES = ("auto", *FORCE_FIELDS)
@@ -26,6 +33,13 @@ INTEGER_TOLERANCE = 1e-3
 _LISTED = 10
 
 
+#: Residues that only one program calls so, beside those of a library: waters and ions.
+_OWN_SOLVENT = {
+    "charmm36": {"TIP3", "TIP4", "SOD", "POT", "CLA", "CAL", "CES", "LIT", "RUB"},
+    "amber14": {"WAT", "LI+", "NA+", "K+", "RB+", "CS+", "CL-", "BR-", "I-", "F-"},
+}
+
+
 @dataclass(frozen=True)
 class ChargeReport:
     """Where charges come from.
@@ -33,17 +47,24 @@ class ChargeReport:
     Parameters
     ----------
     source : str
-        ``topology`` (or the format of it), or the force field of the templates.
-    templates : dict
-        Template (``ALA+NTER``, ``TIP3P``, ``SOD``) to the number of residues that it gave charges to;
-        empty for a topology.
+        The force field of the templates, or where else they are from (``psf topology``, ``PQR file``).
     net_charge : float
         e
+    templates : dict
+        Template (``ALA+NTER``, ``TIP3P``, ``SOD``) to the number of residues that it gave charges to;
+        empty where there are none.
+    fits : tuple of str
+        The force fields that have templates for as many atoms as the one taken, itself among them.
+    waters : dict
+        Water model to what told it: ``by its name``, ``by the place of its massless site``, ``by default``
+        or ``as asked``.
     """
 
     source: str
     net_charge: float
     templates: dict[str, int] = field(default_factory=dict)
+    fits: tuple[str, ...] = ()
+    waters: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_integer(self) -> bool:
@@ -54,63 +75,109 @@ class ChargeReport:
         if not self.templates:
             return f"charges from the {self.source}; {_net_charge_text(self.net_charge)}"
         residues = sum(self.templates.values())
+        water = "".join(f", water {model} ({told_by})" for model, told_by in self.waters.items())
         return (
-            f"charges from {self.source} templates ({residues} residues, {len(self.templates)} kinds); "
+            f"charges from {self.source} templates ({residues} residues, {len(self.templates)} kinds){water}; "
             f"{_net_charge_text(self.net_charge)}"
         )
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """The same for programs; ``force_field`` is None where no template was used."""
+        return {
+            "charges": self.source, "force_field": self.source if self.templates else None,
+            "force_fields_that_fit": list(self.fits), "water_models": dict(self.waters),
+        }
 
-def assign_charges(structure: Structure, force_field: str = "auto") -> Structure:
+
+def assign_charges(structure: Structure, force_field: str = "auto", water: str = "auto") -> Structure:
     """Return the structure with charges: its own where it has some, else those of templates.
 
     Parameters
     ----------
     structure : Structure
     force_field : str
-        ``charmm36``, ``amber14`` (ff14SB, OL15, OL3, lipid17), or ``auto``: the one that matches more
-        atoms; between equals the one whose own residue names the structure uses; else ``charmm36``.
-        Waters are TIP3P, or the model of their sites and name; ions have their formal charge.
+        ``charmm36``, ``amber14`` (ff14SB, OL15, OL3, lipid17), or ``auto``: the one that matches more atoms
+        of the whole structure (also where these are some of its atoms); between equals the one whose own names
+        of residues, then of atoms it uses; else ``charmm36``. Where both fit and the names do not tell, a warning
+        says so. Ions have their formal charge.
+    water : str
+        ``auto``, the model of the waters' name and sites (see :mod:`~vmdpotential.molecule.water`), or one of
+        ``tip3p``, ``spc``, ``spce``, ``opc3``, ``tip4p``, ``tip4pew``, ``tip4p2005``, ``tip4pfb``, ``opc``.
 
     Raises
     ------
     ChargeError
-        When atoms have no template; lists residue, atom and count.
+        When atoms have no template, or a water has not the sites of its model; lists residue, atom and count.
     UsageError
-        When the force field is unknown.
+        When the force field or the water model is unknown.
     """
-    return charges_and_report(structure, force_field)[0]
+    return charges_and_report(structure, force_field, water)[0]
 
 
-def charges_and_report(structure: Structure, force_field: str = "auto") -> tuple[Structure, ChargeReport]:
+def charges_and_report(
+    structure: Structure, force_field: str = "auto", water: str = "auto"
+) -> tuple[Structure, ChargeReport]:
     """Do what :func:`assign_charges` does, and return also where the charges come from."""
-    if force_field not in CHOICES:
-        raise UsageError("force_field", f"choose one of {', '.join(CHOICES)}", value=force_field)
+    for parameter, value, choices in (("force_field", force_field, CHOICES), ("water", water, WATER_CHOICES)):
+        if value not in choices:
+            raise UsageError(parameter, f"choose one of {', '.join(choices)}", value=value)
     if structure.charges is not None:
-        source = structure.topology.source + " topology" if structure.topology is not None else "topology"
+        if water != "auto":
+            raise UsageError("water", "is for waters without charges, and these have some", "leave it out", value=water)
+        source = structure.charge_source or (
+            f"{structure.topology.source} topology" if structure.topology is not None else "structure")
         return structure, ChargeReport(source, structure.net_charge)
     kinds = _residue_kinds(structure)
-    wanted = FORCE_FIELDS if force_field == "auto" else (force_field,)
-    found = {name: _match_all(structure, kinds, name) for name in wanted}
-
-    def merit(name: str) -> tuple[int, int]:
-        own = library(name).residues
-        matched = [(kind, m) for kind, m in zip(kinds.kinds, found[name], strict=True) if isinstance(m, Match)]
-        return (
-            sum(kind.atoms for kind, _ in matched),
-            sum(kind.atoms for kind, _ in matched if kind.residue_name in own and kind.residue_name not in WATERS),
-        )
-
-    best = max(wanted, key=merit)  # the first of equals
-    matches = found[best]
+    fits = (force_field,) if force_field != "auto" else _force_fields(structure)
+    matches = _match_all(structure, kinds, fits[0], water)
     if any(isinstance(match, Miss) for match in matches):
-        raise _error(structure, kinds, matches, best)
-    charges = kinds.spread([match.charges for match in matches if isinstance(match, Match)])
+        raise _error(structure, kinds, matches, fits[0])
+    charges = kinds.spread([match.charges for match in matches if not isinstance(match, Miss)])
     templates: Counter[str] = Counter()
+    waters: dict[str, str] = {}
     for kind, match in zip(kinds.kinds, matches, strict=True):
-        assert isinstance(match, Match)
-        templates[match.label] += kind.residues
+        label = LABELS[match.model] if isinstance(match, Water) else getattr(match, "label", "")
+        templates[label] += kind.residues
+        if isinstance(match, Water):
+            waters[label] = match.told_by
     result = structure.with_charges(charges)
-    return result, ChargeReport(best, result.net_charge, dict(templates.most_common()))
+    return result, ChargeReport(fits[0], result.net_charge, dict(templates.most_common()), fits, waters)
+
+
+def _force_fields(structure: Structure) -> tuple[str, ...]:
+    """Return the force field that the whole structure tells, then those that fit it as well; warn of a guess."""
+    whole = structure.whole or structure
+    kinds = _residue_kinds(whole)
+    found = {name: _match_all(whole, kinds, name) for name in FORCE_FIELDS}
+    charges = {name: [getattr(match, "charges", None) for match in found[name]] for name in FORCE_FIELDS}
+    names = {name: set(library(name).residues) for name in FORCE_FIELDS}
+    matched, marks = {}, {}
+    for name in FORCE_FIELDS:
+        own = names[name].difference(WATERS, *(others for other, others in names.items() if other != name))
+        fitting = [(kind, m) for kind, m in zip(kinds.kinds, found[name], strict=True) if isinstance(m, Match)]
+        matched[name] = sum(kind.atoms for kind, _ in fitting)
+        marks[name] = (
+            sum(kind.atoms for kind, _ in fitting if kind.residue_name in own),
+            sum(kind.residue_name.upper() in _OWN_SOLVENT[name] for kind in kinds.kinds),
+            sum(kind.atoms for kind, match in fitting if match.own_names),
+        )
+    best = max(FORCE_FIELDS, key=lambda name: (matched[name], marks[name]))  # the first of equals
+    fits = [best]
+    for other in FORCE_FIELDS:
+        if other == best or matched[other] < matched[best] or charges[other] == charges[best]:
+            continue
+        fits.append(other)
+        told = sum(marks[best][:2]) > 0 == sum(marks[other][:2])
+        # names of atoms as CHARMM writes them are its own; Amber's are those of the PDB, which everybody writes
+        if not told and not (best == "charmm36" and marks[best][2] > 0 == sum(marks[other])):
+            log.warning("%s: its names fit %s and %s; the charges are those of %s, choose with {force_field}",
+                        _name(whole), best, other, best)
+    return tuple(fits)
+
+
+def _name(structure: Structure) -> str:
+    return structure.sources[0] if structure.sources else "structure"
 
 
 def _net_charge_text(net: float) -> str:
@@ -201,53 +268,50 @@ def _disulfides(structure: Structure, residue_names: NDArray[np.str_], name_of: 
     return bridged
 
 
-def _match_all(structure: Structure, kinds: _Kinds, force_field: str) -> list[Match | Miss]:
+def _match_all(
+    structure: Structure, kinds: _Kinds, force_field: str, water: str = "auto"
+) -> list[Match | Miss | Water]:
     """Match every kind of residue."""
-    result: list[Match | Miss] = []
+    result: list[Match | Miss | Water] = []
     for index, kind in enumerate(kinds.kinds):
         name = kind.residue_name.upper()
         ion = IONS.get(name) if len(kind.atom_names) == 1 else None
         if ion is not None:
             result.append(Match(ion.residue, (float(ion.charge),)))
         elif name in WATERS:
-            model = _four_site_model(structure, kinds, index) if len(kind.atom_names) == 4 else None
-            result.append(match_water(name, kind.atom_names, model))
+            starts = structure.residue_starts[:-1][kinds.kind_of == index]
+            distance = site_distance(structure, starts, kind.atom_names)
+            result.append(find_water(name, kind.atom_names, len(starts), distance, water))
         else:
             result.append(library(force_field).match(name, kind.atom_names, kind.disulfide))
     return result
 
 
-def _four_site_model(structure: Structure, kinds: _Kinds, kind: int) -> str | None:
-    """Tell the model of a kind of 4-site waters from the distance of its massless site from the oxygen."""
-    starts = structure.residue_starts[:-1][kinds.kind_of == kind]
-    roles = water_roles(kinds.kinds[kind].atom_names)
-    if sorted(roles) != ["H", "H", "M", "O"]:
-        return None
-    distances = structure.positions[starts + roles.index("M")] - structure.positions[starts + roles.index("O")]
-    if structure.cell is not None:
-        distances = structure.cell.minimum_image(distances)
-    return rigid_water(float(np.sqrt((distances**2).sum(1)).mean()), len(starts))
-
-
-def _error(structure: Structure, kinds: _Kinds, matches: list[Match | Miss], force_field: str) -> ChargeError:
+def _error(
+    structure: Structure, kinds: _Kinds, matches: Sequence[Match | Miss | Water], force_field: str
+) -> ChargeError:
     """Return the error that lists residue, atom and count of what has no template."""
     extra: Counter[str] = Counter()
     lacking: Counter[str] = Counter()
+    reasons: list[str] = []
     for kind, match in zip(kinds.kinds, matches, strict=True):
         if isinstance(match, Miss):
+            if match.reason:
+                reasons.append(f"{match.reason} ({kind.residues} of them)")
             for counts, atoms in ((extra, match.extra), (lacking, match.lacking)):
                 for atom in atoms:
                     counts[f"{kind.residue_name} {atom}"] += kind.residues
-    where = structure.sources[0] if structure.sources else "structure"
-    parts = []
+    parts = reasons[:3]
     if extra:
         parts.append(f"no {force_field} charge for {_list(extra)}")
     if lacking:
         parts.append(f"atoms that {force_field} needs are missing: {_list(lacking)}")
     cure = "give a file that has charges (PSF, prmtop, TPR, PQR) as {topology}"
+    if reasons and not extra and not lacking:
+        cure = "say which model they are by {water}, where it has these sites, or " + cure
     if lacking:
         cure = "complete the residues (hydrogens too), or " + cure
-    return ChargeError(f"{where}: {'; '.join(parts)}", cure)
+    return ChargeError(f"{_name(structure)}: {'; '.join(parts)}", cure)
 
 
 def _list(counts: Counter[str]) -> str:

@@ -141,3 +141,45 @@ def unique_numbers(chains: Names, codes: Names, numbers: Integers) -> tuple[Inte
             result[rows[part]] += shift
             largest = high + shift
     return result, bool((result != numbers).any())
+
+
+def parts(groups: Integers, keys: Sequence[Integers], numbers: Integers) -> Integers:
+    """Return in which part of its group each residue stands, (R,), so that no two of a part are alike.
+
+    Parameters
+    ----------
+    groups : (R,) int64
+        Chain and segment, as one number.
+    keys : sequence of (R,) int64
+        What else tells residues apart.
+    numbers : (R,) int64
+    """
+    code = numbers - numbers.min()
+    for key in (*keys, groups):
+        code = code * (int(key.max()) + 1) + key
+    result = np.zeros(len(code), np.int64)
+    if len(np.unique(code)) == len(code):
+        return result
+    part = [0] * (int(groups.max()) + 1)
+    seen: list[set[int]] = [set() for _ in part]
+    for row, (group, value) in enumerate(zip(groups.tolist(), code.tolist(), strict=True)):
+        if value in seen[group]:
+            part[group] += 1
+            seen[group].clear()
+        seen[group].add(value)
+        result[row] = part[group]
+    return result
+
+
+def continued(segments: Names, part: Integers) -> Names:
+    """Return the names (R,) of segments, others of at most four letters for those of the second part on."""
+    taken = set(np.unique(segments).tolist())
+    result = segments.astype("<U4")
+    for number in range(1, int(part.max()) + 1):
+        rows = np.flatnonzero(part == number)
+        for name in np.unique(segments[rows]).tolist():
+            names = (f"{name[: 4 - len(str(n))]}{n}" for n in range(number + 1, 10000))
+            free = next(new for new in names if new not in taken)
+            taken.add(free)
+            result[rows[segments[rows] == name]] = free
+    return result

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vmdpotential.errors import UsageError
 from vmdpotential.molecule.names import CUT_LIPIDS, IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.water import MASSLESS
 
 Mask = NDArray[np.bool_]
 
@@ -32,14 +33,18 @@ def _spread(structure: Structure, residues: Mask) -> Mask:
 
 
 def is_oxygen(structure: Structure) -> Mask:
-    """Return which atoms, (N,) bool, are oxygens: by element, or by name where the file has no element."""
+    """Return which atoms, (N,) bool, are oxygens: by element, or by name where the file has no element.
+
+    A water's massless site is none, though CHARMM calls it OM.
+    """
     names = np.ascontiguousarray(structure.atom_names)
     if not names.dtype.itemsize or not len(names):
         first_letter_o = np.zeros(len(structure), bool)
     else:
         first_letter_o = names.view(np.uint32).reshape(len(names), -1)[:, 0] == ord("O")
     blank = structure.elements == ""
-    return np.asarray((structure.elements == "O") | (blank & first_letter_o), bool)
+    oxygen = (structure.elements == "O") | (blank & first_letter_o)
+    return np.asarray(oxygen & ~named(structure.atom_names, MASSLESS), bool)
 
 
 def is_water(structure: Structure) -> Mask:
@@ -52,6 +57,11 @@ def is_water(structure: Structure) -> Mask:
         starts = structure.residue_starts[:-1]
         residues &= np.add.reduceat(is_oxygen(structure), starts, dtype=np.int64) > 0
     return _spread(structure, residues)
+
+
+def is_solvated(structure: Structure) -> bool:
+    """Tell whether waters fill most of the structure, as in a simulation box, not as in a crystal's file."""
+    return len(structure) > 300 and float(is_water(structure).mean()) > 0.5
 
 
 def is_ion(structure: Structure) -> Mask:

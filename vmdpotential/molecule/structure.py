@@ -122,6 +122,10 @@ class Structure:
     title : str
     sources : tuple of str
         Names of the files it came from.
+    charge_source : str
+        Where the charges are from, for reports; empty where the topology says it.
+    whole : Structure or None
+        What these atoms were selected from; a force field is chosen by all of it.
 
     Raises
     ------
@@ -146,6 +150,8 @@ class Structure:
     topology: Topology | None = None
     title: str = ""
     sources: tuple[str, ...] = ()
+    charge_source: str = ""
+    whole: Structure | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__

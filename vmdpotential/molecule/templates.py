@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -31,17 +30,19 @@ class Template(NamedTuple):
 
 
 class Match(NamedTuple):
-    """Charges (e) in the order of the atoms asked for, and the template they come from."""
+    """Charges (e) in the order of the atoms asked for, their template, and whether the names are the force field's."""
 
     label: str
     charges: tuple[float, ...]
+    own_names: bool = False
 
 
 class Miss(NamedTuple):
-    """Atoms that the nearest template does not have, and its atoms that the residue lacks."""
+    """Atoms that the nearest template does not have, and its atoms that the residue lacks; or a reason in words."""
 
     extra: tuple[str, ...]
     lacking: tuple[str, ...]
+    reason: str = ""
 
 
 # ---- the table --------------------------------------------------------------------------------------
@@ -180,7 +181,7 @@ class Library:
                 if "SG" in raw_set and not _sulphur_fits(template, name, disulfide):
                     continue
                 if template.charges.keys() == raw_set:
-                    return Match(template.label, tuple(template.charges[atom] for atom in atom_names))
+                    return Match(template.label, tuple(template.charges[atom] for atom in atom_names), True)
                 if names is None or template.common is None:
                     continue
                 if template.common.keys() == common_set:
@@ -210,80 +211,3 @@ def _sulphur_fits(template: Template, name: str, disulfide: bool) -> bool:
 def library(force_field: str) -> Library:
     """Return the templates of a force field, read once."""
     return Library(force_field)
-
-
-# ---- water ------------------------------------------------------------------------------------------
-
-
-class WaterModel(NamedTuple):
-    """Charges (e) of oxygen, hydrogen and each further site; distance (A) of that site from the oxygen."""
-
-    oxygen: float
-    hydrogen: float
-    site: float = 0.0
-    distance: float = 0.0
-
-
-#: The first model of a number of sites is taken unless residue name or geometry says another.
-WATER_MODELS = {
-    3: {  # Jorgensen 1983; Berendsen 1981, 1987; Izadi 2016
-        "TIP3P": WaterModel(-0.834, 0.417),
-        "SPC": WaterModel(-0.82, 0.41),
-        "SPC/E": WaterModel(-0.8476, 0.4238),
-        "OPC3": WaterModel(-0.89517, 0.447585),
-    },
-    4: {  # Jorgensen 1983; Horn 2004; Abascal 2005; Wang 2014; Izadi 2014
-        "TIP4P": WaterModel(0.0, 0.52, -1.04, 0.15),
-        "TIP4P-Ew": WaterModel(0.0, 0.52422, -1.04844, 0.125),
-        "TIP4P/2005": WaterModel(0.0, 0.5564, -1.1128, 0.1546),
-        "TIP4P-FB": WaterModel(0.0, 0.52587, -1.05174, 0.10527),
-        "OPC": WaterModel(0.0, 0.679142, -1.358284, 0.1594),
-    },
-    5: {"TIP5P": WaterModel(0.0, 0.241, -0.241, 0.7)},  # Mahoney 2000
-}
-
-_WATER_NAMES = {"SPC": "SPC", "SPCE": "SPC/E", "SPC/E": "SPC/E", "SPE": "SPC/E", "OPC3": "OPC3", "OP3": "OPC3"}
-_VIRTUAL_SITES = frozenset(
-    ["MW4", "EPW", "OM", "LP1W", "LP2W", *(stem + n for stem in ("M", "MW", "EP", "LP", "L") for n in ("", "1", "2"))]
-)
-
-
-def rigid_water(distance: float, count: int) -> str | None:
-    """Return the 4-site model whose massless site is at a distance (A), the mean of `count` waters, or None.
-
-    Coordinates rounded to 0.01 A leave 0.003 A of scatter; a mean that fits no model is of flexible waters.
-    """
-    models = WATER_MODELS[4]
-    nearest = min(models, key=lambda name: abs(models[name].distance - distance))
-    fits = abs(models[nearest].distance - distance) < 0.0003 + 0.003 / math.sqrt(count)
-    return nearest if fits else None
-
-
-def water_roles(atom_names: Sequence[str]) -> list[str]:
-    """Return what each site of a water is: O, H or M (a massless site); else its name's first letter."""
-    return ["M" if name in _VIRTUAL_SITES else name.lstrip("0123456789")[:1] for name in atom_names]
-
-
-def match_water(residue_name: str, atom_names: Sequence[str], four_sites: str | None = None) -> Match | Miss:
-    """Find the charges of a water's sites, as :meth:`Library.match` does.
-
-    Parameters
-    ----------
-    residue_name : str
-    atom_names : sequence of str
-    four_sites : str or None
-        The 4-site model, where the geometry told it (:func:`rigid_water`).
-    """
-    roles = water_roles(atom_names)
-    extra = tuple(name for name, role in zip(atom_names, roles, strict=True) if role not in ("O", "H", "M"))
-    lacking = ("O",) * (1 - roles.count("O")) + ("H",) * (2 - roles.count("H"))
-    if extra or lacking or roles.count("O") > 1 or roles.count("H") > 2 or len(roles) not in WATER_MODELS:
-        return Miss(extra or (() if lacking else tuple(atom_names)), lacking)
-    models = WATER_MODELS[len(roles)]
-    label = next(iter(models))
-    if len(roles) == 3:
-        label = _WATER_NAMES.get(residue_name.upper(), label)
-    elif len(roles) == 4 and four_sites is not None:
-        label = four_sites
-    model = models[label]
-    return Match(label, tuple({"O": model.oxygen, "H": model.hydrogen, "M": model.site}[role] for role in roles))

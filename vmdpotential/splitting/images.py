@@ -14,6 +14,7 @@ Along one or two axes the constant that a charged system would make infinite is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -81,13 +82,14 @@ def all_images(smooth: Kernel, radius: float, points: Floats, lengths: tuple[int
     if len(periodic) == 1:
         return _wire(smooth, radius, points, vectors)
 
-    from scipy.special import erf
-
     alpha = REACH / radius
 
     def difference(r: Floats) -> Floats:
-        r = np.maximum(r, 1e-9 * radius)
-        result: Floats = np.where(r < radius, smooth(r) - erf(alpha * r) / r, 0.0)
+        inside = r < radius
+        near = np.maximum(r[inside], 1e-9 * radius)
+        result = np.zeros(r.shape)
+        # few numbers, for which scipy.special would take longer to import
+        result[inside] = smooth(near) - np.array([math.erf(x) for x in (alpha * near).tolist()]) / near
         return result
 
     result = near_images(difference, radius, points, vectors)

@@ -31,7 +31,7 @@ from vmdpotential.errors import BackendError
 HERE = Path(__file__).parent
 
 #: Kernel files with vector code, and plain loops for PLAIN.
-WITH_VECTORS = ("tile_kernel", "point_kernel")
+WITH_VECTORS = ("mesh_kernel", "point_kernel", "tile_kernel")
 
 #: What kernel files import, beside Numba.
 PARTS = ("rows.py", "simd.py", "filters.py", "leaf.py", "scalar.py")
@@ -204,7 +204,6 @@ class Kept:
         """Return what was compiled before; None makes Numba compile, and other processes wait for it."""
         if _under_way.kept is not self:
             return None
-        target.refresh()
         entry = self._entry(signature, target.codegen())
         found = _rebuilt(entry, target)
         if found is None:
@@ -227,7 +226,11 @@ def _rebuilt(entry: str, target: Any) -> Any:
     if content is None:
         return None
     from numba.core import compiler
+    from numba.core.runtime import rtsys
 
+    # all that code from the cache needs; what `target.refresh()` would bring beside it serves compiling alone, which
+    # asks for it, and imports a quarter of a second's worth of modules
+    rtsys.initialize(target)
     try:
         return compiler.CompileResult._rebuild(target, *pickle.loads(content))
     except Exception:  # whole, but not for this Numba

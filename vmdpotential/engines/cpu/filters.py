@@ -1,4 +1,4 @@
-"""Small vector code: which atoms are in range of a tile, and a weighted sum of nodes.
+"""Small vector code: which atoms are in range of a tile, a weighted sum of nodes, and a row that is added to them.
 
 The filters are for AVX-512, which packs what passes without branches, and for single precision; elsewhere plain loops
 in :mod:`~vmdpotential.engines.cpu.tile_kernel` do the same.
@@ -136,3 +136,24 @@ def weighted(typing, smooth, at, wa, wb, wc):
         return functools.reduce(lambda a, b: builder.fadd(a, b, flags=v.flags), lanes)
 
     return signature, codegen
+
+
+@functools.cache
+def row_adder(order, bits):
+    """Return a function that adds a row of `order` values times a weight to the nodes from `first` on."""
+
+    @intrinsic
+    def add_row(typing, nodes, first, row, weight):
+        signature = types.void(nodes, first, row, weight)
+
+        def codegen(context, builder, sig, arguments):
+            v = Vector(builder, bits, order)
+            p_nodes = pointer(context, builder, sig.args[0], arguments[0], v.element)
+            values = v.load(pointer(context, builder, sig.args[2], arguments[2], v.element), constant(0))
+            found = v.load(p_nodes, arguments[1])
+            v.store(p_nodes, arguments[1], v.fma(v.broadcast(arguments[3]), values, found))
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return add_row

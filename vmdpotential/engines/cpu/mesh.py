@@ -70,7 +70,7 @@ def load(mesh: Nodes, precision: str, basis: str = "bspline") -> Any:
 
 def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats) -> NDArray[Any]:
     """Return the charges on the nodes of the mesh."""
-    nodes = np.zeros(mesh.shape, kernel.REAL)
+    nodes = np.zeros(mesh.shape)
     places = np.ascontiguousarray(mesh.coordinates(positions))
     # an even number of blocks of planes, each thicker than a spline, so that in a round of every
     # second one no two touch the same plane, also around the end of a periodic mesh
@@ -83,7 +83,7 @@ def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats) -> NDAr
     step = min(2, blocks)
     for parity in range(step):
         threads.run(partial(kernel.spread, *fixed, start[parity:], nodes, step), blocks // step, "spreading charges")
-    return nodes
+    return nodes.astype(kernel.REAL, copy=False)
 
 
 def solve(kernel: Any, mesh: Mesh, nodes: NDArray[Any], influence: NDArray[np.float32] | None = None) -> NDArray[Any]:

@@ -28,6 +28,8 @@ ORDER: int
 BASIS: str
 #: One of vmdpotential.engines.PRECISIONS.
 PRECISION: str
+#: Whether to do without vector code.
+PLAIN: bool
 
 REAL = np.float32 if PRECISION == "single" else np.float64
 
@@ -142,16 +144,33 @@ def table_of_slopes(places, weights):
             weights[i, k] = w[k]
 
 
+if PLAIN:
+
+    @njit(**FAST)
+    def add_row(nodes, first, row, weight):
+        """Add a row of ORDER values times a weight to the nodes from `first` on."""
+        for k in range(ORDER):
+            nodes[first + k] += weight * row[k]
+else:
+    from vmdpotential.engines.cpu.filters import row_adder
+
+    add_row = row_adder(ORDER, 64)
+
+
 @njit(**FAST)
 def spread(places, charges, order, start, mesh, step, first_block, last_block):
-    """Add the charges of blocks of planes, every `step`-th one, to the mesh.
+    """Add the charges of blocks of planes, every `step`-th one, to the mesh, which is float64 in every precision.
+
+    A potential far from charges is small beside what the rounding of many small sums in float32 would make.
 
     Atoms order[start[b] : start[b + 1]] lie in block b. Blocks are at least ORDER planes thick, so
     that every second one may be done at the same time.
     """
     nx, ny, nz = mesh.shape
+    flat = mesh.ravel()
     wx, wy, wz = np.empty(ORDER), np.empty(ORDER), np.empty(ORDER)
-    row = np.empty(ORDER, REAL)
+    row = np.empty(ORDER)
+    planes, lines = np.empty(ORDER, np.int64), np.empty(ORDER, np.int64)
     for block in range(first_block, last_block):
         for n in range(start[block * step], start[block * step + 1]):
             atom = order[n]
@@ -162,19 +181,19 @@ def spread(places, charges, order, start, mesh, step, first_block, last_block):
             spline(z - bz, wz)
             ix, iy, iz = int(bx) - (ORDER // 2 - 1), int(by) - (ORDER // 2 - 1), int(bz) - (ORDER // 2 - 1)
             for k in range(ORDER):
-                row[k] = REAL(wz[k] * charges[atom])
+                row[k] = wz[k] * charges[atom]
+                planes[k] = (ix + k) % nx * ny
+                lines[k] = (iy + k) % ny
             inside = iz >= 0 and iz + ORDER <= nz
             for i in range(ORDER):
-                px = (ix + i) % nx
                 for j in range(ORDER):
-                    line = mesh[px, (iy + j) % ny]
-                    w = REAL(wx[i] * wy[j])
+                    line = (planes[i] + lines[j]) * nz
+                    weight = wx[i] * wy[j]
                     if inside:
-                        for k in range(ORDER):
-                            line[iz + k] += w * row[k]
+                        add_row(flat, line + iz, row, weight)
                     else:
                         for k in range(ORDER):
-                            line[(iz + k) % nz] += w * row[k]
+                            flat[line + (iz + k) % nz] += weight * row[k]
 
 
 @njit(**FAST)
