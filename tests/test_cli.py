@@ -58,7 +58,7 @@ def test_negative_numbers_are_values(ion, tmp_path, capsys):
     (["map", "x.pdb", "--method", "magic", "-o", "m.dx"], "--method magic: choose one of auto, direct, cutoff"),
     (["map", "x.pdb", "--no-such"], "unrecognized arguments: --no-such"),
     (["benchmark", "--repeats", "1.5"], "--repeats 1.5: a whole number is needed"),
-    (["map", "", "-o", "m.dx"], "structure: a file name is needed"),
+    (["map", "", "-o", "m.dx"], "structure: is empty; give a value, or leave it out"),
 ])
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments, text, capsys):
     assert cli.main(arguments) == 2
@@ -159,7 +159,7 @@ def test_values_arrive_as_text_or_objects():
     data = COMMAND(name="x", size="2.5", files=["a", Path("b")], loud="yes", seed="3").data
     assert data == {"name": "x", "size": 2.5, "files": (Path("a"), Path("b")), "loud": True, "seed": 3}
     assert COMMAND(name="x", size=2, files="one").data["files"] == (Path("one"),)
-    assert COMMAND(name="x", seed="").data["seed"] is None
+    assert COMMAND(name="x", seed="none").data["seed"] is None
     data = COMMAND(name=3, size=np.float32(0.5), loud=1, seed=np.int64(4)).data
     assert data == {"name": "3", "size": 0.5, "files": (), "loud": True, "seed": 4}
     assert [type(data[name]) for name in ("size", "loud", "seed")] == [float, bool, int]
@@ -173,6 +173,11 @@ def test_values_arrive_as_text_or_objects():
     ({"name": "x", "loud": "maybe"}, "say yes or no"),
     ({"name": "x", "seed": -1}, "at least 0"),
     ({"name": "x", "seed": 1.5}, "seed: int is needed, not float"),
+    *(({"name": "x", name: value}, f"{name}: is empty; give a value, or leave it out")
+      for name, value in (("seed", ""), ("size", " "), ("files", ""), ("files", ["a", ""]), ("loud", ""))),
+    ({"name": ""}, "name: is empty"),
+    ({"name": "x", "size": "1_0"}, "size=1_0: a number is needed"),
+    ({"name": "x", "size": "9" * 999 + "?"}, r"^size=9{77}\.\.\.: a number is needed$"),
     ({"name": "x", "size": [1]}, "size: float is needed, not list"),
     ({"name": "x", "files": 5}, "files: Path is needed, not int"),
 ])

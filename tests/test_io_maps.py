@@ -315,7 +315,8 @@ def test_gzip_is_recognised_by_its_content(tmp_path):
     (tmp_path / "map.dx").write_bytes(gzip.compress(dx_text().encode()))
     (tmp_path / "plain.dx.gz").write_text(dx_text())
     np.testing.assert_array_equal(read_map(tmp_path / "map.dx").values, COUNTING)
-    np.testing.assert_array_equal(read_map(tmp_path / "plain.dx.gz").values, COUNTING)
+    with pytest.raises(InputError, match=r"plain\.dx\.gz: is not a gzip file; rename it without \.gz"):
+        read_map(tmp_path / "plain.dx.gz")
 
 
 def test_axes_that_run_backwards_or_in_another_order(tmp_path):
@@ -434,7 +435,7 @@ BAD_TEXT = [
     ("map.dx", dx_text().replace("rank 0", "rank 1 shape 3"), "vectors"),
     ("map.dx", dx_text(kind="float", data="binary data follows", values="abc"), "ends after 0 of 8 values"),
     ("map.cube", "", "is empty"),
-    ("map.cube", "title\n", "line 2: ends within the header"),
+    ("map.cube", "title\n", "line 2: ends within its header"),
     ("map.cube", "title\ncomment\nx 1 2 3\n", "line 3"),
     ("map.cube", cube_text(values="1 2 3"), "ends after 3 of 8 values"),
     ("map.cube", cube_text(values="1 2 3 4 5 6 7 8 9"), "more than the 8 values"),
@@ -446,8 +447,8 @@ BAD_TEXT = [
     ("map.npz", "", "not a NumPy archive"),
     ("map.mrc", "", "is empty"),
     ("map.mrc", "x" * 2000, "no 'MAP' at byte 208"),
-    ("map.dx.gz", "\x1f", "not an OpenDX map"),
-    ("map.xyz", "", "of no map format; choose one of .dx.gz, .dx"),
+    ("map.dx.gz", "\x1f", "is not a gzip file"),
+    ("map.xyz", "words", "of no map format; choose one of .dx.gz, .dx"),
 ]
 
 
@@ -489,7 +490,7 @@ def put(offset, form, *values):
         (".mrc", lambda raw: raw[:-4] + struct.pack("<f", float("inf")), "is inf"),
         (".npz", lambda raw: raw[:-30], "not a NumPy archive, or is truncated"),
         (".npz", lambda raw: raw.replace(b"NUMPY", b"NUMPX", 1), "damaged"),
-        (".dx.gz", lambda raw: raw[:-20], "truncated or damaged"),
+        (".dx.gz", lambda raw: raw[:-20], "damaged or cut short"),
         (".dx.gz", lambda raw: raw[:200] + b"\xff\xff\xff" + raw[203:], "damaged|not a finite|does not belong|line"),
     ],
 )

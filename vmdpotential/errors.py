@@ -57,6 +57,19 @@ class Words:
         return spelled(self.template)
 
 
+def one_line(text: str) -> str:
+    """Return text on one line, with what cannot be printed made visible: line ends, control characters, odd bytes."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else _visible(letter) for letter in text)
+
+
+def _visible(letter: str) -> str:
+    if 0xDC80 <= ord(letter) <= 0xDCFF:  # a byte of a file's name that is no UTF-8
+        return f"\\x{ord(letter) - 0xDC00:02x}"
+    return letter.encode("unicode_escape", "surrogatepass").decode()
+
+
 class VmdpotentialError(Exception):
     """Base of all errors that this package raises on purpose.
 
@@ -80,7 +93,8 @@ class VmdpotentialError(Exception):
 
     def message(self, spell: Spelling = plain) -> str:
         """Return the line, with parameters as an interface spells them."""
-        head = f"{spell(self.parameter, self.value)}: " if self.parameter else ""
+        value = self.value if len(self.value) <= 80 else f"{self.value[:77]}..."
+        head = f"{spell(self.parameter, value)}: " if self.parameter else ""
         return f"{head}{self.text}" + (f"; {spelled(self.cure, spell)}" if self.cure else "")
 
     def __str__(self) -> str:

@@ -106,7 +106,7 @@ class Parameter:
         UsageError
             Naming the option, the value and what is allowed.
         """
-        if value is None or (self.optional and isinstance(value, str) and value in ("", "none", "None")):
+        if value is None or (self.optional and isinstance(value, str) and value in ("none", "None")):
             if self.required or not self.optional:
                 raise UsageError(self.name, "a value is needed")
             return None
@@ -123,15 +123,18 @@ class Parameter:
     def _one(self, value: Any) -> Any:
         option = self.option
         if isinstance(value, str):
+            # not "not given": a variable of a script that is not set must not change what is computed
+            if not value or (value.isspace() and self.type is not Path):
+                raise UsageError(self.name, "is empty", "give a value, or leave it out")
             try:
                 if option.parse is not None:
                     value = option.parse(value)
                 elif self.type is bool:
                     value = _boolean(value)
                 elif self.type is Path:
-                    if not value:
-                        raise ValueError("a file name is needed")
                     value = Path(value)
+                elif self.type in (int, float) and "_" in value:  # which Python leaves out
+                    raise ValueError
                 else:
                     value = self.type(value)
             except UsageError as error:  # of a parser that is a function of the library too

@@ -8,6 +8,7 @@ import gzip
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from vmdpotential import io
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io import text as files
+from vmdpotential.io.numbers import real
 from vmdpotential.ions import PlacedIon, Placement
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.selection import is_ion
@@ -196,17 +199,17 @@ def _ion(name: str, number: int, position: list[float], charge: int | None) -> d
 
 
 def _read_table(path: Path) -> list[dict[str, Any]]:
-    try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            reader = csv.DictReader(stream)
+    path = files.held(path)
+    with files.reading(path):
+        try:
+            reader = csv.DictReader(StringIO(files.read_text(path, 4, 4000).decode("utf-8")))
             rows = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{path}: cannot be read as a table of ions ({reason})") from None
-    missing = [name for name in ("name", "x_A", "y_A", "z_A") if name not in (reader.fieldnames or ())]
-    if missing:
-        raise InputError(f"{path}: has no column {missing[0]}", "give the table that the command ionize wrote")
-    return [_placed(row, f"{path}: line {line}") for line, row in enumerate(rows, 2)]
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"{path}: cannot be read as a table of ions ({error})") from None
+        missing = [name for name in ("name", "x_A", "y_A", "z_A") if name not in (reader.fieldnames or ())]
+        if missing:
+            raise InputError(f"{path}: has no column {missing[0]}", "give the table that the command ionize wrote")
+        return [_placed(row, f"{path}: line {line}") for line, row in enumerate(rows, 2)]
 
 
 def _placed(row: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -215,11 +218,11 @@ def _placed(row: Mapping[str, Any], where: str) -> dict[str, Any]:
         if text in (None, ""):
             return None
         try:
-            value = float(str(text))
+            value = real(str(text))
         except ValueError:
             value = np.nan
-        if not np.isfinite(value):
-            raise InputError(f"{where}: {column} '{text}' is not a number", "repair the table")
+        if not abs(value) < 2**31:
+            raise InputError(f"{where}: {column} '{str(text)[:40]}' is not a number", "repair the table")
         return value
 
     position = [number(column) for column in ("x_A", "y_A", "z_A")]

@@ -161,7 +161,7 @@ def _fill(title: str, content: dict[str, Any], viewer: str, licence: str) -> str
     """Return the page; every text of the user's goes through an escape for where it stands."""
     scripts = [viewer, *(embeddable(_resource(name)) for name in SCRIPTS)]
     hashes = " ".join(f"'sha256-{_digest(text)}'" for text in scripts)
-    return Template(_resource("page.html")).substitute(
+    page = Template(_resource("page.html")).substitute(
         title=html.escape(title),
         # only these scripts run, and nothing is fetched: whatever a name holds, it stays text
         policy=f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -172,6 +172,7 @@ def _fill(title: str, content: dict[str, Any], viewer: str, licence: str) -> str
         licence=html.escape(licence),
         program=f"vmdpotential {__version__}",
     )
+    return page.encode("utf-8", "backslashreplace").decode("utf-8")  # names of files may be any bytes
 
 
 def _resource(name: str) -> str:

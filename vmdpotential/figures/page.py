@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from vmdpotential import __version__, memory
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import prepare
-from vmdpotential.figures.slices import check_range, draw_profile, draw_slice, quantity_label, robust_range
+from vmdpotential.figures.slices import check_range, draw_profile, draw_slice, drawable, quantity_label, robust_range
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane, outline, values_on
 from vmdpotential.io import output
@@ -188,7 +188,7 @@ def compose(
             images.append(draw_slice(
                 ax, panel.grid, panel.plane, value_range=limits, contours=contours, structure=structure,
                 slab=slab, waters=waters))
-            ax.set_title("\n".join(filter(None, (_short(panel.name), panel.plane.label))))
+            ax.set_title("\n".join(filter(None, (drawable(_short(panel.name)), panel.plane.label))))
         extents = [_extent(ax) for ax in axes[: len(panels)]]
         _same_ticks(axes[: len(panels)])
         if profiles:
@@ -225,9 +225,7 @@ def _same_ticks(axes: Sequence[Axes]) -> None:
 
 
 def _short(name: str) -> str:
-    name = name.encode("utf-8", "replace").decode()  # names of files may be any bytes
-    short = name if len(name) <= 24 else f"{name[:11]}…{name[-12:]}"
-    return short.replace("$", r"\$")  # between two of them matplotlib reads mathematics
+    return name if len(name) <= 24 else f"{name[:11]}…{name[-12:]}"
 
 
 def _letter(n: int) -> str:
@@ -260,7 +258,7 @@ def _colour_bar(figure: Figure, image: AxesImage, grid: Grid, below: bool) -> Ax
         ticks=MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10]),
     )
     bar.outline.set_linewidth(0.6)  # type: ignore[operator]  # an Artist, not a number as annotated
-    bar.set_label(quantity_label(grid))
+    bar.set_label(drawable(quantity_label(grid)))
     return bar.ax
 
 

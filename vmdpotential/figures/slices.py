@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, one_line
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane, smooth_values_on, values_on
 from vmdpotential.molecule.cell import Cell
@@ -47,13 +47,27 @@ _IONS_DRAWN_LARGER = frozenset(("NA", "K", "CL", "MG", "CA", "ZN", "LI", "RB", "
 
 def quantity_label(grid: Grid) -> str:
     """Return what a map shows, with unit and, where the unit holds kT, temperature."""
-    text = grid.provenance.quantity or "value"
+    text, unit = _short(grid.provenance.quantity) or "value", _short(grid.unit)
     text = text[0].upper() + text[1:]
-    if not grid.unit:
+    if not unit:
         return text
-    if grid.temperature is not None and grid.unit.startswith("kT"):
-        return f"{text} ({grid.unit}, T = {grid.temperature:g} K)"
-    return f"{text} ({grid.unit})"
+    if grid.temperature is not None and unit.startswith("kT"):
+        return f"{text} ({unit}, T = {grid.temperature:g} K)"
+    return f"{text} ({unit})"
+
+
+def _short(text: str) -> str:
+    """Return what a file calls something as a label can show it."""
+    text = one_line(" ".join(text.split()))
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def drawable(text: str) -> str:
+    """Return text as matplotlib draws it: between two dollar signs it would read mathematics, and refuse what is none.
+
+    Names of files may hold any bytes.
+    """
+    return text.encode("utf-8", "replace").decode().replace("$", r"\$")
 
 
 def robust_range(slices: Iterable[Floats], fraction: float = SHOWN) -> Range:
@@ -399,7 +413,7 @@ def draw_profile(
         where, mean = profile(grid, axis)
         ax.plot(where, mean, color=shades[n % 7], linestyle=styles[n % 4], linewidth=0.8,
                 marker="o" if len(where) == 1 else None, markersize=2,
-                label=names[n] if n < len(names) else None)
+                label=drawable(names[n]) if n < len(names) else None)
     ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
     low = min(float(grid.lattice.origin[axis]) for grid in grids)
     high = max(float(grid.lattice.last[axis]) for grid in grids)
@@ -409,6 +423,6 @@ def draw_profile(
         ax.set_ylim(value_range)
     ax.set_xlabel(f"{'xyz'[axis]} (Å)")
     text = quantity_label(grids[0])
-    ax.set_ylabel(f"Mean {text[0].lower()}{text[1:]}")
+    ax.set_ylabel(drawable(f"Mean {text[0].lower()}{text[1:]}"))
     if len(grids) > 1 and names:
         ax.legend(frameon=False)

@@ -49,7 +49,7 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
     ----------
     path : Path
         Structure or coordinates, plain or compressed (.gz, .bz2). The suffix tells the format; where
-        it does not (Amber's ``prmtop``, ``inpcrd``), the content does.
+        it does not (Amber's ``prmtop``, ``inpcrd``), the content does. ``-`` is standard input.
     topology : Path, optional
         PSF, prmtop, PQR, TPR or another file with the same atoms in the same order. Names, residues,
         segments, charges and bonds are taken from it; see :func:`merge`.
@@ -63,31 +63,42 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
     ------
     InputError
         When a file cannot be read, has no coordinates, or does not fit the other.
+    MemoryPlanError
+        When reading takes more memory than there is.
     BackendError
         When the format needs MDAnalysis, which is not installed.
     """
-    with files.curing():
-        return _read_structure(Path(path), None if topology is None else Path(topology))
+    path = files.held(path)
+    if topology is None:
+        with files.reading(path):
+            return elements.fill(_read_whole(path, _kind_of_structure(path, False)))
+    topology = files.held(topology)
+    with files.reading(path):
+        kind = _kind_of_structure(path, True)
+    with files.reading(topology):
+        names = elements.fill(_read_topology(topology))
+    with files.reading(path):
+        if kind == "amber-coordinates":
+            positions, cell = _find("prmtop:read_coordinates")(path)
+        elif kind == "frames":
+            positions, cell = _find("mdanalysis:read_frame")(path, len(names))
+        else:
+            whole = _read_whole(path, kind)
+    if kind in ("amber-coordinates", "frames"):
+        return _find("merge:place")(positions, cell, str(path), names)  # type: ignore[no-any-return]
+    return merge(whole, names)
 
 
-def _read_structure(path: Path, topology: Path | None) -> Structure:
+def _kind_of_structure(path: Path, has_topology: bool) -> str:
+    """Return the kind of a file that has coordinates, and names too unless there is a topology."""
     kind = recognise.kind_of(path)
     if kind in _TOPOLOGIES or kind == "gromacs-topology":
         raise InputError(
             f"{path}: a topology has no coordinates", "give the coordinate file, and this one as {topology}")
-    if topology is None:
-        if kind in ("amber-coordinates", "frames"):
-            raise InputError(
-                f"{path}: has coordinates only, without names and charges", "give a file that has them as {topology}")
-        return elements.fill(_read_whole(path, kind))  # type: ignore[no-any-return]
-    names = elements.fill(_read_topology(topology))
-    if kind == "amber-coordinates":
-        positions, cell = _find("prmtop:read_coordinates")(path)
-    elif kind == "frames":
-        positions, cell = _find("mdanalysis:read_frame")(path, len(names))
-    else:
-        return merge(_read_whole(path, kind), names)
-    return _find("merge:place")(positions, cell, str(path), names)  # type: ignore[no-any-return]
+    if not has_topology and kind in ("amber-coordinates", "frames"):
+        raise InputError(
+            f"{path}: has coordinates only, without names and charges", "give a file that has them as {topology}")
+    return kind
 
 
 def _read_whole(path: Path, kind: str) -> Structure:
@@ -115,8 +126,8 @@ def read_topology(path: str | Path) -> Structure:
     BackendError
         When the format needs MDAnalysis, which is not installed.
     """
-    path = Path(path)
-    with files.curing():
+    path = files.held(path)
+    with files.reading(path):
         return _read_topology(path)
 
 

@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import progress
+from vmdpotential import memory, progress
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io import text as files
 from vmdpotential.io.mapformat import finish, header_lines, parse_header
 
 _HEADER = 1024
@@ -99,13 +100,14 @@ def read_ccp4(path: Path) -> Grid:
     InputError
         When the file is not such a map, is truncated, holds complex values, or is not orthogonal.
     """
-    size = os.path.getsize(path)
-    with open(path, "rb") as stream:
+    with files.seekable(path) as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
         header = stream.read(_HEADER)
         if len(header) < _HEADER or header[208:211] != b"MAP":
             what = "is empty" if not size else "has no 'MAP' at byte 208"
             raise InputError(f"{path}: {what}, so it is not an MRC or CCP4 map")
-        order = "<" if 0 <= int.from_bytes(header[12:16], "little", signed=True) < 256 else ">"
+        order = _byte_order(header, size)
         words = np.frombuffer(header, order + "i4")
         floats = np.frombuffer(header, order + "f4")
         mode, extension = int(words[3]), int(words[23])
@@ -125,12 +127,27 @@ def read_ccp4(path: Path) -> Grid:
                 f"{path}: {problem}: {columns} x {rows} x {sections} points need {_HEADER + extension + wanted:,} "
                 f"bytes, the file has {size:,}"
             )
+        memory.require(_HEADER + extension + count * (dtype.itemsize + 8), f"reading {path}", "read a smaller map")
         extended = stream.read(extension)
-        data = np.fromfile(stream, dtype, count).reshape(sections, rows, columns)
+        data = np.frombuffer(stream.read(wanted), dtype).reshape(sections, rows, columns)
     lattice, values = _place(path, words, floats, data)
     labels = header[224:] + (extended if header[104:108] == b"TEXT" else b"")
     lines = [labels[n : n + _LABEL].rstrip(b"\0").decode("latin-1") for n in range(0, len(labels), _LABEL)]
     return finish(path, lattice, values, parse_header(filter(None, lines)))
+
+
+def _byte_order(header: bytes, size: int) -> str:
+    """Return the byte order in which a header makes sense; where it does in none or both, the usual one."""
+    def fits(order: str) -> bool:
+        columns, rows, sections, mode = (int(n) for n in np.frombuffer(header[:16], order + "i4"))
+        if min(columns, rows, sections) < 1 or mode not in _MODES:
+            return False
+        return _HEADER + columns * rows * sections * np.dtype(_MODES[mode]).itemsize <= size
+
+    if fits("<") != fits(">"):
+        return "<" if fits("<") else ">"
+    # else the mode tells, a small number
+    return "<" if 0 <= int.from_bytes(header[12:16], "little", signed=True) < 256 else ">"
 
 
 def _place(

@@ -14,7 +14,7 @@ from vmdpotential.molecule.structure import Structure
 
 log = logging.getLogger(__name__)
 
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 def parse_cell(text: str) -> Cell:
@@ -43,7 +43,12 @@ def read_cell(path: Path) -> Cell:
     InputError
         When the file cannot be read or states no cell.
     """
-    content = files.read_bytes(path).decode("latin-1")
+    with files.reading(path):
+        return _read_cell(path)
+
+
+def _read_cell(path: Path) -> Cell:
+    content = files.read_text(path, 10, 500).decode("latin-1")
     basis = dict(re.findall(r"^\s*cellBasisVector([123])[\s=]+([^#;\n]+)", content, re.MULTILINE | re.IGNORECASE))
     if len(basis) == 3:
         words = [word for key in "123" for word in basis[key].split()[:3]]

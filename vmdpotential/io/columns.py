@@ -21,17 +21,17 @@ class Lines:
     Parameters
     ----------
     raw : bytes
-        Content of the file; lines end with LF or CR LF.
+        Content of the file; lines end with LF.
     """
 
     def __init__(self, raw: bytes) -> None:
-        self._controls = b"\r" in raw or b"\t" in raw
         if not raw.endswith(b"\n"):
             raw += b"\n"
         self._size = len(raw)
         # a window may reach beyond the last line
         self._buffer = np.frombuffer(raw + b" " * 256, np.uint8)
         ends = np.flatnonzero(self._buffer[: self._size] == 10)
+        self._controls = np.count_nonzero(self._buffer < 32) > len(ends)
         self.starts = np.concatenate([[0], ends[:-1] + 1])
         self.lengths = ends - self.starts
 

@@ -7,7 +7,7 @@ input files lose their folders where it would be longer. Values carry six digits
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
@@ -16,7 +16,18 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io.mapformat import MARK, entries, finish, oriented, parse_header, read_numbers, title
+from vmdpotential.io import text as files
+from vmdpotential.io.mapformat import (
+    MARK,
+    entries,
+    finish,
+    header_lines_of,
+    oriented,
+    parse_header,
+    read_numbers,
+    title,
+)
+from vmdpotential.io.numbers import real, whole
 
 _COMMENT = 1000
 
@@ -77,12 +88,12 @@ def read_cube(path: Path) -> Grid:
     InputError
         When the file is not a cube, is truncated, holds several orbitals, or is not orthogonal.
     """
-    with open(path, "rb") as stream:
+    with files.opened(path) as stream:
         return _read(path, stream)
 
 
 def _read(path: Path, stream: IO[bytes]) -> Grid:
-    lines = _lines(path, stream)
+    lines = header_lines_of(path, stream, "a cube file")
     comments = [next(lines)[1], next(lines)[1]]
     number, words = _split(next(lines))
     atoms, origin, sets = _vector(path, number, words)
@@ -100,11 +111,14 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
             raise InputError(f"{path}: line {number}: an atom needs a number, a charge and a position")
     if atoms < 0:
         number, words = _split(next(lines))
-        if len(words) < 2 or not all(word.isdigit() for word in words):
+        if len(words) < 2 or not all(word.isascii() and word.isdigit() for word in words):
             raise InputError(f"{path}: line {number}: the numbers of the orbitals are missing")
-        sets = [float(words[0])]
+        sets = [real(words[0])]
     if sets and sets[0] != 1:
         raise InputError(f"{path}: line {number}: holds {sets[0]:g} orbitals", "write one map to a file")
+    if min(counts) < 0 < max(counts):
+        raise InputError(f"{path}: the counts of its axes ({' '.join(map(str, counts))}) differ in sign",
+                         "make all positive (bohr) or all negative (A)")
     # all counts negative means angstrom
     unit = 1.0 if max(counts) < 0 else _bohr()
     shape = [abs(count) for count in counts]
@@ -114,25 +128,14 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
     return finish(path, lattice, ordered, parse_header(text))
 
 
-def _lines(path: Path, stream: IO[bytes]) -> Iterator[tuple[int, str]]:
-    number = 0
-    while True:
-        text = stream.readline(65536)
-        number += 1
-        if not text:
-            what = "is empty" if number == 1 else f"line {number}: ends within the header"
-            raise InputError(f"{path}: {what}, so it is not a cube file")
-        yield number, text.decode("latin-1").rstrip("\r\n")
-
-
 def _split(line: tuple[int, str]) -> tuple[int, list[str]]:
     return line[0], line[1].split()
 
 
 def _vector(path: Path, number: int, words: list[str]) -> tuple[int, list[float], list[float]]:
     try:
-        count, x, y, z = int(words[0]), *(float(word) for word in words[1:4])
-        return count, [x, y, z], [float(word) for word in words[4:5]]
+        count, x, y, z = whole(words[0]), *(real(word) for word in words[1:4])
+        return count, [x, y, z], [real(word) for word in words[4:5]]
     except (ValueError, IndexError):
         raise InputError(
             f"{path}: line {number}: a whole number and three coordinates belong here, so it is not a cube file"

@@ -9,14 +9,13 @@ that the last of a thousand points is right to 1e-9 A, and exactly in the commen
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,18 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io.mapformat import finish, header_lines, oriented, parse_header, read_numbers, scientific, title
+from vmdpotential.io import text as files
+from vmdpotential.io.mapformat import (
+    finish,
+    header_lines,
+    header_lines_of,
+    oriented,
+    parse_header,
+    read_numbers,
+    scientific,
+    title,
+)
+from vmdpotential.io.numbers import real, whole
 
 _BLOCK = 60_000  # values formatted at once; a multiple of the three on a line
 _BINARY = {"float": "f4", "double": "f8", "int": "i4", "short": "i2", "byte": "i1"}
@@ -106,16 +116,8 @@ def read_dx(path: Path) -> Grid:
     InputError
         When the file is not such a map, is truncated, or its axes are not along x, y and z.
     """
-    with open(path, "rb") as raw:
-        packed = raw.read(2) == b"\x1f\x8b"
-    if not packed:
-        with open(path, "rb") as stream:
-            return _read(path, stream)
-    try:
-        with gzip.open(path) as unpacked:
-            return _read(path, cast(IO[bytes], unpacked))
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path}: the gzip file is truncated or damaged ({error})") from None
+    with files.opened(path) as stream:
+        return _read(path, stream)
 
 
 def _read(path: Path, stream: IO[bytes]) -> Grid:
@@ -123,14 +125,7 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
     counts: list[int] = []
     origin: list[float] = []
     steps: list[list[float]] = []
-    number = 0
-    while True:
-        text = stream.readline(65536)
-        number += 1
-        if not text:
-            what = "is empty" if number == 1 else f"line {number}: ends before the data of its array"
-            raise InputError(f"{path}: {what}, so it is not an OpenDX map")
-        line = text.decode("latin-1").rstrip("\r\n")
+    for number, line in header_lines_of(path, stream, "an OpenDX map"):
         words = line.split()
         if not words:
             continue
@@ -138,12 +133,12 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
             if line.startswith("#"):
                 comments.append(line[1:].removeprefix(" "))
             elif words[0] == "origin":
-                origin = [float(x) for x in words[1:4]]
+                origin = [real(x) for x in words[1:4]]
             elif words[0] == "delta":
-                steps.append([float(x) for x in words[1:4]])
+                steps.append([real(x) for x in words[1:4]])
             elif words[0] == "object" and words[words.index("class") + 1] == "gridpositions":
                 at = words.index("counts") + 1
-                counts = [int(x) for x in words[at : at + 3]]
+                counts = [whole(x) for x in words[at : at + 3]]
             elif words[0] == "object" and words[words.index("class") + 1] == "gridconnections":
                 continue
             elif words[0] == "object" and words[words.index("class") + 1] == "array":
@@ -166,13 +161,13 @@ def _array(
 ) -> tuple[NDArray[np.float32], str]:
     where = f"{path}: line {line}"
     try:
-        items = int(words[words.index("items") + 1])
+        items = whole(words[words.index("items") + 1])
         kind = words[words.index("type") + 1].strip('"')
+        rank = words[words.index("rank") + 1] if "rank" in words else "0"
     except (ValueError, IndexError):
-        raise InputError(f"{where}: the array states no type or number of items") from None
-    rank = words[words.index("rank") + 1] if "rank" in words else "0"
+        raise InputError(f"{where}: the array states no type, rank or number of items") from None
     count = counts[0] * counts[1] * counts[2]
-    if rank != "0" and words[words.index("shape") + 1 :][:1] != ["1"]:
+    if rank != "0" and ("shape" not in words or words[words.index("shape") + 1 :][:1] != ["1"]):
         raise InputError(f"{where}: holds vectors (rank {rank}); a map has one number at a point")
     if items != count:
         raise InputError(f"{where}: {items:,} items do not fill {' x '.join(map(str, counts))} = {count:,} points")
@@ -183,7 +178,7 @@ def _array(
     if kind not in _BINARY:
         raise InputError(f"{where}: binary data of type '{kind}' is not known")
     dtype = np.dtype(_BINARY[kind]).newbyteorder(">" if "msb" in words else "<")
-    data = stream.read(count * dtype.itemsize)
+    data = files.take(stream, path, 5, count * dtype.itemsize)
     if len(data) < count * dtype.itemsize:
         raise InputError(f"{path}: ends after {len(data) // dtype.itemsize:,} of {count:,} values; it is truncated")
     return np.frombuffer(data, dtype).astype(np.float32), stream.read(4096).decode("latin-1")

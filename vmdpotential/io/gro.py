@@ -11,6 +11,7 @@ import numpy as np
 from vmdpotential.errors import InputError
 from vmdpotential.io import columns
 from vmdpotential.io import text as files
+from vmdpotential.io.numbers import real, whole
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats, Integers, Structure
@@ -18,6 +19,8 @@ from vmdpotential.molecule.structure import Floats, Integers, Structure
 log = logging.getLogger(__name__)
 
 _BLOCK = 100_000
+#: Bytes of memory for a byte and for a line of a file, at most (measured).
+_MEMORY = (4.0, 100.0)
 
 
 def read_gro(path: Path) -> Structure:
@@ -31,7 +34,7 @@ def read_gro(path: Path) -> Structure:
         When the file cannot be read, is cut short, or has columns that are not numbers; the
         message names the line.
     """
-    lines = columns.Lines(files.read_bytes(path))
+    lines = columns.Lines(files.read_text(path, *_MEMORY))
     count = _count(path, lines)
     first_column, width = _precision(path, lines)
     positions = np.empty((count, 3))
@@ -51,9 +54,11 @@ def read_gro(path: Path) -> Structure:
     changed = np.concatenate([[True], (labels[1:, :10] != labels[:-1, :10]).any(1)])
     first = residues.starts(changed, residue_names, columns.pack(labels[:, 10:15]))
     index = residues.index(first, count)
-    numbers = np.array([_residue_number(word) for word in columns.words(labels[first, :5])], np.int64)
+    numbers = np.array([_residue_number(path, int(atom), word) for atom, word in
+                        zip(first, columns.words(labels[first, :5]), strict=True)], np.int64)
+    positions *= 10
     return Structure(
-        positions=positions * 10, atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
+        positions=positions, atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
         residue_index=index, elements=elements.guess_all(names, residue_names), cell=_cell(path, lines, count + 2),
         title=lines.text(0).strip(), sources=(str(path),),
     )  # fmt: skip
@@ -62,7 +67,7 @@ def read_gro(path: Path) -> Structure:
 def _count(path: Path, lines: columns.Lines) -> int:
     """Return the number of atoms that the second line states, after a look whether the file has as many."""
     text = lines.text(1).strip() if len(lines) > 1 else ""
-    if not text.isdigit():
+    if not re.fullmatch("[0-9]{1,12}", text):
         raise InputError(f"{path}: line 2 must be the number of atoms of a GRO file, and is '{text[:40]}'")
     count = int(text)
     if count == 0:
@@ -87,25 +92,30 @@ def _precision(path: Path, lines: columns.Lines) -> tuple[int, int]:
 
 
 def _coordinates(path: Path, lines: columns.Lines, rows: Integers, table: columns.Bytes, width: int) -> Floats:
-    fields = np.ascontiguousarray(table[:, : 3 * width]).view(f"S{width}")
+    used = np.ascontiguousarray(table[:, : 3 * width])
+    fields = used.view(f"S{width}")
     try:
-        return fields.astype(np.float64)
+        if not (used == 95).any():  # numpy takes 1_0 for 10
+            return fields.astype(np.float64)
     except ValueError:
         pass
     for row, triple in zip(rows.tolist(), fields, strict=True):
         try:
-            triple.astype(np.float64)
+            for field in triple:
+                real(field.decode("latin-1"))
         except ValueError:
             line = lines.text(row)[:60]
             raise InputError(f"{path}: line {row + 1} has no three coordinates after column 20: '{line}'") from None
     raise AssertionError("the lines are good one by one")
 
 
-def _residue_number(word: str) -> int:
-    try:
-        return int(word)
-    except ValueError:
+def _residue_number(path: Path, atom: int, word: str) -> int:
+    if not word.strip("*"):  # none, or one that was too large for its columns
         return 0
+    try:
+        return whole(word)
+    except ValueError:
+        raise InputError(f"{path}: line {atom + 3}: columns 1-5 hold no residue number: '{word}'") from None
 
 
 def _cell(path: Path, lines: columns.Lines, row: int) -> Cell | None:
@@ -116,13 +126,15 @@ def _cell(path: Path, lines: columns.Lines, row: int) -> Cell | None:
         decimals = len(line) - line.rindex(".") - 1
         fields = re.findall(rf"-?\d+\.\d{{{decimals}}}", line)
     try:
-        values = [float(field) * 10 for field in fields]
+        values = [real(field) * 10 for field in fields]
     except ValueError:
         values = []
     if len(values) not in (3, 9):
         raise InputError(f"{path}: line {row + 1} must be the box, 3 or 9 numbers, and is '{line[:60]}'")
     if not any(values):
         return None
+    if not min(values[:3]) > 0:
+        raise InputError(f"{path}: line {row + 1}: the lengths of the box must be positive: '{line[:60]}'")
     vectors = np.diag(values[:3])
     if len(values) == 9:
         vectors[0, 1:], vectors[1, [0, 2]], vectors[2, :2] = values[3:5], values[5:7], values[7:9]

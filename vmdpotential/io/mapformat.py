@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, unquote
@@ -12,9 +12,11 @@ from urllib.parse import quote, unquote
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential import progress
+from vmdpotential import memory, progress
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io.numbers import real
+from vmdpotential.io.text import MARK as BYTE_ORDER_MARK
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +26,15 @@ MARK = "vmdpotential map"
 # printable ASCII but '%', the escape itself, and ';', which separates entries on one line
 _PLAIN = "".join(chr(n) for n in range(32, 127) if chr(n) not in "%;")
 
+
+_BLOCK = 1 << 23
+#: Bytes of memory that a value takes while a map is read, at most.
+_VALUE = 16
+#: Longest line of a text map's header, the longest header, and its most lines.
+_LINE, _HEADER, _LINES = 1 << 16, 1 << 24, 200_000
+#: What the header says of numbers, and which are possible.
+_POSITIVE = ("temperature", "dielectric", "cutoff")
+_NOT_NEGATIVE = ("tolerance", "error", "error_away", "error_field", "error_field_away")
 
 #: Powers of ten that bring float32 numbers to seven digits; negative ones stand at the end.
 _POWERS = np.array([10.0**n for n in (*range(55), *range(-45, 0))])
@@ -94,8 +105,8 @@ def _foreign(text: str) -> dict[str, str]:
 def exact_lattice(lattice: Lattice, header: Mapping[str, str]) -> Lattice:
     """Return the lattice that the header states exactly, where the format's rounded numbers agree with it."""
     try:
-        origin = np.array([float(x) for x in header["origin"].split()])
-        spacing = np.array([float(x) for x in header["spacing"].split()])
+        origin = np.array([real(x) for x in header["origin"].split()])
+        spacing = np.array([real(x) for x in header["spacing"].split()])
     except (KeyError, ValueError):
         return lattice
     if origin.shape != (3,) or spacing.shape != (3,):
@@ -158,9 +169,51 @@ def finish(path: Path, lattice: Lattice, values: NDArray[Any], header: Mapping[s
     """
     values = np.ascontiguousarray(values, np.float32)
     check_finite(path, lattice, values)
+    check_header(path, header)
     if not header.get("quantity") and not header.get("unit"):
         header = {**header, "quantity": ""}  # it may be a map of anything
     return Grid.from_header(exact_lattice(lattice, header), values, header)
+
+
+def check_header(path: Path, header: Mapping[str, str]) -> None:
+    """Raise InputError where a header states what cannot be, such as a temperature of inf K."""
+    for names, least in ((_POSITIVE, np.nextafter(0, 1)), (_NOT_NEGATIVE, 0.0)):
+        for name in names:
+            if name not in header:
+                continue
+            try:
+                good = least <= real(header[name]) < np.inf
+            except ValueError:
+                good = False
+            if not good:
+                raise InputError(f"{path}: its header states {name}: {header[name][:40]}", "correct the header")
+
+
+def header_lines_of(path: Path, stream: IO[bytes], what: str) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines at the start of a text map.
+
+    Raises
+    ------
+    InputError
+        When the file ends, or what comes is no text; the message says that it is not `what`.
+    """
+    number = size = 0
+    while True:
+        text = stream.readline(_LINE)
+        number += 1
+        if number == 1:
+            text = text.removeprefix(BYTE_ORDER_MARK)
+        size += len(text)
+        if not text:
+            problem = "is empty" if number == 1 else f"line {number}: ends within its header"
+            raise InputError(f"{path}: {problem}, so it is not {what}")
+        line = text.rstrip(b"\r\n")
+        if len(text) == _LINE or size > _HEADER or number > _LINES or b"\0" in line:
+            raise InputError(f"{path}: line {number}: its header is no text, or too long, so it is not {what}")
+        if b"\r" in line:
+            raise InputError(f"{path}: line {number} ends in a carriage return alone",
+                             "convert line ends, such as with mac2unix")
+        yield number, line.decode("latin-1")
 
 
 def check_finite(path: Path, lattice: Lattice, values: NDArray[np.float32]) -> None:
@@ -205,19 +258,25 @@ def read_numbers(
     """
     parts: list[NDArray[np.float32]] = []
     have = 0
-    finished, rest = False, ""
+    finished, rest, begun = False, "", b""
     while not finished:
-        block = stream.read(1 << 23)
-        block += stream.readline()
+        block = stream.read(_BLOCK)
         finished = not block
+        block = begun + block
+        # a word that may go on in the next block waits for it
+        cut = len(block) if finished else 1 + max(block.rfind(blank) for blank in (b"\n", b" ", b"\t", b"\r"))
+        block, begun = block[:cut], block[cut:]
+        if len(begun) > _LINE:
+            raise InputError(f"{path}: line {line}: holds a word of more than {_LINE} characters")
         stops = [at for at in (block.find(word) for word in ends) if at >= 0]
         if stops:
-            finished, rest = True, block[min(stops) : min(stops) + 4096].decode("latin-1")
+            finished, rest = True, (block[min(stops) :] + begun + stream.read(4096))[:4096].decode("latin-1")
             block = block[: min(stops)]
         if block.strip():
             parts.append(_numbers(path, block, line))
             have += len(parts[-1])
         line += block.count(b"\n")
+        memory.require(_VALUE * have, f"{path}: a map of {have:,} or more values", "read a smaller map")
         if have > count:
             raise InputError(f"{path}: line {line}: has more than the {count:,} values that its header announces")
         progress.report("reading the map", have / count)
@@ -239,11 +298,11 @@ def _numbers(path: Path, block: bytes, line: int) -> NDArray[np.float32]:
         if np.isfinite(numbers).all():
             return numbers
         break
-    for row in block.split(b"\n"):
+    for row in block.translate(bytes.maketrans(b"Dd", b"ee")).split(b"\n"):
         for word in row.split():
             try:
                 with np.errstate(over="ignore"):
-                    good = np.isfinite(np.float32(word.decode("latin-1")))
+                    good = np.isfinite(np.float32(real(word.decode("latin-1"))))
             except ValueError:
                 good = False
             if not good:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,7 +86,8 @@ def read_map(path: Path | str) -> Grid:
     Parameters
     ----------
     path : Path
-        With one of the suffixes of :func:`write_map`.
+        One of the formats of :func:`write_map`: the suffix tells which, and where it does not, the content does.
+        ``-`` is standard input.
 
     Returns
     -------
@@ -96,20 +98,37 @@ def read_map(path: Path | str) -> Grid:
     InputError
         When there is no such file, it is in no known format, is damaged, or has axes that are not
         along x, y and z. The message names the file, and the line in text formats.
+    MemoryPlanError
+        When reading takes more memory than there is.
     """
-    path = Path(path)
-    suffix = _suffix(path)
-    if not suffix:
-        raise InputError(f"{path}: the suffix is of no map format", f"choose one of {', '.join(SUFFIXES)}")
-    try:
-        with files.curing():
-            return _reader(suffix)(path)
-    except OSError as error:
-        raise files.unreadable(path, error) from None
+    path = files.held(path)
+    with files.reading(path):
+        suffix = _suffix(path) or _recognised(path)
+        if not suffix:
+            raise InputError(f"{path}: its suffix and its content are of no map format",
+                             f"choose one of {', '.join(SUFFIXES)}")
+        return _reader(suffix)(path)
+
+
+def _recognised(path: Path) -> str:
+    """Return the suffix that the content should have, empty where it is of no format."""
+    start = files.first_bytes(path, 1 << 16)
+    if start.startswith(b"PK\3\4"):
+        return ".npz"
+    if start[208:211] == b"MAP":
+        return ".mrc"
+    lines = files.plain_text(start).split(b"\n")
+    first = next((line for line in lines if line.strip() and not line.startswith(b"#")), b"")
+    if re.match(rb"object\s+\S+\s+class\s|origin\s|delta\s", first):
+        return ".dx"
+    counts = [re.match(rb"\s*-?[0-9]+(\s+[-+.0-9eEdD]+){3}", line) for line in lines[2:6]]
+    return ".cube" if len(counts) == 4 and all(counts) else ""
 
 
 def map_name(path: Path) -> str:
     """Return the name of a map file without folder and suffix."""
+    if path == files.STREAM:
+        return files.STANDARD_INPUT
     return path.name[: len(path.name) - len(_suffix(path))]
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
-from vmdpotential.io import prmtop
-from vmdpotential.io.text import first_bytes
+from vmdpotential.io import prmtop, xdr
+from vmdpotential.io.text import COMPRESSED, Held, first_bytes, held
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
 
@@ -53,7 +53,7 @@ def read_topology(path: str | Path) -> Structure:
     BackendError
         When MDAnalysis is not installed.
     """
-    return _read(Path(path))[0]
+    return _read(held(path))[0]
 
 
 def read_structure(path: str | Path) -> Structure:
@@ -64,7 +64,7 @@ def read_structure(path: str | Path) -> Structure:
     InputError
         Also when the file holds no coordinates, or this MDAnalysis does not read them.
     """
-    structure, has_positions = _read(Path(path))
+    structure, has_positions = _read(held(path))
     if not has_positions:
         raise InputError(
             f"{path}: gives no coordinates",
@@ -98,7 +98,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
     BackendError
         When MDAnalysis is not installed.
     """
-    path = Path(path)
+    path = held(path)
     suffix = path.suffix.lower()
     if suffix in (".nc", ".ncdf"):  # Amber's, which needs no MDAnalysis
         positions, cell, frames = prmtop.read_netcdf_frame(path, frame)
@@ -129,29 +129,23 @@ def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell |
     """Read XTC and TRR by the file classes: the readers leave lock and offset files beside the trajectory."""
     from MDAnalysis.lib.formats.libmdaxdr import TRRFile, XTCFile
 
-    with (XTCFile if path.suffix.lower() == ".xtc" else TRRFile)(str(path)) as file:
-        # counting the frames means going through the file, which the first one does not need
-        count = len(file) if frame else 1
-        _check_counts(path, file.n_atoms, n_atoms, count, frame)
+    is_xtc = path.suffix.lower() == ".xtc"
+    frames = xdr.frames(path, n_atoms, is_xtc)
+    # counting the frames means going through the file, which the first one does not need
+    starts = list(frames) if frame else [next(frames)]
+    _check_counts(path, n_atoms, n_atoms, len(starts), frame)
+    if is_xtc:
+        xdr.check_packed(path, starts[frame], n_atoms)
+    with (XTCFile if is_xtc else TRRFile)(str(path)) as file:
         if frame:
-            file.seek(frame % count)
+            file.seek(frame % len(starts))
         step = file.read()
         if not getattr(step, "hasx", True):
             raise InputError(f"{path}: frame {frame} holds no positions", "choose another frame")
-        if frame == 0 and _has_another(file):
+        if frame == 0 and next(frames, None) is not None:
             log.warning("%s: holds several frames; the first one is used", path)
         box = np.array(step.box, dtype=np.float64) * 10  # nm to A
         return _checked(np.array(step.x, dtype=np.float64) * 10, path), Cell(box) if box.any() else None
-
-
-def _has_another(file: Any) -> bool:
-    try:
-        file.read()
-    except StopIteration:  # the end
-        return False
-    except OSError:  # a damaged one
-        return True
-    return True
 
 
 def _check_counts(path: Path, found: int, n_atoms: int, frames: int, frame: int) -> None:
@@ -193,6 +187,8 @@ def _reading(path: Path) -> Iterator[None]:
         except ImportError:
             raise BackendError(
                 f"{path}: needs MDAnalysis to be read", "install it with pip install 'vmdpotential[traj]'") from None
+        if path.suffix.lower() in COMPRESSED or isinstance(path, Held):  # it would unpack all, whatever that takes
+            raise InputError(f"{path}: this format is read from a plain file only", "unpack it first")
         package = _NEEDS.get(path.suffix.lower())
         if package and importlib.util.find_spec(package) is None:
             raise BackendError(f"{path}: needs {package} to be read", f"install it with pip install {package}")
@@ -249,6 +245,8 @@ def _read(path: Path) -> tuple[Structure, bool]:
             cross_terms=_cross_terms(atoms, kept),
             **terms,
         )
+        if not ((topology.masses >= 0) & np.isfinite(topology.masses)).all():
+            raise InputError(f"{path}: holds masses that are none")
         chains = text("chainIDs")
         new_residue = np.diff(atoms.resindices, prepend=atoms.resindices[:1]) != 0
         structure = Structure(

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from vmdpotential.errors import InputError
 from vmdpotential.io import columns, pdb
 from vmdpotential.io import text as files
+from vmdpotential.io.numbers import reals, residue_number
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.names import named, unique_names
@@ -33,7 +34,9 @@ log = logging.getLogger(__name__)
 _PIECE = 1_000_000
 _LOOP = re.compile(rb"(?:^|(?<=\s))loop_\s+(?:_atom_site\.\S+\s+)+", re.IGNORECASE)
 #: What ends the rows of a loop, at the start of a line.
-_ENDS = (b"\n#", b"\n_", b"\nloop_", b"\ndata_", b"\nsave_")
+_ENDS = re.compile(rb"\n[ \t]*(?:#|_|loop_|data_|save_|global_|stop_)", re.IGNORECASE)
+#: Bytes of memory for a byte and for a line of a file, at most (measured).
+_MEMORY = (6.0, 64.0)
 _NUMBERS = ("Cartn_x", "Cartn_y", "Cartn_z", "occupancy", "B_iso_or_equiv")
 _TEXTS = (
     "group_PDB", "type_symbol", "label_alt_id", "label_asym_id", "auth_asym_id", "label_seq_id", "auth_seq_id",
@@ -60,7 +63,7 @@ def read_mmcif(path: Path) -> Structure:
         When the file cannot be read, is no mmCIF file, has no atoms, or lacks a column; the message
         names the column.
     """
-    raw = files.read_bytes(path)
+    raw = files.read_text(path, *_MEMORY)
     block, found = _in_pieces(raw) or _at_once(path, raw)
     del raw
     _check_columns(path, found)
@@ -80,8 +83,8 @@ def _in_pieces(raw: bytes) -> tuple[gemmi.cif.Block, Columns] | None:
     if match is None:
         return None
     start = match.end()
-    ends = [end for end in (raw.find(mark, start - 1) for mark in _ENDS) if end >= 0]
-    stop = min(ends) + 1 if ends else len(raw)
+    end = _ENDS.search(raw, start - 1)
+    stop = end.start() + 1 if end else len(raw)
     if raw.find(b"\n;", start - 1, stop) >= 0:  # a text field may hold anything, line ends too
         return None
     after = raw.find(b"\ndata_", stop - 1)
@@ -96,10 +99,13 @@ def _in_pieces(raw: bytes) -> tuple[gemmi.cif.Block, Columns] | None:
         while start < stop:
             cut = raw.find(b"\n", min(start + _PIECE, stop - 1), stop) + 1 or stop
             if raw[start:cut].strip():
-                pieces.append(_columns(cif.read_string(head + raw[start:cut])[0]))
+                piece = cif.read_string(head + raw[start:cut])
+                if len(piece) > 1 or len(list(piece[0])) > 1:  # the loop ends in the middle of a line
+                    return None
+                pieces.append(_columns(piece[0]))
             start = cut
         return (block, {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]})
-    except (ValueError, RuntimeError, IndexError):  # the whole file shows what is wrong, and in which line
+    except (ValueError, RuntimeError, IndexError, KeyError):  # the whole file shows what is wrong, and in which line
         return None
 
 
@@ -112,11 +118,11 @@ def _at_once(path: Path, raw: bytes) -> tuple[gemmi.cif.Block, Columns]:
         reason = re.sub(r"^\w*:(\d+)[^ ]*:", r"line \1:", " ".join(str(error).split()))
         raise InputError(f"{path}: is not a valid mmCIF file ({reason})") from None
     for block in document:
-        if block.find_mmcif_category("_atom_site."):
-            try:
+        try:
+            if block.find_mmcif_category("_atom_site."):
                 return block, _columns(block)
-            except ValueError as error:
-                raise InputError(f"{path}: {error}") from None
+        except (ValueError, RuntimeError) as error:  # also a loop of several categories
+            raise InputError(f"{path}: {error}") from None
     raise InputError(f"{path}: has no _atom_site loop, so there are no atoms in it")
 
 
@@ -144,8 +150,8 @@ def _numbers(values: list[str], name: str) -> Floats:
 
     try:
         if values.count(values[0]) == len(values):
-            return np.full(len(values), float(values[0]))
-        return np.array(values, dtype=np.float64)
+            return np.full(len(values), reals(values[:1])[0])
+        return reals(values)
     except ValueError:
         pass
     result = np.empty(len(values))
@@ -177,6 +183,8 @@ def _check_columns(path: Path, found: Columns) -> None:
     for name in ("Cartn_x", "Cartn_y", "Cartn_z"):
         if name not in found:
             raise InputError(f"{path}: the atom table lacks the column _atom_site.{name}")
+    if len({len(column) for column in found.values()}) > 1:
+        raise InputError(f"{path}: the columns of the atom table differ in length")
     for name, meaning in _EITHER.items():
         if name not in found:
             raise InputError(f"{path}: the atom table lacks the column _atom_site.label_{name} ({meaning})")
@@ -232,11 +240,14 @@ def _finite(found: Columns, name: str, default: float, count: int) -> Floats:
 
 def _integers(path: Path, texts: Names) -> Integers:
     different, inverse = unique_names(texts)
-    try:
-        return np.array([int(word) if word else 0 for word in map(str, different)], np.int64)[inverse]
-    except ValueError:
-        wrong = next(word for word in map(str, different) if word and not word.lstrip("+-").isdigit())
-        raise InputError(f"{path}: the residue number '{wrong}' in _atom_site is not a whole number") from None
+    numbers = np.zeros(len(different), np.int64)
+    for i, word in enumerate(map(str, different)):
+        try:
+            numbers[i] = residue_number(word) if word else 0
+        except ValueError:
+            raise InputError(
+                f"{path}: the residue number '{word[:30]}' in _atom_site is no whole number of 32 bits") from None
+    return numbers[inverse]
 
 
 def _value(block: gemmi.cif.Block, tag: str) -> str:

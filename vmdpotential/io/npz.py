@@ -6,17 +6,24 @@ for each item of the provenance (``unit``, ``temperature``, ``method`` ...).
 
 from __future__ import annotations
 
+import math
+import sys
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError
+from vmdpotential import memory
+from vmdpotential.errors import InputError, MemoryPlanError
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.io.mapformat import check_finite
+from vmdpotential.io import text as files
+from vmdpotential.io.mapformat import check_finite, check_header
+
+#: Largest entry beside the values: names of many input files.
+_TEXT = 1 << 24
 
 
 def write_npz(path: Path, grid: Grid) -> None:
@@ -43,13 +50,17 @@ def read_npz(path: Path) -> Grid:
     InputError
         When the file is not such an archive, or an entry is missing or of the wrong kind.
     """
-    if not zipfile.is_zipfile(path):
-        raise InputError(f"{path}: is not a NumPy archive, or is truncated")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            entries = {name: archive[name] for name in archive.files}
-    except (ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: the NumPy archive is damaged ({' '.join(str(error).split())})") from None
+    with files.seekable(path) as stream:
+        if not zipfile.is_zipfile(stream):
+            raise InputError(f"{path}: is not a NumPy archive, or is truncated")
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                entries = {item.filename.removesuffix(".npy"): _array(path, archive, item)
+                           for item in archive.infolist()}
+        except (InputError, MemoryPlanError, MemoryError):
+            raise
+        except Exception as error:  # of zipfile, zlib, lzma and numpy, which parses Python
+            raise InputError(f"{path}: the NumPy archive is damaged ({error})") from None
     if "values" not in entries and {"x", "y", "z"} <= entries.keys():
         raise InputError(f"{path}: holds a field, which is three maps", "write it as .dx to have a file of each")
     for name in ("values", "origin", "spacing"):
@@ -67,7 +78,25 @@ def read_npz(path: Path) -> Grid:
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
     header = {name: str(array) for name, array in entries.items() if array.ndim == 0}
+    check_header(path, header)
     with np.errstate(over="ignore"):
         grid = Grid.from_header(lattice, values, header)
     check_finite(path, lattice, grid.values)
     return grid
+
+
+def _array(path: Path, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return an entry, whose header may ask for no more than the entry holds, and that for no more than there is."""
+    if item.file_size > _TEXT and item.filename != "values.npy":
+        raise InputError(f"{path}: its entry '{item.filename}' is too large for what it should hold")
+    memory.require(5 * item.file_size, f"reading {path}", "read a smaller map")
+    with archive.open(item) as stream:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(stream)
+        if dtype.hasobject:
+            raise ValueError("objects are not numbers")
+        data = files.take(stream, path, 5, math.prod(shape) * dtype.itemsize)
+        if dtype.kind == "U" and (np.frombuffer(data, dtype.byteorder.replace("|", "<") + "u4") > sys.maxunicode).any():
+            raise ValueError("its text has no such letters")  # Python would fall over them later
+        return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io import columns, pdb_numbers
 from vmdpotential.io import text as files
+from vmdpotential.io.numbers import real
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.names import named, unique_names
@@ -31,9 +32,18 @@ log = logging.getLogger(__name__)
 
 Mask = NDArray[np.bool_]
 
+#: Bytes of memory for a byte and for a line of a file, at most (measured).
+MEMORY = (5.0, 64.0)
+#: Which characters stand in numbers.
+_NUMERIC = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.eE ", np.uint8))
+
 #: Atoms given to gemmi at once: serial numbers stay below 100,000 and memory small.
 _BLOCK = 90_000
 _WIDTH = 80
+#: A line that other programs, or a person, may take for a record that it is not.
+_NEARLY = re.compile(
+    rb"(?:\s|\xef\xbb\xbf)*(?:(ATOM|HETATM)[\s\d].*\.\d|(CRYST1)[\s\d.]+|(MODEL)\s+\d+\s*$|(ENDMDL|END|TER)\s*$)",
+    re.IGNORECASE)
 #: Names that the parts of a segment may get.
 _MOST_PARTS = 900
 #: Columns 17-27 as gemmi gets them: one residue for all, so that it has nothing to sort.
@@ -49,10 +59,11 @@ def read_pdb(path: Path) -> Structure:
         When the file cannot be read, has no atoms, or has columns that are not numbers; the
         message names the line.
     """
-    lines = columns.Lines(files.read_bytes(path))
+    lines = columns.Lines(files.read_text(path, *MEMORY))
     words = lines.table(slice(None), 6)
     is_atom = (words[:, :4] == np.frombuffer(b"ATOM", np.uint8)).all(1) | _starts(words, b"HETATM")
     atoms = np.flatnonzero(is_atom)
+    _check_records(path, lines, words, is_atom)
     if not len(atoms):
         raise InputError(f"{path}: has no ATOM or HETATM records, so it is not a PDB file with coordinates")
     atoms = _first_model(path, words, atoms)
@@ -61,6 +72,24 @@ def read_pdb(path: Path) -> Structure:
     heads = {record: np.flatnonzero(_starts(words, record)) for record in (b"CRYST1", b"TITLE ")}
     del words, is_atom
     return _structure(path, lines, atoms, hetero, separated, heads)
+
+
+def _check_records(path: Path, lines: columns.Lines, words: columns.Bytes, is_atom: Mask) -> None:
+    """Refuse lines that would be records but for blanks or their case: leaving them out would say nothing."""
+    first = words[:, 0]
+    odd = ((first < 65) | (first > 90) | ((words >= 97) & (words <= 122)).any(1)) & (words != 32).any(1) & ~is_atom
+    for row in np.flatnonzero(odd):
+        check_record(lines.text(int(row)), f"{path}: line {row + 1}")
+
+
+def check_record(line: str, where: str) -> None:
+    """Raise InputError when a line would be a record but for blanks in front or its case."""
+    match = _NEARLY.match(line.encode("latin-1", "replace"))
+    if match is not None:
+        name = next(filter(None, match.groups())).decode().upper()
+        if not line.startswith(name):
+            raise InputError(f"{where}: '{line[:12].rstrip()}' is no record, and would be {name} without the blanks "
+                             "or in capitals", "correct that line")
 
 
 def _starts(words: columns.Bytes, record: bytes) -> Mask:
@@ -122,7 +151,12 @@ def _structure(
     labels, names, residue_names = labels[keep], names[keep], residue_names[keep]
     unnumbered = (labels[:, 10:14] == 42).any(1)
     first = residues.starts(changed, residue_names, columns.pack(labels[:, :5]), unnumbered)
-    numbers, codes = pdb_numbers.numbers(labels[first, 10:15])
+    try:
+        numbers, codes = pdb_numbers.numbers(labels[first, 10:15])
+    except ValueError as error:
+        row = atoms[keep][first[error.args[0]]]
+        raise InputError(f"{path}: line {row + 1}: columns 23-27 hold no residue number: '{lines.text(row)[22:27]}'"
+                         ) from None
     index = residues.index(first, len(names))
     return Structure(
         positions=positions[keep], atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
@@ -144,7 +178,8 @@ def _parse(table: columns.Bytes) -> tuple[Floats, Floats, Floats]:
     clean[:, 6:11] = columns.integers(np.arange(1, count + 1), 5)
     clean[:, 12:16] = np.frombuffer(b" C  ", np.uint8)
     clean[:, 16:27] = _ONE_RESIDUE
-    clean[:, 30:66] = table[:, 30:66]
+    # what is no digit is looked at by our caller; a NUL or a letter could end the line for gemmi
+    clean[:, 30:66] = np.where(_NUMERIC[table[:, 30:66]], table[:, 30:66], 32)
     flat = gemmi.FlatStructure(gemmi.read_pdb_string(clean.tobytes()))
     if len(flat.pos) != count or not (np.diff(flat.serials) > 0).all():
         raise AssertionError("gemmi did not keep the order of the atoms")
@@ -165,7 +200,7 @@ def _checked(path: Path, lines: columns.Lines, rows: Integers, table: columns.By
         for k in range(3):
             field = table[i, 30 + 8 * k : 38 + 8 * k].tobytes().decode("latin-1")
             try:
-                values[i, k] = float(field)
+                values[i, k] = real(field)
             except ValueError:
                 line = lines.text(int(rows[i]))
                 hint = "; this looks like a PQR file, name it .pqr" if _like_pqr(line) else ""
@@ -193,7 +228,7 @@ def cell_of_record(line: str, where: str) -> Cell | None:
     fields = line[6:].split()[:6]
     for trial in (fields, [line[a:b] for a, b in ((6, 15), (15, 24), (24, 33), (33, 40), (40, 47), (47, 54))]):
         try:
-            values = [float(field) for field in trial]
+            values = [real(field) for field in trial]
         except ValueError:
             continue
         if len(values) == 6:
@@ -215,7 +250,7 @@ def cell_of(values: list[float], where: str, space_group: str = "P 1") -> Cell |
 
 
 def _title(lines: columns.Lines, rows: Integers) -> str:
-    return " ".join(lines.text(int(row))[10:80].strip() for row in rows)
+    return " ".join(lines.text(int(row))[10:80].strip() for row in rows[:100])
 
 
 def check(structure: Structure, path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from vmdpotential.io import columns
 from vmdpotential.molecule.structure import Integers, Names
 
-_WITH_LETTER = re.compile(r"([-+]?\d+)([A-Za-z])$")
+_WITH_LETTER = re.compile(r"([-+]?[0-9]+)([A-Za-z])$")
 #: What a character is worth as a digit, -1 for none.
 _VALUES = np.full(256, -1, np.int64)
 _VALUES[48:58] = np.arange(10)
@@ -25,6 +25,11 @@ def numbers(fields: columns.Bytes) -> tuple[Integers, Names]:
     Parameters
     ----------
     fields : (R, 5) uint8
+
+    Raises
+    ------
+    ValueError
+        For anything else; the argument is the index of the first.
     """
     four, codes = fields[:, :4], columns.words(fields[:, 4:])
     result = _in_base(four, 10)
@@ -45,6 +50,8 @@ def numbers(fields: columns.Bytes) -> tuple[Integers, Names]:
         with_letter = _WITH_LETTER.match(word)
         if with_letter:  # an insertion code in the wrong column
             result[i], codes[i] = int(with_letter[1]), with_letter[2]
+        elif word.strip("*"):
+            raise ValueError(int(i))
         else:
             result[i] = result[i - 1] + 1 if i else 0
     return result, codes

@@ -11,11 +11,14 @@ import numpy as np
 from vmdpotential.errors import ChargeError, InputError
 from vmdpotential.io import columns, pdb
 from vmdpotential.io import text as files
+from vmdpotential.io.numbers import real, residue_number
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.structure import Names, Structure
 
-_NUMBER = re.compile(r"(-?\d+)([A-Za-z]?)$")
+_NUMBER = re.compile(r"(-?[0-9]+)([A-Za-z]?)$")
+#: Bytes of memory for a byte and for a line of a file, at most (measured).
+_MEMORY = (4.0, 700.0)
 #: What we write for a missing chain where other atoms have one.
 _NO_CHAIN = "_"
 #: A coordinate written against the next one (``-11.921-126.307``) where a field was full.
@@ -34,7 +37,7 @@ def read_pqr(path: Path) -> Structure:
         When the file cannot be read, has no atoms, or a line has too few or wrong fields; the
         message names the line.
     """
-    lines = files.read_bytes(path).decode("latin-1").splitlines()
+    lines = files.read_text(path, *_MEMORY).decode("latin-1").split("\n")
     cell, title, numbers = None, "", []
     labels: list[tuple[str, str, str, int, str, bool]] = []
     for row, line in enumerate(lines, 1):
@@ -49,6 +52,8 @@ def read_pqr(path: Path) -> Structure:
             title = f"{title} {line[10:].strip()}".strip()
         elif record in ("END", "ENDMDL") and labels:
             break
+        elif line and not ("A" <= line[0] <= "Z" and record.isupper()):
+            pdb.check_record(line, f"{path}: line {row}")
     if not labels:
         raise InputError(f"{path}: has no ATOM or HETATM lines, so it is not a PQR file")
     table = np.array(numbers)
@@ -76,7 +81,7 @@ def _atom(path: Path, row: int, line: str) -> tuple[tuple[str, str, str, int, st
     hetero = line.startswith("HETATM")
     fields = line[6 if hetero else 4 :].split()
     try:
-        numbers = [float(word) for word in fields[-5:]]
+        numbers = [real(word) for word in fields[-5:]]
         words = fields[:-5]
         if len(words) < 4 and "-" in line:
             raise ValueError
@@ -84,7 +89,7 @@ def _atom(path: Path, row: int, line: str) -> tuple[tuple[str, str, str, int, st
         fields = _GLUED.sub(" -", line[6 if hetero else 4 :]).split()
         words = fields[:-5]
         try:
-            numbers = [float(word) for word in fields[-5:]]
+            numbers = [real(word) for word in fields[-5:]]
         except ValueError:
             numbers = []
     if len(words) == 4 and not _NUMBER.match(words[3]) and _NUMBER.match(words[3][1:]):
@@ -92,10 +97,15 @@ def _atom(path: Path, row: int, line: str) -> tuple[tuple[str, str, str, int, st
     number = _NUMBER.match(words[-1]) if words else None
     if len(numbers) != 5 or len(words) not in (4, 5) or number is None:
         raise InputError(
-            f"{path}: line {row} is not 'ATOM serial name residue [chain] number x y z charge radius': '{line.strip()}'"
+            f"{path}: line {row} is not 'ATOM serial name residue [chain] number x y z charge radius': "
+            f"'{line.strip()[:90]}'"
         )
+    try:
+        found = residue_number(number[1])
+    except ValueError:
+        raise InputError(f"{path}: line {row}: the residue number {number[1][:30]} is too large") from None
     chain = words[3] if len(words) == 5 and words[3] != _NO_CHAIN else ""
-    return (words[1], words[2], chain, int(number[1]), number[2], hetero), tuple(numbers)
+    return (words[1], words[2], chain, found, number[2], hetero), tuple(numbers)
 
 
 def write_pqr(structure: Structure, path: Path) -> None:

@@ -5,17 +5,24 @@ Formats: ambermd.org/FileFormats.php and ambermd.org/netcdf/nctraj.xhtml.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
+import os
 import re
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential import memory
 from vmdpotential.errors import InputError
-from vmdpotential.io.text import first_bytes, read_bytes
+from vmdpotential.io.numbers import reals
+from vmdpotential.io.text import first_bytes, held, read_text, seekable
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
@@ -25,6 +32,11 @@ log = logging.getLogger(__name__)
 #: A prmtop states charges times the square root of Coulomb's constant in kcal/mol A/e^2, Amber's or CHARMM's.
 AMBER_CHARGE = 18.2223
 CHAMBER_CHARGE = float(np.sqrt(332.0716))
+
+#: Bytes of memory for a byte and for a line of a file, at most (measured).
+_MEMORY = (20.0, 100.0)
+#: Longest line that a format may state; Amber's have 80 characters.
+_LONGEST = 1000
 
 #: Flags of a polarizable force field whose multipoles no list of charges can stand for.
 _AMOEBA = "AMOEBA_FORCEFIELD"
@@ -42,8 +54,8 @@ class _Sections:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        data = read_bytes(path).replace(b"\r", b"")
-        if b"%FLAG" not in data[:4096]:
+        data = read_text(path, *_MEMORY)
+        if not re.search(rb"^%FLAG", data[:4096], re.MULTILINE):
             raise InputError(
                 f"{path}: is not a prmtop with %FLAG sections", "convert files older than Amber 7 first"
             )
@@ -67,12 +79,14 @@ class _Sections:
     def words(self, name: str, count: int, blank: bool = False) -> Names:
         """Return `count` texts of fixed width, stripped; with `blank`, they may be empty."""
         section = self._section(name)
-        width = self._width(section, name)
-        per_line = int(re.match(r"\d*", section.format)[0] or 1)  # type: ignore[index]
-        lines = [line.ljust(per_line * width)[: per_line * width] for line in section.body.split(b"\n") if line]
-        text = b"".join(lines).ljust(count * width)
-        if len(lines) < -(-count // per_line):
+        per_line, width = self._format(section, name)
+        lines = [line for line in section.body.split(b"\n") if line]
+        needed = -(-count // per_line)
+        if len(lines) < needed:
             self._wrong(name, len(lines) * per_line, count)
+        full = per_line * width
+        memory.require(6 * needed * full, f"reading {self.path}", "correct its formats")  # short lines are filled up
+        text = b"".join(line.ljust(full)[:full] for line in lines[:needed])
         names = np.frombuffer(text[: count * width], np.uint8).astype(np.uint32).view(f"U{width}")
         names = np.char.strip(names)
         if not blank and (names == "").any():
@@ -93,12 +107,14 @@ class _Sections:
         count = len(words) if count is None else count
         if len(words) != count:
             # large numbers fill their columns and touch each other
-            width = self._width(section, name)
+            _, width = self._format(section, name)
             words = [line[i : i + width] for line in section.body.split(b"\n") for i in range(0, len(line), width)]
             words = [word for word in words if word.strip()]
         if len(words) != count:
             self._wrong(name, len(words), count)
         try:
+            if b"_" in section.body:  # numpy takes 1_0 for 10
+                raise ValueError
             return np.array(words, dtype="S").astype(dtype) if count else np.zeros(0, dtype)
         except (ValueError, OverflowError):
             raise InputError(
@@ -110,13 +126,15 @@ class _Sections:
             raise InputError(f"{self.path}: has no section {name}; the file is truncated or damaged", "write it again")
         return self.found[name]
 
-    def _width(self, section: _Section, name: str) -> int:
-        match = re.match(r"\d*[a-zA-Z]+(\d+)", section.format.strip())
-        if match is None:
+    def _format(self, section: _Section, name: str) -> tuple[int, int]:
+        """Return how many values stand on a line, and how wide they are: 20 and 4 of ``20a4``."""
+        match = re.match(r"([0-9]{0,4})[a-zA-Z]+([0-9]{1,4})(?![0-9])", section.format.strip())
+        numbers = (0, 0) if match is None else (int(match[1] or 1), int(match[2]))
+        if not 0 < numbers[0] * numbers[1] <= _LONGEST:
             raise InputError(
-                f"{self.path}: section {name} (line {section.line}) has the unknown format ({section.format})"
+                f"{self.path}: section {name} (line {section.line}) has the unknown format ({section.format[:40]})"
             )
-        return int(match[1])
+        return numbers
 
     def _wrong(self, name: str, found: int, count: int) -> None:
         raise InputError(
@@ -143,18 +161,21 @@ def read_prmtop(path: str | Path) -> Structure:
     InputError
         When the file is not a prmtop, lacks a section, is truncated, or is one of the AMOEBA force field.
     """
-    path = Path(path)
+    path = held(path)
     sections = _Sections(path)
     if _AMOEBA in sections:
         raise InputError(f"{path}: is of the AMOEBA force field, which has no fixed atomic charges")
     pointers = sections.integers("POINTERS", None)
-    if len(pointers) < 30 or pointers[0] < 1 or (pointers[:15] < 0).any():
-        raise InputError(f"{path}: section POINTERS is incomplete or negative; the file is damaged", "write it again")
+    if len(pointers) < 30 or pointers[0] < 1 or (pointers[:15] < 0).any() or (pointers >= 2**31).any():
+        raise InputError(
+            f"{path}: section POINTERS is incomplete or negative, or too large; the file is damaged", "write it again")
     count, residues = int(pointers[0]), int(pointers[11])
     names = sections.words("ATOM_NAME", count)
     chamber = "CTITLE" in sections
     charges = _decimals(sections.floats("CHARGE", count) / (CHAMBER_CHARGE if chamber else AMBER_CHARGE))
     masses = sections.floats("MASS", count)
+    if not ((masses >= 0) & np.isfinite(masses)).all():
+        raise InputError(f"{path}: section MASS (line {sections.found['MASS'].line}) holds masses that are none")
     types = sections.words("AMBER_ATOM_TYPE", count, blank=True)
     starts = sections.integers("RESIDUE_POINTER", residues) - 1
     if not residues or starts[0] != 0 or (np.diff(starts) <= 0).any() or starts[-1] >= count:
@@ -184,10 +205,12 @@ def _terms(sections: _Sections, pointers: Integers, types: Names, masses: Floats
 
     def listed(name: str, entries: int, size: int, stored: bool = True) -> Integers:
         """Return the atoms (signed, 1-based) of a section; `stored` ones are 3 times a 0-based index."""
+        if not 0 <= entries < 2**31:
+            raise InputError(f"{path}: section {name}: {entries} entries cannot be; the file is damaged")
         rows = sections.integers(name, entries * (size + 1)).reshape(-1, size + 1)[:, :size]
         # the sign is a mark, and 0 can have none: Amber never lists its first atom third or fourth
         atoms = np.where(rows < 0, -1, 1) * (np.abs(rows) // 3 + 1) if stored else rows
-        bad = np.flatnonzero(((np.abs(atoms) > count) | (atoms == 0)).any(1))
+        bad = np.flatnonzero(((atoms > count) | (atoms < -count) | (atoms == 0)).any(1))
         if len(bad):
             raise InputError(
                 f"{path}: section {name} (line {sections.found[name].line}): entry {bad[0] + 1} names atom "
@@ -247,6 +270,9 @@ def _residue_labels(sections: _Sections, residue: Integers, residues: int) -> di
     result: dict[str, Any] = {}
     if "RESIDUE_NUMBER" in sections:
         numbers = sections.integers("RESIDUE_NUMBER", residues)
+        if (np.abs(numbers) >= 2**31).any():
+            raise InputError(f"{sections.path}: section RESIDUE_NUMBER (line {sections.found['RESIDUE_NUMBER'].line}) "
+                             "holds numbers that are too large")
     if "RESIDUE_CHAINID" in sections:
         chains = sections.words("RESIDUE_CHAINID", residues)
         result["chain_ids"] = np.where(chains == "*", "", chains)[residue]
@@ -277,7 +303,7 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
     Parameters
     ----------
     path : str or Path
-        Compressed files are read when they are text.
+        Plain or compressed.
 
     Returns
     -------
@@ -289,7 +315,7 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
     InputError
         When the file is truncated, holds asterisks, is NetCDF-4 (HDF5), or is no coordinate file.
     """
-    path = Path(path)
+    path = held(path)
     magic = first_bytes(path, 8)
     if magic.startswith(b"\x89HDF"):
         raise InputError(f"{path}: is NetCDF-4 (HDF5)", "convert it to NetCDF-3, as Amber writes it, with nccopy -3")
@@ -323,7 +349,9 @@ def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]
     count = 1
     try:
         # mapped, so that of a long trajectory only one frame is read; what is kept must be a copy
-        with netcdf_file(path, "r", mmap=True) as file:
+        with (warnings.catch_warnings(), _netcdf(path) as source,
+              netcdf_file(source, "r", mmap=isinstance(source, _Clamped)) as file):
+            warnings.simplefilter("ignore")  # of a damaged file that it cannot close
             if "coordinates" in file.variables and file.variables["coordinates"].dimensions[:1] == ("frame",):
                 count = int(file.variables["coordinates"].shape[0])
             found = {
@@ -332,7 +360,9 @@ def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]
                 if name in file.variables and -count <= frame < count
             }
             named = "coordinates" in file.variables
-    except (OSError, ValueError, TypeError, IndexError, KeyError, OverflowError, EOFError):
+    except InputError:
+        raise
+    except (OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError):
         raise InputError(f"{path}: the NetCDF file is damaged or cut short", "copy it again") from None
     if not named:
         raise InputError(f"{path}: is NetCDF without the variable 'coordinates', so not a file of Amber")
@@ -345,6 +375,25 @@ def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]
     return positions, _cell(tuple(found["cell_lengths"]), tuple(found["cell_angles"]), path), count
 
 
+class _Clamped(io.FileIO):
+    """A file of which no more is asked for than it has, whatever its header says."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        rest = os.fstat(self.fileno()).st_size - self.tell()
+        return super().read(rest if size is None or size < 0 else min(size, rest))
+
+
+@contextlib.contextmanager
+def _netcdf(path: Path) -> Iterator[IO[bytes]]:
+    """Open a NetCDF file, as one that can be mapped into memory where it is one of the disk."""
+    with seekable(path) as file:
+        if isinstance(file, io.BytesIO):
+            yield file
+        else:
+            with _Clamped(path) as plain:
+                yield plain  # type: ignore[misc]
+
+
 def _copied(variable: Any, frame: int) -> Floats:
     data = variable.data
     if variable.dimensions[:1] == ("frame",):
@@ -353,9 +402,9 @@ def _copied(variable: Any, frame: int) -> Floats:
 
 
 def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
-    lines = read_bytes(path).replace(b"\r", b"").decode("latin-1").rstrip().split("\n")
+    lines = read_text(path, *_MEMORY).decode("latin-1").rstrip().split("\n")
     head = lines[1].split() if len(lines) > 1 else []
-    if not head or not head[0].isdigit() or int(head[0]) < 1:
+    if not head or not re.fullmatch("[0-9]{1,12}", head[0]) or int(head[0]) < 1:
         raise InputError(f"{path}: is not an inpcrd or rst7, its second line does not begin with the number of atoms")
     count = int(head[0])
     needed = -(-count // 2)  # two atoms in a line
@@ -387,7 +436,7 @@ def _fixed_numbers(lines: list[str], path: Path) -> Floats:
     """Return the numbers of lines with 12 characters for each (Fortran's 6F12.7)."""
     words = [line[i : i + 12] for line in lines for i in range(0, len(line.rstrip()), 12)]
     try:
-        numbers = np.array([float(word) for word in words])
+        numbers = reals(words)
     except ValueError:
         for i, word in enumerate(words):
             if "*" in word:
@@ -397,7 +446,7 @@ def _fixed_numbers(lines: list[str], path: Path) -> Floats:
                     "image the system into its box and write the file again, or use NetCDF"
                 ) from None
             try:
-                float(word)
+                reals([word])
             except ValueError:
                 raise InputError(f"{path}: number {i + 1} (atom {i // 3 + 1}): '{word}' is not a number") from None
         raise

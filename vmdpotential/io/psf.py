@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential import memory
 from vmdpotential.errors import InputError
 from vmdpotential.io import columns
+from vmdpotential.io.numbers import reals, whole
 from vmdpotential.io.psfwrite import write_psf
-from vmdpotential.io.text import read_bytes
+from vmdpotential.io.text import held, read_text
 from vmdpotential.molecule import residues
 from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.structure import Integers, Structure, Topology
@@ -41,9 +43,11 @@ SECTIONS = {
     "NCRTERM": ("cross_terms", 8),
 }
 
+#: Bytes of memory for a byte and for a line of a file, at most (measured).
+_MEMORY = (9.0, 100.0)
 #: A title line by which a viewer says that the charges are its own.
 _CHARGE_SOURCE = re.compile(r"\s*REMARKS charges from the (.+?)\s*$")
-_HEADER = re.compile(rb"\s*(\d+)(?:\s+(\d+))?\s*!\s*([A-Z0-9]+)")
+_HEADER = re.compile(rb"\s*(\d{1,18})(?:\s+(\d{1,18}))?\s*!\s*([A-Z0-9]+)")
 
 
 @dataclass
@@ -88,8 +92,8 @@ def read_psf(path: str | Path) -> Structure:
         When the file is not a PSF, is truncated, or a section disagrees with its count or names an atom
         that does not exist.
     """
-    path = Path(path)
-    data = read_bytes(path).replace(b"\r", b"").replace(b"\t", b" ")
+    path = held(path)
+    data = read_text(path, *_MEMORY).replace(b"\t", b" ")
     head = data.partition(b"\n")[0]
     if not head.startswith(b"PSF"):
         raise InputError(f"{path}: is not a PSF, its first line does not begin with PSF")
@@ -193,12 +197,13 @@ def _read_atoms(section: _Section, flags: tuple[str, ...], path: Path) -> _Atoms
     width = int(lengths.max()) + 1
     if width > 500:
         raise InputError(f"{path}: line {section.line + 1 + int(lengths.argmax())} is too long for a PSF")
+    memory.require(8 * found * width, f"reading {path}", "correct its longest lines")  # short ones are filled up
     if (lengths == width - 1).all():  # as most writers have it
         table = buffer.reshape(found, width).copy()
-        table[:, -1] = 32
     else:
         table = np.full((found, width), 32, np.uint8)
         table[np.arange(width) < lengths[:, None]] = buffer[buffer != 10]
+    table[(table < 32) | (table == 0x85) | (table == 0xA0)] = 32  # all that separates words is a blank
 
     spans = _COLUMNS_EXT if "EXT" in flags or "DRUDE" in flags else _COLUMNS
     fixed = np.zeros(found, bool)
@@ -213,7 +218,13 @@ def _read_atoms(section: _Section, flags: tuple[str, ...], path: Path) -> _Atoms
         names, words = [np.array(column) for column in words[1:5]], words[5:]
     charges = _numbers(words[1], "charge", section.line, path)
     masses = _numbers(words[2], "mass", section.line, path)
-    extra: dict[str, Any] = {"move": _numbers(words[3], "fixed-atom code", section.line, path).astype(np.int64)}
+    wrong = np.flatnonzero(~((masses >= 0) & np.isfinite(masses)))
+    if len(wrong):
+        raise InputError(f"{path}: line {section.line + 1 + wrong[0]}: the mass {masses[wrong[0]]:g} is none")
+    codes = _numbers(words[3], "fixed-atom code", section.line, path)
+    if not (np.abs(codes) < 2**31).all():
+        raise InputError(f"{path}: section !NATOM (line {section.line}) holds fixed-atom codes that are none")
+    extra: dict[str, Any] = {"move": codes.astype(np.int64)}
     if len(words) > 4:
         extra["columns"] = np.stack([np.array(column) for column in words[4:]], axis=1)
     return _Atoms(names[0], names[1], names[2], names[3], np.array(words[0]), charges, masses, extra)
@@ -237,20 +248,20 @@ def _words(table: NDArray[np.uint8], allowed: tuple[int, ...], line: int, path: 
 
 def _numbers(words: list[str], what: str, line: int, path: Path) -> NDArray[np.float64]:
     try:
-        return np.array(list(map(float, words)))
+        return reals(words)
     except ValueError:
         for i, word in enumerate(words):
             try:
-                float(word)
+                reals([word])
             except ValueError:
-                raise InputError(f"{path}: line {line + 1 + i}: {what} '{word}' is not a number") from None
+                raise InputError(f"{path}: line {line + 1 + i}: {what} '{word[:40]}' is not a number") from None
         raise
 
 
 def _residue_numbers(texts: NDArray[np.str_], extra: dict[str, Any]) -> tuple[Integers, NDArray[np.str_]]:
     """Split residue numbers from insertion codes; text that they do not give back is kept in ``extra['resid']``."""
     unique, inverse = unique_names(texts)
-    matches = [re.fullmatch(r"([+-]?\d{1,18})(\D*)", text) for text in unique.tolist()]
+    matches = [re.fullmatch(r"([+-]?[0-9]{1,9})(\D*)", text) for text in unique.tolist()]
     ids = np.array([int(match[1]) if match else 0 for match in matches], np.int64)
     codes = np.array([match[2] if match else "" for match in matches], np.str_)
     if (np.char.add(ids.astype(np.str_), codes) != unique).any():
@@ -333,18 +344,20 @@ def _read_frames(section: _Section, count: int, path: Path) -> tuple[str, Intege
     try:
         if values is None:
             raise ValueError
-        hosts = np.array([int(word) for word in words[width * rows :]], np.int64)
+        hosts = np.array([whole(word) for word in words[width * rows :]], np.int64)
         if section.name == "NUMANISO":
             index = hosts.reshape(rows, 4)
             _check_range(index, count, section, path)
             return "anisotropies", index - 1, values
         sizes, first = values[:, 0].astype(np.int64) + 1, values[:, 1].astype(np.int64) - 1
-        if len(hosts) != section.second or (rows and ((first < 0).any() or (first + sizes).max() > len(hosts))):
+        inside = (first >= 0) & (first <= len(hosts)) & (sizes >= 1) & (sizes <= len(hosts))
+        if len(hosts) != section.second or not (inside & (first + sizes <= len(hosts))).all():
             raise ValueError
-    except ValueError:
+    except (ValueError, OverflowError):
         raise InputError(
             f"{path}: section !{section.name} (line {section.line}) is incomplete", "write the file again"
         ) from None
+    memory.require(32 * rows * int(sizes.max(initial=1)), f"reading {path}", "correct its lone pairs")
     index = np.zeros((rows, int(sizes.max(initial=1))), np.int64)
     for row, size, start in zip(index, sizes, first, strict=True):
         row[:size] = hosts[start : start + size]

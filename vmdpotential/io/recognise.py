@@ -36,7 +36,7 @@ def kind_of(path: Path) -> str:
         files.first_bytes(path, 1)  # a file that is missing is named before anything else happens
         return _SUFFIXES[suffix]
     start = files.first_bytes(path, 1 << 20)  # headers of PDB files are long
-    kind = _binary(start) or _text(start)
+    kind = _binary(start) or _text(files.plain_text(start))
     if kind:
         return kind
     if suffix in (".crd", ".top", ".itp", ".xyz", ".lammpsdump", ".arc", ".txyz"):

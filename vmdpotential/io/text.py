@@ -1,23 +1,53 @@
-"""Files as bytes: plain, gzip or bzip2, with one-line errors for what cannot be read."""
+"""Files as bytes: plain, gzip or bzip2, of a disk or a stream, with one-line errors for what cannot be read.
+
+Nothing is read that the memory plan does not allow: a small file may unpack to more than there is. What comes from a
+stream (``-`` is standard input; pipes) is read once and kept, see :func:`held`.
+"""
 
 from __future__ import annotations
 
 import bz2
 import contextlib
 import gzip
+import io
 import os
+import re
+import stat
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
-from vmdpotential.errors import InputError
+import numpy as np
+
+from vmdpotential import memory
+from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError, VmdpotentialError, one_line
 
 #: Suffixes of compressed files; the format is told by the suffix before.
 COMPRESSED = (".gz", ".bz2")
 
+#: What stands for standard input, and what messages call that.
+STREAM = Path("-")
+STANDARD_INPUT = "standard input"
+
 _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh"}
 _KIND = {".gz": "gzip", ".bz2": "bzip2"}
+#: Byte order marks: of UTF-8, which says nothing, and of UTF-16, which no format here is written in.
+MARK = b"\xef\xbb\xbf"
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+
+_BLOCK = 1 << 20
+#: Longest message of a reader, without the program's name in front and a viewer's spelling of parameters.
+_MESSAGE = 270
+_CURE = "correct it, write it again, or give it the suffix of its format"
+_LESS = "read a smaller file, or make memory free"
+
+
+class Held(type(Path())):  # type: ignore[misc]  # Path itself has no subclasses before Python 3.12
+    """A file that was a stream: its name, and all that came out of it."""
+
+    content: bytes
 
 
 def suffix(path: Path) -> str:
@@ -28,26 +58,111 @@ def suffix(path: Path) -> str:
     return path.suffix.lower()
 
 
-def read_bytes(path: Path) -> bytes:
+def held(path: Path | str) -> Path:
+    """Return the path, or for a stream, which can be read only once, a :class:`Held` with its content.
+
+    Raises
+    ------
+    InputError
+        When standard input is a terminal or closed, or the stream cannot be read.
+    MemoryPlanError
+        When more comes out of it than fits into memory.
+    """
+    if isinstance(path, Held):
+        return path
+    path = Path(path)
+    if path == STREAM:
+        stream = getattr(sys.stdin, "buffer", None)
+        if stream is None or sys.stdin.isatty():
+            raise InputError(f"{STANDARD_INPUT}: nothing is sent to it", "send a file, such as with <, or name one")
+        result = Held(STANDARD_INPUT)
+        with translating(result):
+            result.content = take(stream, result)
+        return result
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # who reads it says so
+        return path
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return path
+    result = Held(path)
+    with translating(path), open(path, "rb") as file:
+        result.content = take(file, path)
+    return result
+
+
+def read_bytes(path: Path, times: float = 3) -> bytes:
     """Return the whole content of a file, decompressed.
+
+    Parameters
+    ----------
+    path : Path
+    times : float
+        Bytes of memory that reading a byte of the content takes, at most.
 
     Raises
     ------
     InputError
         When the file is missing, a folder, unreadable, empty, damaged, or not what its suffix says.
+    MemoryPlanError
+        When reading takes more memory than there is.
     """
-    data = _read(Path(path), -1)
+    with opened(path) as file:
+        data = take(file, path, times)
     if not data or data.isspace():
-        raise InputError(f"{path}: is empty", "write or copy it again")
+        raise _empty(path)
+    return data
+
+
+def read_text(path: Path, times: float = 3, line: float = 0) -> bytes:
+    """Return the whole content of a text file, decompressed, every line ending in a line feed.
+
+    Parameters
+    ----------
+    path : Path
+    times, line : float
+        Bytes of memory that reading takes at most: for a byte of the content, and for a line.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_bytes`; also when the file is no text in an encoding that has ASCII.
+    MemoryPlanError
+        When reading takes more memory than there is.
+    """
+    data = read_bytes(path, times)
+    if data.startswith(_WIDE):
+        raise InputError(f"{path}: is text in UTF-16", "save it as plain text or UTF-8")
+    if b"\0" in data:
+        line_number = plain_text(data[: data.index(b"\0")]).count(b"\n") + 1
+        raise InputError(f"{path}: line {line_number}: holds a NUL byte, so it is no text")
+    data = plain_text(data)
+    memory.require(int(len(data) * times + (data.count(b"\n") + 1) * line), f"reading {path}", _LESS)
+    return data
+
+
+def plain_text(data: bytes) -> bytes:
+    """Return text without a byte order mark, every line ending in a line feed."""
+    data = data.removeprefix(MARK)
+    if b"\r" in data:
+        if b"\n" in data:  # also a carriage return too many
+            data = re.sub(rb"\r+\n", b"\n", data)
+        data = data.replace(b"\r", b"\n")
     return data
 
 
 def first_bytes(path: Path, count: int = 8192) -> bytes:
     """Return the first bytes of a file, decompressed; raises what :func:`read_bytes` does."""
-    data = _read(Path(path), count)
+    with opened(path) as file:
+        data = file.read(count)
     if not data:
-        raise InputError(f"{path}: is empty", "write or copy it again")
+        raise _empty(path)
     return data
+
+
+def _empty(path: Path) -> InputError:
+    cure = "send a file to it, and name it once" if str(path) == STANDARD_INPUT else "write or copy it again"
+    return InputError(f"{path}: is empty", cure)
 
 
 def write_bytes(path: Path, blocks: Iterable[bytes]) -> None:
@@ -63,23 +178,76 @@ def write_bytes(path: Path, blocks: Iterable[bytes]) -> None:
             file.writelines(blocks)
 
 
-def _read(path: Path, count: int) -> bytes:
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to be read from its start to its end, decompressed; errors are those of :func:`read_bytes`."""
+    path = held(path)
+    with translating(path), contextlib.ExitStack() as stack:
+        raw: IO[bytes] = io.BytesIO(path.content) if isinstance(path, Held) else stack.enter_context(open(path, "rb"))
+        kind = _compression(path, raw)
+        file = raw
+        if kind == ".gz":
+            file = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=raw)))
+        elif kind == ".bz2":
+            file = stack.enter_context(bz2.BZ2File(raw))
+        try:
+            yield file
+        except (EOFError, zlib.error, OSError) as error:
+            if not kind or isinstance(error, PermissionError):
+                raise
+            raise InputError(f"{path}: the {_KIND[kind]} file is damaged or cut short",
+                             "copy it again, or write it again") from None
+
+
+@contextlib.contextmanager
+def seekable(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to be read anywhere: a plain one of the disk, or the decompressed content of another."""
+    path = held(path)
+    if not isinstance(path, Held):
+        with translating(path), open(path, "rb") as file:
+            if not _compression(path, file):
+                yield cast(IO[bytes], file)
+                return
+    yield io.BytesIO(read_bytes(path))
+
+
+def take(file: IO[bytes], path: Path, times: float = 3, count: int | None = None) -> bytes:
+    """Return what is left in a file, or its next `count` bytes, in pieces: no number of a header is believed.
+
+    Raises
+    ------
+    MemoryPlanError
+        As soon as `times` as many bytes are more than there are.
+    """
+    most = memory.limit() / times
+    pieces: list[bytes] = []
+    have = 0
+    size = _BLOCK
+    if isinstance(file, io.BufferedReader):  # of the disk: in one piece
+        size = max(size, os.fstat(file.fileno()).st_size + 1)
+    while count is None or have < count:
+        piece = file.read(int(min(size, most + 1 - have, *([] if count is None else [count - have]))))
+        if not piece:
+            break
+        have += len(piece)
+        if have > most:
+            memory.require(int(have * times), f"reading {path}", _LESS)
+        pieces.append(piece)
+        size = _BLOCK
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+@contextlib.contextmanager
+def translating(path: Path) -> Iterator[None]:
+    """Turn what the operating system says of a file into one line."""
     try:
-        with open(path, "rb") as file:
-            kind = _compression(path, file)
-            opened: IO[bytes] = file
-            if kind == ".gz":
-                opened = cast(IO[bytes], gzip.GzipFile(fileobj=file))
-            elif kind == ".bz2":
-                opened = bz2.BZ2File(file)
-            try:
-                return opened.read(count)
-            except (EOFError, zlib.error, gzip.BadGzipFile, OSError) as error:
-                if not kind or isinstance(error, PermissionError):
-                    raise
-                raise InputError(f"{path}: the {_KIND[kind]} file is damaged or cut short", "copy it again") from None
+        yield
     except OSError as error:
         raise unreadable(path, error) from None
+    except ValueError as error:
+        if "null byte" not in str(error):  # in its name
+            raise
+        raise InputError(f"{path}: is no name of a file", "check its name and folder") from None
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
@@ -94,13 +262,33 @@ def unreadable(path: Path, error: OSError) -> InputError:
 
 
 @contextlib.contextmanager
-def curing() -> Iterator[None]:
-    """Add what to do about a damaged file to errors of readers that only say what is wrong with it."""
+def reading(path: Path) -> Iterator[None]:
+    """The fence at the readers' door: whatever one raises leaves as one line with the file's name and the cure."""
     try:
-        yield
-    except InputError as error:
-        error.cure = error.cure or "correct it, write it again, or give it the suffix of its format"
+        with translating(path), np.errstate(all="ignore"):  # what is no finite number is looked for afterwards
+            yield
+    except (MemoryError, MemoryPlanError, BackendError):
         raise
+    except UsageError as error:
+        if error.parameter.startswith("VMDPOTENTIAL_"):  # of the environment
+            raise
+        raise _named(path, InputError(f"{error.parameter}: {error.text}", error.cure)) from None
+    except VmdpotentialError as error:
+        raise _named(path, error) from error.__cause__
+    except Exception as error:
+        raise _named(path, InputError(f"cannot be read ({type(error).__name__}: {error})")) from error
+
+
+def _named(path: Path, error: Any) -> Any:
+    """Return an error of a reader with the name of its file, and cut to what can be read at a glance."""
+    error.cure = error.cure or _CURE
+    name, text = one_line(str(path)), one_line(error.text)
+    text = text if name in text else f"{name}: {text}"
+    most = _MESSAGE - len(error.cure)
+    if len(text) > most and len(name) > most - 100:  # the end of a long name tells more than its start
+        text = text.replace(name, f"...{name[-80:]}")
+    error.text = text if len(text) <= most else f"{text[: most - 3]}..."
+    return error
 
 
 def _compression(path: Path, file: IO[bytes]) -> str:

@@ -334,7 +334,7 @@ def _replaceable(structure: Structure, residues: Any, keep: str | None) -> Any:
     """Return the rows of the waters that may be replaced."""
     from vmdpotential.molecule.selection import select
 
-    if not keep:
+    if keep is None:
         return np.arange(len(residues))
     kept = np.logical_or.reduceat(select(structure, keep, "keep"), structure.residue_starts[:-1])[residues]
     if not kept.any():

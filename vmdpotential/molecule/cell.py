@@ -34,7 +34,9 @@ class Cell:
 
     def __post_init__(self) -> None:
         vectors = np.array(self.vectors, dtype=np.float64).reshape(3, 3)
-        if not np.isfinite(vectors).all() or not abs(np.linalg.det(vectors)) > 1e-6:
+        with np.errstate(over="ignore", invalid="ignore"):
+            volume = abs(np.linalg.det(vectors))
+        if not np.isfinite(vectors).all() or not volume > 1e-6:
             raise InputError(f"the periodic cell {vectors.tolist()} has no volume")
         aside = vectors - np.diag(np.diagonal(vectors))
         if (np.abs(aside) <= np.radians(RIGHT) * np.linalg.norm(vectors, axis=1)[:, None]).all():

@@ -1,0 +1,219 @@
+"""The command ``python -m tests.fuzz``; see the package."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import resource
+import select
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from pathlib import Path
+from random import Random
+from typing import Any, NoReturn
+
+import numpy as np
+
+from vmdpotential import read_map, read_structure
+from vmdpotential.errors import VmdpotentialError
+from vmdpotential.io import read_topology
+from vmdpotential.plugins.web.content import ion_content
+
+from .mutations import mutated
+from .seeds import seeds, system
+
+#: What the plan may take (VMDPOTENTIAL_MEMORY), and how much the process may grow.
+PLAN, ROOM = 60_000_000, 300_000_000
+SECONDS = 10  # of this process' own, so that a busy machine is no hang
+#: How often each reader comes: MDAnalysis' are slow.
+WEIGHTS = {".mol2": 0.05, ".itp": 0.05, ".dcd": 0.3, ".xtc": 0.5, ".trr": 0.5}
+
+
+class Hang(BaseException):
+    """Ten seconds have passed."""
+
+
+class Cases:
+    """Makes the mutated file of an index, and reads it."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.seed, self.folder = seed, folder
+        found = seeds()
+        self.seeds = [(kind, suffix, data) for kind, files in found.items() for suffix, data in files]
+        self.weights = [WEIGHTS.get(suffix, 1.0) for _, suffix, _ in self.seeds]
+        self.others = [data for _, _, data in self.seeds]
+        self.good = folder / "good.psf"
+        self.good.write_bytes(found["topology"][0][1])
+
+    def make(self, index: int) -> tuple[str, Path]:
+        """Return what reads the file, and where it is."""
+        rng = Random(f"{self.seed} {index}")
+        kind, suffix, data = rng.choices(self.seeds, self.weights)[0]
+        suffix, data = mutated(rng, suffix, data, self.others)
+        path = self.folder / f"case{suffix}"
+        path.write_bytes(data)
+        return kind, path
+
+    def check(self, index: int) -> str:
+        """Return what is wrong with how a case is read, empty for nothing."""
+        kind, path = self.make(index)
+        try:
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                sys.unraisablehook = lambda ignored: warned.append(ignored)  # Python prints a traceback
+                self._read(kind, path)
+            return f"warning: {warned[0]}" if warned else ""
+        except VmdpotentialError as error:
+            text = str(error)
+            if len(text) > 300 or not text.isprintable() or path.name not in text:
+                return f"message ({len(text)}): {text[:600]!a}"
+            return f"warning: {warned[0]}" if warned else ""
+        except (Exception, Hang) as error:
+            return f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
+        finally:
+            path.unlink(missing_ok=True)
+
+    def _read(self, kind: str, path: Path) -> None:
+        if kind == "map":
+            grid = read_map(path)
+            assert np.isfinite(grid.values).all()
+            assert grid.temperature is None or 0 < grid.temperature < np.inf
+        elif kind == "ions":
+            json.dumps(ion_content(path, system()), allow_nan=False)
+        else:
+            structure = (read_topology(path) if kind == "topology" else
+                         read_structure(path, self.good if kind == "frame" else None))
+            assert len(structure)
+            assert np.isfinite(structure.positions).all()
+            assert (np.abs(structure.residue_ids) < 2**31).all()
+            assert structure.topology is None or (structure.topology.masses >= 0).all()
+
+
+def _alarm(number: int, frame: Any) -> NoReturn:
+    raise Hang(f"more than {SECONDS} s")
+
+
+def _child(cases: Cases, start: int, stop: int, write: int) -> NoReturn:
+    """Read cases and tell of each; the parent sees when this process crashes or stands still."""
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    resource.setrlimit(resource.RLIMIT_AS, (size + ROOM, size + ROOM))
+    signal.signal(signal.SIGPROF, _alarm)
+    for index in range(start, stop):
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        try:
+            wrong = cases.check(index)
+        except Hang:
+            wrong = "Hang"
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        if wrong or index % 100 == 99:
+            os.write(write, (json.dumps([index, wrong]) + "\n").encode())
+    os._exit(0)
+
+
+def run(seed: int, start: int, stop: int, keep: Path) -> int:
+    """Read the cases of a range, in children that are replaced when they end early; return the violations."""
+    violations = 0
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+        cases = Cases(seed, Path(folder))
+        while start < stop:
+            reader, writer = os.pipe()
+            child = os.fork()
+            if not child:
+                os.close(reader)
+                try:
+                    _child(cases, start, stop, writer)
+                finally:  # nothing of the parent's is done twice
+                    os._exit(9)
+            os.close(writer)
+            with os.fdopen(reader, "rb") as pipe:
+                pending = b""
+                while True:
+                    if not select.select([pipe], [], [], 100 * SECONDS)[0]:
+                        os.kill(child, signal.SIGKILL)
+                    block = os.read(pipe.fileno(), 1 << 16)
+                    if not block:
+                        break
+                    *lines, pending = (pending + block).split(b"\n")
+                    for line in lines:
+                        index, wrong = json.loads(line)
+                        start = index + 1
+                        if wrong:
+                            violations += 1
+                            _keep(cases, index, wrong, keep)
+            status = os.waitpid(child, 0)[1]
+            if status:  # somewhere in the next hundred, one of which is looked for alone
+                index = _crasher(cases, start, min(start + 100, stop))
+                violations += 1
+                _keep(cases, index, f"the process ended with status {status}", keep)
+                start = index + 1
+            else:
+                start = stop
+    return violations
+
+
+def _crasher(cases: Cases, start: int, stop: int) -> int:
+    """Return the first case that ends a process of its own."""
+    for index in range(start, stop):
+        child = os.fork()
+        if not child:
+            signal.setitimer(signal.ITIMER_PROF, 2 * SECONDS)
+            cases.check(index)
+            os._exit(0)
+        if os.waitpid(child, 0)[1]:
+            return index
+    return start  # not again
+
+
+def _keep(cases: Cases, index: int, wrong: str, keep: Path) -> None:
+    kind, path = cases.make(index)
+    keep.mkdir(parents=True, exist_ok=True)
+    name = keep / f"{kind}-{cases.seed}-{index}{''.join(path.suffixes)}"
+    name.write_bytes(path.read_bytes())
+    path.unlink()
+    print(ascii(f"--- {name}: {wrong}").replace("\\n", "\n"), flush=True)
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
+    parser.add_argument("--count", type=int, default=15_000, help="how many files (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--start", type=int, default=0, help="the first index")
+    parser.add_argument("--only", type=int, help="one index, in this process")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "vmdpotential-fuzz")
+    given = parser.parse_args()
+    os.environ["VMDPOTENTIAL_MEMORY"] = str(PLAN)
+    logging.getLogger("vmdpotential").addHandler(logging.NullHandler())  # of several models and the like
+    if given.only is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            cases = Cases(given.seed, Path(folder))
+            kind, path = cases.make(given.only)
+            print(kind, path.name, path.stat().st_size, "bytes")
+            print(cases.check(given.only) or "sound")
+        return 0
+    begin = time.monotonic()
+    share = -(-given.count // given.processes)
+    children = []
+    for start in range(given.start, given.start + given.count, share):
+        child = os.fork()
+        if not child:
+            violations = run(given.seed, start, min(start + share, given.start + given.count), given.keep)
+            sys.stdout.flush()
+            os._exit(bool(violations))
+        children.append(child)
+    failed = [os.waitpid(child, 0)[1] for child in children]
+    seconds = time.monotonic() - begin
+    print(f"{given.count} files, seed {given.seed}, {seconds:.0f} s, {given.count / seconds:.0f} a second: "
+          + ("violations" if any(failed) else "no violation"))
+    return int(any(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

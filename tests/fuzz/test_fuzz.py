@@ -1,0 +1,17 @@
+"""A run of the harness of a fixed size."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COUNT = 30_000  # about a minute
+
+
+@pytest.mark.slow
+def test_damaged_files_are_read_or_refused(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "tests.fuzz", "--count", str(COUNT), "--keep", tmp_path],
+                          cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{COUNT} files" in done.stdout

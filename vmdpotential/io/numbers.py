@@ -1,0 +1,42 @@
+"""Numbers as files write them: Python also takes ``1_0`` and the digits of other scripts, which here are damage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from vmdpotential.molecule.structure import Floats
+
+_WHOLE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*", re.ASCII)
+
+
+def whole(text: str) -> int:
+    """Return a whole number of at most 18 digits; raises ValueError for anything else."""
+    if not _WHOLE.fullmatch(text):
+        raise ValueError(f"'{text}' is not a whole number")
+    return int(text)
+
+
+def residue_number(text: str) -> int:
+    """Return a whole number that other programs can hold as well, in 32 bits; raises ValueError for anything else."""
+    number = whole(text)
+    if abs(number) >= 2**31:
+        raise ValueError(f"'{text}' is not a residue number")
+    return number
+
+
+def real(text: str) -> float:
+    """Return a number, also nan and inf, which are refused where they do not belong; raises ValueError."""
+    if "_" in text or not text.isascii():
+        raise ValueError(f"'{text}' is not a number")
+    return float(text)
+
+
+def reals(texts: Sequence[str]) -> Floats:
+    """Return numbers, (N,); raises ValueError where one is not such as :func:`real` takes."""
+    together = "".join(texts)
+    if "_" in together or not together.isascii():
+        raise ValueError("not all are numbers")
+    return np.array(list(map(float, texts)), np.float64)

@@ -1,0 +1,120 @@
+"""What XTC and TRR files say of themselves, looked at before MDAnalysis' library reads them.
+
+The library believes the numbers in a file: damaged ones make it write beyond its memory, which ends the process.
+
+Layouts and packing: xdrfile of GROMACS (xdrfile_xtc.c, xdrfile_trr.c, xdrfile_decompress_coord_float).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.errors import InputError
+
+#: Rows of the library's table of ranges that are none (0) and one beyond its end.
+_FIRST, _BEYOND = 9, 73
+#: Bytes before the packed coordinates of a frame, and before the bits themselves.
+_PACKED, _BITS = 56, 92
+
+
+def frames(path: Path, n_atoms: int, is_xtc: bool) -> Iterator[int]:
+    """Yield where each frame begins, bytes.
+
+    Raises
+    ------
+    InputError
+        At a frame of other atoms, or one that is damaged or cut short.
+    """
+    with open(path, "rb") as file:
+        start, size = 0, file.seek(0, 2)
+        while not start or start < size:
+            end = (_end_of_xtc if is_xtc else _end_of_trr)(path, file, start, n_atoms) if size - start >= 68 else 0
+            if not start < end <= size:
+                raise InputError(f"{path}: the frame at byte {start} is damaged or cut short", "copy the file again")
+            yield start
+            start = end
+
+
+def _words(file: IO[bytes], start: int, count: int) -> NDArray[np.int32]:
+    file.seek(start)
+    return np.frombuffer(file.read(4 * count).ljust(4 * count, b"\0"), ">i4")
+
+
+def _check_atoms(path: Path, found: int, n_atoms: int) -> None:
+    if found != n_atoms:
+        raise InputError(f"{path}: has {found} atoms and the structure {n_atoms}", "give files of one system")
+
+
+def _end_of_xtc(path: Path, file: IO[bytes], start: int, n_atoms: int) -> int:
+    """Return the end of a frame, 0 for a damaged one.
+
+    Layout: magic, atoms, step, time, 9 of the box, atoms again; then the coordinates, or for more than 9 atoms
+    precision, 3 least and 3 largest integers, the row of the smallest range, and how many bytes follow.
+    """
+    words = _words(file, start, _BITS // 4)
+    if words[0] != 1995:
+        return 0
+    _check_atoms(path, int(words[1]), n_atoms)
+    if words[13] != n_atoms:
+        return 0
+    if n_atoms <= 9:
+        return start + _PACKED + 12 * n_atoms
+    good = _FIRST <= words[21] < _BEYOND and 0 <= words[22] <= 12 * n_atoms and (words[15:18] <= words[18:21]).all()
+    return start + _BITS + (int(words[22]) + 3) // 4 * 4 if good else 0
+
+
+def _end_of_trr(path: Path, file: IO[bytes], start: int, n_atoms: int) -> int:
+    """Return the end of a frame, 0 for a damaged one.
+
+    Layout: magic, length of a string twice, the string (12 bytes), then the bytes of ten parts (of which box, virial,
+    pressure, positions, velocities and forces are written), atoms, step, one more, time and lambda.
+    """
+    words = _words(file, start, 19)
+    if words[0] != 1993 or words[2] != 12:
+        return 0
+    _check_atoms(path, int(words[16]), n_atoms)
+    sizes = [int(words[n]) for n in (8, 9, 10, 13, 14, 15)]
+    width = max(sizes[3:]) // (3 * n_atoms) or max(sizes[:3]) // 9
+    good = width in (4, 8) and all(size in (0, 9 * width) for size in sizes[:3])
+    good &= all(size in (0, 3 * n_atoms * width) for size in sizes[3:])
+    return start + 76 + 2 * width + sum(sizes) if good else 0
+
+
+def check_packed(path: Path, start: int, n_atoms: int) -> None:
+    """Follow the packed coordinates of an XTC frame from atom to atom, without unpacking them.
+
+    Raises
+    ------
+    InputError
+        When they go beyond the atoms, the ranges or the bytes of the frame.
+    """
+    if n_atoms <= 9:
+        return
+    with open(path, "rb") as file:
+        words = _words(file, start, _BITS // 4)
+        file.seek(start + _BITS)
+        data = file.read(int(words[22])) + b"\0\0"
+    sizes = [int(high) - int(low) + 1 for low, high in zip(words[15:18], words[18:21], strict=True)]
+    large = max(sizes) > 0xFFFFFF
+    whole = sum(size.bit_length() for size in sizes) if large else (sizes[0] * sizes[1] * sizes[2]).bit_length()
+    row, last = int(words[21]), 8 * (len(data) - 2)
+    atom = bit = run = 0
+    while atom < n_atoms and bit + whole < last and _FIRST <= row < _BEYOND:
+        bit += whole
+        # a flag, and when it is set five bits: three times the atoms packed beside this one, and a step in the ranges
+        six = (data[bit >> 3] << 8 | data[(bit >> 3) + 1]) >> (10 - (bit & 7)) & 63
+        bit += 1
+        step = 0
+        if six & 32:
+            bit += 5
+            run, step = (six & 31) // 3, (six & 31) % 3 - 1
+        atom += 1 + run
+        bit += run * row
+        row += step
+    if atom != n_atoms or bit > last or not _FIRST <= row < _BEYOND:
+        raise InputError(f"{path}: the frame at byte {start} is damaged", "copy the file again")
