@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import sys
@@ -13,6 +14,8 @@ from vmdpotential.errors import MemoryPlanError, UsageError
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
+#: A limit of so many bytes is none: version 1 has no other word for it.
+_NONE = 2**60
 
 #: Where the system tells about itself.
 ROOT = Path("/")
@@ -49,9 +52,9 @@ def limit(root: Path = ROOT) -> int:
 
 def _of_machine(root: Path) -> Iterator[int]:
     """Yield what is free on the machine."""
-    numbers = _numbers(root / "proc/meminfo")
-    if "MemAvailable" in numbers:
-        yield numbers["MemAvailable"]
+    available = [int(line.split()[1]) for line in _lines(root / "proc/meminfo") if line.startswith("MemAvailable:")]
+    if available:
+        yield 1024 * available[0]
     elif hasattr(os, "sysconf"):
         with contextlib.suppress(ValueError, OSError):
             yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -59,15 +62,20 @@ def _of_machine(root: Path) -> Iterator[int]:
 
 def _of_groups(root: Path) -> Iterator[int]:
     """Yield what each control group of the process, and each group above it, leaves."""
+    for folder in _groups(root):
+        yield from _of_group(folder)
+
+
+@functools.cache
+def _groups(root: Path) -> list[Path]:
+    """Return the folders of these groups; looked for once, as it takes as long as a small map on a GPU."""
+    found = []
     for line in _lines(root / "proc/self/cgroup"):  # 4:memory:/a/b of version 1, 0::/a/b of version 2
         kinds, path = line.split(":", 2)[1:]
         if not kinds or "memory" in kinds.split(","):
             for top, folder in _mounted(root, kinds, path):
-                while True:
-                    yield from _of_group(folder)
-                    if folder == top or top not in folder.parents:
-                        break
-                    folder = folder.parent
+                found += [folder, *(above for above in folder.parents if above == top or top in above.parents)]
+    return [folder for folder in found if folder.is_dir()]
 
 
 def _mounted(root: Path, kinds: str, path: str) -> Iterator[tuple[Path, Path]]:
@@ -90,20 +98,15 @@ def _unescaped(word: str) -> str:
 
 def _of_group(folder: Path) -> Iterator[int]:
     """Yield what a control group leaves: its limits less what is in use and cannot be dropped."""
-    stat = _numbers(folder / "memory.stat")
-    if (folder / "memory.limit_in_bytes").exists():
-        used, limits, total = "memory.usage_in_bytes", ["memory.limit_in_bytes"], "total_"
-    else:
-        used, limits, total = "memory.current", ["memory.max", "memory.high"], ""
-    taken = _number(folder / used)
-    if taken is None:
-        return
-    # copies of files are dropped where memory is wanted: those in use too, but then they have to be read again
-    files = stat.get(f"{total}inactive_file", 0) + stat.get(f"{total}active_file", 0) // 2
-    for name in limits:
-        most = _number(folder / name)
-        if most is not None:
-            yield max(most - max(taken - files, 0), 0)
+    old = _number(folder / "memory.limit_in_bytes")
+    names = ("memory.max", "memory.high")
+    most = min((n for n in (old, *map(_number, (folder / name for name in names))) if n is not None), default=_NONE)
+    taken = None if most >= _NONE else _number(folder / ("memory.current" if old is None else "memory.usage_in_bytes"))
+    if taken is not None:
+        stat, total = _numbers(folder / "memory.stat"), "" if old is None else "total_"
+        # copies of files are dropped where memory is wanted: those in use too, but then they have to be read again
+        files = stat.get(f"{total}inactive_file", 0) + stat.get(f"{total}active_file", 0) // 2
+        yield max(most - max(taken - files, 0), 0)
 
 
 def _of_process(root: Path) -> Iterator[int]:
