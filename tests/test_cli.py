@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 
 from vmdpotential import progress, registry
-from vmdpotential.errors import CheckError, TaskError, UsageError
+from vmdpotential.engines import automatic
+from vmdpotential.errors import BackendError, CheckError, TaskError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.parameters import Command, Option, Report
 
@@ -74,6 +76,28 @@ def test_help_states_units_defaults_and_exit_codes():
     assert "--spacing SPACING between lattice points (A, default 0.5)" in words
     assert "exit codes: 0 done; 2 wrong usage" in words
     assert "[default: none]" not in words
+    assert "--tcl" not in words
+    assert "--method auto|direct|cutoff|msm|pme how" in words  # not those of 2007, which can be used by their names
+    (method,) = (p for p in registry.get("command", "map").parameters if p.name == "method")
+    assert method.convert("largebin") == "largebin"
+    with pytest.raises(UsageError, match=r"choose one of auto, direct, cutoff, msm, pme$"):
+        method.convert("largest")
+
+
+def test_commands_for_structures_and_maps_stand_first():
+    names = re.findall(r"^    (\w+)", program("--help").stdout, re.MULTILINE)
+    assert names[: names.index("devices")] == ["map", "ionize", "slice", "view"]
+
+
+def test_devices_names_no_parameter_of_python(capsys, monkeypatch):
+    monkeypatch.setattr("vmdpotential.engines._reason", "")
+    automatic.cache_clear()
+    monkeypatch.setitem(registry._entries["engine"], "cuda", Broken())
+    assert cli.main(["devices"]) == 0
+    automatic.cache_clear()
+    told = capsys.readouterr().out
+    assert told.count("no driver; use the engine cpu") == 2
+    assert "engine=" not in told
 
 
 def test_interrupted_work_exits_130_and_leaves_nothing(tmp_path):
@@ -102,6 +126,13 @@ def test_a_closed_pipe_is_no_error():
     command = '"$0" -m vmdpotential map --help | true'
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command, sys.executable], capture_output=True, text=True)
     assert done.stderr == ""
+
+
+class Broken:
+    """An engine that does not work."""
+
+    def check(self):
+        raise BackendError("no driver", "use {engine cpu}")
 
 
 def sample(
@@ -206,6 +237,18 @@ def test_parameters_are_spelled_as_a_shell_has_them(name, line, capsys):
     assert not logging.getLogger("vmdpotential").handlers
 
 
+@pytest.mark.parametrize(("name", "line"), [
+    ("value", "-box_size two words: is wrong"),
+    ("task", "{loud} is data; use -loud with -loud False, -box_size or -box_size 2"),
+    ("foreign", "debye_length=-1: must be above 0"),
+])
+@pytest.mark.usefixtures("speaker")
+def test_parameters_are_spelled_as_vmd_has_them(name, line, capsys):
+    cli.main(["speak", name, "--tcl"])
+    assert capsys.readouterr().err == (
+        f"warning: 50 % of {{box_size}} is too low; set -box_size 3 or -name\nvmdpotential: {line}\n")
+
+
 @pytest.mark.usefixtures("speaker")
 def test_a_failing_command_prints_one_json_object(capsys):
     assert cli.main(["speak", "task", "--json"]) == 3
@@ -266,6 +309,20 @@ def test_progress_is_silent_for_short_work_and_shown_for_long(monkeypatch):
     assert lines[-1] == "long: 50.0 s"
     assert 5 <= len(lines) <= 7
     progress.report("nobody listens", 0.5)
+
+
+def test_a_log_has_no_more_lines_for_much_work_than_for_long(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    stream = Stream(live=False)
+    with progress.listening(progress.Terminal(stream)):
+        for step in range(200):  # as many kernels, of five seconds each, and what is done with them
+            for seconds, label in ((5.0, progress.COMPILING), (3.0, f"verify, {step % 7}")):
+                for part in range(10):
+                    progress.report(label, part / 10)
+                    clock[0] += seconds / 10
+                progress.report(label, 1.0)
+    assert 1600 / 30 < len(stream.text.splitlines()) < 2.1 * 1600 / 10
 
 
 def test_an_error_does_not_continue_a_progress_line(monkeypatch):

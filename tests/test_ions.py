@@ -300,7 +300,7 @@ def test_energies_are_independent_sums(case):
 @pytest.mark.slow
 def test_each_ion_takes_the_best_site_left(sin):
     """The whole greedy choice again, by definition."""
-    placement = place_ions(sin, ions={"SOD": 4, "CLA": 4, "MG": 1}, from_solute=4, between=5)
+    placement = place_ions(sin, ions={"SOD": 4, "CLA": 4, "MG": 1}, from_solute=4, between=5, refine=False)
     solute, there = parts(sin)
     atoms = np.concatenate([solute, there])
     oxygens = np.flatnonzero(np.isin(sin.residue_names, list(WATERS)) & (sin.atom_names == "OH2"))
@@ -353,6 +353,76 @@ def test_many_sites_are_summed_by_a_mesh_and_agree(periodic, monkeypatch):
     else:
         expected = (charges / np.linalg.norm(sites[:, None] - atoms, axis=2)).sum(1)
     assert np.sqrt(np.mean((found - expected) ** 2)) < 2e-7
+
+
+# ---- moves to better sites ---------------------------------------------------------------------------------
+
+
+def soup(cell):
+    """Charged atoms here and there, of -6 e, and waters between them: greedy placement is not the best there."""
+    random = np.random.default_rng(9)
+    vectors = np.diag([21.0] * 3) if cell is None else cell.vectors
+    steps = np.stack(np.meshgrid(*[np.arange(7)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    oxygens = ((steps + 0.5) / 7) @ vectors + random.uniform(-0.5, 0.5, (len(steps), 3))
+    solute = random.permutation(len(oxygens))[:8]
+    system = drop(0.0, np.delete(oxygens, solute, 0), cell)
+    charges = np.array([-3, 2, -2, 1, -3, 2, -2, -1.0])
+    positions = np.concatenate([oxygens[solute], system.positions[1:]])
+    count = len(positions)
+    return Structure(positions, ["C1"] * 8 + system.atom_names[1:].tolist(), ["LIG"] * 8 + ["TIP3"] * (count - 8),
+                     np.r_[np.ones(8, int), system.residue_ids[1:]], np.r_[np.zeros(8, int), system.residue_index[1:]],
+                     charges=np.r_[charges, system.charges[1:]], cell=cell)
+
+
+def coulomb_at(points, positions, charges, cell):
+    if cell is not None:
+        return ewald.potential(points, positions, charges, cell.vectors)
+    return (charges / np.maximum(np.linalg.norm(points[:, None] - positions, axis=2), 1e-9)).sum(1)
+
+
+@pytest.mark.parametrize("cell", [None, *(pytest.param(Cell.from_parameters(*parameters), marks=pytest.mark.slow)
+                                          for parameters in ((20, 21, 23), (21, 22, 23, 75, 80, 65)))])
+def test_no_move_of_one_ion_to_a_free_site_gains(cell):
+    """By definition: every ion, at every site that all its distances allow, with all other ions."""
+    system = soup(cell)
+    kt = constants.e**2 / (4e-10 * math.pi * constants.epsilon_0 * constants.k * 298.15)
+    options = {"ions": {"MG": 4, "CLA": 4, "SOD": 2}, "from_solute": 3.5, "between": 5}
+    first, placement = place_ions(system, refine=False, **options), place_ions(system, **options)
+    assert first.moves == 0 < placement.moves
+    oxygens = system.positions[system.atom_names == "OH2"]
+    solute, charges = system.positions[:8], system.charges[:8]
+
+    def apart(point, others):
+        return np.linalg.norm(point - others, axis=1) if cell is None else image_distances(point, others, cell)
+
+    allowed = oxygens[[apart(o, solute).min() >= 3.5 for o in oxygens]]
+    fixed = coulomb_at(allowed, solute, charges, cell)
+
+    def energies(ions):
+        """The energy of all ions (e^2/A), and the least that any of them could gain by a move."""
+        sites, ionic = np.array([ion.position for ion in ions]), np.array([float(ion.charge) for ion in ions])
+        total, best = 0.0, -np.inf
+        pairs = coulomb_at((allowed - sites[:, None]).reshape(-1, 3), np.zeros((1, 3)), np.ones(1), cell)
+        pairs = pairs.reshape(len(sites), -1)
+        free = np.array([apart(site, allowed) >= 5 for site in sites])
+        for row in range(len(ions)):
+            others = np.arange(len(ions)) != row
+            energy = ionic[row] * (fixed + sum(ionic[n] * pairs[n] for n in np.flatnonzero(others)))
+            here = np.flatnonzero((allowed == sites[row]).all(1)).item()
+            total += (energy[here] + ionic[row] * fixed[here]) / 2
+            best = max(best, (energy[here] - energy[free[others].all(0)].min()) / abs(ionic[row]))
+            assert ions[row].final_energy_kt == pytest.approx(kt * energy[here], abs=2e-3)
+        return total, best
+
+    total, could = energies(placement.ions)
+    assert could < 5e-6
+    before, after = (sum(ion.energy for ion in each.ions) for each in (first, placement))
+    assert after == pytest.approx(332.06371 * total, abs=5e-3)
+    assert placement.gain == pytest.approx(before - after, abs=5e-3) != 0
+    assert f"of single ions to better sites gained {placement.gain:.3f} kcal/mol" in "\n".join(placement.lines)
+    assert placement.data["moves"] == placement.moves
+    again = place_ions(system, **options)
+    assert again.ions == placement.ions
 
 
 # ---- files, read by other programs -----------------------------------------------------------------------

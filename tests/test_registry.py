@@ -107,6 +107,7 @@ def test_broken_plugins_are_named_and_the_rest_works(program):
     assert "broken plugin absent (no_such_module:command): ModuleNotFoundError" in done.stdout
     assert "broken plugin plain_potential (plain_potential:add): UsageError: target: the command 'plain'" in done.stdout
     assert "weakened" in done.stdout
+    assert "largebin" in done.stdout
 
 
 def test_unknown_names_list_the_known():

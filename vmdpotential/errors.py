@@ -34,12 +34,27 @@ def plain(name: str, value: str = "") -> str:
     return f"{name}={value}" if value else name
 
 
+def in_words(name: str, value: str = "") -> str:
+    """Return a parameter as reports have it, which every interface shows as they are: ``the engine cpu``."""
+    return f"the {name} {value}" if value else name
+
+
 def spelled(words: str, spell: Spelling = plain) -> str:
     """Return words in which ``{spacing}`` and ``{boundary open}`` stand for parameters, spelled out.
 
     Nothing that a user brought (names of files, values) belongs into such words.
     """
     return _PARAMETER.sub(lambda match: spell(match[1], match[2] or ""), words)
+
+
+class Words:
+    """A message to log with parameters in it, ``{cutoff}``: bare ones, unless an interface spells :attr:`template`."""
+
+    def __init__(self, template: str) -> None:
+        self.template = template
+
+    def __str__(self) -> str:
+        return spelled(self.template)
 
 
 class VmdpotentialError(Exception):

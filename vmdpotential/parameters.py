@@ -16,7 +16,8 @@ from __future__ import annotations
 import inspect
 import math
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
@@ -38,6 +39,8 @@ class Option:
         Exclusive lower limit, and inclusive limits.
     choices : sequence of str, or function that returns one
         Allowed values; a function is asked when needed (registered names).
+    listed : sequence of str, or function that returns one
+        Those of the choices that help and dialogs show; all unless given.
     positional : bool
         Whether the shell takes it without an option name.
     short : str
@@ -48,6 +51,8 @@ class Option:
         Makes the value out of text, raising ValueError with a reason.
     viewer : bool
         Whether viewers offer it; false for what only makes sense in a shell (files, overwriting).
+    written : bool
+        Whether it names files that the command writes; other files are read.
     """
 
     help: str
@@ -56,15 +61,21 @@ class Option:
     low: float | None = None
     high: float | None = None
     choices: Sequence[str] | Callable[[], Sequence[str]] = ()
+    listed: Sequence[str] | Callable[[], Sequence[str]] = ()
     positional: bool = False
     short: str = ""
     metavar: str = ""
     parse: Callable[[str], Any] | None = None
     viewer: bool = True
+    written: bool = False
 
     def allowed(self) -> Sequence[str]:
         """Return the allowed values, empty where anything goes."""
         return self.choices() if callable(self.choices) else self.choices
+
+    def shown(self) -> Sequence[str]:
+        """Return the allowed values that are shown."""
+        return (self.listed() if callable(self.listed) else self.listed) or self.allowed()
 
 
 @dataclass(frozen=True)
@@ -134,7 +145,7 @@ class Parameter:
             self._check_limits(value)
         allowed = option.allowed()
         if allowed and value not in allowed:
-            raise UsageError(self.name, f"choose one of {', '.join(allowed)}", value=str(value))
+            raise UsageError(self.name, f"choose one of {', '.join(option.shown())}", value=str(value))
         return value
 
     def _typed(self, value: Any) -> Any:
@@ -224,7 +235,32 @@ class Command:
         missing = [p.name for p in self.parameters if p.required and p.name not in values]
         if missing:
             raise UsageError(missing[0], f"{self.name} needs it")
-        return self.function(**{name: known[name].convert(value) for name, value in values.items()})
+        values = {name: known[name].convert(value) for name, value in values.items()}
+        token = _reading.set(tuple(self._files(values, written=False)))
+        try:
+            return self.function(**values)
+        finally:
+            _reading.reset(token)
+
+    def writes(self, values: Mapping[str, Any]) -> list[Path]:
+        """Return the files that a run with some values writes, as far as they are named."""
+        return list(self._files(values, written=True))
+
+    def _files(self, values: Mapping[str, Any], written: bool) -> Iterator[Path]:
+        for parameter in self.parameters:
+            value = values.get(parameter.name)
+            if parameter.type is Path and parameter.option.written == written and value is not None:
+                for item in value if isinstance(value, (list, tuple)) else [value]:
+                    if isinstance(item, (str, Path)):
+                        yield Path(item)
+
+
+_reading: ContextVar[tuple[Path, ...]] = ContextVar("reading", default=())
+
+
+def reading() -> tuple[Path, ...]:
+    """Return the files that the command under way reads, which it must not write to."""
+    return _reading.get()
 
 
 def _parameters(function: Callable[..., Report]) -> list[Parameter]:

@@ -32,12 +32,16 @@ _entries: dict[str, dict[str, Any]] = {
     },
     "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
 }
+_unlisted: set[tuple[str, str]] = set()
 _broken: dict[str, str] = {}
 _loaded = False
 
 
-def register(kind: str, name: str, target: Any) -> None:
+def register(kind: str, name: str, target: Any, listed: bool = True) -> None:
     """Add an object, or a dotted path ``module:attribute`` to it, under a name.
+
+    With `listed` false it can be used by its name, but help and dialogs of the commands that most people use leave it
+    out.
 
     Raises
     ------
@@ -52,6 +56,8 @@ def register(kind: str, name: str, target: Any) -> None:
     if not isinstance(target, str):
         _check(kind, name, target)
     _entries[kind][name] = target
+    if not listed:
+        _unlisted.add((kind, name))
 
 
 def _check(kind: str, name: str, target: Any) -> None:
@@ -66,6 +72,11 @@ def available(kind: str) -> list[str]:
     return list(_entries[kind])
 
 
+def listed(kind: str) -> list[str]:
+    """Return those of the names that are shown to be chosen from."""
+    return [name for name in available(kind) if (kind, name) not in _unlisted]
+
+
 def get(kind: str, name: str) -> Any:
     """Return what a name stands for, importing it when needed.
 
@@ -78,7 +89,7 @@ def get(kind: str, name: str) -> Any:
     """
     _load_plugins()
     if name not in _entries[kind]:
-        raise UsageError(kind, f"there is none of this name; choose one of {', '.join(_entries[kind])}", value=name)
+        raise UsageError(kind, f"there is none of this name; choose one of {', '.join(listed(kind))}", value=name)
     target = _entries[kind][name]
     if isinstance(target, str):
         module, _, attribute = target.partition(":")

@@ -1,7 +1,7 @@
 """The GPU kernels of 2007 and 2008 as methods, to be compared with today's: `benchmark --method largebin`.
 
 They register through the entry-point group ``vmdpotential.plugins`` as any package's methods would, and are the
-example for those who write one; README.md says how.
+example for those who write one; README.md says how. Viewers and `map --help` do not list them.
 """
 
 from __future__ import annotations
@@ -19,4 +19,4 @@ def register() -> None:
 
     for module, names in METHODS.items():
         for name in names:
-            registry.register("method", name, f"{__name__}.{module}:{name.upper()}")
+            registry.register("method", name, f"{__name__}.{module}:{name.upper()}", listed=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 import textwrap
 from pathlib import Path
@@ -18,6 +19,9 @@ from .display import display_options
 #: Put before the name of each command.
 PREFIX = "potential_"
 
+#: Arguments that every command has, beside a command's own.
+_TAKEN = ("selection", "name", "quiet", "_self")
+
 
 def pymol_name(command: Command) -> str:
     """Return what a command is called in PyMOL."""
@@ -25,8 +29,10 @@ def pymol_name(command: Command) -> str:
 
 
 def argument_name(parameter: Parameter) -> str:
-    """Return what a parameter is called in PyMOL."""
-    return "selection" if role(parameter) == "structure" else parameter.name
+    """Return what a parameter is called in PyMOL; a name that Python or PyMOL has taken gets an underscore."""
+    if role(parameter) == "structure":
+        return "selection"
+    return parameter.name + "_" * (keyword.iskeyword(parameter.name) or parameter.name in _TAKEN)
 
 
 def displayed(command: Command) -> tuple[Parameter, ...]:
@@ -67,7 +73,7 @@ def help_text(command: Command) -> str:
         if parameter is not None:
             default = default_text(parameter)
             kind = {"structure": "selection of atoms", "map": "map objects or files"}.get(
-                role(parameter), ", ".join(parameter.option.allowed()) or kinds.get(parameter.type, "text"))
+                role(parameter), ", ".join(parameter.option.shown()) or kinds.get(parameter.type, "text"))
         text = f"{argument} = {kind}: {describe(parameter)}" + (f" {{default: {default}}}" if default else "")
         entries.append(textwrap.fill(text, 78, initial_indent="    ", subsequent_indent="        "))
     usage = name + "".join(f" [, {argument}" if n else f" [ {argument}" for n, argument in enumerate(found))
@@ -84,6 +90,11 @@ def unquoted(value: Any) -> str:
         if len(text) > 1 and text[0] == left and text[-1] == right:
             return text[1:-1].strip()
     return text
+
+
+def is_empty(value: Any) -> bool:
+    """Tell whether an argument was given, but as nothing between quotes or brackets."""
+    return isinstance(value, str) and value.strip() != "" and unquoted(value) == ""
 
 
 def words(value: Any) -> list[str]:

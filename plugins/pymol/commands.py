@@ -81,7 +81,8 @@ def adapt(command: Command) -> Callable[..., Report]:
 
 def _run(command: Command, given: dict[str, Any], quiet: Any, cmd: Any) -> Report:
     """Run a command that was typed and tell what came out."""
-    task = Task(_pymol(cmd), command, given, lambda text: _warn(f"warning: {text}"))
+    cmd, silent = _pymol(cmd), _is_quiet(quiet)
+    task = Task(cmd, command, given, lambda text: _warn(f"warning: {text}"))
     listener = feedback.listener()
     try:
         report = task.compute(listener)
@@ -93,14 +94,23 @@ def _run(command: Command, given: dict[str, Any], quiet: Any, cmd: Any) -> Repor
         if isinstance(listener, feedback.Box):
             listener.close()
     lines = task.show(report)
-    if not int(quiet):
+    if not silent:
         for line in lines:
             print(f" {command.name}: {line}")
     return report
 
 
 def _pymol(cmd: Any) -> Any:
+    if isinstance(cmd, str):
+        raise CmdException(f"_self={cmd}: is PyMOL's own argument; leave it out")
     return import_module("pymol").cmd if cmd is None else cmd
+
+
+def _is_quiet(text: Any) -> bool:
+    try:
+        return bool(int(text))
+    except ValueError:
+        raise CmdException(f"quiet={text}: say 0 or 1") from None
 
 
 def potential_undo(quiet: Any = 1, *, _self: Any = None) -> str:
@@ -113,11 +123,12 @@ USAGE
 
     potential_undo
 """
+    silent = _is_quiet(quiet)
     try:
         text = Session.of(_pymol(_self)).undo()
     except VmdpotentialError as error:
         raise CmdException(messages.one_line(error, arguments.spell)) from None
-    if not int(quiet):
+    if not silent:
         print(f" undo: {text}")
     return text
 

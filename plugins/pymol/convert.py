@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from chempy import Atom
 from chempy.brick import Brick
 from chempy.models import Indexed
+from pymol import CmdException
 
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend import adapters
@@ -19,6 +21,8 @@ from vmdpotential.io.columns import factor
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
+
+log = logging.getLogger("vmdpotential.pymol")
 
 #: What is asked of PyMOL for every atom; the names are PyMOL's.
 _PROPERTIES = ("model", "index", "rank", "name", "alt", "resn", "resv", "resi", "chain", "segi", "elem", "type",
@@ -37,7 +41,8 @@ class Selected:
     order : (N,) int64
         Which atom of the selection, as PyMOL counts through it, each atom of the structure is.
     selection : str
-    state : int
+    states : dict
+        Each object's state that is read.
     count : int
         Atoms of the selection; more than in the structure where there are alternate locations.
     """
@@ -46,46 +51,110 @@ class Selected:
     atoms: list[tuple[str, int]]
     order: Any
     selection: str
-    state: int
+    states: dict[str, int]
     count: int
 
+    def parts(self) -> list[tuple[str, int]]:
+        """Return the selection's part of each object, as a selection and a state, in the order of the atoms."""
+        return _parts(self.states, self.selection)
 
-def read_selection(cmd: Any, selection: str, state: int = -1) -> Selected:
-    """Return the atoms of a selection in the order of the file they came from.
+
+def shown_states(cmd: Any, selection: str) -> dict[str, int]:
+    """Return the state of each object of a selection that PyMOL shows now, without objects that it does not show.
+
+    An object of one state is shown in every frame, unless the setting static_singletons is off.
+    """
+    try:
+        names = cmd.get_object_list(f"({selection})") or []
+    except CmdException:  # which shows in several lines what it does not understand
+        raise InputError(f"selection '{selection}' is not in PyMOL's language of selections") from None
+    states = {}
+    for name in names:
+        count = cmd.count_states(f"%{name}")
+        static = count < 2 and cmd.get_setting_boolean("static_singletons")
+        state = 1 if static else cmd.get_setting_int("state", name)
+        if state <= count:
+            states[name] = state
+        else:
+            log.warning("object %s has no state %d and is left out", name, state)
+    return states
+
+
+def _parts(states: Mapping[str, int], selection: str) -> list[tuple[str, int]]:
+    return [(f"%{name} and ({selection})", state) for name, state in states.items()]
+
+
+def read_selection(cmd: Any, selection: str, topology: Path | None = None) -> Selected:
+    """Return the atoms of a selection as they are seen now, in the order of the file they came from.
 
     PyMOL sorts the atoms of an object by residue and name; `rank` remembers the file's order, which a
-    topology needs. Charges are taken from `partial_charge` when any is set (a PQR or MOL2 file). Of
-    alternate locations one is kept, as from a file.
+    topology needs. Charges are those of a topology of the whole objects; else those of `partial_charge`, where
+    an object has some (from a PQR or MOL2 file). Of alternate locations one is kept, as from a file. The
+    whole objects go with the structure, since they tell the force field.
 
     Parameters
     ----------
     cmd : PyMOL's cmd module or instance
     selection : str
-    state : int
-        -1 for the current state.
+    topology : Path, optional
 
     Raises
     ------
     InputError
-        When there are no atoms, when two objects have atoms at the same place, when some of the objects
-        have partial charges and others have none, or when their periodic cells differ.
+        When there are no atoms, when two objects have atoms at the same place, when some of the atoms have
+        partial charges and others have none, when the objects' periodic cells differ, or when the topology cannot be
+        read or lists other atoms than the objects.
+    """
+    states = shown_states(cmd, selection)
+    found: list[tuple[str, int]] = []
+    for part, state in _parts(states, selection):
+        cmd.iterate_state(state, part, "add_row((model, index))", space={"add_row": found.append})
+    places = {atom: place for place, atom in enumerate(found)}
+    if not places:
+        raise InputError(f"selection '{selection}' has no atoms in this state", "load a structure or select others")
+    whole, atoms = _read_objects(cmd, states, places)
+    order = np.array([places.get(atom, -1) for atom in atoms])
+    chosen = order >= 0
+    model = np.array([name for name, _ in atoms])
+    names, number = np.unique(model[chosen], return_inverse=True)
+    adapters.check_places([f"object {name}" for name in names], number, whole.positions[chosen])
+    if topology is not None:
+        structure = adapters.with_topology(whole, topology, chosen)
+    else:
+        assert whole.charges is not None
+        charges = _charges(model, whole.residue_starts, whole.charges)
+        structure = adapters.with_charges(
+            replace(whole, charges=None), chosen, charges, f"PyMOL object {' and '.join(names)}",
+            lambda row: f"{whole.label(row)} of object {model[row]}",
+            "select atoms of one kind, or set all charges to 0 with: alter all, partial_charge=0")
+    kept = [atom for atom in atoms if atom in places]
+    return Selected(structure, kept, order[chosen], selection, states, len(places))
+
+
+def _read_objects(
+    cmd: Any, states: Mapping[str, int], wanted: Collection[tuple[str, int]]
+) -> tuple[Structure, list[tuple[str, int]]]:
+    """Return all atoms of objects, with `partial_charge` as charges, and the object and index of each.
+
+    Of alternate locations one with atoms that are wanted comes first.
     """
     rows: list[tuple[Any, ...]] = []
-    cmd.iterate_state(state, selection, f"add_row(({','.join(_PROPERTIES)}))", space={"add_row": rows.append})
-    if not rows:
-        raise InputError(f"selection '{selection}' has no atoms in this state", "load a structure or select others")
+    positions = []
+    for part, state in _parts(states, "all"):
+        cmd.iterate_state(state, part, f"add_row(({','.join(_PROPERTIES)}))", space={"add_row": rows.append})
+        # coordinates as they are seen: those of iterate_state lack the matrix of a moved object
+        positions.append(np.asarray(cmd.get_coords(part, state), np.float64))
     columns = dict(zip(_PROPERTIES, map(np.array, zip(*rows, strict=True)), strict=True))
-    # coordinates as they are seen: those of iterate_state lack the matrix of a moved object
-    columns["position"] = np.asarray(cmd.get_coords(selection, state), np.float64)
-    names, number = np.unique(columns["model"], return_inverse=True)
-    adapters.check_places([f"object {name}" for name in names], number, columns["position"])
+    columns["position"] = np.concatenate(positions)
     columns["copy"] = _copies(columns)
+    columns["wanted"] = np.array([row[:2] in wanted for row in rows])
     order = _file_order(columns)
     columns = {name: column[order] for name, column in columns.items()}
 
     numbered = _changes(columns, "model", "segi", "chain", "resi", "copy")
-    kept = residues.alternates(columns["alt"], columns["name"], columns["q"], numbered)
-    order, columns = order[kept], {name: column[kept] for name, column in columns.items()}
+    kept = residues.alternates(
+        columns["alt"], columns["name"], columns["q"] + 1e6 * columns["wanted"], numbered)
+    columns = {name: column[kept] for name, column in columns.items()}
     changed = _changes(columns, "model", "segi", "chain", "resi", "copy", "resn")
     first = residues.starts(changed, columns["resn"], factor(columns["name"])[1].astype(np.uint64))
     objects = list(dict.fromkeys(columns["model"].tolist()))
@@ -99,34 +168,14 @@ def read_selection(cmd: Any, selection: str, state: int = -1) -> Selected:
         segment_ids=columns["segi"],
         elements=elements.complete(np.char.capitalize(columns["elem"]), columns["name"], columns["resn"]),
         insertion_codes=np.array([text.lstrip("-0123456789") for text in columns["resi"]]),
-        charges=_charges(columns["model"], columns["partial_charge"].astype(float)),
+        charges=columns["partial_charge"].astype(float),
         hetero=columns["type"] == "HETATM",
         occupancies=columns["q"],
         b_factors=columns["b"],
-        cell=_cell(cmd, objects, state),
+        cell=_cell(cmd, {name: states[name] for name in objects}),
         sources=tuple(objects),
     )
-    atoms = list(zip(columns["model"].tolist(), columns["index"].tolist(), strict=True))
-    return Selected(structure, atoms, order, selection, state, len(rows))
-
-
-def read_with_topology(cmd: Any, selection: str, topology: Path, state: int = -1) -> Selected:
-    """Return the atoms of a selection with the charges and bonds of a topology of the whole objects.
-
-    Raises
-    ------
-    InputError
-        When the topology cannot be read, or lists other atoms than the objects that the selection is of.
-    """
-    whole = read_selection(cmd, f"byobject ({selection})", state)
-    wanted: set[tuple[str, int]] = set()
-    cmd.iterate_state(state, selection, "add_row((model, index))", space={"add_row": wanted.add})
-    chosen = np.array([atom in wanted for atom in whole.atoms])
-    if not chosen.any():
-        raise InputError(f"selection '{selection}' has no atoms in this state", "load a structure or select others")
-    atoms = [atom for atom in whole.atoms if atom in wanted]
-    structure = adapters.with_topology(whole.structure, topology, chosen)
-    return Selected(structure, atoms, whole.order[chosen], whole.selection, state, whole.count)
+    return structure, list(zip(columns["model"].tolist(), columns["index"].tolist(), strict=True))
 
 
 def _changes(columns: Mapping[str, Any], *names: str) -> Any:
@@ -168,18 +217,31 @@ def _file_order(columns: Mapping[str, Any]) -> Any:
     return np.concatenate(order)
 
 
-def _charges(models: Any, partial: Any) -> Any:
-    return adapters.charges_of(
-        partial, np.isin(models, models[partial != 0]), lambda row: f"those of object {models[row]}",
-        "select atoms of one kind, or set all charges to 0 with: alter all, partial_charge=0")
+def _charges(model: Any, starts: Any, partial: Any) -> Any:
+    """Return partial charges (N,), NaN where there are none: in PyMOL, who has none has 0.
+
+    An object that has some may have a few residues without. Where most of its residues have none, none of these has
+    been given any.
+    """
+    charges = np.array(partial)
+    charged = np.logical_or.reduceat(partial != 0, starts[:-1])
+    owner = model[starts[:-1]]
+    for name in dict.fromkeys(owner.tolist()):
+        ours = owner == name
+        without = ours & ~charged
+        if 2 * without.sum() > ours.sum():
+            charges[np.repeat(without, np.diff(starts))] = np.nan
+        elif without.any():
+            log.warning("object %s: the partial charges of %d of %d residues are 0, and are taken as they are", name,
+                        without.sum(), ours.sum())
+    return charges
 
 
-def _cell(cmd: Any, objects: list[str], state: int) -> Cell | None:
+def _cell(cmd: Any, states: Mapping[str, int]) -> Cell | None:
     """Return the cell of the objects that have one; they must agree."""
     found = {}
-    for name in objects:
-        symmetry = cmd.get_symmetry(name, state)
-        if symmetry and list(symmetry[:3]) != [1, 1, 1]:  # a cell of 1 A is how files say that there is none
+    for name, state in states.items():
+        if symmetry := cmd.get_symmetry(name, state):
             found[f"object {name}"] = [float(x) for x in symmetry[:6]], str(symmetry[6])
     return adapters.cell_of(found)
 
@@ -237,16 +299,23 @@ def load_structure(cmd: Any, name: str, structure: Structure, source: Selected, 
     kept : (K,) int64
         Rows of the source's structure.
     """
-    read = cmd.get_model(source.selection, source.state)
     rows = source.order[kept]
+    there: list[Any] = []
+    bonds: list[Any] = []
+    for part, state in source.parts():
+        read = cmd.get_model(part, state)
+        for bond in read.bond:
+            bond.index = [len(there) + index for index in bond.index]
+        bonds += read.bond
+        there += read.atom
     model = Indexed()
-    model.atom = [read.atom[row] for row in rows]
+    model.atom = [there[row] for row in rows]
     model.atom += [_atom(structure, row) for row in range(len(kept), len(structure))]
     if structure.charges is not None:
         for atom, charge in zip(model.atom, structure.charges.tolist(), strict=True):
             atom.partial_charge = charge
     new = {row: position for position, row in enumerate(rows.tolist())}
-    for bond in read.bond:
+    for bond in bonds:
         if bond.index[0] in new and bond.index[1] in new:
             bond.index = [new[bond.index[0]], new[bond.index[1]]]
             model.bond.append(bond)

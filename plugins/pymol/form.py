@@ -52,7 +52,7 @@ class Form(QtWidgets.QWidget):  # type: ignore[misc]
             field = QtWidgets.QLineEdit()
             field.setPlaceholderText(default_name(self.command))
             return field
-        default, allowed = arguments.default_text(parameter), parameter.option.allowed()
+        default, allowed = arguments.default_text(parameter), parameter.option.shown()
         if parameter.type is bool:
             field = QtWidgets.QCheckBox()
             field.setChecked(default == "yes")

@@ -77,9 +77,10 @@ class Results:
         parts = _ION_PARTS if "ions" in dict(results) else _MAP_PARTS
         names = [self.name, *map(self._part, parts)]
         self.session.check_free(names)  # the user may have made one while the command ran
-        if atoms is not None and self.cmd.count_atoms(atoms.selection, state=atoms.state) != atoms.count:
+        if atoms is not None and atoms.count != sum(
+                self.cmd.count_atoms(part, state=state) for part, state in atoms.parts()):
             raise InputError("the selected atoms were changed while the command ran", "run it again")
-        step = self.session.start(names)
+        step, view = self.session.start(names), self.cmd.get_view()
         self._lines = []
         try:
             for kind, value in results:
@@ -93,6 +94,9 @@ class Results:
         except BaseException:
             self.session.take_back(step)
             raise
+        finally:
+            if self.cmd.get_view() != view:  # PyMOL has turned to what is new, away from what the user looked at
+                self.cmd.set_view(view)
         return self._lines
 
     def _clear(self, parts: tuple[str, ...]) -> None:
@@ -130,9 +134,10 @@ class Results:
     def _show_surface(self, atoms: Selected, ramp: str) -> None:
         """Show the surface of a copy, so that the user's object stays as it is."""
         cmd, name = self.cmd, self._part("surface")
-        solute = f"({atoms.selection}) and not solvent"
-        cmd.create(name, solute if cmd.count_atoms(solute, state=atoms.state) else atoms.selection,
-                   source_state=0 if atoms.state < 0 else atoms.state, zoom=0)
+        shown = " or ".join(f"({part})" for part, _ in atoms.parts())
+        solute, states = f"({shown}) and not solvent", set(atoms.states.values())
+        cmd.create(name, solute if cmd.count_atoms(solute) else shown,
+                   source_state=states.pop() if len(states) == 1 else 0, zoom=0)
         self._made("surface")
         cmd.show_as("surface", name)
         cmd.set("surface_color", ramp, name)

@@ -15,7 +15,7 @@ from vmdpotential.frontend import adapters, messages
 from vmdpotential.parameters import Command, Report
 
 from . import arguments
-from .convert import Selected, read_selection, read_with_topology
+from .convert import Selected, read_selection
 from .show import Results
 
 
@@ -46,7 +46,10 @@ class Task:
         self.values: dict[str, Any] = {}
         self.atoms: Selected | None = None
         with self._one_line():
-            options = {parameter.name: parameter.convert(arguments.unquoted(self._given(parameter)))
+            for argument, value in given.items():
+                if arguments.is_empty(value):
+                    raise UsageError(argument, "a value is needed", "leave it out for its default", value=value)
+            options = {parameter.name: parameter.convert(arguments.unquoted(self._given(parameter)) or None)
                        for parameter in arguments.displayed(command)}
             self.results = Results(cmd, command, arguments.unquoted(given.get("name")), options)
             for parameter in adapters.offered(command):
@@ -87,8 +90,7 @@ class Task:
                 raise UsageError(parameter.name, "a value is needed")
         elif role == "structure" and isinstance(text, str):
             topology = self.cmd.exp_path(arguments.unquoted(self.given.get("topology")))
-            self.atoms = (read_with_topology(self.cmd, text or "all", Path(topology)) if topology
-                          else read_selection(self.cmd, text or "all"))
+            self.atoms = read_selection(self.cmd, text or "all", Path(topology) if topology else None)
             self.values[parameter.name] = self.atoms.structure
         elif role == "map" and isinstance(text, str):
             maps = [self.results.find_map(word) for word in arguments.words(value)]

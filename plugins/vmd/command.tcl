@@ -5,7 +5,7 @@ proc ::vmdpotential::run_command {command words} {
     set all [options $command]
     set given [parse_words $command $all $words]
     set job [prepare $command $all $given]
-    if {[dict exists $given wait] && [dict get $given wait] ne ""} {
+    if {[dict exists $given wait]} {
         set waits [dict get $given wait]
         if {![string is boolean -strict $waits]} {
             discard $job
@@ -58,6 +58,9 @@ proc ::vmdpotential::parse_words {command all words} {
         if {![string match -* $option] || ![dict exists $all $name]} {
             error "potential $command: there is no option '$option'; it has -[join [dict keys $all] { -}]"
         }
+        if {$value eq ""} {
+            error "potential $command: $option is empty; give it a value, or leave it out"
+        }
         # what may be several is repeated, one value each, so that a blank in a name separates nothing
         if {[dict get $all $name several]} {
             dict lappend given $name $value
@@ -72,12 +75,12 @@ proc ::vmdpotential::parse_words {command all words} {
 proc ::vmdpotential::prepare {command all given} {
     if {[dict exists $given isovalue]} {
         set level [dict get $given isovalue]
-        if {$level ne "" && (![string is double -strict $level] || $level == 0 || $level != $level)} {
+        if {![string is double -strict $level] || $level == 0 || $level != $level} {
             error "-isovalue '$level': a number other than 0 is needed"
         }
     }
     set molecule [find_molecule $given]
-    set job [dict create command $command molecule $molecule folder [job::make_folder] selected {} charged 0]
+    set job [dict create command $command molecule $molecule folder [job::make_folder] charged 0 complete 0]
     if {[catch {arguments $job $all $given} result options]} {
         discard $job
         return -options $options $result
@@ -96,7 +99,7 @@ proc ::vmdpotential::find_molecule {given} {
         return [[dict get $given sel] molid]
     }
     set molecule top
-    if {[dict exists $given mol] && [dict get $given mol] ne ""} {
+    if {[dict exists $given mol]} {
         set molecule [dict get $given mol]
     }
     if {$molecule eq "top"} {
@@ -124,15 +127,16 @@ proc ::vmdpotential::arguments {job all given} {
     foreach option [dict get [declarations] $command options] {
         lappend kinds [dict get $option name] $option
     }
-    set words [list $command --json]
+    set words [list $command --json --tcl]
     set positions {}
     foreach {name option} $kinds {
         set kind [dict get $option kind]
         set wanted [expr {[dict get $option required] || [dict exists $given sel] || [dict exists $given mol]}]
         if {$kind eq "structure" && $wanted} {
-            set topology [expr {[dict exists $given topology] && [dict get $given topology] ne ""}]
-            lassign [export::write [dict get $job molecule] $given $folder [expr {!$topology}]] file written charged
+            lassign [export::write [dict get $job molecule] $given $folder [expr {![dict exists $given topology]}] \
+                [dict exists $kinds force_field]] file written charged complete
             dict set job charged $charged
+            dict set job complete $complete
             if {[dict get $option positional]} {
                 lappend positions $file
             } else {
@@ -153,7 +157,7 @@ proc ::vmdpotential::arguments {job all given} {
     }
     dict for {name value} $given {
         set option [dict get $all $name]
-        if {[dict get $option own] || [dict get $option kind] eq "map" || $value eq ""} {
+        if {[dict get $option own] || [dict get $option kind] eq "map"} {
             continue
         }
         set flag --[string map {_ -} $name]
@@ -202,7 +206,7 @@ proc ::vmdpotential::find_maps {job names required} {
         }
         lappend found $path
     }
-    if {[llength $found] || !$required} {
+    if {[llength $found]} {
         return $found
     }
     set molecule [dict get $job molecule]
@@ -218,6 +222,9 @@ proc ::vmdpotential::find_maps {job names required} {
                 lappend known $file
             }
         }
+    }
+    if {!$required && ![llength $known]} {
+        return {}
     }
     if {![llength $known]} {
         error "molecule $molecule has no map; make one with 'potential map', or name a file"

@@ -7,19 +7,16 @@ namespace eval ::vmdpotential::export {
     variable keywords {name resname resid insertion chain segname element x y z occupancy beta charge mass type}
 }
 
-# Write the atoms of a molecule that a command was given; return {structure file, PSF or empty, whether charged}.
-proc ::vmdpotential::export::write {molecule given folder topology} {
+# Write the atoms of a molecule that a command was given, with a PSF where `topology` says so and they have charges;
+# `needed` says that the command cannot do without charges. Return {structure file, PSF or empty, whether charged,
+# whether they are all atoms of the molecule}.
+proc ::vmdpotential::export::write {molecule given folder topology needed} {
     set text all
     set frame now
-    if {[dict exists $given frame] && [dict get $given frame] ne ""} {
-        set frame [dict get $given frame]
-    }
-    if {[dict exists $given sel] && [dict get $given sel] ne ""} {
+    if {[dict exists $given sel]} {
         set text [dict get $given sel]
         if {[::vmdpotential::is_selection $text]} {
-            if {![dict exists $given frame]} {
-                set frame [$text frame]
-            }
+            set frame [$text frame]
             # its atoms, whatever frame its text was evaluated in
             set text "index [$text list]"
             if {$text eq "index "} {
@@ -27,39 +24,117 @@ proc ::vmdpotential::export::write {molecule given folder topology} {
             }
         }
     }
-    if {[catch {atomselect $molecule $text frame $frame} selection]} {
-        error "selection '$text', frame $frame: $selection"
+    if {[dict exists $given frame]} {
+        set frame [dict get $given frame]
     }
-    set failed [catch {write_atoms $molecule $selection $text $frame $folder $topology} result options]
+    set number [frame_number $molecule $frame]
+    if {[catch {atomselect $molecule $text frame $number} selection]} {
+        error "selection '$text': $selection"
+    }
+    set every [atomselect $molecule all frame $number]
+    set failed [catch {
+        if {![$selection num]} {
+            error "selection '$text' has no atoms in frame $frame; select others"
+        }
+        write_atoms $molecule $selection $every $number $folder $topology $needed
+    } result options]
     $selection delete
+    $every delete
     if {$failed} {
         return -options $options $result
     }
     return $result
 }
 
-proc ::vmdpotential::export::write_atoms {molecule selection text frame folder topology} {
+# Return the number of a frame. VMD itself takes the last frame for one that is not there, and the first for a word.
+proc ::vmdpotential::export::frame_number {molecule word} {
+    set count [molinfo $molecule get numframes]
+    if {!$count} {
+        error "molecule $molecule has no coordinates; load some with mol addfile"
+    }
+    switch -- $word {
+        now { return [molinfo $molecule get frame] }
+        first { return 0 }
+        last { return [expr {$count - 1}] }
+    }
+    if {![regexp {^\d{1,9}$} $word] || [scan $word %d number] != 1 || $number >= $count} {
+        set numbers [expr {$count > 1 ? "0 to [expr {$count - 1}]" : "0"}]
+        error "-frame $word: molecule $molecule has $count frame[expr {$count > 1 ? "s" : ""}]; say now, first, last or\
+            $numbers"
+    }
+    return $number
+}
+
+proc ::vmdpotential::export::write_atoms {molecule selection every number folder topology needed} {
     variable keywords
-    if {![$selection num]} {
-        error "selection '$text' has no atoms in frame $frame; select others"
+    set cell [molinfo $molecule get {a b c alpha beta gamma} frame $number]
+    set structure [file join $folder structure.cif]
+    set complete [expr {[$selection num] == [$every num]}]
+    set charged [expr {$topology && [has_charges $molecule $selection $every $needed]}]
+    if {$topology && $needed && !$charged && !$complete} {
+        # templates give charges: all atoms together tell which force field it is
+        array set chosen {}
+        foreach index [$selection list] {
+            set chosen($index) 1
+        }
+        set marks {}
+        foreach index [$every list] {
+            lappend marks [info exists chosen($index)]
+        }
+        write_cif $structure [$every get $keywords] $cell $marks
+        return [list $structure {} 0 0]
     }
     set atoms [$selection get $keywords]
-    set cell [molinfo $molecule get {a b c alpha beta gamma} frame $frame]
-    set structure [file join $folder structure.cif]
-    write_cif $structure $atoms $cell
-    set charged 0
-    foreach atom $atoms {
-        if {[lindex $atom 12] != 0} {
-            set charged 1
-            break
-        }
-    }
-    if {!$charged || !$topology} {
-        return [list $structure {} $charged]
+    write_cif $structure $atoms $cell {}
+    if {!$charged} {
+        return [list $structure {} 0 $complete]
     }
     set psf [file join $folder structure.psf]
-    write_psf $psf $atoms [terms $molecule $selection]
-    return [list $structure $psf 1]
+    write_psf $psf $molecule $atoms [terms $molecule $selection]
+    return [list $structure $psf 1 $complete]
+}
+
+# Tell whether the selected atoms have charges in VMD, where who has none has 0. A molecule that has some may have a few
+# residues without; where most residues have none, nobody has given these any. What is odd is told where charges are
+# needed.
+proc ::vmdpotential::export::has_charges {molecule selection every needed} {
+    if {!$needed} {
+        return [expr {[lsearch -exact -real -not [$selection get charge] 0] >= 0}]
+    }
+    set sum 0.0
+    foreach residue [$every get residue] charge [$every get charge] {
+        set sum [expr {$sum + $charge}]
+        incr charged($residue) [expr {$charge != 0}]
+    }
+    set without 0
+    foreach {residue count} [array get charged] {
+        incr without [expr {!$count}]
+    }
+    set all [array size charged]
+    if {$without == $all} {
+        ::vmdpotential::say "the charges of molecule $molecule are all 0 in VMD; force-field templates give others" -warn
+        return 0
+    }
+    if {abs($sum - round($sum)) > 0.01} {
+        ::vmdpotential::say [format "the charges of molecule %s sum to %.3f e in VMD, which is no integer; are they\
+            guesses, or is a part missing?" $molecule $sum] -warn
+    }
+    if {2 * $without <= $all} {
+        if {$without} {
+            ::vmdpotential::say "the charges of $without of $all residues of molecule $molecule are 0 in VMD, and are\
+                taken as they are" -warn
+        }
+        return 1
+    }
+    set missing 0
+    foreach residue [$selection get residue] {
+        incr missing [expr {!$charged($residue)}]
+    }
+    if {$missing && $missing < [$selection num]} {
+        error "$missing of [$selection num] atoms of molecule $molecule have no charge in VMD, and the others have; give\
+            all of them charges by -topology, select atoms of one kind, or set all charges to 0 to have those of templates"
+    }
+    return [expr {!$missing}]
 }
 
 # Return a name as one word of printable ASCII, as file formats need it.
@@ -89,7 +164,7 @@ proc ::vmdpotential::export::quote {text} {
     return $text
 }
 
-proc ::vmdpotential::export::write_cif {path atoms cell} {
+proc ::vmdpotential::export::write_cif {path atoms cell marks} {
     set lines [list data_vmd]
     set lengths [lrange $cell 0 2]
     if {[lindex $lengths 0] > 0 && [lindex $lengths 1] > 0 && [lindex $lengths 2] > 0} {
@@ -103,8 +178,11 @@ proc ::vmdpotential::export::write_cif {path atoms cell} {
             occupancy B_iso_or_equiv} {
         lappend lines _atom_site.$name
     }
+    if {[llength $marks]} {
+        lappend lines _atom_site.vmdpotential_selected
+    }
     set row 0
-    foreach atom $atoms {
+    foreach atom $atoms mark $marks {
         lassign $atom name resname resid insertion chain segment element x y z occupancy beta
         # names repeat: what they look like in the file is made once
         set key [list $name $resname $insertion $chain $segment $element]
@@ -116,8 +194,8 @@ proc ::vmdpotential::export::write_cif {path atoms cell} {
                 "[quote $element] [quote [word $name X]] . [quote [word $resname X]] [quote $chain] 1 ." \
                 "[quote $insertion] [quote $chain] [quote $segment]"]
         }
-        lappend lines [format "ATOM %d %s %d %s %.5f %.5f %.5f %.2f %.2f" [incr row] [lindex $labels($key) 0] $resid \
-            [lindex $labels($key) 1] $x $y $z $occupancy $beta]
+        lappend lines [format "ATOM %d %s %d %s %.5f %.5f %.5f %.2f %.2f %s" [incr row] [lindex $labels($key) 0] $resid \
+            [lindex $labels($key) 1] $x $y $z $occupancy $beta $mark]
     }
     write_lines $path $lines
 }
@@ -162,10 +240,10 @@ proc ::vmdpotential::export::terms {molecule selection} {
     return $result
 }
 
-proc ::vmdpotential::export::write_psf {path atoms terms} {
+proc ::vmdpotential::export::write_psf {path molecule atoms terms} {
     lassign $terms bonds angles dihedrals impropers crossterms
-    set lines [list "PSF EXT CMAP XPLOR" "" [format "%10d !NTITLE" 1] " REMARKS charges from the atoms in VMD" "" \
-        [format "%10d !NATOM" [llength $atoms]]]
+    set lines [list "PSF EXT CMAP XPLOR" "" [format "%10d !NTITLE" 1] \
+        " REMARKS charges from the VMD molecule $molecule" "" [format "%10d !NATOM" [llength $atoms]]]
     set row 0
     foreach atom $atoms {
         lassign $atom name resname resid insertion chain segment element x y z occupancy beta charge mass type

@@ -110,8 +110,8 @@ proc ::vmdpotential::job::start {job} {
 
 proc ::vmdpotential::job::tell {id event text} {
     variable listener
-    ::vmdpotential::say $text [expr {$event eq "failed" ? "-err" : "-info"}]
-    if {$listener ne "" && $event ne "progress"} {
+    ::vmdpotential::say $text [expr {$event eq "failed" ? "-err" : $event eq "warning" ? "-warn" : "-info"}]
+    if {$listener ne "" && $event ni {progress warning}} {
         catch {{*}$listener $id $event}
     }
 }
@@ -121,8 +121,11 @@ proc ::vmdpotential::job::readable {id} {
     variable running
     set channel [dict get $running($id) channel]
     while {[gets $channel line] >= 0} {
+        set line [named $running($id) $line]
         if {[string match "vmdpotential: *" $line]} {
             dict lappend running($id) errors [string range $line 14 end]
+        } elseif {[string match "warning: *" $line]} {
+            tell $id warning $line
         } elseif {[string trim $line] ne ""} {
             tell $id progress $line
         }
@@ -145,10 +148,8 @@ proc ::vmdpotential::job::finish {id} {
         set failed 1
         set message "[dict get $job command] was stopped"
     } elseif {$failed} {
-        # told with --json; a program that has crashed tells nothing there
-        if {![catch {error_message [dict get $job command] [read_file [dict get $job output]]} told]} {
-            set message $told
-        } elseif {[llength [dict get $job errors]]} {
+        # a program that was killed has told nothing
+        if {[llength [dict get $job errors]]} {
             set message [lindex [dict get $job errors] end]
         }
     } else {
@@ -163,38 +164,13 @@ proc ::vmdpotential::job::finish {id} {
     set ended($id) [list $failed $message]
 }
 
-# Return the message of an error that the program told as JSON: {"error": {"parameter", "value", "text", "cure"}}. The
-# cure holds parameters as {spacing} or {boundary open}; the text may hold anything and is left as it is.
-proc ::vmdpotential::job::error_message {command answer} {
-    set error [dict get [::vmdpotential::json::parse $answer] error]
-    set message [dict get $error text]
-    if {[dict get $error parameter] ne ""} {
-        set message "[spell $command [dict get $error parameter] [dict get $error value]]: $message"
+# Return what the program says with the molecule in place of the files that were made of it.
+proc ::vmdpotential::job::named {job text} {
+    set names {}
+    foreach file {structure.cif structure.psf} {
+        lappend names [file join [dict get $job folder] $file] "molecule [dict get $job molecule]"
     }
-    set cure [dict get $error cure]
-    if {$cure ne ""} {
-        append message "; "
-        set from 0
-        while {[regexp -indices -start $from {\{([a-z_]+)(?: ([^{}]*))?\}} $cure all name value]} {
-            append message [string range $cure $from [expr {[lindex $all 0] - 1}]] \
-                [spell $command [string range $cure {*}$name] [string range $cure {*}$value]]
-            set from [expr {[lindex $all 1] + 1}]
-        }
-        append message [string range $cure $from end]
-    }
-    return [join [regexp -all -inline {\S+} $message]]
-}
-
-# Return a parameter, with a value where one is given, as it is written here; what is no option of the command, such as
-# an interaction's own parameter, as the program has it.
-proc ::vmdpotential::job::spell {command name value} {
-    if {$name eq "structure"} {
-        set name sel
-    }
-    if {![dict exists [::vmdpotential::options $command] $name]} {
-        return [expr {$value eq "" ? $name : "$name=$value"}]
-    }
-    return [string trimright "-$name $value"]
+    return [string map $names $text]
 }
 
 # Wait until a job, or the last one that was started, has ended; return its result or raise its error.

@@ -9,7 +9,7 @@ namespace eval ::vmdpotential::show {
 
 # Return {the program's output options, the job}: files in the job's folder where the user names none.
 proc ::vmdpotential::show::outputs {job given declared} {
-    if {![dict exists $declared output] || ([dict exists $given output] && [dict get $given output] ne "")} {
+    if {![dict exists $declared output] || [dict exists $given output]} {
         return [list {} $job]
     }
     set folder [dict get $job folder]
@@ -37,6 +37,7 @@ proc ::vmdpotential::show::outputs {job given declared} {
 proc ::vmdpotential::show::result {job text} {
     set data [::vmdpotential::json::parse $text]
     foreach line [dict get $data report] {
+        set line [::vmdpotential::job::named $job $line]
         # what lies in the job's folder is no file of the user's
         if {[string first [dict get $job folder] $line] < 0} {
             ::vmdpotential::say $line
@@ -84,31 +85,37 @@ proc ::vmdpotential::show::show_map {job data} {
     set volume [expr {[molinfo $molecule get numvolumedata] - 1}]
     set limit [dict get $data display_limit]
     set level $limit
-    if {[dict exists $job given isovalue] && [dict get $job given isovalue] ne ""} {
+    if {[dict exists $job given isovalue]} {
         set level [expr {abs([dict get $job given isovalue])}]
     }
     forget $molecule
     # positive blue (colour 0), negative red (colour 1); style: volume, no box, solid, every point, thin lines
-    add_representation $molecule [list Isosurface $level $volume 0 0 1 1] [list ColorID 0] Transparent
-    add_representation $molecule [list Isosurface [expr {-$level}] $volume 0 0 1 1] [list ColorID 1] Transparent
+    add_map $molecule [list Isosurface $level $volume 0 0 1 1] [list ColorID 0] Transparent
+    add_map $molecule [list Isosurface [expr {-$level}] $volume 0 0 1 1] [list ColorID 1] Transparent
     # through the middle of the map, across z
-    set slice [add_representation $molecule [list VolumeSlice 0.5 $volume 2 2] [list Volume $volume] Opaque]
+    set slice [add_map $molecule [list VolumeSlice 0.5 $volume 2 2] [list Volume $volume] Opaque]
     mol scaleminmax $molecule $slice [expr {-$limit}] $limit
     ::vmdpotential::say "molecule $molecule, volume $volume: isosurfaces at $level (blue) and -$level (red),\
         colours from -$limit to $limit [dict get $data unit]"
     return 1
 }
 
-# Add a representation without touching what the next one of the user's will look like; return its number.
-proc ::vmdpotential::show::add_representation {molecule style colour material} {
+# Add a representation of a map, which the next map replaces; return its number.
+proc ::vmdpotential::show::add_map {molecule style colour material} {
     variable ::vmdpotential::shown
+    set number [represent $molecule all $style $colour $material]
+    lappend shown($molecule) [mol repname $molecule $number]
+    return $number
+}
+
+# Add a representation without touching what the next one of the user's will look like; return its number.
+proc ::vmdpotential::show::represent {molecule selection style colour material} {
     mol addrep $molecule
     set number [expr {[molinfo $molecule get numreps] - 1}]
-    mol modselect $number $molecule all
+    mol modselect $number $molecule $selection
     mol modstyle $number $molecule {*}$style
     mol modcolor $number $molecule {*}$colour
     mol modmaterial $number $molecule $material
-    lappend shown($molecule) [mol repname $molecule $number]
     return $number
 }
 
@@ -150,9 +157,34 @@ proc ::vmdpotential::show::show_ions {job data} {
         set name "[lindex [molinfo [dict get $job molecule] get name] 0] with ions"
         mol rename $loaded $name
         dict set data molecule $loaded
-        ::vmdpotential::say "molecule $loaded: $name"
+        set told "molecule $loaded: $name"
+        if {[draw_ions $loaded [dict get $data ions]]} {
+            append told ", positive ions as blue spheres, negative red"
+        }
+        if {[dict get $job complete]} {
+            # all its atoms are in the new one
+            mol off [dict get $job molecule]
+            append told "; molecule [dict get $job molecule] is hidden, and 'mol on [dict get $job molecule]' shows it"
+        }
+        ::vmdpotential::say $told
     }
     return $data
+}
+
+# Draw the ions of an ionized system, which are its last atoms, as spheres; return whether there are any.
+proc ::vmdpotential::show::draw_ions {molecule ions} {
+    set index [expr {[molinfo $molecule get numatoms] - [llength $ions]}]
+    foreach ion $ions {
+        lappend rows([expr {[dict get $ion charge] > 0}]) $index
+        incr index
+    }
+    # as in the preview: positive blue (colour 0), negative red (colour 1)
+    foreach {positive colour} {1 0 0 1} {
+        if {[info exists rows($positive)]} {
+            represent $molecule "index $rows($positive)" [list VDW 1.0 16] [list ColorID $colour] Opaque
+        }
+    }
+    return [llength $ions]
 }
 
 # A PSF comes first: coordinates are added to it.

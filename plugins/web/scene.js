@@ -6,7 +6,8 @@
   const LIGHT = [0.2, 0.2, 1].map((x) => x / Math.hypot(0.2, 0.2, 1));  // 3Dmol.js's lamp, fixed to the screen
   const GREY = 0xb4b4ac;
 
-  page.ionColour = (charge) => (charge > 0 ? "#e0a100" : charge < 0 ? "#2f9e5b" : "#9a9a9a");
+  // positive blue, negative red, as the surfaces and as in the other viewers
+  page.ionColour = (charge) => (charge > 0 ? "#2f6db5" : charge < 0 ? "#c8372d" : "#9a9a9a");
 
   page.hasWebGL = function () {
     try {

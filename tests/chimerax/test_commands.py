@@ -230,6 +230,12 @@ def test_slice_of_a_map_that_chimerax_opened(session, ions, do, log, tmp_path):
     ("map #1 spacing far", 'Invalid "spacing" argument: Expected a number'),
     ("map #1 unit hartree", 'Invalid "unit" argument: Should be one of'),
     ("map #1 topology /no/such.psf", 'Invalid "topology" argument: File \'/no/such.psf\' does not exist'),
+    ('map #1 topology ""', 'Invalid "topology" argument'),
+    ("map #1 method largest",
+     "Invalid \"method\" argument: Should be one of 'auto', 'cutoff', 'direct', 'msm', or 'pme'"),
+    ("map #1 method largebin unit m", 'Invalid "unit" argument'),  # a method that is not listed, by its full name
+    ("map #1 method large", 'Invalid "method" argument: Should be one of'),
+    ("map #1 cell 30,30", "potential map: cell 30,30: three lengths in A are needed"),
     ("map #1 set spam", "potential map: set spam: give NAME=NUMBER"),
     ("map #1 atoms nothing!", "potential map: atoms nothing!: is no selection"),
     ("map #1:77", "potential map: no atoms are specified; open a structure, or specify others"),

@@ -166,7 +166,36 @@ def test_charges_that_the_atoms_have(model, convert):
     del model.atoms[4].charge
     with pytest.raises(InputError, match=r"1 of 8 atoms have no charge, such as /W:9@H1, and the others have"):
         convert.read_atoms(model.atoms)
-    assert_array_equal(convert.read_atoms(model.atoms[:4]).structure.charges, charges[:4])
+    part = convert.read_atoms(model.atoms[:4]).structure
+    assert_array_equal(part.charges, charges[:4])
+    assert part.charge_source == "ChimeraX model #1"
+
+
+def test_a_part_brings_the_whole_that_tells_its_force_field(model, convert):
+    part = convert.read_atoms(model.atoms[2:3]).structure
+    assert len(part) == 1
+    assert_array_equal(part.whole.atom_names, [atom[1] for atom in ATOMS])
+    assert convert.read_atoms(model.atoms).structure.whole is None
+
+
+def test_the_active_coordinate_set_is_read_and_its_cell_doubted(model, convert, caplog):
+    moved = np.array(model.atoms.coords) + 1
+    convert.read_atoms(model.atoms)
+    assert not caplog.text
+    model.add_coordset(2, moved)
+    model.active_coordset_id = 2
+    assert_array_equal(convert.read_atoms(model.atoms).structure.positions, moved)
+    assert "#1 has 2 coordinate sets and one cell, that of its file; {cell} sets another" in caplog.text
+
+
+def test_models_of_an_ensemble_overlap(model, opened, convert, tmp_path, caplog):
+    from chimerax.atomic import concatenate
+
+    (tmp_path / "pose.pdb").write_text(pdb())
+    pose = opened(tmp_path / "pose.pdb")
+    pose.atoms.coords = np.array(pose.atoms.coords) + 0.2
+    assert len(convert.read_atoms(concatenate([model.atoms, pose.atoms])).structure) == 2 * len(ATOMS)
+    assert "#1 and #2 overlap, and the charges of both count: 16 of their atoms are nearer than 0.5 A" in caplog.text
 
 
 def grid(shape=(5, 6, 7)):

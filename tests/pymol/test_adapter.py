@@ -1,6 +1,7 @@
 """How a declared command becomes a command of PyMOL, shown with a small command of the test's own."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -69,7 +70,9 @@ def survey_cmd(cmd):
 
 
 def test_defaults(survey_cmd, do):
-    assert "10 atoms surveyed" in do("potential_survey")
+    output = do("potential_survey")
+    assert "10 atoms surveyed" in output
+    assert len(output.splitlines()) == 2  # PyMOL prints what is said of an atom, for every atom
     (call,) = calls
     call.pop("structure")
     assert call == {"spacing": 2.0, "limits": (), "fast": False, "table": None, "force": False}
@@ -101,10 +104,16 @@ def test_python_call_with_numbers(survey_cmd):
     ("potential_survey all, ala", "Error: name=ala: the object ala exists already; choose another"),
     ("potential_survey mode=fail",
      "Error: npm install --prefix '{spacing}' -o x; use a larger spacing, fast=no or another selection"),
-    ("potential_survey mode=memory", "Error: out of memory; use a larger spacing or fewer atoms"),
+    ("potential_survey mode=memory", "Error: out of memory; use a larger spacing, fewer atoms or a lower dpi"),
     ("potential_survey all, a, 1, b, no, plain, c, d, e, f, g, h, 1, i",
      "too many positional arguments for potential_survey"),
     ("potential_survey force=1", "force"),
+    ("potential_survey all, spacig=1", "Error: potential_survey() got an unexpected keyword argument 'spacig'"),
+    ('potential_survey all, table=""', "Error: table=\"\": a value is needed; leave it out for its default"),
+    ("potential_survey all, limits=[]", "Error: limits=[]: a value is needed; leave it out for its default"),
+    ("potential_survey all, quiet=abc", "Error: quiet=abc: say 0 or 1"),
+    ("potential_survey all, _self=3", "Error: _self=3: is PyMOL's own argument; leave it out"),
+    ("potential_survey ala or", "Error: selection 'ala or' is not in PyMOL's language of selections"),
     ("potential_compare", "Error: maps: a value is needed"),
     ("potential_compare ala", "Error: object 'ala' is no map"),
     ("potential_compare no/such.dx", "Error: 'no/such.dx' is neither a map object nor a file"),
@@ -145,6 +154,38 @@ def test_help_and_usage_show_every_argument(survey_cmd, do):
     assert "force" not in text
     assert "Raises" not in text
     assert "potential_survey [ selection [, name [, spacing" in do("potential_survey ?")
+
+
+def odd(
+    structure: Annotated[Path | Structure, Option("atoms", positional=True)],
+    set: Annotated[str, Option("as a command of PyMOL")] = "",
+    lambda_: Annotated[str, Option("as a word of Python")] = "",
+    quiet: Annotated[str, Option("as an argument of every command")] = "",
+    selection: Annotated[str, Option("as another")] = "",
+) -> Report:
+    """Take names that mean something else."""
+    return Report([f"{len(structure)} atoms, {set}, {lambda_}, {quiet}, {selection}"], {})
+
+
+def test_names_that_python_or_pymol_have_taken(cmd, do):
+    odd_parameters = Command.of(odd)
+    names = {"lambda_": "lambda"}
+    command = replace(odd_parameters, function=lambda **given: odd(**{
+        {"lambda": "lambda_"}.get(name, name): value for name, value in given.items()}),
+        parameters=tuple(replace(p, name=names.get(p.name, p.name)) for p in odd_parameters.parameters))
+    command = replace(command, name="odd")
+    adapted = commands.adapt(command)
+    cmd.extend(adapted.__name__, adapted)
+    cmd.fragment("ala")
+    assert "10 atoms, a=b, c, d, e" in do("potential_odd ala, set=a=b, lambda_=c, quiet_=d, selection_=e")
+
+
+def test_the_camera_stays(survey_cmd, do):
+    survey_cmd.zoom("ala", 20)
+    survey_cmd.turn("x", 30)
+    view = survey_cmd.get_view()
+    assert "Error" not in do("potential_survey all, isosurface=5, surface=yes, cut=z=0")
+    assert survey_cmd.get_view() == view
 
 
 def test_completion(cmd):

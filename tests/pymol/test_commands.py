@@ -98,6 +98,7 @@ def test_ionize_without_topology_takes_templates(dhfr, do, placement):
     ("potential_ionize dhfr, from_solute=far", "from_solute=far: a number is needed"),
     ("potential_ionize dhfr, topology=no/such.psf", "no/such.psf"),
     ("potential_map dhfr, spacing=0", "spacing=0: must be"),
+    ("potential_map dhfr, cell=[30,30]", "cell=30,30: three lengths in A are needed"),
     ("potential_map dhfr, unit=hartree", "unit=hartree: choose one of kT/e, V, kcal/mol/e"),
     ("potential_slice dhfr", "object 'dhfr' is no map"),
 ])
@@ -122,6 +123,15 @@ def test_map_of_part_of_an_object(dhfr, do, structure):
     assert np.sqrt(((values - expected.values) ** 2).mean()) < 1e-4 * rms
     assert_allclose(dhfr.get_extent("part"), [expected.lattice.origin, expected.lattice.last], atol=1e-4)
     assert dhfr.get_type("part_ramp") == "object:ramp"
+
+
+def test_charges_of_a_part_are_those_of_the_whole(dhfr):
+    whole = vp.assign_charges(read_selection(dhfr, "dhfr").structure)
+    for selection in ("polymer and resi 1-30", "solvent"):
+        part = read_selection(dhfr, selection).structure
+        rows = np.flatnonzero((whole.positions[:, None, 0] == part.positions[None, :1, 0]).any(1))
+        charges = vp.assign_charges(part).charges
+        assert_array_equal(charges, whole.charges[rows[0]:rows[0] + len(part)])
 
 
 def test_map_with_charges_of_a_pqr_file(cmd, do, tmp_path, structure):

@@ -98,6 +98,15 @@ def test_one_alternate_location_is_kept(cmd):
     assert_array_equal(read_selection(cmd, "all").structure.positions[:, 0], [1, 3, 5])
 
 
+def test_the_alternate_location_that_is_selected_is_kept(cmd):
+    lines = [f"ATOM  {n:5}  {name:3}{alt}SER A   1    {n:8.3f}   0.000   0.000{q:6.2f}  0.00           {name[0]}"
+             for n, name, alt, q in ((1, "CA", " ", 1), (2, "OG", "A", 0.4), (3, "OG", "B", 0.6))]
+    cmd.load_raw("\n".join(lines), "pdb", "mol")
+    selected = read_selection(cmd, "not alt B")
+    assert_array_equal(selected.structure.positions[:, 0], [1, 2])
+    assert_array_equal(selected.order, [0, 1])
+
+
 def test_moved_object_is_where_it_is_seen(loaded):
     loaded.translate([10, 0, 0], object="mol")
     assert_allclose(read_selection(loaded, "all").structure.positions[0], [11, 2, 3])
@@ -109,6 +118,34 @@ def test_current_state_is_read(loaded):
     assert_array_equal(read_selection(loaded, "all").structure.positions[0], [1, 2, 3])
     loaded.set("state", 2)
     assert_array_equal(read_selection(loaded, "all").structure.positions[0], [1, 7, 3])
+
+
+def test_an_object_of_one_state_is_there_in_every_frame(loaded, caplog):
+    loaded.create("two", "mol and name CA", 1, 1)
+    loaded.create("two", "mol and name CA", 1, 2)
+    loaded.translate([0, 5, 0], "two", state=1)
+    loaded.translate([0, 8, 0], "two", state=2)
+    loaded.frame(2)
+    assert_array_equal(read_selection(loaded, "mol").structure.positions[0], [1, 2, 3])
+    both = read_selection(loaded, "mol and name CA or two").structure
+    assert both.positions[:, 1].tolist() == [2, 10]
+    loaded.set("state", 1, "two")  # an object may have a state of its own
+    assert read_selection(loaded, "two").structure.positions[0, 1] == 7
+    assert not caplog.text
+    loaded.set("state", 3, "two")
+    assert len(read_selection(loaded, "all").structure) == len(ATOMS)
+    assert "object two has no state 3 and is left out" in caplog.text
+    loaded.set("static_singletons", 0)
+    with pytest.raises(InputError, match="has no atoms in this state"):
+        read_selection(loaded, "mol")
+
+
+def test_ions_of_a_static_object_at_a_later_frame(loaded):
+    loaded.mset("1 x3")
+    loaded.frame(3)
+    source = read_selection(loaded, "mol")
+    load_structure(loaded, "again", source.structure, source, np.arange(len(source.structure)))
+    assert_array_equal(loaded.get_coords("again"), loaded.get_coords("mol", 1))
 
 
 def test_cells_of_several_objects_must_agree(loaded):
@@ -144,9 +181,30 @@ def test_charges_of_a_pqr_file_are_taken(cmd, tmp_path):
     structure = read_selection(cmd, "water").structure
     assert_allclose(structure.charges, charges, atol=1e-7)
     cmd.load_raw(pdb(), "pdb", "mol")
-    with pytest.raises(InputError, match="8 of 11 atoms have no charge, such as those of object mol, and the others"):
+    with pytest.raises(InputError, match="8 of 11 atoms have no charge, such as ALA2:CB of object mol, and the others"):
         read_selection(cmd, "all")
     assert read_selection(cmd, "mol").structure.charges is None
+
+
+def test_a_charge_on_one_atom_is_not_taken_for_those_of_all(loaded, caplog):
+    loaded.alter("name CA", "partial_charge = 0.5")
+    with pytest.raises(InputError, match="7 of 8 atoms have no charge, such as ALA2:CB of object mol"):
+        read_selection(loaded, "mol")
+    assert read_selection(loaded, "resn TIP3").structure.charges is None  # templates give them
+    assert read_selection(loaded, "name CA").structure.charges.tolist() == [0.5]
+    # where most residues have some, those without may be so; it is said
+    loaded.alter("resn ALA or name OH2", "partial_charge = -1")
+    structure = read_selection(loaded, "mol").structure
+    assert structure.charges.tolist() == [-1, -1, -1, -1, 0, -1, 0, 0]
+    assert "object mol: the partial charges of 1 of 5 residues are 0, and are taken as they are" in caplog.text
+    assert structure.charge_source == "PyMOL object mol"
+
+
+def test_a_part_brings_the_whole_that_tells_its_force_field(loaded):
+    part = read_selection(loaded, "name CA").structure
+    assert len(part) == 1
+    assert_array_equal(part.whole.atom_names, [atom[1] for atom in ATOMS])
+    assert read_selection(loaded, "all").structure.whole is None
 
 
 @pytest.mark.parametrize("line", ["", "CRYST1    1.000    1.000    1.000  90.00  90.00  90.00 P 1           1\n"])

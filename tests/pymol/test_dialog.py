@@ -95,9 +95,9 @@ def test_every_argument_has_its_field_default_help_and_choices(window):
             field = form.fields[argument]
             assert field.toolTip() == arguments.describe(parameter) != ""
             assert given[argument] == arguments.default_text(parameter)
-            if parameter is not None and parameter.option.allowed() and isinstance(field, QtWidgets.QComboBox):
+            if parameter is not None and parameter.option.shown() and isinstance(field, QtWidgets.QComboBox):
                 items = [field.itemText(n) for n in range(field.count())]
-                assert items[-1] == parameter.option.allowed()[-1]
+                assert items[-1] == parameter.option.shown()[-1]
     assert not window.stop_button.isEnabled()
 
 

@@ -70,8 +70,8 @@ proc mol {command args} {
         new {
             set id $next
             incr next
-            set molecules($id) [dict create name [file tail [lindex $args 0]] atoms {} bonds {} angles {} cell \
-                {0 0 0 90 90 90} files {} types {} reps {} volumes {} frames 0]
+            set molecules($id) [dict create name [file tail [lindex $args 0]] atoms {} bonds {} angles {} \
+                files {} types {} reps {} volumes {} frames {} frame 0 drawn 1]
             set top $id
             ::recorder::load $id {*}$args
             return $id
@@ -93,6 +93,9 @@ proc mol {command args} {
                 unset molecules([::recorder::molecule [lindex $args 0]])
             }
             set top [lindex [concat -1 [lsort -integer [array names molecules]]] end]
+        }
+        on - off {
+            dict set molecules([::recorder::molecule [lindex $args 0]]) drawn [expr {$command eq "on"}]
         }
         rename {
             dict set molecules([::recorder::molecule [lindex $args 0]]) name [lindex $args 1]
@@ -162,11 +165,20 @@ proc molinfo {args} {
         }
     }
     lassign $args id get keywords frame number
+    if {$get eq "set" && $keywords eq "frame" && [llength $args] == 4} {
+        dict set molecules([::recorder::molecule $id]) frame $frame
+        return
+    }
     if {$get ne "get" || ($frame ne "" && $frame ne "frame") || [llength $args] > 5} {
         error "molinfo: called with unknown command"
     }
     set id [::recorder::molecule $id]
     set data $molecules($id)
+    # a frame that is not there has no cell
+    set cell [lindex [dict get $data frames] [expr {$number eq "" ? [dict get $data frame] : $number}] 1]
+    if {$cell eq ""} {
+        set cell {0 0 0 90 90 90}
+    }
     set result {}
     foreach keyword $keywords {
         switch -- $keyword {
@@ -174,15 +186,17 @@ proc molinfo {args} {
             numreps { lappend result [llength [dict get $data reps]] }
             numvolumedata { lappend result [llength [dict get $data volumes]] }
             numatoms { lappend result [llength [dict get $data atoms]] }
-            numframes { lappend result [dict get $data frames] }
+            numframes { lappend result [llength [dict get $data frames]] }
+            frame { lappend result [dict get $data frame] }
+            drawn { lappend result [dict get $data drawn] }
             filespec { lappend result [dict get $data files] }
             filetype { lappend result [dict get $data types] }
-            a { lappend result [format %f [lindex [dict get $data cell] 0]] }
-            b { lappend result [format %f [lindex [dict get $data cell] 1]] }
-            c { lappend result [format %f [lindex [dict get $data cell] 2]] }
-            alpha { lappend result [format %f [lindex [dict get $data cell] 3]] }
-            beta { lappend result [format %f [lindex [dict get $data cell] 4]] }
-            gamma { lappend result [format %f [lindex [dict get $data cell] 5]] }
+            a { lappend result [format %f [lindex $cell 0]] }
+            b { lappend result [format %f [lindex $cell 1]] }
+            c { lappend result [format %f [lindex $cell 2]] }
+            alpha { lappend result [format %f [lindex $cell 3]] }
+            beta { lappend result [format %f [lindex $cell 4]] }
+            gamma { lappend result [format %f [lindex $cell 5]] }
             angles { lappend result [dict get $data angles] }
             dihedrals - impropers - crossterms { lappend result {} }
             default { error "molinfo: cannot find molinfo attribute '$keyword'" }
@@ -218,7 +232,7 @@ proc ::recorder::load_psf {id path} {
             set before [list $segment $resid $resname]
         }
         lappend atoms [dict create name $name resname $resname resid $resid insertion $insertion chain X \
-            segname $segment element X x 0.0 y 0.0 z 0.0 occupancy 0.0 beta 0.0 charge [single $charge] \
+            segname $segment element X occupancy 0.0 beta 0.0 charge [single $charge] \
             mass [single $mass] type $type residue $residue]
     }
     dict set molecules($id) atoms $atoms
@@ -247,27 +261,39 @@ proc ::recorder::load_pdb {id path} {
     set empty [expr {![llength $atoms]}]
     set row 0
     set result {}
+    set places {}
+    set cell {0 0 0 90 90 90}
+    set residue -1
+    set before {}
     foreach line [lines $path] {
         if {[string match CRYST1* $line]} {
             set cell {}
             foreach number [lrange $line 1 6] {
                 lappend cell [single $number]
             }
-            dict set molecules($id) cell $cell
         }
         if {![string match ATOM* $line] && ![string match HETATM* $line]} {
             continue
         }
         if {$empty} {
             set resid [string trim [string range $line 22 25]]
+            if {[string range $line 17 26] ne $before} {
+                incr residue
+                set before [string range $line 17 26]
+            }
             set atom [dict create name [string trim [string range $line 12 15]] resname \
                 [string trim [string range $line 17 20]] resid $resid insertion [string range $line 26 26] chain \
                 [string range $line 21 21] segname [string trim [string range $line 72 75]] charge 0.0 mass 1.0 \
-                type X residue 0]
+                type X residue $residue]
         } else {
             set atom [lindex $atoms $row]
         }
-        foreach {key first last} {x 30 37 y 38 45 z 46 53 occupancy 54 59 beta 60 65} {
+        set place {}
+        foreach {first last} {30 37 38 45 46 53} {
+            lappend place [single [string trim [string range $line $first $last]]]
+        }
+        lappend places $place
+        foreach {key first last} {occupancy 54 59 beta 60 65} {
             dict set atom $key [single [string trim [string range $line $first $last]]]
         }
         dict set atom element [string totitle [string trim [string range $line 76 77]]]
@@ -278,7 +304,8 @@ proc ::recorder::load_pdb {id path} {
         error "Unable to load file '$path' using file type 'pdb'."
     }
     dict set molecules($id) atoms $result
-    dict incr molecules($id) frames
+    dict lappend molecules($id) frames [list $places $cell]
+    dict set molecules($id) frame [expr {[llength [dict get $molecules($id) frames]] - 1}]
 }
 
 proc ::recorder::load_dx {id path} {
@@ -343,7 +370,8 @@ proc atomselect {molecule text args} {
     variable ::recorder::selections
     set id [::recorder::molecule $molecule]
     set frame [expr {[dict exists $args frame] ? [dict get $args frame] : "now"}]
-    if {[lsearch -exact {now first last} $frame] < 0 && ![string is integer -strict $frame]} {
+    # what is no number counts as 0, and a frame that is not there as the last
+    if {[string match -* $frame]} {
         error "atomselect: bad frame number in input, must be 'first', 'last', 'now', or a non-negative number"
     }
     set rows {}
@@ -397,9 +425,20 @@ proc ::recorder::select {name id text frame rows command args} {
         }
         get {
             set atoms [dict get $molecules($id) atoms]
+            set count [llength [dict get $molecules($id) frames]]
+            switch -- $frame {
+                now { set number [dict get $molecules($id) frame] }
+                last { set number [expr {$count - 1}] }
+                default { set number [expr {[string is digit -strict $frame] ? min($frame, $count - 1) : 0}] }
+            }
+            set places [lindex [dict get $molecules($id) frames] $number 0]
             set result {}
             foreach row $rows {
                 set atom [lindex $atoms $row]
+                lassign [lindex $places $row] x y z
+                dict set atom x $x
+                dict set atom y $y
+                dict set atom z $z
                 set values {}
                 foreach key [lindex $args 0] {
                     if {[regexp {^interpvol(\d+)$} $key all volume]} {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vmdpotential import registry
-from vmdpotential.errors import BackendError
+from vmdpotential.errors import BackendError, in_words
 from vmdpotential.parameters import Command, Report
 
 
@@ -23,8 +23,9 @@ def devices() -> Report:
             data[name] = {"works": True, "hardware": found}
             lines.append(f"{name}: {found}")
         except BackendError as error:
-            data[name] = {"works": False, "reason": str(error)}
-            lines.append(f"{name}: does not work: {error}")
+            why = error.message(in_words)
+            data[name] = {"works": False, "reason": why}
+            lines.append(f"{name}: does not work: {why}")
     chosen = automatic()
     lines.append(f"auto: {chosen}" + (f", because {reason()}" if reason() else ""))
     report: dict[str, Any] = {"engines": data, "auto": chosen, "reason": reason()}

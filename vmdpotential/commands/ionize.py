@@ -47,6 +47,7 @@ def ionize(
     from_solute: Annotated[float, Option("least distance to solute atoms", unit="A", low=0, high=1000)] = 5.0,
     between: Annotated[float, Option("least distance between ions", unit="A", low=0, high=1000)] = 5.0,
     seed: Annotated[int | None, Option("of random sites; chosen and reported when not given", low=0)] = None,
+    refine: Annotated[bool, Option("ions move to better free sites when all are placed")] = True,
     keep: Annotated[str | None, Option("waters that must stay, as a selection", metavar="CID")] = None,
     naming: Annotated[str, Option(
         "whose ion names are written; auto is the input's convention",
@@ -56,15 +57,20 @@ def ionize(
     engine: Annotated[str, Option("what computes the potential", choices=_engines)] = "auto",
     dry_run: Annotated[bool, Option("report ions and sites, write nothing", viewer=False)] = False,
     output: Annotated[tuple[Path, ...], Option(
-        "structure to write, several for several formats; the suffix chooses", short="o", viewer=False)] = (),
-    table: Annotated[Path | None, Option("CSV file with every ion's site, distances and energy", viewer=False)] = None,
+        "structure to write, several for several formats; the suffix chooses; - is standard output", short="o",
+        viewer=False, written=True)] = (),
+    table: Annotated[Path | None, Option(
+        "CSV file with every ion's site, distances and energy", viewer=False, written=True)] = None,
+    format: Annotated[str, Option(
+        "of an output whose name tells none (-, a pipe): pdb, psf ...", viewer=False, metavar="SUFFIX")] = "",
     force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
 ) -> Report:
     """Replace waters of a solvated structure by neutralising ions and salt.
 
-    Each ion goes to the water where its energy in the potential of the solute and of all other ions
-    is lowest, with all periodic images (Ewald's sum), and keeps its distances to every solute atom,
-    ion and image. All files are written together, or none.
+    One after the other, each ion goes to the water where its energy in the potential of the solute and of the
+    ions before it is lowest, with all periodic images (Ewald's sum); then ions move to better waters until no
+    move of a single ion gains. All keep their distances to every solute atom, ion and image, and the energies
+    told are those at the end. All files are written together, or none.
 
     Raises
     ------
@@ -75,24 +81,27 @@ def ionize(
     NoRoomError
         When the sites run out.
     """
+    from vmdpotential.io import can_be_written
+
     from_file = not isinstance(structure, Structure)
     paths = [*output, *([table] if table is not None else [])]
     if from_file and not paths and not dry_run:
         raise UsageError("output", "a file for the result is needed",
                          "give one, such as ions.pdb, or {dry_run} to see the sites only")
+    names = files.named(output, format, can_be_written)
     files.check(paths, force)
-    system, charges = _prepare(structure, topology, cell, force_field, water, output)
+    system, charges = _prepare(structure, topology, cell, force_field, water, names)
     placement = place_ions(
         system, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, count=count,
         count_existing=count_existing, ions=ions, site=site, from_solute=from_solute, between=between, seed=seed,
-        keep=keep, naming=naming, temperature=temperature, dielectric=dielectric, engine=engine,
+        refine=refine, keep=keep, naming=naming, temperature=temperature, dielectric=dielectric, engine=engine,
     )
     if system.cell is None:
         log.warning("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it one",
                     system.sources[0] if system.sources else "structure")
     written = [] if dry_run else [str(path) for path in paths]
     if written:
-        _write(placement, output, table, force)
+        _write(placement, output, table, force, names)
     where = f"{boundary_text(system.cell)}, Ewald's sum" if system.cell else boundary_text(None)
     lines = [str(charges), where, *placement.lines, *(f"wrote {name}" for name in written)]
     data = {
@@ -121,12 +130,14 @@ def _prepare(
     return system, report
 
 
-def _write(placement: Placement, outputs: Sequence[Path], table: Path | None, force: bool) -> None:
+def _write(
+    placement: Placement, outputs: Sequence[Path], table: Path | None, force: bool, names: Sequence[Path]
+) -> None:
     """Write structures and table, all or none."""
     from vmdpotential.io import write_structures
 
     tables = {} if table is None else {table: lambda path: _write_table(placement, path)}
-    write_structures(placement.structure, outputs, force, tables)
+    write_structures(placement.structure, outputs, force, tables, names)
 
 
 def _write_table(placement: Placement, path: Path) -> None:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.errors import BackendError, InputError, UsageError
+from vmdpotential.errors import BackendError, InputError, UsageError, in_words
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
@@ -211,7 +211,7 @@ def automatic() -> str:
     try:
         registry.get("engine", "cuda").check()
     except BackendError as error:
-        _reason = f"the cuda engine does not work here: {error}"
+        _reason = f"the cuda engine does not work here: {error.message(in_words)}"
         return "cpu"
     _reason = ""
     return "cuda"

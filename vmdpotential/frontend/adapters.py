@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +12,9 @@ import numpy as np
 
 from vmdpotential import io, registry
 from vmdpotential.errors import InputError
-from vmdpotential.frontend.declarations import kind
+from vmdpotential.frontend.declarations import kind, takes_data
 from vmdpotential.grid.lattice import Grid
+from vmdpotential.io.pdb import cell_of as cell_of_file
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.parameters import Command, Parameter, Report
 
@@ -19,6 +22,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vmdpotential.molecule.structure import Structure
+
+
+log = logging.getLogger(__name__)
+
+#: Distance, A, within which no two atoms of different molecules can be: of poses, or of models of an ensemble.
+OVERLAP = 0.5
 
 
 def role(parameter: Parameter | None) -> str:
@@ -35,7 +44,7 @@ def viewer_commands(warn: Callable[[str], None]) -> Iterator[Command]:
         except Exception as error:  # whatever a foreign module raises on import
             warn(f"vmdpotential: the command '{name}' is left out: {error}")
             continue
-        if any(map(role, command.parameters)):
+        if takes_data(command):
             yield command
 
 
@@ -95,7 +104,7 @@ def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -
 
 
 def check_places(names: Sequence[str], number: NDArray[Any], positions: NDArray[np.float64]) -> None:
-    """Refuse atoms of an object and its copy, in which every charge would count twice.
+    """Refuse atoms of an object and its copy, in which every charge would count twice; warn of objects that overlap.
 
     Parameters
     ----------
@@ -118,37 +127,51 @@ def check_places(names: Sequence[str], number: NDArray[Any], positions: NDArray[
         at = int(np.flatnonzero(same)[0])
         one, two = sorted(number[order[at : at + 2]])
         raise InputError(f"{names[one]} and {names[two]} have atoms at the same place", "select atoms of one of them")
+    from scipy.spatial import cKDTree
+
+    pairs = cKDTree(positions).query_pairs(OVERLAP, output_type="ndarray")
+    pairs = pairs[number[pairs[:, 0]] != number[pairs[:, 1]]]
+    if len(pairs):
+        one, two = sorted(number[pairs[0]])
+        log.warning("%s and %s overlap, and the charges of both count: %d of their atoms are nearer than %g A to those "
+                    "of others", names[one], names[two], len(np.unique(pairs)), OVERLAP)
 
 
-def charges_of(charges: NDArray[np.float64], known: NDArray[np.bool_], name: Callable[[int], str],
-               cure: str) -> NDArray[np.float64] | None:
-    """Return charges (N,), or None where none is known.
+def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[np.float64], viewer: str,
+                 name: Callable[[int], str], cure: str) -> Structure:
+    """Return the chosen atoms of whole objects with the charges that the viewer has, without where it has none.
 
     Parameters
     ----------
+    whole : Structure
+        Without charges; it goes with the chosen atoms where templates give these, as it tells the force field.
+    chosen : (N,) bool
     charges : (N,) float64, e
-    known : (N,) bool
+        NaN where the viewer has none.
+    viewer : str
+        Whose charges they are, for reports: ``PyMOL object dhfr``.
     name : function
         Names the atom of a row.
     cure : str
-        What to do where only some are known.
+        What to do where only some have charges.
 
     Raises
     ------
     InputError
-        When only some are known.
+        When only some of the chosen atoms have charges.
     """
-    if known.all():
-        return charges
-    if not known.any():
-        return None
-    missing = np.flatnonzero(~known)
-    raise InputError(f"{len(missing)} of {len(known)} atoms have no charge, such as {name(int(missing[0]))}, and the "
-                     "others have", cure)
+    part = whole if chosen.all() else replace(whole.take(chosen), whole=whole)
+    missing = np.flatnonzero(chosen & np.isnan(charges))
+    if len(missing) == len(part):
+        return part
+    if len(missing):
+        raise InputError(f"{len(missing)} of {len(part)} atoms have no charge, such as {name(int(missing[0]))}, and "
+                         "the others have", cure)
+    return replace(part, charges=charges[chosen], charge_source=viewer, whole=None)
 
 
 def cell_of(found: Mapping[str, tuple[Sequence[float], str]]) -> Cell | None:
-    """Return the periodic cell of objects, None where none has one.
+    """Return the periodic cell of objects, None where none has one (or 1 1 1, as files say it).
 
     Parameters
     ----------
@@ -158,12 +181,15 @@ def cell_of(found: Mapping[str, tuple[Sequence[float], str]]) -> Cell | None:
     Raises
     ------
     InputError
-        When they differ.
+        When they differ, or one is none.
     """
-    if not found:
+    group = next((group for _, group in found.values() if group), "")
+    cells = {name: cell for name, (parameters, _) in found.items()
+             if (cell := cell_of_file([float(x) for x in parameters], name, group)) is not None}
+    if not cells:
         return None
-    (first, (parameters, _)), *others = found.items()
-    for name, (other, _) in others:
-        if not np.allclose(parameters, other, atol=1e-3):
+    (first, cell), *others = cells.items()
+    for name, other in others:
+        if not np.allclose(cell.parameters, other.parameters, atol=1e-3):
             raise InputError(f"{first} and {name} have different periodic cells", "select atoms of one of them")
-    return Cell.from_parameters(*parameters, space_group=next((group for _, group in found.values() if group), ""))
+    return cell

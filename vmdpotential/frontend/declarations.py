@@ -33,9 +33,14 @@ def declarations() -> dict[str, Any]:
         except Exception as error:  # a foreign command may raise anything on import, and must not stop the rest
             broken[name] = f"{type(error).__name__}: {error}"
             continue
-        if {option["kind"] for option in found["options"]} & {"structure", "map"}:
+        if takes_data(command):
             commands[name] = found
     return {"version": __version__, "commands": commands, "broken": broken}
+
+
+def takes_data(command: Command) -> bool:
+    """Tell whether a command takes a structure or a map, which viewers hold."""
+    return any(kind(parameter) in ("structure", "map") for parameter in command.parameters)
 
 
 def declare(command: Command) -> dict[str, Any]:
@@ -53,7 +58,7 @@ def _declare_option(parameter: Parameter) -> dict[str, Any]:
         "name": parameter.name, "kind": kind(parameter), "several": parameter.several,
         "required": parameter.required, "positional": option.positional, "viewer": option.viewer,
         "default": "" if parameter.required else as_text(parameter.default), "help": option.help, "unit": option.unit,
-        "choices": list(option.allowed()),
+        "choices": list(option.shown()),
     }
 
 

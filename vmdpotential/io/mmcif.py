@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ _ENDS = (b"\n#", b"\n_", b"\nloop_", b"\ndata_", b"\nsave_")
 _NUMBERS = ("Cartn_x", "Cartn_y", "Cartn_z", "occupancy", "B_iso_or_equiv")
 _TEXTS = (
     "group_PDB", "type_symbol", "label_alt_id", "label_asym_id", "auth_asym_id", "label_seq_id", "auth_seq_id",
-    "pdbx_PDB_ins_code", "pdbx_PDB_model_num", "vmdpotential_segment_id",
+    "pdbx_PDB_ins_code", "pdbx_PDB_model_num", "vmdpotential_segment_id", "vmdpotential_selected",
 )  # fmt: skip
 #: Columns of which the author's or the label must be there.
 _EITHER = {"atom_id": "atom name", "comp_id": "residue name", "seq_id": "residue number"}
@@ -210,7 +211,7 @@ def _structure(path: Path, block: gemmi.cif.Block, found: Columns) -> Structure:
     first = residues.starts(changed, residue_names[keep], name_codes[keep].astype(np.uint64))
     chains = found.get("auth_asym_id", found.get("label_asym_id", blank))
     types = found.get("type_symbol", blank)[keep]
-    return Structure(
+    structure = Structure(
         positions=np.stack([found[f"Cartn_{axis}"] for axis in "xyz"], axis=1)[keep],
         atom_names=names[keep], residue_names=residue_names[keep],
         residue_ids=_integers(path, found["seq_id"])[keep],
@@ -220,6 +221,8 @@ def _structure(path: Path, block: gemmi.cif.Block, found: Columns) -> Structure:
         occupancies=occupancies[keep], b_factors=_finite(found, "B_iso_or_equiv", 0.0, count)[keep],
         cell=_cell(path, block), title=_value(block, "_struct.title"), sources=(str(path),),
     )  # fmt: skip
+    selected = found.get("vmdpotential_selected")  # 1 or 0, by a viewer of whose atoms these are the ones wanted
+    return structure if selected is None else replace(structure.take(selected[keep] == "1"), whole=structure)
 
 
 def _finite(found: Columns, name: str, default: float, count: int) -> Floats:

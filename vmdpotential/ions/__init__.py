@@ -48,11 +48,12 @@ class PlacedIon:
         To the nearest image of a solute atom, and of another ion when all are placed, A; None where
         there is none.
     energy, energy_kt : float
-        Its charge times the potential at its site when it was placed: of the solute, the ions that
-        were there, and the ions placed before it; kcal/mol and kT. In a periodic cell with all their
+        Its charge times the potential at its site: of the solute, the ions that were there, and the ions
+        before it in this order, where all are at the end; kcal/mol and kT. In a periodic cell with all their
         images and a background that neutralises them (Ewald's sum), so that the mean over the cell is 0.
+        Their sum is the energy of the ions placed with all that is around them and with each other.
     final_energy, final_energy_kt : float
-        The same with all other ions, those placed after it too.
+        The same with all other ions, those after it too.
     """
 
     name: str
@@ -107,6 +108,10 @@ class Placement:
         Of the random choice.
     temperature, dielectric : float
         What the energies are for.
+    moves : int
+        Moves of ions to better sites, after all had been placed.
+    gain : float
+        By how much the moves lowered the energy of all, kcal/mol.
     """
 
     structure: Structure
@@ -118,6 +123,8 @@ class Placement:
     seed: int | None
     temperature: float
     dielectric: float
+    moves: int = 0
+    gain: float = 0.0
 
     @property
     def kept_atoms(self) -> NDArray[np.int64]:
@@ -138,10 +145,13 @@ class Placement:
         lines = [*self.counts.lines, *(f"warning: {warning}" for warning in self.counts.warnings)]
         how = "most favourable potential first" if self.site == "potential" else f"random, seed {self.seed}"
         lines.append(f"placed {len(self.ions)} ions at as many waters ({how})")
+        if self.moves:
+            lines.append(f"then {self.moves} {'move' if self.moves == 1 else 'moves'} of single ions to better sites "
+                         f"gained {self.gain:.3f} kcal/mol")
         if self.ions:
             lines.append(
                 f"energies at {self.temperature:g} K, dielectric {self.dielectric:g}, with the solute and the ions "
-                "placed before (final: with all ions):"
+                "before (final: with all ions):"
             )
             lines.append(
                 f"{'ion':>6} {'x':>9} {'y':>9} {'z':>9} {'water':>12} {'solute/A':>9} {'ion/A':>9} "
@@ -164,6 +174,8 @@ class Placement:
             "waters_removed": self.waters_removed,
             "site": self.site,
             "seed": self.seed,
+            "moves": self.moves,
+            "gain": self.gain,
             "temperature": self.temperature,
             "dielectric": self.dielectric,
             "warnings": list(self.counts.warnings),
@@ -185,6 +197,7 @@ def place_ions(
     from_solute: float = 5.0,
     between: float = 5.0,
     seed: int | None = None,
+    refine: bool = True,
     keep: str | None = None,
     naming: str = "auto",
     temperature: float = DEFAULT_TEMPERATURE,
@@ -214,6 +227,9 @@ def place_ions(
         too), of all periodic images. Water does not count.
     seed : int, optional
         Chosen and reported when it is not given.
+    refine : bool
+        Whether the ions of ``potential``, when all are placed, move one at a time to free sites of lower
+        energy until none gains. Ions that were there stay, and no two ions exchange their sites.
     keep : str, optional
         A selection; waters with an atom in it (crystal waters) are not replaced.
     naming : str
@@ -275,7 +291,7 @@ def place_ions(
     sites = choose_sites(
         structure.positions[oxygens[allowed]], counts.added, around,
         get_engine(engine) if isinstance(engine, str) else engine, method=site, from_solute=from_solute,
-        between=between, net_charge=net_charge, seed=seed or 0,
+        between=between, net_charge=net_charge, seed=seed or 0, refine=refine,
     )
     # ions of a kind stand together in the file, in the order they were placed
     rank = {s.name: i for i, (s, _) in enumerate(counts.added)}
@@ -292,7 +308,7 @@ def place_ions(
     )
     return Placement(
         edited, structure, placed, np.sort(residues[chosen]), counts, site, seed if site == "random" else None,
-        temperature, dielectric,
+        temperature, dielectric, sites.moves, sites.gain * kcal,
     )
 
 

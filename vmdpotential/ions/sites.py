@@ -4,12 +4,12 @@ The potential at a water's oxygen is that of all atoms that are not water (the s
 there, ions placed before). In a periodic cell it is Ewald's: that of all their images, in conducting
 surroundings and with a background that neutralises them, so that its mean over the cell is zero; the
 images of the ion itself are not part of it. Waters are not part of it either, so that taking one away
-changes nothing but the list of free sites.
+changes nothing but the list of free sites. Ions placed by it move to better sites afterwards (moves).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.errors import NoRoomError, UsageError
 from vmdpotential.ions.counts import Species
+from vmdpotential.ions.moves import EQUAL, REACH, Pair, add, improve
 from vmdpotential.methods.at_points import within
 from vmdpotential.molecule.cell import Cell
 
@@ -27,16 +28,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-#: ``add(points, position, charge, potential)`` adds the potential (e/A) of a charge to that at points.
-Adder = Callable[[Floats, Floats, float, Floats], None]
 
 SITE_METHODS = ("potential", "random")
 
 #: Root mean square error of the potential at the sites, e/A: 6e-5 kT for an ion of one charge.
 ERROR = 1e-7
-
-#: Sites whose potentials differ by less, e/A, are equal (6e-4 kT), so that rounding decides nothing.
-EQUAL = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +69,7 @@ class Surroundings:
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """The sites chosen, in the order they were filled.
+    """The sites chosen, in the order they were filled first.
 
     Parameters
     ----------
@@ -82,11 +78,15 @@ class Sites:
     species : tuple of Species
         The ion at each.
     potential : (K,) float64, e/A
-        At each site, of the solute, the ions that were there and the ions placed before.
+        At each site, of the solute, the ions that were there and the ions before it in this list.
     final_potential : (K,) float64, e/A
         At each site, of the solute and all other ions.
     solute_distance, ion_distance : (K,) float64, A
         To the nearest image of a solute atom, and of another ion when all are placed; inf where there is none.
+    moves : int
+        Moves to better sites.
+    gain : float, e^2/A
+        By how much they lowered the energy of all.
     """
 
     index: Integers
@@ -95,6 +95,8 @@ class Sites:
     final_potential: Floats
     solute_distance: Floats
     ion_distance: Floats
+    moves: int
+    gain: float
 
 
 def nearest(points: Floats, atoms: Floats, cell: Cell | None, limit: float = np.inf) -> Floats:
@@ -134,19 +136,18 @@ def shortest_repeat(cell: Cell | None) -> float:
     return np.inf if cell is None else float(np.linalg.norm(cell.reduced, axis=1).min())
 
 
-class _Blocker:
-    """Finds the candidates within a distance of an ion, of any of its periodic images."""
+class _Neighbours:
+    """Finds the sites within a distance of a site, of any of its periodic images."""
 
-    def __init__(self, candidates: Floats, cell: Cell | None, distance: float) -> None:
+    def __init__(self, sites: Floats, cell: Cell | None, most: float) -> None:
+        """Take the sites, and the largest distance that will be asked for."""
         from scipy.spatial import cKDTree
 
-        self.positions = candidates if cell is None else cell.wrap(candidates)
+        self.positions = sites if cell is None else cell.wrap(sites)
         self.tree = cKDTree(self.positions)
-        self.distance = distance
         self.shifts = np.zeros((1, 3))
         if cell is not None:
-            low, high = self.tree.mins - distance, self.tree.maxes + distance
-            self.low, self.high = low, high
+            low, high = self.tree.mins - most, self.tree.maxes + most
             corners = np.array([[(low, high)[(n >> d) & 1][d] for d in range(3)] for n in range(8)])
             fraction = cell.fractional(corners)
             ranges = [np.arange(np.floor(a) - 1, np.floor(b) + 2) for a, b in
@@ -154,17 +155,16 @@ class _Blocker:
             steps = np.stack(np.meshgrid(*ranges, indexing="ij"), -1).reshape(-1, 3)
             self.shifts = steps @ cell.vectors
 
-    def near(self, candidate: int) -> Integers:
-        images = self.positions[candidate] + self.shifts
-        if len(images) > 1:
-            images = images[((images >= self.low) & (images <= self.high)).all(1)]
-        rows = [self.tree.query_ball_point(image, self.distance) for image in images]
-        found = np.concatenate([np.asarray(row, np.int64) for row in rows])
+    def near(self, site: int, distance: float) -> Integers:
+        """Return the rows of the sites that are closer, in order; the site itself is always one of them."""
+        images = self.positions[site] + self.shifts
+        images = images[((images >= self.tree.mins - distance) & (images <= self.tree.maxes + distance)).all(1)]
+        rows = self.tree.query_ball_point(images, distance)
+        found = np.unique(np.concatenate([np.asarray(row, np.int64) for row in rows]))
         # the ball includes its surface; a site at exactly the distance is allowed
         apart = self.positions[found][None] - images[:, None]
-        close: NDArray[np.bool_] = (apart * apart).sum(-1).min(0) < self.distance**2
-        return np.asarray(found[close], np.int64)
-
+        close = (apart * apart).sum(-1).min(0) < distance**2
+        return np.asarray(found[close | (found == site)], np.int64)
 
 def choose_sites(
     candidates: Floats,
@@ -177,6 +177,7 @@ def choose_sites(
     between: float = 5.0,
     net_charge: float = 0.0,
     seed: int = 0,
+    refine: bool = True,
 ) -> Sites:
     """Return the sites for some ions.
 
@@ -184,6 +185,7 @@ def choose_sites(
     which most charge is left, then the first listed. With ``potential`` it takes the free site where
     its energy is lowest (the first in the file, of equal ones), with ``random`` any free site. Sites
     closer than `between` to it are then no longer free, and its potential is added to that of the rest.
+    With `refine` ions chosen by potential move afterwards, as :func:`~vmdpotential.ions.moves.improve` says.
 
     Parameters
     ----------
@@ -201,6 +203,8 @@ def choose_sites(
         Of the structure before, e; decides which species goes first.
     seed : int
         Of the random choice.
+    refine : bool
+        Whether ions move to better sites when all are placed.
 
     Returns
     -------
@@ -219,7 +223,7 @@ def choose_sites(
     cell = around.cell
     if not total:
         none = np.zeros(0)
-        return Sites(np.zeros(0, np.int64), (), none, none, none, none)
+        return Sites(np.zeros(0, np.int64), (), none, none, none, none, 0, 0.0)
     if shortest_repeat(cell) < between:
         raise _no_room(0, total, f"the periodic cell repeats every {shortest_repeat(cell):.1f} A, so that an ion "
                        "is that close to its own image", "lower {between} below that")
@@ -236,56 +240,71 @@ def choose_sites(
         raise _no_room(0, total, f"only {len(rows)} of {len(candidates)} waters are {between:g} A from the "
                        "ions there", "lower {between}")
     sites = np.asfortranarray(candidates[rows])  # columns in one piece, as engines take them
-    available = np.ones(len(rows), bool)
+    taken = np.zeros(len(rows), np.int32)  # how many ions placed are closer than `between`
     by_potential = method == "potential"
     generator = np.random.default_rng(seed)
-    add = _adder(cell, engine)
+    pair = _pair(cell, engine)
+    neighbours = _Neighbours(sites, cell, max(between, *(REACH * abs(ion.charge) for ion, _ in ions)))
     if by_potential:
         fixed = within(ERROR, sites, around.positions, around.charges, cell, engine)
         phi = fixed.copy()
-    blocker = _Blocker(sites, cell, between)
+        barred, energy = np.zeros((2, len(rows)))  # inf where a site is not free
     placed: list[int] = []
     species: list[Species] = []
     for ion in _order(ions, net_charge):
-        open_sites = np.flatnonzero(available)
-        if not len(open_sites):
+        if by_potential:
+            np.multiply(phi, np.sign(ion.charge), out=energy)
+            energy += barred
+            site = int(np.argmax(energy < energy.min() + EQUAL))
+            full = barred[site] > 0
+        else:
+            open_sites = np.flatnonzero(taken == 0)
+            full = not len(open_sites)
+            site = 0 if full else int(generator.choice(open_sites))
+        if full:
             raise _no_room(len(placed), total, f"no water is left that is {between:g} A from the other ions "
                            f"and {from_solute:g} A from the solute", "lower {between} or {from_solute}")
+        blocked = neighbours.near(site, between)
+        taken[blocked] += 1
         if by_potential:
-            energy = np.sign(ion.charge) * phi[open_sites]
-            site = int(open_sites[np.argmax(energy < energy.min() + EQUAL)])
-            with progress.listening(_silent):
-                add(sites, sites[site], float(ion.charge), phi)
-        else:
-            site = int(generator.choice(open_sites))
-        available[blocker.near(site)] = False
-        available[site] = False
+            barred[blocked] = np.inf
+            add(pair, sites, sites[site], float(ion.charge), phi)
         placed.append(site)
         species.append(ion)
         progress.report("placing ions", len(placed) / total)
     chosen = np.array(placed, np.int64)
+    moves, gain = 0, 0.0
     if by_potential:
+        if refine:
+            moves, gain = improve(sites, chosen, species, phi, taken, between, neighbours, pair)
         fixed = fixed[chosen]
     else:
         fixed = within(ERROR, sites[chosen], around.positions, around.charges, cell, engine)
-    return _describe(rows[chosen], tuple(species), sites[chosen], fixed, around, add)
+    return _describe(rows[chosen], tuple(species), sites[chosen], fixed, around, pair, moves, gain)
 
 
-def _adder(cell: Cell | None, engine: Engine) -> Adder:
+class _OpenPair:
+    """The potential of one charge in an open boundary."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
+        """Add the potential (e/A) of a charge to that at points."""
+        potential += self.engine.at_points(points, position[None], np.array([charge]))
+
+    def most(self, distance: float) -> float:
+        """Return the potential (1/A) of a unit charge at a distance (A)."""
+        return 1 / distance
+
+
+def _pair(cell: Cell | None, engine: Engine) -> Pair:
     """Return what adds the potential of a charge, in a periodic cell with all its images."""
-    if cell is not None:
-        from vmdpotential.engines.cpu.ewald_pair import EwaldPair
+    if cell is None:
+        return _OpenPair(engine)
+    from vmdpotential.engines.cpu.ewald_pair import EwaldPair
 
-        return EwaldPair(cell).add
-
-    def add(points: Floats, position: Floats, charge: float, potential: Floats) -> None:
-        potential += engine.at_points(points, position[None], np.array([charge]))
-
-    return add
-
-
-def _silent(label: str, fraction: float) -> None:
-    """Keep the progress of one ion's sum from taking the place of that of all ions."""
+    return EwaldPair(cell)
 
 
 def _order(ions: Sequence[tuple[Species, int]], net_charge: float) -> list[Species]:
@@ -307,7 +326,7 @@ def _order(ions: Sequence[tuple[Species, int]], net_charge: float) -> list[Speci
 
 
 def _describe(index: Integers, species: tuple[Species, ...], positions: Floats, fixed: Floats,
-              around: Surroundings, add: Adder) -> Sites:
+              around: Surroundings, pair: Pair, moves: int, gain: float) -> Sites:
     """Return the sites with their potentials and distances; `fixed` is the potential without the ions placed."""
     count = len(index)
     before, others = np.zeros(count), np.zeros(count)
@@ -318,13 +337,12 @@ def _describe(index: Integers, species: tuple[Species, ...], positions: Floats, 
         r[i] = np.inf
         apart[i] = min(apart[i], r.min())
         own = np.zeros(count)
-        with progress.listening(_silent):
-            add(positions, positions[i], float(species[i].charge), own)
+        add(pair, positions, positions[i], float(species[i].charge), own)
         own[i] = 0.0
         others += own
         before[i + 1 :] += own[i + 1 :]
     solute = nearest(positions, around.solute, around.cell)
-    return Sites(index, species, fixed + before, fixed + others, solute, apart)
+    return Sites(index, species, fixed + before, fixed + others, solute, apart, moves, gain)
 
 
 def _no_room(placed: int, total: int, reason: str, cure: str) -> NoRoomError:

@@ -19,6 +19,7 @@ from chimerax.core.commands import (
     OpenFileNameArg,
     SaveFileNameArg,
     StringArg,
+    next_token,
 )
 from chimerax.core.commands import register as _register
 from chimerax.core.errors import CancelOperation, UserError
@@ -28,10 +29,10 @@ from vmdpotential import progress, registry
 from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
 from vmdpotential.frontend import adapters, messages
 from vmdpotential.frontend.adapters import default_name, describe, role
-from vmdpotential.parameters import Command, Parameter, Report
+from vmdpotential.parameters import Command, Option, Parameter, Report
 
 from . import missing
-from .convert import Selected, common_place, read_atoms, read_volume, read_with_topology
+from .convert import Selected, common_place, read_atoms, read_volume
 from .progress import StatusLine
 from .show import show
 
@@ -93,6 +94,23 @@ class Described(Annotation):  # type: ignore[misc]
         self.allow_repeat = getattr(annotation, "allow_repeat", False)
 
 
+class Choice(DynamicEnum):  # type: ignore[misc]
+    """One of the values that an option shows, or by its full name one that it does not show."""
+
+    def __init__(self, option: Option) -> None:
+        super().__init__(option.shown)
+        self.option = option
+
+    def parse(self, text: str, session: Any) -> tuple[str, str, str]:
+        """Return the value, the word and what follows it."""
+        if text:
+            word, _, rest = next_token(text, convert=True)
+            if word in self.option.allowed():
+                return word, word, rest
+        found: tuple[str, str, str] = super().parse(text, session)
+        return found
+
+
 def annotation(parameter: Parameter) -> Described:
     """Return what parses and describes a parameter; limits are checked by the command itself."""
     option, allowed, kind = parameter.option, parameter.option.allowed(), parameter.type
@@ -102,7 +120,7 @@ def annotation(parameter: Parameter) -> Described:
     elif role(parameter) == "map":
         base = MapsArg if parameter.several else MapArg
     elif allowed:
-        base = DynamicEnum(option.allowed)
+        base = Choice(option)
     elif kind is Path:
         base = SaveFileNameArg if parameter.name == "output" else OpenFileNameArg
     elif option.parse is not None:
@@ -195,7 +213,7 @@ def _convert(command: Command, given: Mapping[str, Any]) -> tuple[dict[str, Any]
             values[parameter.name] = grids if parameter.several else grids[0]
         elif kind == "structure":
             topology = given.get("topology")
-            selected = read_with_topology(value, Path(topology), place) if topology else read_atoms(value, place)
+            selected = read_atoms(value, place, None if topology is None else Path(topology))
             values[parameter.name] = selected.structure
         else:
             values[parameter.name] = value

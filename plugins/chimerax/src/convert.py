@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from vmdpotential.io.maps import read_map
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
+
+log = logging.getLogger("vmdpotential.chimerax")
 
 
 @dataclass(frozen=True)
@@ -41,23 +44,27 @@ class Selected:
     place: Any
 
 
-def read_atoms(atoms: Any, place: Any = None) -> Selected:
-    """Return atoms in the order of the file they came from, residues whole.
+def read_atoms(atoms: Any, place: Any = None, topology: Path | None = None) -> Selected:
+    """Return atoms as they are seen now, in the order of the file they came from, residues whole.
 
-    Charges are those of the atoms' attribute ``charge``, where they have it (the command addcharge,
-    and the results of ``potential ionize``). Alternate locations are those shown.
+    Charges are those of a topology of the whole models; else those of the atoms' attribute ``charge``, where they
+    have it (the command addcharge, and the results of ``potential ionize``). Of coordinate sets the active one is
+    read, and of alternate locations those shown. The whole models go with the structure, since they tell the force
+    field.
 
     Parameters
     ----------
     atoms : ChimeraX's Atoms
     place : ChimeraX's Place, optional
         The coordinate system, instead of that of the first model; where it is another, there is no cell.
+    topology : Path, optional
 
     Raises
     ------
     InputError
         When there are no atoms, when two models have atoms at the same place, when only some of the
-        atoms have charges, or when the models' periodic cells differ.
+        atoms have charges, when the models' periodic cells differ, or when the topology cannot be read or lists
+        other atoms than the models.
     """
     if not len(atoms):
         raise InputError("no atoms are specified", "open a structure, or specify others")
@@ -66,15 +73,15 @@ def read_atoms(atoms: Any, place: Any = None) -> Selected:
     parts, keys = [], []
     for number, model in enumerate(models):
         every = model.atoms
-        chosen = every.filter(every.mask(atoms))
-        residue = model.residues.indices(chosen.residues)
+        residue = model.residues.indices(every.residues)
         # atoms added later, such as hydrogens, come last in a model, but belong to their residue
-        first = np.full(len(model.residues), len(chosen))
-        np.minimum.at(first, residue, np.arange(len(chosen)))
+        first = np.full(len(model.residues), len(every))
+        np.minimum.at(first, residue, np.arange(len(every)))
         order = np.argsort(first[residue], kind="stable")
-        parts.append(chosen[order])
+        parts.append(every[order])
         keys.append(np.column_stack([np.full(len(order), number), residue[order]]))
     ordered = concatenate(parts)
+    chosen = np.array(ordered.mask(atoms))
     own = models[0].scene_position
     if place is None or own.same(place):
         place, same = own, True
@@ -85,9 +92,9 @@ def read_atoms(atoms: Any, place: Any = None) -> Selected:
     else:
         positions = np.array(place.inverse() * ordered.scene_coords, np.float64)
     residue = np.concatenate(keys)  # (N, 2): model, and residue in it
-    adapters.check_places([f"#{model.id_string}" for model in models], residue[:, 0], positions)
+    adapters.check_places([f"#{model.id_string}" for model in models], residue[chosen, 0], positions[chosen])
     residues = ordered.residues
-    structure = Structure(
+    whole = Structure(
         positions=positions,
         atom_names=np.array(ordered.names, np.str_),
         residue_names=np.array(residues.names, np.str_),
@@ -98,43 +105,35 @@ def read_atoms(atoms: Any, place: Any = None) -> Selected:
             np.array(ordered.element_names, np.str_), np.array(ordered.names, np.str_),
             np.array(residues.names, np.str_)),
         insertion_codes=np.char.strip(np.array(residues.insertion_codes, np.str_)),
-        charges=_charges(ordered),
         hetero=np.array(residues.polymer_types) == 0,
         occupancies=np.array(ordered.occupancies, np.float64),
         b_factors=np.array(ordered.bfactors, np.float64),
         cell=_cell(models) if same else None,  # its vectors would be turned
         sources=tuple(f"#{model.id_string} {model.name}" for model in models),
     )
-    return Selected(structure, ordered, models, place)
-
-
-def read_with_topology(atoms: Any, topology: Path, place: Any = None) -> Selected:
-    """Return atoms with the charges and bonds of a topology of their whole models.
-
-    Raises
-    ------
-    InputError
-        When the topology cannot be read, or lists other atoms than the models.
-    """
-    if not len(atoms):
-        raise InputError("no atoms are specified", "open a structure, or specify others")
-    whole = read_atoms(atoms.unique_structures.atoms, place)
-    chosen = whole.atoms.mask(atoms)
-    structure = adapters.with_topology(whole.structure, topology, chosen)
-    return Selected(structure, whole.atoms.filter(chosen), whole.models, whole.place)
+    if topology is not None:
+        structure = adapters.with_topology(whole, topology, chosen)
+    else:
+        structure = adapters.with_charges(
+            whole, chosen, _charges(ordered), f"ChimeraX model {' and '.join(f'#{m.id_string}' for m in models)}",
+            lambda row: ordered[row].atomspec, "assign all with addcharge, or give a {topology}")
+    return Selected(structure, ordered.filter(chosen), models, place)
 
 
 def _charges(atoms: Any) -> Any:
-    """Return (N,) the attribute charge, None where no atom has it."""
+    """Return (N,) the attribute charge, NaN where an atom has none."""
     # only atoms that something has made an object of in Python can have the attribute
     found = [getattr(atom, "charge", None) if atom is not None else None for atom in atoms.instances(instantiate=False)]
-    charges = np.array([np.nan if charge is None else charge for charge in found], np.float64)
-    return adapters.charges_of(charges, ~np.isnan(charges), lambda row: atoms[row].atomspec,
-                               "assign all with addcharge, or give a {topology}")
+    return np.array([np.nan if charge is None else charge for charge in found], np.float64)
 
 
 def _cell(models: Sequence[Any]) -> Cell | None:
-    return adapters.cell_of({f"#{model.id_string}": known for model in models if (known := _cell_parameters(model))})
+    known = {model: cell for model in models if (cell := _cell_parameters(model))}
+    for model in known:
+        if model.num_coordsets > 1:
+            log.warning("#%s has %d coordinate sets and one cell, that of its file; {cell} sets another",
+                        model.id_string, model.num_coordsets)
+    return adapters.cell_of({f"#{model.id_string}": cell for model, cell in known.items()})
 
 
 def _cell_parameters(model: Any) -> tuple[list[float], str] | None:
@@ -158,8 +157,7 @@ def _cell_parameters(model: Any) -> tuple[list[float], str] | None:
         parameters = [float(word.partition("(")[0]) for word in words]
     except ValueError:
         return None
-    # files without a cell, such as those of NMR and of electron microscopy, say 1 1 1 or 0 0 0
-    return (parameters, group) if len(parameters) == 6 and max(parameters[:3]) > 1 else None
+    return (parameters, group) if len(parameters) == 6 else None
 
 
 def read_volume(volume: Any) -> Grid:

@@ -22,6 +22,9 @@ ORDER = 4  # of the B-splines, as the kernel has it
 #: Split radius over mesh spacing: the error is about 1e-6 of 1/L, with L the cell's length.
 RATIO = 20.0
 
+#: Blocks of points that take less time than to start a thread.
+FEW = 64
+
 #: Nodes at most, for cells that are flat; there the ratio is smaller.
 MOST_NODES = 2**23
 
@@ -46,6 +49,7 @@ class EwaldPair:
         nodes[np.ix_(*[np.array([-1, 0, 1])] * 3)] = line[:, None, None] * line[:, None] * line
         smooth = mesh.solve(mesh.load(plan, "double"), plan, nodes)
         short = plan.short.scaled()
+        self._short, self._cutoff, self._smooth = plan.short, radius, float(smooth.max())
         self._kernel = build.load("point_kernel", program=short.program, precision="double", masked=True)
         self._factor = short.factor
         vectors = np.ascontiguousarray(basis.vectors)
@@ -71,5 +75,16 @@ class EwaldPair:
         columns = [np.ascontiguousarray(points[:, d]) for d in range(3)]
         fixed = (*columns, x, y, z, charge * self._factor, *self._fixed, potential)
         blocks = -(-len(points) // self._kernel.BLOCK)
+        if blocks <= FEW:
+            self._kernel.one_charge(*fixed, 0, blocks)
+            return
         grain = max(1, min(64, blocks // threads.count()))
         threads.run(lambda first, last: self._kernel.one_charge(*fixed, first, last), blocks, "one charge", grain)
+
+    def most(self, distance: float) -> float:
+        """Return what the potential (1/A) of a unit charge never exceeds at a distance (A) or farther.
+
+        The short part falls with the distance, and a B-spline lies below its largest coefficient.
+        """
+        near = float(self._short(np.array([distance]))[0]) if distance < self._cutoff else 0.0
+        return near + self._smooth

@@ -189,25 +189,44 @@ def one_charge(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cu
     It begins one node before that and ends two nodes after the last one, where it repeats itself.
     """
     dx, dy, dz, r2 = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    ux, uy, uz = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    ux, uy, uz, at = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    wa, wb, wc = np.empty((4, BLOCK)), np.empty((4, BLOCK)), np.empty((4, BLOCK))
     na, nb, nc = smooth.shape[0] - 3, smooth.shape[1] - 3, smooth.shape[2] - 3
+    row, plane = smooth.shape[2], smooth.shape[1] * smooth.shape[2]
     for block in range(first_block, last_block):
         first = block * BLOCK
         count = min(BLOCK, len(px) - first)
         bx, by, bz = px[first : first + count], py[first : first + count], pz[first : first + count]
-        nearest(bx, by, bz, count, x, y, z, basis, inverse, shifts, dx, dy, dz, r2)
+        sums = out[first : first + count]
         for i in range(count):
             a, b, c = bx[i] - x, by[i] - y, bz[i] - z
             u = a * inverse[0, 0] + b * inverse[1, 0] + c * inverse[2, 0]
             v = a * inverse[0, 1] + b * inverse[1, 1] + c * inverse[2, 1]
             w = a * inverse[0, 2] + b * inverse[1, 2] + c * inverse[2, 2]
-            ux[i], uy[i], uz[i] = (u - np.floor(u)) * na, (v - np.floor(v)) * nb, (w - np.floor(w)) * nc
-            s = max(r2[i], soft2)
-            term = radial(s, 1 / np.sqrt(s), values)
-            r2[i] = term if r2[i] < cutoff2 else 0.0
+            u, v, w = u - np.rint(u), v - np.rint(v), w - np.rint(w)
+            a = u * basis[0, 0] + v * basis[1, 0] + w * basis[2, 0]
+            b = u * basis[0, 1] + v * basis[1, 1] + w * basis[2, 1]
+            c = u * basis[0, 2] + v * basis[1, 2] + w * basis[2, 2]
+            dx[i], dy[i], dz[i] = a, b, c
+            r2[i] = a * a + b * b + c * c
+            ux[i], uy[i], uz[i] = (u + (u < 0)) * na, (v + (v < 0)) * nb, (w + (w < 0)) * nc
+        for k in range(len(shifts)):
+            sx, sy, sz = shifts[k, 0], shifts[k, 1], shifts[k, 2]
+            for i in range(count):
+                a, b, c = dx[i] + sx, dy[i] + sy, dz[i] + sz
+                r2[i] = min(r2[i], a * a + b * b + c * c)
         for i in range(count):
             # a fraction may round up to 1
-            ia, ib, ic = min(int(ux[i]), na - 1), min(int(uy[i]), nb - 1), min(int(uz[i]), nc - 1)
-            wa, wb, wc = cubic(ux[i] - ia), cubic(uy[i] - ib), cubic(uz[i] - ic)
-            at = (ia * smooth.shape[1] + ib) * smooth.shape[2] + ic
-            out[first + i] += q * (r2[i] + weighted(smooth, at, wa, wb, wc))
+            ia, ib, ic = min(np.floor(ux[i]), na - 1.0), min(np.floor(uy[i]), nb - 1.0), min(np.floor(uz[i]), nc - 1.0)
+            at[i] = np.int64(ia * plane + ib * row + ic)
+            wa[0, i], wa[1, i], wa[2, i], wa[3, i] = cubic(ux[i] - ia)
+            wb[0, i], wb[1, i], wb[2, i], wb[3, i] = cubic(uy[i] - ib)
+            wc[0, i], wc[1, i], wc[2, i], wc[3, i] = cubic(uz[i] - ic)
+        for i in range(count):
+            s = max(r2[i], soft2)
+            term = radial(s, 1 / np.sqrt(s), values)
+            sums[i] += q * (term if r2[i] < cutoff2 else 0.0)
+        for i in range(count):
+            sums[i] += q * weighted(smooth, at[i], (wa[0, i], wa[1, i], wa[2, i], wa[3, i]),
+                                    (wb[0, i], wb[1, i], wb[2, i], wb[3, i]),
+                                    (wc[0, i], wc[1, i], wc[2, i], wc[3, i]))
