@@ -577,14 +577,17 @@ def test_interrupted_in_the_middle(command, label, existing, here, monkeypatch, 
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_by_a_signal(sent, here):
-    # a shell's background jobs ignore SIGINT, and can be ended nevertheless
-    interrupts = signal.SIG_DFL if sent == signal.SIGINT else signal.SIG_IGN
+    def handlers():
+        # a shell's background jobs ignore SIGINT, and can be ended nevertheless
+        signal.signal(signal.SIGINT, signal.SIG_DFL if sent == signal.SIGINT else signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which may be ignored, by nohup
+
     atoms = "".join(f"ATOM {n} C X {n} {n % 50}.1 {n // 50}.2 0.3 1.0 1.0\n" for n in range(2500))
     (here / "many.pqr").write_text(atoms)
     (here / "m.dx").write_text("precious")
     command = [*PROGRAM, *shlex.split("map many.pqr -o m.dx --force --method direct --spacing 0.15")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          preexec_fn=lambda: signal.signal(signal.SIGINT, interrupts)) as process:
+                          preexec_fn=handlers) as process:
         assert process.stderr.readline().startswith("direct sum:")  # after two seconds of work
         process.send_signal(sent)
         start = time.monotonic()

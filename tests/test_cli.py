@@ -316,6 +316,20 @@ def test_progress_is_silent_for_short_work_and_shown_for_long(monkeypatch):
     progress.report("nobody listens", 0.5)
 
 
+def test_a_log_has_no_more_lines_for_much_work_than_for_long(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    stream = Stream(live=False)
+    with progress.listening(progress.Terminal(stream)):
+        for step in range(200):  # as many kernels, of five seconds each, and what is done with them
+            for seconds, label in ((5.0, progress.COMPILING), (3.0, f"verify, {step % 7}")):
+                for part in range(10):
+                    progress.report(label, part / 10)
+                    clock[0] += seconds / 10
+                progress.report(label, 1.0)
+    assert 1600 / 30 < len(stream.text.splitlines()) < 2.1 * 1600 / 10
+
+
 def test_an_error_does_not_continue_a_progress_line(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])

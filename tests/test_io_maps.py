@@ -18,7 +18,7 @@ from scipy import constants
 from vmdpotential import progress
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
-from vmdpotential.io import output
+from vmdpotential.io import maps
 from vmdpotential.io.maps import SUFFIXES, check_map_format, read_map, write_map
 
 BOHR = constants.physical_constants["Bohr radius"][0] / constants.angstrom
@@ -584,8 +584,13 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_full_disk_leaves_nothing(tmp_path, suffix, monkeypatch):
     """/dev/full accepts nothing: the same error as a full disk, in each writer."""
-    monkeypatch.setattr(output.secrets, "token_hex", lambda n: "aa")
-    (tmp_path / f".aa-map{suffix}").symlink_to("/dev/full")
+    def put(grid, path):
+        path.unlink()
+        path.symlink_to("/dev/full")
+        put_map(grid, path)
+
+    put_map = maps.put_map
+    monkeypatch.setattr(maps, "put_map", put)
     with pytest.raises(OutputError, match=rf"map{suffix}: the disk is full; nothing was written"):
         write_map(writable(suffix, shape=(30, 30, 30)), tmp_path / f"map{suffix}")
     assert not os.listdir(tmp_path)

@@ -12,6 +12,7 @@ import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import MDAnalysis
 import MDAnalysisTests
@@ -21,10 +22,12 @@ import parmed
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from vmdpotential import io
 from vmdpotential.errors import BackendError, InputError
 from vmdpotential.io import mdanalysis, prmtop, psf
 from vmdpotential.io.gro import read_gro
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.structure import Structure, Topology
 
 FILES = Path(MDAnalysisTests.__file__).parent / "data"
@@ -764,6 +767,54 @@ def test_tpr(tmp_path: Path, name: str) -> None:
     short = dict(line.split()[3::3] for line in again.topology.title if "stands for" in line)
     original = [short.get(kind, kind) for kind in again.topology.types]
     assert_array_equal(original, structure.topology.types)
+
+
+def test_cross_terms_of_a_tpr_reach_the_psf(tmp_path: Path) -> None:
+    """MDAnalysis reads CMAP terms and drops them."""
+    structure = io.read_topology(FILES / "tprs" / "virtual_sites" / "extra-interactions-2024.tpr")
+    assert structure.topology.cross_terms.tolist() == [[0, 1, 2, 3, 1, 2, 3, 4]]
+    psf.write_psf(structure, tmp_path / "out.psf")
+    again = psf.read_psf(tmp_path / "out.psf")
+    assert again.topology.cross_terms.tolist() == structure.topology.cross_terms.tolist()
+    assert "CMAP" in again.topology.flags
+    assert len(parmed.charmm.CharmmPsfFile(str(tmp_path / "out.psf")).cmaps) == 1
+
+
+def test_whose_charges_a_psf_has(tmp_path: Path) -> None:
+    """A viewer says in the title that they are its own."""
+    structure = psf.read_psf(FILES / "watdyn.psf")
+    assert str(charges_and_report(structure)[1]).startswith("charges from the psf topology; ")
+    topology = replace(structure.topology, title=(" REMARKS charges from the atoms in VMD",))
+    psf.write_psf(replace(structure, topology=topology), tmp_path / "vmd.psf")
+    report = charges_and_report(psf.read_psf(tmp_path / "vmd.psf"))[1]
+    assert str(report).startswith("charges from the atoms in VMD; ")
+    assert report.data["charges"] == "atoms in VMD"
+
+
+def test_cross_terms_of_several_molecules() -> None:
+    atoms = SimpleNamespace(molnums=np.repeat([0, 1, 2], [6, 3, 6]), moltypes=np.repeat(["A", "B", "A"], [6, 3, 6]))
+    kept = {"A": np.array([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])}
+    assert mdanalysis._cross_terms(atoms, kept)[:, [0, 4, 7]].tolist() == [[0, 1, 4], [1, 2, 5], [9, 10, 13],
+                                                                            [10, 11, 14]]
+    assert mdanalysis._cross_terms(atoms, {}).shape == (0, 8)
+
+
+def test_rigid_waters_of_a_tpr_get_their_angles(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    structure = io.read_topology(FILES / "tprs" / "2lyz_gmx_2024.tpr")
+    waters = int((structure.residue_names[structure.residue_starts[:-1]] == "SOL").sum())
+    assert waters > 90
+    psf.write_psf(structure, tmp_path / "out.psf")
+    assert f"states no angles of {waters} waters, which it holds rigid" in caplog.text
+    again = psf.read_psf(tmp_path / "out.psf")
+    angles = again.topology.angles[len(structure.topology.angles):]
+    names = structure.atom_names[angles]
+    assert len(angles) == waters
+    assert set(map(tuple, names.tolist())) == {("HW1", "OW", "HW2")}
+    assert any(f"angles of {waters} rigid waters are made from their bonds" in line for line in again.topology.title)
+    caplog.clear()
+    psf.write_psf(again, tmp_path / "again.psf")  # a PSF states what it means
+    assert not caplog.records
+    assert len(psf.read_psf(tmp_path / "again.psf").topology.angles) == len(again.topology.angles)
 
 
 def test_tpr_of_four_site_water() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy import constants
 
+import vmdpotential
 from vmdpotential import read_structure
 from vmdpotential.commands.ionize import command
 from vmdpotential.engines import get_engine
@@ -589,6 +590,37 @@ def test_the_nearest_allowed_water_without_a_cell():
     assert placement.ions[0].ion_distance is None
     assert place_ions(structure, dielectric=80).ions[0].energy == pytest.approx(-332.0637 / 480, abs=1e-4)
     assert placement.structure.residue_names.tolist() == ["LIG"] + ["TIP3"] * 6 + ["SOD"]
+
+
+def test_a_system_without_a_cell_is_told_and_can_be_given_one(caplog):
+    structure = drop(-1.0, [(4, 0, 0), (6, 0, 0), (0, 9, 0)])
+    report = command(structure=structure)
+    assert report.lines[1] == "open boundary"
+    assert (report.data["boundary"], report.data["cell"]) == ("open", None)
+    assert "has no periodic cell, so ions see no images" in caplog.text
+    assert "{cell}" in caplog.records[0].msg
+    caplog.clear()
+    report = command(structure=structure, cell="30,30,30")
+    assert report.lines[1] == "periodic boundary (cell 30 x 30 x 30 A), Ewald's sum"
+    assert (report.data["boundary"], report.data["cell"]) == ("periodic", [30, 30, 30, 90, 90, 90])
+    assert not caplog.records
+    assert report.objects["structure"].cell.volume == pytest.approx(27000)
+
+
+@pytest.mark.parametrize("names", ["OH2 H1 H2 OM", "OH2 OM H1 H2"])
+@pytest.mark.parametrize("element", ["", "O"])  # PDB files call the site an oxygen
+def test_charmms_four_site_water_is_replaced(names, element):
+    atoms = names.split()
+    place = {"OH2": (0, 0, 0), "H1": (0.586, 0.757, 0), "H2": (0.586, -0.757, 0), "OM": (0.15, 0, 0)}
+    centres = np.array([(6, 0, 0), (0, 8, 0), (0, 0, 9)])
+    positions = np.concatenate([[(0, 0, 0)], *(np.array([place[name] for name in atoms]) + c for c in centres)])
+    elements = [{"O": "O", "H": "H"}[name[0]] if name != "OM" else element for name in atoms]
+    structure = Structure(positions, ["CLA", *atoms * 3], ["CLA", *["TIP4"] * 12], [1, *np.repeat([2, 3, 4], 4)],
+                          [0, *np.repeat([1, 2, 3], 4)], elements=["Cl", *elements * 3])
+    placement = place_ions(vmdpotential.assign_charges(structure))
+    assert len(placement.structure) == 1 + 8 + 1
+    assert placement.structure.net_charge == pytest.approx(0)
+    assert placement.ions[0].position == (6, 0, 0)
 
 
 def test_the_nearest_image_counts():

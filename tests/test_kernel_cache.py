@@ -191,6 +191,24 @@ def test_a_cache_that_cannot_be_written_is_replaced(place):
     assert cache.read("entry") == b"content"
 
 
+def test_users_without_a_home_are_served(monkeypatch):
+    """As in a container that runs under any number."""
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("VMDPOTENTIAL_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(cache.Path, "home", nowhere)
+    cache.forget()
+    try:
+        assert cache.folder().is_dir()
+        cache.write("entry", b"content")
+        assert cache.read("entry") == b"content"
+    finally:
+        monkeypatch.undo()
+        cache.forget()
+
+
 def test_what_cannot_be_written_is_not_kept(place, monkeypatch):
     def full(*_):
         raise OSError(28, "no space left")
@@ -208,6 +226,23 @@ def test_files_that_nobody_finishes_are_collected(place):
     os.utime(old, (0, 0))
     cache.write("entry", b"content")
     assert sorted(path.name for path in cache.folder().iterdir()) == ["b.tmp", "entry"]
+
+
+def test_entries_of_older_versions_are_removed(place, monkeypatch):
+    """Those that no run used for long, and beyond a size those that were not used for longest."""
+    (cache.folder() / "cuda").mkdir()
+    for name, days in (("used", 100), ("unused", 100), ("recent", 30)):
+        cache.write(name, b"x" * 100)
+        os.utime(cache.folder() / name, (time.time() - 86400 * days,) * 2)
+        if name == "used":
+            assert cache.read("used")
+    (cache.folder() / "lock").touch()
+    os.utime(cache.folder() / "lock", (0, 0))
+    cache.write("new", b"x" * 100)
+    assert sorted(os.listdir(cache.folder())) == ["cuda", "lock", "new", "recent", "used"]
+    monkeypatch.setattr(cache, "MOST", 2 * 132)
+    cache.write("newer", b"x" * 100)
+    assert sorted(os.listdir(cache.folder())) == ["cuda", "lock", "new", "newer", "used"]
 
 
 def test_a_process_that_is_killed_keeps_nobody_waiting(place):

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import charges_at
+from helpers import charges_at, water
 from scipy import constants
 
 from vmdpotential import memory, registry
+from vmdpotential.commands.map import command
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io import read_map
@@ -254,3 +255,21 @@ class TestLattice:
         assert (lattice.last < atoms.max(0) + 2.7).all()
         whole = lattice.origin / 0.7
         assert whole == pytest.approx(np.rint(whole), abs=1e-9)
+
+
+def test_a_solvated_system_without_a_cell_is_told(caplog):
+    """No CRYST1, as psfgen, VMD and NAMD write: the boundary is open, with a word, unless that was asked for."""
+    box = water(16.0)
+    options = {"spacing": 4.0, "padding": 1.0, "method": "direct"}
+    report = command(structure=box, **options)
+    assert report.data["boundary"] == "open"
+    assert "is solvated and has no periodic cell, so the boundary is open; {cell} gives it one" in caplog.text
+    caplog.clear()
+    assert command(structure=box, boundary="open", **options).data["cell"] is None
+    assert not caplog.records
+    report = command(structure=box, cell="16,16,16", spacing=4.0)
+    assert report.data["cell"] == [16, 16, 16, 90, 90, 90]
+    assert report.data["charges"] == "structure"
+    assert report.data["force_field"] is None
+    assert any("periodic boundary (cell 16 x 16 x 16 A)" in line for line in report.lines)
+    assert not caplog.records

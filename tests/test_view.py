@@ -1,6 +1,7 @@
 """The page and the command view, without a browser; tests/web looks at the page in one."""
 
 import base64
+import contextlib
 import dataclasses
 import gzip
 import hashlib
@@ -279,8 +280,13 @@ def test_viewer_script_is_found(npm, tmp_path, monkeypatch):
     monkeypatch.delenv("VMDPOTENTIAL_3DMOL")
     below = npm / "a" / "b"
     below.mkdir(parents=True)
-    monkeypatch.chdir(below)  # folders above are looked into, as node does
+    monkeypatch.chdir(npm)
     assert find_viewer_script().path == script
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "none"))
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    monkeypatch.chdir(below)  # what lies in folders above, which others may write to, is not run
+    with contextlib.suppress(BackendError):  # one that is installed on this machine
+        assert find_viewer_script().path != script
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.prefix", str(npm))
     assert find_viewer_script().path == script

@@ -12,6 +12,7 @@ import hashlib
 import logging
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import threading
@@ -31,6 +32,12 @@ PATIENCE = 600.0
 
 #: Seconds after which a file that was being written is one that nobody finishes.
 ABANDONED = 3600.0
+
+#: Seconds after which an entry that no run used is one of an older version; and how often its use is noted.
+UNUSED, DAY = 60 * 86400.0, 86400.0
+
+#: Bytes of entries that are kept at most; those that were not used for longest go first.
+MOST = 500_000_000
 
 #: Bytes of the checksum that an entry begins with.
 CHECKSUM = 32
@@ -65,9 +72,8 @@ def _flaw(place: Path, shared: bool = False) -> str:
 @cache
 def _kept(name: str) -> Path | None:
     """Return the user's folder of kernels, made where it was not, None where there can be none."""
-    base = _base()
-    place = base
     try:
+        place = base = _base()
         base.parent.mkdir(parents=True, exist_ok=True)
         for part in ("", "kernels", *([name] if name else [])):
             place /= part
@@ -76,7 +82,7 @@ def _kept(name: str) -> Path | None:
                 logging.getLogger(__name__).warning(
                     "vmdpotential: %s %s: kernels are compiled anew in every run", place, flaw)
                 return None
-    except OSError:
+    except (OSError, RuntimeError):  # it cannot be made, or the user has no home
         return None
     return place
 
@@ -132,6 +138,9 @@ def read(entry: str, name: str = "") -> bytes | None:
             continue
         content = data[CHECKSUM:]
         if content and hashlib.sha256(content).digest() == data[:CHECKSUM]:
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > DAY:
+                    os.utime(path)  # it is in use
             return content
         with contextlib.suppress(OSError):
             path.unlink()
@@ -145,9 +154,7 @@ def write(entry: str, content: bytes, name: str = "") -> None:
     """
     place = folder(name)
     with contextlib.suppress(OSError):
-        for path in place.glob("*.tmp"):  # of a process that was killed
-            if time.time() - path.stat().st_mtime > ABANDONED:
-                path.unlink()
+        _clean(place)
     try:
         with tempfile.NamedTemporaryFile(dir=place, suffix=".tmp", delete=False) as file:
             try:
@@ -161,6 +168,24 @@ def write(entry: str, content: bytes, name: str = "") -> None:
                 raise
     except OSError:
         pass
+
+
+def _clean(place: Path) -> None:
+    """Remove what a process that was killed left, and entries that older versions made."""
+    found = []
+    for path in place.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # another process cleans too
+            status = path.stat()
+            if path.suffix == ".tmp":
+                if time.time() - status.st_mtime > ABANDONED:
+                    path.unlink()
+            elif path.name != "lock" and stat.S_ISREG(status.st_mode):
+                found.append((status.st_mtime, status.st_size, path))
+    total = 0
+    for used, size, path in sorted(found, reverse=True):
+        total += size
+        if total > MOST or time.time() - used > UNUSED:
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -47,6 +47,16 @@ def spelled(words: str, spell: Spelling = plain) -> str:
     return _PARAMETER.sub(lambda match: spell(match[1], match[2] or ""), words)
 
 
+class Words:
+    """A message to log with parameters in it, ``{cutoff}``: bare ones, unless an interface spells :attr:`template`."""
+
+    def __init__(self, template: str) -> None:
+        self.template = template
+
+    def __str__(self) -> str:
+        return spelled(self.template)
+
+
 def one_line(text: str) -> str:
     """Return text on one line, with what cannot be printed made visible: line ends, control characters, odd bytes."""
     if text.isprintable():

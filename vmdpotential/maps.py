@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import __version__, registry
+from vmdpotential import __version__, memory, registry
 from vmdpotential.engines import Engine, get_engine, near
 from vmdpotential.engines.result import Result
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError, UsageError, Words
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance, bounds
 from vmdpotential.interactions import Bound
 from vmdpotential.methods import Charges, Estimate, Method, Refusal, Request, accuracy, check_memory, map_bytes
@@ -226,14 +226,17 @@ def bind(wanted: Wanted, cell: Cell | None) -> Bound:
     if truncated and wanted.cutoff is None:  # an end that nobody asked for
         rest = abs(float(bound(np.nextafter(CUTOFF, 0)))) * CUTOFF
         if rest > 0.01:
-            log.warning("%s is cut off at %g A, where it is still %.2g %% of q/r; {cutoff} sets another distance", name,
-                        CUTOFF, 100 * rest)
+            log.warning(
+                Words("%s is cut off at %g A, where it is still %.2g %% of q/r; {cutoff} sets another distance"),
+                name, CUTOFF, 100 * rest)
     return bound
 
 
 def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
                   engine: Engine) -> tuple[Method, Request, Sample | None]:
     """Return the method that is wanted, or the one that should be the soonest of all that keep the tolerance.
+
+    One that does not fit into memory is taken only where none does.
 
     Returns
     -------
@@ -250,13 +253,14 @@ def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float6
     """
     check_memory(request, Estimate(0.0, map_bytes(request)))
     refused: list[tuple[str, Refusal]] = []
-    best: tuple[float, Method] | None = None
+    best: tuple[tuple[bool, float], Method] | None = None
+    room = memory.limit()
     exact = None
     # those that are exact first: where one is soon enough, nothing has to be sampled
     for method in sorted(_ways(wanted), key=lambda method: not method.exact):
         estimate: Estimate | Refusal | None = method.refusal(request)
         if estimate is None:
-            if best is not None and not method.exact and best[0] < SOON * engine.costs.fixed:
+            if best is not None and not method.exact and best[0] < (False, SOON * engine.costs.fixed):
                 break
             if not method.exact and exact is None:
                 exact = accuracy.sample(request, positions, charges, engine)
@@ -265,8 +269,8 @@ def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float6
             estimate = method.estimate(request, engine)
         if isinstance(estimate, Refusal):
             refused.append((method.name, estimate))
-        elif best is None or estimate.seconds < best[0]:
-            best = estimate.seconds, method
+        elif best is None or (estimate.bytes > room, estimate.seconds) < best[0]:
+            best = (estimate.bytes > room, estimate.seconds), method
     if best is None:
         name, why = refused[0]
         raise why.as_error(name)

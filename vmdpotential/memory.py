@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from vmdpotential.errors import MemoryPlanError, UsageError
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
-def limit() -> int:
-    """Return the bytes that may be used: VMDPOTENTIAL_MEMORY (such as 8G), else what is free now.
+#: Where the system tells about itself.
+ROOT = Path("/")
+
+#: Bytes that libraries take which are loaded, and kernels that are compiled, after a plan was made.
+RESERVE = 150_000_000
+
+#: Bytes of address space that libraries take when they are loaded, most of which is never used.
+ADDRESSES = 450_000_000
+
+
+def limit(root: Path = ROOT) -> int:
+    """Return the bytes that may be used: VMDPOTENTIAL_MEMORY (such as 8G), else what is free now for this process.
+
+    That is the least of what the machine has, what the control groups of the process leave (a container's, a batch
+    system's, each group above), and what ``ulimit -v`` and ``ulimit -d`` leave, less :data:`RESERVE`.
+
+    Parameters
+    ----------
+    root : Path
+        Where ``proc`` and ``sys`` are, for tests.
 
     Raises
     ------
@@ -20,20 +43,105 @@ def limit() -> int:
     wanted = from_environment("VMDPOTENTIAL_MEMORY")
     if wanted is not None:
         return wanted
-    try:
-        with open("/proc/meminfo") as file:
-            free = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        if not hasattr(os, "sysconf"):
-            return 2**62  # nothing is known; the operating system will say
-        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            with open(path) as file:
-                free = min(free, int(file.read()))
-        except (OSError, ValueError):  # no such group, or "max"
+    found = [*_of_machine(root), *_of_groups(root), *_of_process(root)]
+    return max(min(found) - RESERVE, 0) if found else 2**62  # nothing is known; the operating system will say
+
+
+def _of_machine(root: Path) -> Iterator[int]:
+    """Yield what is free on the machine."""
+    numbers = _numbers(root / "proc/meminfo")
+    if "MemAvailable" in numbers:
+        yield numbers["MemAvailable"]
+    elif hasattr(os, "sysconf"):
+        with contextlib.suppress(ValueError, OSError):
+            yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _of_groups(root: Path) -> Iterator[int]:
+    """Yield what each control group of the process, and each group above it, leaves."""
+    for line in _lines(root / "proc/self/cgroup"):  # 4:memory:/a/b of version 1, 0::/a/b of version 2
+        kinds, path = line.split(":", 2)[1:]
+        if not kinds or "memory" in kinds.split(","):
+            for top, folder in _mounted(root, kinds, path):
+                while True:
+                    yield from _of_group(folder)
+                    if folder == top or top not in folder.parents:
+                        break
+                    folder = folder.parent
+
+
+def _mounted(root: Path, kinds: str, path: str) -> Iterator[tuple[Path, Path]]:
+    """Yield where a hierarchy of groups is mounted, and the folder of a group in it; `kinds` are empty in version 2."""
+    for line in _lines(root / "proc/self/mountinfo"):
+        ours, _, mount = line.partition(" - ")
+        source, place = (_unescaped(word) for word in ours.split()[3:5])
+        kind, _, options = mount.split(" ", 2)
+        if kind != ("cgroup" if kinds else "cgroup2") or (kinds and "memory" not in options.split(",")):
             continue
-    return free
+        top = root / place.lstrip("/")
+        # a container sees a part of the tree, whose top is what is mounted; "/.." is above what it sees
+        inside = os.path.relpath(path, source) if ".." not in path.split("/") else "."
+        yield top, top if inside.startswith("..") else top / inside
+
+
+def _unescaped(word: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
+
+
+def _of_group(folder: Path) -> Iterator[int]:
+    """Yield what a control group leaves: its limits less what is in use and cannot be dropped."""
+    stat = _numbers(folder / "memory.stat")
+    if (folder / "memory.limit_in_bytes").exists():
+        used, limits, total = "memory.usage_in_bytes", ["memory.limit_in_bytes"], "total_"
+    else:
+        used, limits, total = "memory.current", ["memory.max", "memory.high"], ""
+    taken = _number(folder / used)
+    if taken is None:
+        return
+    # copies of files are dropped where memory is wanted: those in use too, but then they have to be read again
+    files = stat.get(f"{total}inactive_file", 0) + stat.get(f"{total}active_file", 0) // 2
+    for name in limits:
+        most = _number(folder / name)
+        if most is not None:
+            yield max(most - max(taken - files, 0), 0)
+
+
+def _of_process(root: Path) -> Iterator[int]:
+    """Yield what the limits of the process leave."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    numbers = _numbers(root / "proc/self/status")
+    if "numba" not in sys.modules:  # the largest of them, and who compiles without room is ended by LLVM
+        numbers["VmSize"] = numbers.get("VmSize", 0) + ADDRESSES
+    for name, taken in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
+        most = resource.getrlimit(getattr(resource, name))[0] if hasattr(resource, name) else resource.RLIM_INFINITY
+        if most != resource.RLIM_INFINITY:
+            yield max(most - numbers.get(taken, 0), 0)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return []
+
+
+def _number(path: Path) -> int | None:
+    """Return the number in a file; None where there is none, or "max"."""
+    lines = _lines(path)
+    return int(lines[0]) if lines and lines[0].strip().isdecimal() else None
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """Return the numbers of a file with a name and a number on each line, in bytes."""
+    found = {}
+    for line in _lines(path):
+        words = line.replace(":", " ").split()
+        if len(words) > 1 and words[1].isdecimal():
+            found[words[0]] = int(words[1]) * (1024 if words[2:] == ["kB"] else 1)
+    return found
 
 
 def from_environment(name: str) -> int | None:

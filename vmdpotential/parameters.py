@@ -16,7 +16,8 @@ from __future__ import annotations
 import inspect
 import math
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
@@ -50,6 +51,8 @@ class Option:
         Makes the value out of text, raising ValueError with a reason.
     viewer : bool
         Whether viewers offer it; false for what only makes sense in a shell (files, overwriting).
+    written : bool
+        Whether it names files that the command writes; other files are read.
     """
 
     help: str
@@ -64,6 +67,7 @@ class Option:
     metavar: str = ""
     parse: Callable[[str], Any] | None = None
     viewer: bool = True
+    written: bool = False
 
     def allowed(self) -> Sequence[str]:
         """Return the allowed values, empty where anything goes."""
@@ -234,7 +238,32 @@ class Command:
         missing = [p.name for p in self.parameters if p.required and p.name not in values]
         if missing:
             raise UsageError(missing[0], f"{self.name} needs it")
-        return self.function(**{name: known[name].convert(value) for name, value in values.items()})
+        values = {name: known[name].convert(value) for name, value in values.items()}
+        token = _reading.set(tuple(self._files(values, written=False)))
+        try:
+            return self.function(**values)
+        finally:
+            _reading.reset(token)
+
+    def writes(self, values: Mapping[str, Any]) -> list[Path]:
+        """Return the files that a run with some values writes, as far as they are named."""
+        return list(self._files(values, written=True))
+
+    def _files(self, values: Mapping[str, Any], written: bool) -> Iterator[Path]:
+        for parameter in self.parameters:
+            value = values.get(parameter.name)
+            if parameter.type is Path and parameter.option.written == written and value is not None:
+                for item in value if isinstance(value, (list, tuple)) else [value]:
+                    if isinstance(item, (str, Path)):
+                        yield Path(item)
+
+
+_reading: ContextVar[tuple[Path, ...]] = ContextVar("reading", default=())
+
+
+def reading() -> tuple[Path, ...]:
+    """Return the files that the command under way reads, which it must not write to."""
+    return _reading.get()
 
 
 def _parameters(function: Callable[..., Report]) -> list[Parameter]:

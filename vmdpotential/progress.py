@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -75,7 +76,7 @@ def compiling() -> Iterator[None]:
 class Terminal:
     """A listener that shows work of more than two seconds as a line on a stream.
 
-    On a terminal the line is redrawn in place; in a log a line is written every ten seconds.
+    On a terminal the line is redrawn in place; in a log a line is written every ten seconds, whatever is at work.
     """
 
     def __init__(self, stream: TextIO | None = None, delay: float = 2.0) -> None:
@@ -85,6 +86,7 @@ class Terminal:
         self._label = ""
         self._start = 0.0
         self._shown: float | None = None
+        self._written = -math.inf
 
     def close(self) -> None:
         """End a line that is being redrawn, so that what follows starts on one of its own."""
@@ -103,11 +105,11 @@ class Terminal:
             self._label = ""  # the next work of this name is another
         interval = 0.2 if self.live else 10.0
         if self._shown is None:
-            if finished or elapsed < self.delay:
+            if finished or elapsed < self.delay or (not self.live and now - self._written < interval):
                 return
         elif not finished and now - self._shown < interval:
             return
-        self._shown = now
+        self._shown = self._written = now
         if finished:
             text = f"{label}: {elapsed:.1f} s"
         elif fraction > 0:

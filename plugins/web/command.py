@@ -33,7 +33,8 @@ def view(
     )] = 2_000_000,
     viewer_script: Annotated[Path | None, Option(
         "3Dmol.js, or the folder of its npm package, where it is not found by itself", viewer=False)] = None,
-    output: Annotated[Path | None, Option("page to write, .html", short="o", metavar="FILE")] = None,
+    output: Annotated[Path | None, Option(
+        "page to write, .html; - is standard output", short="o", metavar="FILE", written=True)] = None,
     force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
 ) -> Report:
     """Make a web page of a structure, isosurfaces and slices of maps, and ions.
@@ -53,7 +54,7 @@ def view(
     if output is None and isinstance(structure, Path):
         raise UsageError("output", "a file for the page is needed", "give one, such as page.html")
     if output is not None:
-        if output.suffix.lower() not in (".html", ".htm"):
+        if output.suffix.lower() not in (".html", ".htm") and not files.is_standard(output):
             raise UsageError("output", "a page is written as .html", value=str(output))
         files.check([output], force)
     from vmdpotential.io.maps import map_name, read_map

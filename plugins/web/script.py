@@ -4,7 +4,7 @@ It is another project's work (BSD-3-Clause) and no package of PyPI holds it as a
 it comes from its npm package. Looked for, in this order:
 
 1. the parameter ``viewer_script``, else the variable VMDPOTENTIAL_3DMOL: the script, or the package's folder;
-2. ``node_modules`` in the current folder and the folders above it;
+2. ``node_modules`` in the current folder;
 3. ``node_modules`` of this Python's environment (``sys.prefix``, also ``lib/node_modules``);
 4. ``node_modules`` in the user's data folder (``~/.local/share/vmdpotential``);
 5. ``node_modules`` of a global npm (``/usr/local/lib``, ``/usr/lib``).
@@ -73,8 +73,8 @@ def find_viewer_script(named: Path | None = None) -> ViewerScript:
 
 
 def _folders() -> Iterator[Path]:
-    here = Path.cwd()
-    for folder in (here, *here.parents, Path(sys.prefix), Path(sys.prefix) / "lib", user_folder(),
+    # not the folders above the current one, which others may write to, as /tmp: what is found there becomes a page
+    for folder in (Path.cwd(), Path(sys.prefix), Path(sys.prefix) / "lib", user_folder(),
                    Path("/usr/local/lib"), Path("/usr/lib")):
         yield folder / "node_modules"
 

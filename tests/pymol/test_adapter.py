@@ -104,7 +104,7 @@ def test_python_call_with_numbers(survey_cmd):
     ("potential_survey all, ala", "Error: name=ala: the object ala exists already; choose another"),
     ("potential_survey mode=fail",
      "Error: npm install --prefix '{spacing}' -o x; use a larger spacing, fast=no or another selection"),
-    ("potential_survey mode=memory", "Error: out of memory; use a larger spacing or fewer atoms"),
+    ("potential_survey mode=memory", "Error: out of memory; use a larger spacing, fewer atoms or a lower dpi"),
     ("potential_survey all, a, 1, b, no, plain, c, d, e, f, g, h, 1, i",
      "too many positional arguments for potential_survey"),
     ("potential_survey force=1", "force"),

@@ -57,8 +57,12 @@ def ionize(
     engine: Annotated[str, Option("what computes the potential", choices=_engines)] = "auto",
     dry_run: Annotated[bool, Option("report ions and sites, write nothing", viewer=False)] = False,
     output: Annotated[tuple[Path, ...], Option(
-        "structure to write, several for several formats; the suffix chooses", short="o", viewer=False)] = (),
-    table: Annotated[Path | None, Option("CSV file with every ion's site, distances and energy", viewer=False)] = None,
+        "structure to write, several for several formats; the suffix chooses; - is standard output", short="o",
+        viewer=False, written=True)] = (),
+    table: Annotated[Path | None, Option(
+        "CSV file with every ion's site, distances and energy", viewer=False, written=True)] = None,
+    format: Annotated[str, Option(
+        "of an output whose name tells none (-, a pipe): pdb, psf ...", viewer=False, metavar="SUFFIX")] = "",
     force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
 ) -> Report:
     """Replace waters of a solvated structure by neutralising ions and salt.
@@ -77,13 +81,16 @@ def ionize(
     NoRoomError
         When the sites run out.
     """
+    from vmdpotential.io import can_be_written
+
     from_file = not isinstance(structure, Structure)
     paths = [*output, *([table] if table is not None else [])]
     if from_file and not paths and not dry_run:
         raise UsageError("output", "a file for the result is needed",
                          "give one, such as ions.pdb, or {dry_run} to see the sites only")
+    names = files.named(output, format, can_be_written)
     files.check(paths, force)
-    system, charges = _prepare(structure, topology, cell, force_field, water, output)
+    system, charges = _prepare(structure, topology, cell, force_field, water, names)
     placement = place_ions(
         system, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, count=count,
         count_existing=count_existing, ions=ions, site=site, from_solute=from_solute, between=between, seed=seed,
@@ -94,7 +101,7 @@ def ionize(
                     system.sources[0] if system.sources else "structure")
     written = [] if dry_run else [str(path) for path in paths]
     if written:
-        _write(placement, output, table, force)
+        _write(placement, output, table, force, names)
     where = f"{boundary_text(system.cell)}, Ewald's sum" if system.cell else boundary_text(None)
     lines = [str(charges), where, *placement.lines, *(f"wrote {name}" for name in written)]
     data = {
@@ -123,12 +130,14 @@ def _prepare(
     return system, report
 
 
-def _write(placement: Placement, outputs: Sequence[Path], table: Path | None, force: bool) -> None:
+def _write(
+    placement: Placement, outputs: Sequence[Path], table: Path | None, force: bool, names: Sequence[Path]
+) -> None:
     """Write structures and table, all or none."""
     from vmdpotential.io import write_structures
 
     tables = {} if table is None else {table: lambda path: _write_table(placement, path)}
-    write_structures(placement.structure, outputs, force, tables)
+    write_structures(placement.structure, outputs, force, tables, names)
 
 
 def _write_table(placement: Placement, path: Path) -> None:

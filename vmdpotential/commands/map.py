@@ -71,10 +71,13 @@ def map_(
     precision: Annotated[str, Option("of the sums", choices=PRECISIONS)] = "single",
     engine: Annotated[str, Option("what computes", choices=lambda: _names("engine"))] = "auto",
     output: Annotated[Path | None, Option(
-        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube or .npz", short="o", viewer=False)] = None,
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube or .npz; - is standard output", short="o", viewer=False,
+        written=True)] = None,
     field: Annotated[Path | None, Option(
         "electric field to write, V/A: one .npz, or three files in another map format, their names ending in _x, _y "
-        "and _z", viewer=False)] = None,
+        "and _z", viewer=False, written=True)] = None,
+    format: Annotated[str, Option(
+        "of an output whose name tells none (-, a pipe): dx, npz ...", viewer=False, metavar="SUFFIX")] = "",
     force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
 ) -> Report:
     """Compute the electrostatic potential on a lattice.
@@ -96,15 +99,16 @@ def map_(
     """
     from vmdpotential.io.field import field_paths, put_field
     from vmdpotential.io.mapformat import check_finite
-    from vmdpotential.io.maps import check_map_format, put_map
+    from vmdpotential.io.maps import check_map_format, is_map, put_map
 
     if output is None and field is None and isinstance(structure, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output map.dx}")
     fields = [] if field is None else field_paths(field)
-    maps = [] if output is None else [output]
-    for path in maps:
-        check_map_format(path)
-    files.check([*maps, *fields], force)
+    paths = [*([] if output is None else [output]), *fields]
+    names = files.named(paths, format, is_map)
+    for name in names:
+        check_map_format(name)
+    files.check(paths, force)
 
     from vmdpotential.engines import get_engine, reason
     from vmdpotential.io import read_structure
@@ -126,14 +130,14 @@ def map_(
             engine=engine,
         )
     seconds = time.perf_counter() - start - clock.compiling
-    for path in [*maps, *fields]:
-        check_map_format(path, grid.lattice)
-        check_finite(path, grid.lattice, grid.values)
-    with files.writing([*maps, *fields], force) as places:  # all of them or none
-        for path in places[: len(maps)]:
-            put_map(grid, path)
+    for name in names:
+        check_map_format(name, grid.lattice)
+        check_finite(name, grid.lattice, grid.values)
+    with files.writing(paths, force, names) as places:  # all of them or none
+        if output is not None:
+            put_map(grid, places[0])
         if grid.field is not None:
-            put_field(grid.field, places[len(maps) :])
+            put_field(grid.field, places[-len(fields) :])
 
     made, lattice = grid.provenance, grid.lattice
     low, high = float(grid.values.min()), float(grid.values.max())

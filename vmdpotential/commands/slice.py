@@ -78,7 +78,9 @@ def slice_(
         "width of the figure: single (89 mm), double (183 mm) or a number of mm", metavar="MM")] = "single",
     dpi: Annotated[int, Option("resolution", unit="dots per inch", low=50, high=2400)] = 600,
     output: Annotated[Path | None, Option(
-        "figure to write: .png, .pdf or .svg", short="o", metavar="FILE")] = None,
+        "figure to write: .png, .pdf or .svg; - is standard output", short="o", metavar="FILE", written=True)] = None,
+    format: Annotated[str, Option(
+        "of an output whose name tells none (-, a pipe): png, pdf or svg", viewer=False, metavar="SUFFIX")] = "",
     force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
 ) -> Report:
     """Draw planes through maps as a figure for a paper.
@@ -103,7 +105,8 @@ def slice_(
     if range is not None:
         slices.check_range(range)
     if output is not None:
-        figures.check_figure_format(output)
+        name, = files.named([output], format, figures.is_figure)
+        figures.check_figure_format(name)
         files.check([output], force)
     grids = [read_map(item) if isinstance(item, Path) else item for item in maps]
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
@@ -128,7 +131,7 @@ def slice_(
         value_range=range, contours=contours, structure=atoms, slab=slab, waters=waters, width=width_mm,
     )
     if output is not None:
-        figures.save(page.figure, output, dpi, force, title=slices.quantity_label(grids[0]))
+        figures.save(page.figure, output, dpi, force, slices.quantity_label(grids[0]), name)
     return _report(page, panels, profile, output, dpi, range is None)
 
 

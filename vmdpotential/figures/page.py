@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import __version__, memory
 from vmdpotential.errors import UsageError
+from vmdpotential.figures import prepare
 from vmdpotential.figures.slices import check_range, draw_profile, draw_slice, drawable, quantity_label, robust_range
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane, outline, values_on
@@ -98,9 +99,14 @@ def width_in_mm(text: str | float) -> float:
     return width
 
 
+def is_figure(path: Path) -> bool:
+    """Return whether a file's suffix is of a figure format."""
+    return path.suffix.lower() in SUFFIXES
+
+
 def check_figure_format(path: Path) -> None:
     """Raise UsageError when a figure cannot be written under this name."""
-    if path.suffix.lower() not in SUFFIXES:
+    if not is_figure(path):
         raise UsageError("", f"{path}: the suffix is of no figure format", f"choose one of {', '.join(SUFFIXES)}")
 
 
@@ -167,6 +173,7 @@ def compose(
     limits = value_range
     if panels and limits is None:
         limits = robust_range([values_on(panel.grid, panel.plane)[0] for panel in panels])
+    prepare()
     from matplotlib.figure import Figure
 
     with style():
@@ -332,7 +339,8 @@ def _break_long_labels(figure: Figure, renderer: Any) -> None:
                 label.set_text(label.get_text().replace(" (", "\n(", 1))
 
 
-def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title: str = "") -> None:
+def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title: str = "",
+         name: Path | None = None) -> None:
     """Write a figure as PNG, PDF or SVG, whole or not at all.
 
     Text stays text in PDF (TrueType) and SVG. The same figure gives the same file.
@@ -348,12 +356,16 @@ def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title:
         Whether a file that exists may be replaced.
     title : str
         For the file's metadata.
+    name : Path, optional
+        Its suffix chooses the format instead of the path's.
     """
-    check_figure_format(path)
+    name = name or path
+    check_figure_format(name)
     pixels = float(np.prod(figure.get_size_inches())) * dpi**2
-    memory.require(int(12 * pixels), f"{path}: a figure of {pixels / 1e6:.0f} million pixels", "use a lower {dpi}")
+    # measured: matplotlib holds images in float64 and as colours, several times
+    memory.require(int(40 * pixels), f"{path}: a figure of {pixels / 1e6:.0f} million pixels", "use a lower {dpi}")
     program = f"vmdpotential {__version__}"
-    suffix = path.suffix.lower()
+    suffix = name.suffix.lower()
     metadata: dict[str, Any] = {"Title": title, "Software" if suffix == ".png" else "Creator": program}
     if suffix != ".png":
         metadata["CreationDate" if suffix == ".pdf" else "Date"] = None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
 import json
 import os
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,7 +19,6 @@ from vmdpotential import __version__, progress, registry
 from vmdpotential.errors import (
     BackendError,
     CheckError,
-    MemoryPlanError,
     OutputError,
     Spelling,
     UsageError,
@@ -30,7 +30,7 @@ from vmdpotential.frontend.declarations import kind, takes_data
 from vmdpotential.parameters import Command, Parameter
 
 EXIT_CODES = """exit codes: 0 done; 2 wrong usage or unsuitable input; 3 the task cannot be done;
-4 an engine or package asked for by name is missing; 130 interrupted"""
+4 an engine or package asked for by name is missing; 130 interrupted; 141 the reader of the output has gone"""
 
 
 #: Errors and warnings name parameters as VMD's plugin has them.
@@ -135,6 +135,13 @@ def run(arguments: Sequence[str]) -> None:
     command: Command = registry.get("command", values.pop("command"))
     as_json = values.pop("json")
     del values["verbose"], values["tcl"]
+    data_on_stdout = False
+    if written := command.writes(values):
+        from vmdpotential.io.output import is_standard  # which not every command needs
+
+        data_on_stdout = any(map(is_standard, written))
+    if as_json and data_on_stdout:
+        raise UsageError("", "--json prints on standard output, and so does the data", "write the data to a file")
     terminal = progress.Terminal()
     failure: CheckError | None = None
     try:
@@ -147,6 +154,8 @@ def run(arguments: Sequence[str]) -> None:
     if as_json:  # with the lines for people, which viewers that run the program show
         data = {**report.data, "report": list(report.lines), **({} if failure is None else _fields(failure))}
         _print(json.dumps(data, allow_nan=False))
+    elif data_on_stdout:
+        _tell("\n".join(report.lines))
     else:
         _print("\n".join(report.lines))
     if failure is not None:
@@ -159,8 +168,23 @@ def _print(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        sys.stdout = open(os.devnull, "w")  # Python would try to write the rest once more  # noqa: SIM115
+        _drop("stdout")
         raise OutputError(f"standard output: cannot be written ({error.strerror})", "send it elsewhere") from None
+
+
+def _tell(text: str) -> None:
+    """Print on stderr; where that is full or closed nobody can be told, and the exit code has to say it."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        _drop("stderr")
+
+
+def _drop(name: str) -> None:
+    """Let a stream swallow what it gets, and what it holds, which Python would try to write once more."""
+    with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), getattr(sys, name).fileno())
+    setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
 def _join_negative_values(arguments: Sequence[str]) -> list[str]:
@@ -176,45 +200,41 @@ def _join_negative_values(arguments: Sequence[str]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program and return its exit code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # a closed terminal; Windows has no such signal, and nohup ignores it
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, signal.default_int_handler)
-    _prepare_streams()
+    """Run the program and return its exit code; streams and signals are afterwards as they were."""
     words = sys.argv[1:] if arguments is None else arguments
-    try:
-        with messages.warnings(partial(_warn, words), _spelling(words), "--verbose" in words):
-            run(words)
-    except VmdpotentialError as error:
-        return _fail(error, error.exit_code, words)
-    except MemoryError:
-        cure = "use fewer atoms, a larger {spacing}, or a lower {dpi}"
-        return _fail(MemoryPlanError("out of memory", cure), 3, words)
-    except KeyboardInterrupt:
-        return _fail(VmdpotentialError("interrupted"), 130, words)
-    except BrokenPipeError:  # the reader of our output, such as head, has gone
-        sys.stderr.close()
-    except OSError as error:  # of files other than inputs and outputs: compiled kernels, fonts
-        where = error.filename or "a temporary file"
-        cure = "make room on the disk, or open it to you"
-        return _fail(OutputError(f"{where}: {error.strerror or error}", cure), 3, words)
+    with _signals(), _streams():
+        try:
+            with messages.warnings(partial(_warn, words), _spelling(words), "--verbose" in words):
+                run(words)
+        except (VmdpotentialError, MemoryError) as error:
+            return _fail(messages.ours(error), words)
+        except KeyboardInterrupt:
+            return _fail(VmdpotentialError("interrupted"), words, 130)
+        except BrokenPipeError:  # the reader of our output, such as head, has gone
+            _drop("stdout")
+            return 141
+        except ImportError as error:  # an installation that is broken, or too little memory for a library
+            cure = "install it anew, or see 'ulimit -v'"
+            return _fail(BackendError(f"a package does not load ({error})", cure), words)
+        except OSError as error:  # of files other than inputs and outputs: compiled kernels, fonts
+            where = error.filename or "a temporary file"
+            cure = "make room on the disk, or open it to you"
+            return _fail(OutputError(f"{where}: {error.strerror or error}", cure), words)
     return 0
 
 
 def _warn(arguments: Sequence[str], line: str) -> None:
-    print(f"{'warning: ' if _TCL in arguments else ''}{line}", file=sys.stderr)
+    _tell(f"{'warning: ' if _TCL in arguments else ''}{line}")
 
 
-def _fail(error: VmdpotentialError, code: int, arguments: Sequence[str]) -> int:
+def _fail(error: VmdpotentialError, arguments: Sequence[str], code: int = 0) -> int:
     """Print one line without control characters, which a binary file may have brought, and return the exit code."""
     if "--json" in arguments and not isinstance(error, CheckError):  # whose report has it
         with contextlib.suppress(OSError, OutputError):
             _print(json.dumps(_fields(error)))
-    message = error.message(_spelling(arguments))
-    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(message.split()))
-    print(f"vmdpotential: {line}", file=sys.stderr)
-    return code
+    message = messages.one_line(error, _spelling(arguments))
+    _tell("vmdpotential: " + "".join(letter if letter.isprintable() else "?" for letter in message))
+    return code or error.exit_code
 
 
 def _fields(error: VmdpotentialError) -> dict[str, dict[str, str]]:
@@ -249,11 +269,52 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
     return tcl if _TCL in arguments else spell
 
 
-def _prepare_streams() -> None:
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Let SIGTERM, and SIGHUP of a closed terminal, end the work as Ctrl-C does."""
+    before = {}
+    try:
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            # nohup ignores it, and so do we then; None is a handler that Python did not set
+            if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):
+                with contextlib.suppress(ValueError):  # only the main thread handles signals
+                    before[number] = signal.signal(number, signal.default_int_handler)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _escape(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Return the byte of a file's name as it is, and an escape for what the encoding lacks."""
+    assert isinstance(error, UnicodeEncodeError)
+    error.end = error.start + 1
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.lookup_error("backslashreplace")(error)
+
+
+@contextlib.contextmanager
+def _streams() -> Iterator[None]:
     """Let names that the terminal's encoding lacks pass as escapes, and closed streams swallow what they get."""
-    for name in ("stdout", "stderr"):
+    names = ("stdout", "stderr")
+    before = [(stream, getattr(stream, "errors", None)) for stream in (sys.stdout, sys.stderr)]
+    for name in names:
         stream: Any = getattr(sys, name)
-        if stream is None:
+        if stream is None or getattr(stream, "closed", False):
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         elif hasattr(stream, "reconfigure") and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
+        elif hasattr(stream, "reconfigure") and stream.errors == "surrogateescape":  # in the locale C
+            codecs.register_error("vmdpotential", _escape)
+            stream.reconfigure(errors="vmdpotential")
+    try:
+        yield
+    finally:
+        for name, (stream, errors) in zip(names, before, strict=True):
+            setattr(sys, name, stream)
+            if hasattr(stream, "reconfigure") and stream.errors != errors:
+                with contextlib.suppress(OSError):  # the reader has gone
+                    stream.reconfigure(errors=errors)

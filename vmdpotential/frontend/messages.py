@@ -6,14 +6,19 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator
 
-from vmdpotential.errors import MemoryPlanError, Spelling, VmdpotentialError, spelled
+from vmdpotential.errors import MemoryPlanError, Spelling, VmdpotentialError, Words, spelled
+
+
+def ours(error: VmdpotentialError | MemoryError) -> VmdpotentialError:
+    """Return an error as one of ours, which memory that ends is not."""
+    if isinstance(error, MemoryError):
+        return MemoryPlanError("out of memory", "use a larger {spacing}, fewer {atoms} or a lower {dpi}")
+    return error
 
 
 def one_line(error: VmdpotentialError | MemoryError, spell: Spelling) -> str:
     """Return what a user is told of an error."""
-    if isinstance(error, MemoryError):
-        error = MemoryPlanError("out of memory", "use a larger {spacing} or fewer {atoms}")
-    return " ".join(error.message(spell).split())
+    return " ".join(ours(error).message(spell).split())
 
 
 @contextlib.contextmanager
@@ -21,7 +26,8 @@ def warnings(tell: Callable[[str], None], spell: Spelling, verbose: bool = False
     """Pass what the package logs meanwhile, one line each, to `tell`: its warnings, or with `verbose` all."""
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            text = spelled(str(record.msg), spell)  # before names and numbers are put in, which are data
+            # before names and numbers are put in, which are data
+            text = spelled(record.msg.template if isinstance(record.msg, Words) else str(record.msg), spell)
             tell(" ".join((text % record.args if record.args else text).split()))
 
     level = logging.DEBUG if verbose else logging.WARNING

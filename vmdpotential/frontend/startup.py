@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.output import describe
+from vmdpotential.io.output import describe, writing
 
 # the number is that of line ends that had to be added in front; both formats (Tcl, Python) have # comments
 _BEGIN = "# >>> vmdpotential, after {} added line ends >>>"
@@ -116,27 +116,14 @@ def replace(path: Path, data: bytes | None) -> None:
     OutputError
         When it cannot be written.
     """
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{secrets.token_hex(4)}-{target.name[-40:]}")
     try:
         if data is None:
-            target.unlink()
+            Path(os.path.realpath(path)).unlink()
             return
-        with temporary.open("xb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if target.exists():
-            shutil.copymode(target, temporary)
-            with contextlib.suppress(OSError):  # only root can give a file away
-                status = target.stat()
-                os.chown(temporary, status.st_uid, status.st_gid)
-        temporary.replace(target)
     except OSError as error:
         raise describe(error, [path]) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+    with writing([path], force=True) as (temporary,):
+        temporary.write_bytes(data)
 
 
 def put_folder(source: Path, target: Path, names: list[str], more: dict[str, str]) -> None:

@@ -162,24 +162,31 @@ def write_structure(structure: Structure, path: str | Path, force: bool = False)
 
 def write_structures(
     structure: Structure, paths: Sequence[str | Path], force: bool = False,
-    beside: Mapping[Path, Callable[[Path], None]] | None = None,
+    beside: Mapping[Path, Callable[[Path], None]] | None = None, names: Sequence[Path] | None = None,
 ) -> None:
     """Write a structure to several files, all of them or, when one fails, none; see :func:`write_structure`.
 
-    `beside` are files that belong to them, each with the function that writes it to a given path.
+    `beside` are files that belong to them, each with the function that writes it to a given path; `names` those by
+    which the formats are chosen (:func:`vmdpotential.io.output.named`), as `paths` unless given.
     """
     targets = [Path(path) for path in paths]
     others = dict(beside or {})
-    check_formats(structure, targets)
-    with output.writing([*targets, *others], force) as temporary:
+    names = targets if names is None else names
+    check_formats(structure, names)
+    with output.writing([*targets, *others], force, [*names, *others]) as temporary:
         for path, write in zip(temporary[len(targets):], others.values(), strict=True):
             write(path)
-        for path, target in zip(temporary, targets, strict=False):
+        for path, target in zip(temporary, names, strict=False):
             try:
                 _find(_WRITERS[files.suffix(target)])(structure, path)
             except (InputError, UsageError) as error:  # the message should name the file that was asked for
                 error.text = error.text.replace(str(path), str(target))
                 raise
+
+
+def can_be_written(path: Path) -> bool:
+    """Return whether a file's suffix is of a format that structures are written in."""
+    return files.suffix(path) in _WRITERS
 
 
 def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:

@@ -73,7 +73,9 @@ def write_ccp4(path: Path, grid: Grid, use_nstart: bool = False) -> None:
     else:
         floats[49:52] = lattice.origin
     text[208:216] = bytearray(b"MAP \x44\x44\0\0")
-    floats[54] = np.sqrt(max(0.0, float(np.square(grid.values, dtype=np.float64).mean() - mean**2)))
+    # a plane at a time, as the squares of all would be twice the map
+    squares = sum(float(np.square(plane, dtype=np.float64).sum()) for plane in grid.values) / lattice.size
+    floats[54] = np.sqrt(max(0.0, squares - mean**2))
     labels = records[:_LABELS]
     words[55] = len(labels)
     for n, label in enumerate(labels):

@@ -139,7 +139,8 @@ def wrapped(values: Integers, width: int) -> Integers:
     """Return numbers as they fit into `width` columns: 9999 is followed by 0, -999 by 0, as most programs write."""
     values = np.asarray(values, np.int64)
     most = 10 ** (width - 1)
-    return np.where(values < 0, -(-values % most), values % (10 * most))
+    result: Integers = np.where(values < 0, -(-values % most), values % (10 * most))
+    return result
 
 
 def text(names: Names, width: int) -> Bytes:

@@ -39,6 +39,11 @@ def check_map_format(path: Path | str, lattice: Lattice | None = None) -> None:
         starts(path, lattice)
 
 
+def is_map(path: Path) -> bool:
+    """Return whether a file's suffix is of a map format."""
+    return bool(_suffix(path))
+
+
 def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
     """Write a map, whole or not at all, with its unit and provenance.
 

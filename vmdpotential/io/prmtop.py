@@ -264,10 +264,10 @@ def _elements(sections: _Sections, count: int, names: Names, labels: Names) -> N
     return found
 
 
-def _residue_labels(sections: _Sections, residue: Integers, residues: int) -> dict[str, NDArray[Any]]:
+def _residue_labels(sections: _Sections, residue: Integers, residues: int) -> dict[str, Any]:
     """Return residue numbers, and chains and insertion codes where the file tells them."""
     numbers = np.arange(1, residues + 1)
-    result: dict[str, NDArray[Any]] = {}
+    result: dict[str, Any] = {}
     if "RESIDUE_NUMBER" in sections:
         numbers = sections.integers("RESIDUE_NUMBER", residues)
         if (np.abs(numbers) >= 2**31).any():

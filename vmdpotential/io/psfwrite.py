@@ -119,8 +119,8 @@ def _blocks(structure: Structure, topology: Topology, where: str) -> Iterator[by
     yield _numbers(rows, 9, width) + b"\n"
     if "MOLNT" in present or "CHEQ" in flags:
         molecule = _padded(extra.get("molecule"), count, 0)
-        last = len(extra.get("molecule", ()))
-        molecule[last:] = molecule[:last].max(initial=0) + 1 + np.arange(count - last)
+        kept = len(extra.get("molecule", ()))
+        molecule[kept:] = molecule[:kept].max(initial=0) + 1 + np.arange(count - kept)
         yield head(int(molecule.max(initial=0)), "MOLNT") + _numbers(molecule, 8, width) + b"\n"
     if "NUMLP" in present:
         index, values = extra["terms"]["lone_pairs"], extra["term_values"]["lone_pairs"]

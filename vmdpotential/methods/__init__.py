@@ -274,6 +274,17 @@ def map_bytes(request: Request) -> int:
     return 4 * request.lattice.size * (4 if request.field else 1) + 200 * request.charges.count
 
 
+def interpolated_bytes(request: Request) -> int:
+    """Return the bytes of maps that are interpolated from a mesh, with what there is meanwhile.
+
+    The mesh interpolated along two axes is at most as large as a map; what comes of the third is the map itself, or
+    goes into it.
+    """
+    real = 4 if request.precision == "single" else 8
+    maps = 4 if request.field else real == 8
+    return (4 * maps + 2 * real) * request.lattice.size
+
+
 def check_memory(request: Request, estimate: Estimate, what: str = "", cure: str = "") -> None:
     """Refuse a sum of pairs that does not fit into memory.
 

@@ -268,6 +268,8 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
         if errors.largest <= SURE * request.tolerance or (within and before):  # two in a row are sure enough
             return plan, result, errors
         before = within
+        if not within:
+            del result  # two maps are more than was planned for
         if len(made) == MOST or made[-1] in made[:-1]:
             break
         # the next plan has to do better than this one, which may be better than was asked; and by more each time

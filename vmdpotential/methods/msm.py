@@ -18,7 +18,7 @@ import numpy as np
 from vmdpotential import memory
 from vmdpotential.engines import Engine, LatticeSum
 from vmdpotential.engines.costs import Costs
-from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request
+from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, interpolated_bytes
 from vmdpotential.methods.costs import Size, seconds
 from vmdpotential.splitting import levels
 
@@ -84,10 +84,10 @@ class Msm(Method):
 
 
 def _bytes(request: Request, nodes: float, radius: float) -> int:
-    # charges with what lies around them, potentials; the map interpolated along two axes; atoms by bins, with images
+    # charges with what lies around them, potentials; the maps; atoms by bins, with images
     images = request.images(radius) if request.cell is not None else 0.0
-    return int(40 * nodes + 4 * request.lattice.size * (5 if request.field else 2)
-               + (100 + 200 * images) * request.charges.count)
+    real = 4 if request.precision == "single" else 8
+    return int(10 * real * nodes + interpolated_bytes(request) + (100 + 200 * images) * request.charges.count)
 
 
 @lru_cache(maxsize=64)

@@ -19,7 +19,7 @@ import numpy as np
 from vmdpotential import memory
 from vmdpotential.engines import Engine, LatticeSum
 from vmdpotential.errors import BackendError, TaskError
-from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request
+from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, interpolated_bytes
 from vmdpotential.methods.costs import Size, cheapest
 from vmdpotential.splitting.coulomb import optimal
 from vmdpotential.splitting.mesh import Mesh, Split, around, over_cell
@@ -78,12 +78,11 @@ def mesh_bytes(request: Request, size: Size, spacing: float, radius: float, orde
 
 def _bytes(request: Request, nodes: float, radius: float) -> int:
     """Return the bytes of a sum with so many points of the transform, and images within the split radius."""
-    # 3.5 numbers at most for each point of the transform, the influence among them; for each of the map the map's own
-    # and two that are interpolated along one axis or two; atoms with the images that pairs are summed of
+    # 3.5 numbers at most for each point of the transform, the influence among them; the maps; atoms with the images
+    # that pairs are summed of
     images = request.images(radius) if request.cell is not None else 0.0
-    real, maps = 4 if request.precision == "single" else 8, 4 if request.field else 1
-    return int(3.5 * real * nodes + (4 * maps + 2 * real) * request.lattice.size
-               + (100 + 200 * images) * request.charges.count)
+    real = 4 if request.precision == "single" else 8
+    return int(3.5 * real * nodes + interpolated_bytes(request) + (100 + 200 * images) * request.charges.count)
 
 
 def make_mesh(request: Request, spacing: float, ratio: float, order: int, cure: str, split: Split = optimal) -> Mesh:
