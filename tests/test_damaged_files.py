@@ -227,10 +227,10 @@ def test_what_keeps_its_meaning(tmp_path, monkeypatch, error):
 # ---- archives of NumPy
 
 
-def archive(tmp_path, **changed):
+def archive(tmp_path, method=zipfile.ZIP_DEFLATED, **changed):
     """Write a map's archive with other entries, as bytes of .npy files."""
     path = tmp_path / "a.npz"
-    with zipfile.ZipFile(io.BytesIO(NPZ)) as good, zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as bad:
+    with zipfile.ZipFile(io.BytesIO(NPZ)) as good, zipfile.ZipFile(path, "w", method) as bad:
         for name in good.namelist():
             bad.writestr(name, changed.get(name.removesuffix(".npy"), good.read(name)))
     return path
@@ -254,6 +254,11 @@ def test_text_that_is_none(tmp_path):
     header = "{'descr': '<U2', 'fortran_order': False, 'shape': (), }"
     refused(archive(tmp_path, unit=npy(header, b"\xff" * 8)), "no such letters")
     refused(archive(tmp_path, temperature=npy(header, "0".encode("utf-32-le") + b"\0" * 4)), "states temperature: 0")
+
+
+def test_archives_whose_header_says_how_much_memory_unpacking_takes(tmp_path):
+    assert read(archive(tmp_path)).unit == "kT/e"
+    refused(archive(tmp_path, zipfile.ZIP_LZMA), "is compressed as NumPy never does; write it again")
 
 
 def test_an_archive_that_is_encrypted(tmp_path):

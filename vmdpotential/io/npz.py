@@ -89,6 +89,8 @@ def _array(path: Path, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> NDArr
     """Return an entry, whose header may ask for no more than the entry holds, and that for no more than there is."""
     if item.file_size > _TEXT and item.filename != "values.npy":
         raise InputError(f"{path}: its entry '{item.filename}' is too large for what it should hold")
+    if item.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # LZMA takes what memory its header says
+        raise InputError(f"{path}: its entry '{item.filename}' is compressed as NumPy never does", "write it again")
     memory.require(5 * item.file_size, f"reading {path}", "read a smaller map")
     with archive.open(item) as stream:
         version = np.lib.format.read_magic(stream)

@@ -35,7 +35,7 @@ def frames(path: Path, n_atoms: int, is_xtc: bool) -> Iterator[int]:
         while not start or start < size:
             end = (_end_of_xtc if is_xtc else _end_of_trr)(path, file, start, n_atoms) if size - start >= 68 else 0
             if not start < end <= size:
-                raise InputError(f"{path}: the frame at byte {start} is damaged or cut short", "copy the file again")
+                raise InputError(f"{path}: the frame at byte {start} is damaged or cut short", "copy or write it again")
             yield start
             start = end
 
@@ -117,4 +117,4 @@ def check_packed(path: Path, start: int, n_atoms: int) -> None:
         bit += run * row
         row += step
     if atom != n_atoms or bit > last or not _FIRST <= row < _BEYOND:
-        raise InputError(f"{path}: the frame at byte {start} is damaged", "copy the file again")
+        raise InputError(f"{path}: the frame at byte {start} is damaged", "copy or write it again")
