@@ -7,6 +7,7 @@ import functools
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +47,12 @@ def limit(root: Path = ROOT) -> int:
     wanted = from_environment("VMDPOTENTIAL_MEMORY")
     if wanted is not None:
         return wanted
+    # a map asks several times, and on a GPU it takes milliseconds: what was found is good for a tenth of a second
+    return _free(root, int(10 * time.monotonic())) if root == ROOT else _free.__wrapped__(root, 0)
+
+
+@functools.lru_cache(maxsize=1)
+def _free(root: Path, _: int) -> int:
     found = [*_of_machine(root), *_of_groups(root), *_of_process(root)]
     return max(min(found) - RESERVE, 0) if found else 2**62  # nothing is known; the operating system will say
 
