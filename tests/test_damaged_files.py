@@ -193,6 +193,7 @@ def test_messages_are_short_and_show_what_cannot_be_printed(tmp_path):
     (deep / "a.pqr").write_bytes(path.read_bytes())
     refused(deep / "a.pqr", "line 1 is not")
     assert one_line("a\nb\0\udcff\u2028") == r"a\nb\x00\xff\u2028"
+    assert str(InputError("a\nb\x8f")) == r"a\nb\x8f"
     odd = tmp_path / os.fsdecode(b"odd\xff\n.pdb")
     odd.write_text("nothing")
     with pytest.raises(InputError, match=r"odd\\xff\\n\.pdb: has no ATOM"):

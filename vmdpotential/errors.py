@@ -95,7 +95,7 @@ class VmdpotentialError(Exception):
         """Return the line, with parameters as an interface spells them."""
         value = self.value if len(self.value) <= 80 else f"{self.value[:77]}..."
         head = f"{spell(self.parameter, value)}: " if self.parameter else ""
-        return f"{head}{self.text}" + (f"; {spelled(self.cure, spell)}" if self.cure else "")
+        return one_line(f"{head}{self.text}" + (f"; {spelled(self.cure, spell)}" if self.cure else ""))
 
     def __str__(self) -> str:
         return self.message()
