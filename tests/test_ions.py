@@ -269,11 +269,11 @@ def test_distances_of_every_atom_and_image(case):
         assert ion.ion_distance == pytest.approx(to_ions, abs=1e-9)
 
 
-def pair_potentials(sites, cell):
-    """Ewald's potential at each site (rows) of a unit charge at every other (columns), zero for its own images."""
-    apart = (sites[:, None] - sites).reshape(-1, 3)
-    matrix = ewald.potential(apart, np.zeros((1, 3)), np.ones(1), cell.vectors).reshape(len(sites), -1)
-    np.fill_diagonal(matrix, 0.0)
+def pair_potentials(sites, some, cell):
+    """Ewald's potential at some sites (rows) of a unit charge at every one (columns), zero for its own images."""
+    apart = (sites[some, None] - sites).reshape(-1, 3)
+    matrix = ewald.potential(apart, np.zeros((1, 3)), np.ones(1), cell.vectors).reshape(len(some), -1)
+    matrix[np.arange(len(some)), some] = 0.0
     return matrix
 
 
@@ -287,10 +287,13 @@ def test_energies_are_independent_sums(case):
     by_order = sorted(placement.ions, key=lambda ion: ion.order)
     sites = np.array([ion.position for ion in by_order])
     charges = np.array([ion.charge for ion in by_order], float)
-    fixed = ewald.potential(sites, before.positions[atoms], before.charges[atoms], cell.vectors)
-    pairs = pair_potentials(sites, cell) * charges
-    for row, ion in enumerate(by_order):
-        energy, final = ion.charge * (fixed[row] + pairs[row, :row].sum()), ion.charge * (fixed[row] + pairs[row].sum())
+    some = np.unique(np.linspace(0, len(sites) - 1, 12).astype(int))  # the sums are long
+    fixed = ewald.potential(sites[some], before.positions[atoms], before.charges[atoms], cell.vectors)
+    pairs = pair_potentials(sites, some, cell) * charges
+    for row, place in enumerate(some):
+        ion = by_order[place]
+        energy = ion.charge * (fixed[row] + pairs[row, :place].sum())
+        final = ion.charge * (fixed[row] + pairs[row].sum())
         assert ion.energy_kt == pytest.approx(kt * energy, abs=1e-3)
         assert ion.final_energy_kt == pytest.approx(kt * final, abs=1e-3)
         assert ion.energy / ion.energy_kt == pytest.approx(kcal / kt)
@@ -464,7 +467,11 @@ def test_files_are_read_by_mdanalysis_and_parmed(system, tmp_path, request):
     removed = np.setdiff1d(np.arange(len(before)), [rows[tuple(p)] for p in after.positions[:-count].tolist()])
     for name, found in (("bonds", psf.bonds), ("angles", psf.angles)):
         terms = getattr(before.topology, name)
-        assert len(found) == (~np.isin(terms, removed).any(1)).sum()
+        expected = (~np.isin(terms, removed).any(1)).sum()
+        waters = np.isin(before.residue_names, list(WATERS))
+        if name == "angles" and not waters[terms].any():  # rigid ones get an angle each
+            expected += (np.isin(after.residue_names, list(WATERS)) & (after.elements == "O")).sum()
+        assert len(found) == expected
     assert all(len(psf.atoms[-i].bonds) == 0 for i in range(1, count + 1))
 
     cif = read_structure(files[2])

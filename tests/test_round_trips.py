@@ -57,7 +57,6 @@ SYSTEMS: dict[str, tuple[Callable[[Path], Structure], str, bool, str]] = {
     "OpenMM: TIP4P-Ew": (solvated("tip4pew", "amber14/tip4pew.xml"), "TIP4P-Ew", False, "NA"),
 }
 LARGE: dict[str, tuple[Callable[[Path], Structure], str, bool, str]] = {
-    "tleap: DHFR": (read("TOOLS/dhfr/JAC.inpcrd", "TOOLS/dhfr/JAC.prmtop"), "", True, "Na+"),
     "pdb2gmx: TIP4P, triclinic": (read("MDA/adk_oplsaa.gro", "MDA/adk_oplsaa.tpr"), "", True, "NA+"),
     "OpenMM: bilayer": (read("OPENMM/POPC.pdb"), "TIP3P", False, "NA"),
 }
