@@ -59,9 +59,9 @@ def _free(root: Path, _: int) -> int:
 
 def _of_machine(root: Path) -> Iterator[int]:
     """Yield what is free on the machine."""
-    available = [int(line.split()[1]) for line in _lines(root / "proc/meminfo") if line.startswith("MemAvailable:")]
-    if available:
-        yield 1024 * available[0]
+    numbers = _numbers(root / "proc/meminfo", "MemAvailable")
+    if numbers:
+        yield numbers["MemAvailable"]
     elif hasattr(os, "sysconf"):
         with contextlib.suppress(ValueError, OSError):
             yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -110,9 +110,10 @@ def _of_group(folder: Path) -> Iterator[int]:
     most = min((n for n in (old, *map(_number, (folder / name for name in names))) if n is not None), default=_NONE)
     taken = None if most >= _NONE else _number(folder / ("memory.current" if old is None else "memory.usage_in_bytes"))
     if taken is not None:
-        stat, total = _numbers(folder / "memory.stat"), "" if old is None else "total_"
+        idle, used = ("inactive_file", "active_file") if old is None else ("total_inactive_file", "total_active_file")
+        stat = _numbers(folder / "memory.stat", idle, used)
         # copies of files are dropped where memory is wanted: those in use too, but then they have to be read again
-        files = stat.get(f"{total}inactive_file", 0) + stat.get(f"{total}active_file", 0) // 2
+        files = stat.get(idle, 0) + stat.get(used, 0) // 2
         yield max(most - max(taken - files, 0), 0)
 
 
@@ -122,7 +123,7 @@ def _of_process(root: Path) -> Iterator[int]:
         import resource
     except ImportError:  # Windows
         return
-    numbers = _numbers(root / "proc/self/status")
+    numbers = _numbers(root / "proc/self/status", "VmSize", "VmData")
     if "numba" not in sys.modules:  # the largest of them, and who compiles without room is ended by LLVM
         numbers["VmSize"] = numbers.get("VmSize", 0) + ADDRESSES
     for name, taken in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
@@ -144,11 +145,11 @@ def _number(path: Path) -> int | None:
     return int(lines[0]) if lines and lines[0].strip().isdecimal() else None
 
 
-def _numbers(path: Path) -> dict[str, int]:
-    """Return the numbers of a file with a name and a number on each line, in bytes."""
+def _numbers(path: Path, *names: str) -> dict[str, int]:
+    """Return some numbers of a file with a name and a number on each line, in bytes."""
     found = {}
     for line in _lines(path):
-        words = line.replace(":", " ").split()
+        words = line.replace(":", " ").split() if line.startswith(names) else ()
         if len(words) > 1 and words[1].isdecimal():
             found[words[0]] = int(words[1]) * (1024 if words[2:] == ["kB"] else 1)
     return found
