@@ -287,7 +287,7 @@ def test_energies_are_independent_sums(case):
     by_order = sorted(placement.ions, key=lambda ion: ion.order)
     sites = np.array([ion.position for ion in by_order])
     charges = np.array([ion.charge for ion in by_order], float)
-    some = np.unique(np.linspace(0, len(sites) - 1, 12).astype(int))  # the sums are long
+    some = np.unique(np.linspace(0, len(sites) - 1, 8).astype(int))  # the sums are long
     fixed = ewald.potential(sites[some], before.positions[atoms], before.charges[atoms], cell.vectors)
     pairs = pair_potentials(sites, some, cell) * charges
     for row, place in enumerate(some):

@@ -163,5 +163,5 @@ for charge in (-1, 2):
     assert "UserError potential count: leastCharge -1: must be at least 0 e" in output
     # data is left as it is, and what is no keyword of the command too
     assert "potential count: {structure}: --no; leastCharge sets another" in output
-    assert ("UserError potential count: npm install --prefix '{structure}' -o x; use leastCharge 1, alsoIons "
+    assert ("UserError potential count: npm install\\n --prefix '{structure}' -o x; use leastCharge 1, alsoIons "
             "false, another structure or debye_length\n") in output

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-COUNT = 30_000  # about a minute
+COUNT = 20_000  # half a minute
 
 
 @pytest.mark.slow

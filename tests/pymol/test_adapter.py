@@ -103,7 +103,7 @@ def test_python_call_with_numbers(survey_cmd):
     ("potential_survey resn XYZ", "Error: selection 'resn XYZ' has no atoms in this state; load a structure"),
     ("potential_survey all, ala", "Error: name=ala: the object ala exists already; choose another"),
     ("potential_survey mode=fail",
-     "Error: npm install --prefix '{spacing}' -o x; use a larger spacing, fast=no or another selection"),
+     "Error: npm install\\n --prefix '{spacing}' -o x; use a larger spacing, fast=no or another selection"),
     ("potential_survey mode=memory", "Error: out of memory; use a larger spacing, fewer atoms or a lower dpi"),
     ("potential_survey all, a, 1, b, no, plain, c, d, e, f, g, h, 1, i",
      "too many positional arguments for potential_survey"),
