@@ -618,6 +618,7 @@ WRITERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", WRITERS)
 def test_files_larger_than_allowed(command, here):
     """A limit on the size of files is a full disk that every user can make."""

@@ -100,6 +100,7 @@ def test_devices_names_no_parameter_of_python(capsys, monkeypatch):
     assert "engine=" not in told
 
 
+@pytest.mark.slow
 def test_interrupted_work_exits_130_and_leaves_nothing(tmp_path):
     # so many points that it cannot be done before the interrupt
     structure = tmp_path / "many.pqr"

@@ -438,6 +438,7 @@ def test_only_this_package_imports_pycuda():
     assert users == {build.HERE}
 
 
+@pytest.mark.slow
 def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsys):
     from vmdpotential.commands import verify as module
 

@@ -114,6 +114,7 @@ def beside(tmp_path_factory):
     return run
 
 
+@pytest.mark.slow
 def test_maps_by_name_by_auto_with_a_cutoff_and_with_a_field(beside, tmp_path):
     done = beside("-c", MAPS, str(tmp_path / "maps.npz"))
     assert done.returncode == 0, done.stderr
@@ -151,6 +152,7 @@ def test_maps_by_name_by_auto_with_a_cutoff_and_with_a_field(beside, tmp_path):
     assert np.abs(made["periodic"]).max() > 0
 
 
+@pytest.mark.slow
 def test_verify_checks_them_and_finds_one_that_is_wrong(beside):
     done = beside("-m", "vmdpotential", "verify", "--engine", "cpu", "--method", "near", "--json")
     assert done.returncode == 0, done.stdout + done.stderr

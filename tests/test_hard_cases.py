@@ -74,6 +74,7 @@ def test_oxygens_on_points_of_the_lattice(lattice_water, method, tolerance, fiel
         assert grid.provenance.error_field_away == pytest.approx(found["field away"], rel=0.4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["pme", "msm"])
 def test_a_truncated_octahedron(method):
     vectors = 26.0 * np.array([[1, 0, 0], [1 / 3, 8**0.5 / 3, 0], [-1 / 3, 2**0.5 / 3, 6**0.5 / 3]])

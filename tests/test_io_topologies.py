@@ -297,6 +297,7 @@ def test_psf_round_trip(tmp_path: Path, name: str) -> None:
     assert len(theirs.acceptors) == len(topology.acceptors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PRMTOP, ids=lambda path: path.name)
 def test_psf_from_prmtop(tmp_path: Path, path: Path) -> None:
     structure = prmtop.read_prmtop(path)
@@ -353,6 +354,7 @@ def test_psf_charges_keep_their_sum(tmp_path: Path) -> None:
     assert_allclose(found.charges, charges, atol=2e-10)
 
 
+@pytest.mark.slow
 def test_psf_of_more_than_99999_atoms(tmp_path: Path) -> None:
     water = psf.read_psf(FILES / "watdyn.psf")
     copies = 6700
@@ -514,6 +516,7 @@ def test_take_keeps_what_stands_for_none() -> None:
 # ---- prmtop
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PRMTOP, ids=lambda path: path.name)
 def test_prmtop_agrees_with_parmed(path: Path) -> None:
     structure = prmtop.read_prmtop(path)
@@ -817,6 +820,7 @@ def test_rigid_waters_of_a_tpr_get_their_angles(tmp_path: Path, caplog: pytest.L
     assert len(psf.read_psf(tmp_path / "again.psf").topology.angles) == len(again.topology.angles)
 
 
+@pytest.mark.slow
 def test_tpr_of_four_site_water() -> None:
     structure = mdanalysis.read_structure(FILES / "adk_oplsaa.tpr")
     water = structure.residue_names == "SOL"
@@ -968,6 +972,7 @@ def test_demo_system_is_what_its_script_makes(tmp_path: Path) -> None:
         assert len(kept) < 1_500_000
 
 
+@pytest.mark.slow
 def test_demo_system_in_other_programs(tmp_path: Path) -> None:
     for name in ("dhfr.pdb", "dhfr.psf"):
         (tmp_path / name).write_bytes(gzip.decompress((ROOT / "data" / f"{name}.gz").read_bytes()))

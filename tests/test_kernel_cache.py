@@ -77,6 +77,7 @@ def test_the_next_process_finds_a_kernel(filled):
     assert said(python(KERNEL, folder)) == (FOUND, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:20], lambda data: data[: len(data) // 2],
                                     lambda data: data[:999] + bytes([data[999] ^ 1]) + data[1000:],
                                     lambda data: bytes(len(data))],
@@ -90,6 +91,7 @@ def test_a_damaged_kernel_is_compiled_again(damage, filled):
     assert said(python(KERNEL, folder)) == (FOUND, "")
 
 
+@pytest.mark.slow
 def test_what_another_numba_kept_is_compiled_again(filled):
     """An entry that is whole but cannot be made into a function."""
     folder, entry = filled
@@ -100,6 +102,7 @@ def test_what_another_numba_kept_is_compiled_again(filled):
     assert said(python(KERNEL, folder)) == (COMPILED, "")
 
 
+@pytest.mark.slow
 def test_of_five_processes_one_compiles(tmp_path):
     processes = [python(KERNEL, tmp_path) for _ in range(5)]
     results = [said(process)[0] for process in processes]
@@ -129,6 +132,7 @@ print(len(set(kernels)), len(kernels), errors, sum(kernels[0].bspline.stats.cach
     assert said(python(code, tmp_path)) == ("1 8 [] 1", "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="root is held to modes by prctl")
 def test_a_folder_that_can_only_be_read_serves(filled):
     folder, entry = filled

@@ -227,6 +227,7 @@ def test_along_periodic_axes_charges_may_be_anywhere():
         sums.by_levels(ENGINE, lattice, positions + np.array([0.0, 0.0, 3.0]), charges, plan)
 
 
+@pytest.mark.slow
 def test_a_long_slab_and_a_long_wire():
     """Levels go on along the open axis after those along the periodic ones have ended."""
     rng = np.random.default_rng(8)
@@ -243,6 +244,7 @@ def test_a_long_slab_and_a_long_wire():
         assert relative_rms(rough, fine) < 2e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", [None, Cell(np.diag([31.0, 31.0, 31.0]))])
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4])
 def test_the_method_keeps_the_tolerance(cell, tolerance):

@@ -80,6 +80,7 @@ def definition(points, positions, charges, bound):
     return (charges * bound(r)).sum(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["", "import sys\nsys.modules['vmdpotential.engines.cpu.simd'] = None\n"],
                          ids=["asked for", "simd cannot be imported"])
 def test_plain_loops_compute_the_same(broken, vectors, tmp_path):
@@ -103,6 +104,7 @@ def test_plain_loops_compute_the_same(broken, vectors, tmp_path):
         assert relative_rms(sums[name], reference) < 1e-6
 
 
+@pytest.mark.slow
 def test_vector_code_that_is_refused_is_done_without(vectors, tmp_path):
     """In a cache of its own: what was compiled before serves as it is."""
     few = SUMS[: SUMS.index("\ndef split")] + "\nnp.savez(sys.argv[1], direct=run(coulomb.bind()))\n"

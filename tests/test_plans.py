@@ -34,6 +34,7 @@ for number, plan in enumerate(plans):
 """
 
 
+@pytest.mark.slow
 def test_a_plan_runs_in_other_processes_and_gives_equal_bits(tmp_path):
     """Among processes that load the kept kernels; one that has just compiled them may differ in the last bits.
 

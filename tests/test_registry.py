@@ -84,6 +84,7 @@ def test_foreign_command_appears_and_runs(program):
     assert wrong.stderr == "vmdpotential: --times 0: must be at least 1\n"
 
 
+@pytest.mark.slow
 def test_foreign_interaction_makes_a_map(program, tmp_path):
     (tmp_path / "one.pqr").write_text("ATOM 1 C X 1 0.0 0.0 0.0 1.0 1.0\nATOM 2 C X 1 30.0 0.0 0.0 0.0 1.0\n")
     output = tmp_path / "one.npz"

@@ -24,7 +24,7 @@ MDA = Path(datafiles.PDB).parent
 TOOLS = Path(openmmtools.__file__).parent / "data"
 OPENMM = Path(app.__file__).parent / "data"
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of the other programs
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # the other programs warn
 
 
 def solvated(model: str, force_field: str) -> Callable[[Path], Structure]:

@@ -50,6 +50,7 @@ def contents(places):
 OLD, NEW = ["old", None, "old"], ["new"] * 3
 
 
+@pytest.mark.slow
 @forks
 def test_killed_at_every_step(places, tmp_path):
     """After each kill every file is whole; after the next run the set is the old one or the new one."""
@@ -370,6 +371,7 @@ def test_pipes_and_devices(tmp_path):
         output.check([Path("-"), Path("/dev/stdout")])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="pipes end otherwise on Windows")
 def test_a_reader_that_goes(tmp_path):
     """One exit code, no word, and the other outputs are not written either."""
