@@ -527,6 +527,7 @@ def test_no_atoms() -> None:
     assert len(assign_charges(Structure(np.zeros((0, 3)), [], [], [], [])).known_charges) == 0
 
 
+@pytest.mark.slow
 def test_table_is_what_the_script_makes() -> None:
     checkout = Path(__file__).parent.parent
     kept = gzip.decompress((checkout / "data" / "charges.csv.gz").read_bytes()).decode().splitlines()

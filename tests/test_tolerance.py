@@ -76,7 +76,8 @@ def distances(system, boundary):
 @pytest.mark.parametrize(("method", "tolerance"), [
     *(("pme", tolerance) for tolerance in TOLERANCES), *(("msm", tolerance) for tolerance in TOLERANCES[:3])])
 @pytest.mark.parametrize("boundary", ["open", "periodic"])
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", [pytest.param(name, marks=[pytest.mark.slow] * (name == "triclinic"))
+                                    for name in SYSTEMS])
 def test_error_is_below_the_tolerance(system, boundary, method, tolerance):
     lattice, *sets = places(system)
     made = potential_map(structure(system), method=method, boundary=boundary, tolerance=tolerance, lattice=lattice,

@@ -18,6 +18,8 @@ from vmdpotential.io.maps import write_map
 
 PROGRAM = [sys.executable, "-m", "vmdpotential"]
 
+pytestmark = pytest.mark.slow  # each starts a program or two
+
 full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
 shell = pytest.mark.skipif(os.name == "nt", reason="needs a shell that closes streams")
 
