@@ -30,14 +30,14 @@ REAL = np.float64 if SHAPE.bits == 64 else np.float32
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
 
 if PLAIN:
-    from vmdpotential.engines.cpu.scalar import pair_scalar
+    from vmdpotential.engines.cpu.scalar import scalar_pairs
 
     WIDTH = 16
     TERMS, JERK, SYMMETRIC, FIRST = SHAPE.terms, SHAPE.jerk, SHAPE.symmetric, SHAPE.first
     EXCLUDED = SHAPE.programs[1] is not None
     RESULTS = 1 + JERK + TERMS
-    pair = pair_scalar(SHAPE.programs[0], SHAPE.names, SHAPE.tables, SHAPE.first, REAL)
-    excluded_pair = pair_scalar(SHAPE.programs[1], SHAPE.names, SHAPE.tables, SHAPE.first, REAL) if EXCLUDED else pair
+    pair = scalar_pairs(SHAPE.programs[0], REAL, SHAPE.names, SHAPE.tables)
+    excluded_pair = scalar_pairs(SHAPE.programs[1], REAL, SHAPE.names, SHAPE.tables) if EXCLUDED else pair
     QUARTER, HALF = REAL(0.25), REAL(0.5)
 
     @njit(**FAST)
@@ -77,17 +77,14 @@ if PLAIN:
                                   table_i[5, i] - table_j[5, j])
                     along = (dx * ux + dy * uy + dz * uz) * HALF
                 other = EXCLUDED and (excluded & bit) != 0
-                at = (rows_i[i], rows_j[j]) if len(rows_i) else (0, 0)
-                if other:
-                    found = excluded_pair(r2, rinv, table_i, i, table_j, j, tables, at[0], at[1], values)
-                else:
-                    found = pair(r2, rinv, table_i, i, table_j, j, tables, at[0], at[1], values)
+                pi, pj = table_i[FIRST:, i], table_j[FIRST:, j]
+                table = tables[:, rows_i[i], rows_j[j]] if len(rows_i) else tables[:, 0, 0]
+                found = (excluded_pair(r2, rinv, pi, pj, table, values) if other else
+                         pair(r2, rinv, pi, pj, table, values))
                 add(sums, k * WIDTH, found, dx, dy, dz, ux, uy, uz, along)
                 if not SYMMETRIC:
-                    if other:
-                        found = excluded_pair(r2, rinv, table_j, j, table_i, i, tables, at[1], at[0], values)
-                    else:
-                        found = pair(r2, rinv, table_j, j, table_i, i, tables, at[1], at[0], values)
+                    found = (excluded_pair(r2, rinv, pj, pi, table, values) if other else
+                             pair(r2, rinv, pj, pi, table, values))
                 add(scratch, j - base * WIDTH, found, -dx, -dy, -dz, -ux, -uy, -uz, along)
 
     many = one
