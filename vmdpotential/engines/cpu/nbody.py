@@ -213,8 +213,9 @@ class AllPairs:
         made: list[PairResult] = []
         virial = np.zeros((3, 3)) if work.virial else None
         if virial is not None:  # forces are equal and opposite, and no images act
+            middle = sets[0].positions.sum(0) / max(1, len(sets[0]))
             for total, atoms in zip(sums, sets, strict=True):
-                virial += (atoms.positions - sets[0].positions[:1]).T @ (total[:3].T / LENGTH**2)
+                virial += (atoms.positions - middle).T @ (total[:3].T / LENGTH**2)
         for total in reversed(sums):
             made.append(PairResult(
                 np.ascontiguousarray(total[:3].T) / LENGTH**2, total[first:].T / 2 if work.energy else None, virial,
