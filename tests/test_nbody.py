@@ -15,6 +15,8 @@ from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Interaction, coulomb, distance_dependent, lennard_jones, sigmoidal_dielectric
 from vmdpotential.interactions.pairs import CHARGES, LORENTZ_BERTHELOT, SOURCES, TABLE, PairPotential, Term
 from vmdpotential.interactions.tracing import erfc
+from vmdpotential.pairs import nbody
+from vmdpotential.units import coulomb_constant
 
 GRAVITY = PairPotential((Term("gravity", coulomb.INTERACTION.bind(), SOURCES),), 0.3)
 LJ = Term("lennard_jones", lennard_jones.INTERACTION.bind(), LORENTZ_BERTHELOT)
@@ -237,3 +239,24 @@ def test_old_processors_and_plain_loops(environment, says):
                           text=True)
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
+
+
+def test_two_masses_and_two_ions():
+    two = np.array([[0.0, 0, 0], [0, 3, 4]])
+    found = nbody.gravity(two, [2.0, 3.0], [[0, 0, 0], [0, 0, 1.0]], engine="cpu", precision="double")
+    np.testing.assert_allclose(found.accelerations, np.outer([3 / 125, -2 / 125], [0, 3, 4]), rtol=1e-13)
+    np.testing.assert_allclose(found.jerks[0], 3 * (np.array([0, 0, 1]) / 125 - 3 * 4 * two[1] / 5**5), rtol=1e-12)
+    assert found.energy == pytest.approx(-6 / 5, rel=1e-13)
+    soft = nbody.gravity(two, [2.0, 3.0], softening=12.0, constant=2.0, engine="cpu", precision="double")
+    assert soft.energy == pytest.approx(-12 / 13, rel=1e-13)
+    assert soft.jerks is None
+    ions = nbody.lennard_jones_coulomb(two, [1, -1], [2.5, 2.5], [0.1, 0.1], engine="cpu", precision="double")
+    np.testing.assert_allclose(ions.energies.sum(0), [-coulomb_constant("kcal/mol/e") / 5, -0.1], rtol=1e-12)
+    none = nbody.lennard_jones_coulomb(two, [1, -1], [2.5, 2.5], [0.1, 0.1], "sigmoidal", [[1, 0]], "cpu")
+    assert not none.forces.any()
+    with pytest.raises(UsageError, match="masses"):
+        nbody.gravity(two, [1.0])
+    with pytest.raises(UsageError, match="linear"):
+        nbody.lennard_jones_coulomb(two, [1, -1], [1, 1], [0, 0], "none")
+    with pytest.raises(UsageError, match="not there"):
+        nbody.lennard_jones_coulomb(two, [1, -1], [1, 1], [0, 0], exclusions=[[0, 2]])
