@@ -70,7 +70,7 @@ def test_edges_of_ranges_belong_to_the_next(engine):
     line = np.zeros((7, 3))
     line[:, 2] = np.arange(7)
     assert engine.count_distances(line, None, None, 5.0, 5).tolist() == [0, 6, 5, 4, 3]
-    assert engine.count_distances(line, line + [0, 0, 0], None, 5.0, 5).tolist() == [7, 12, 10, 8, 6]
+    assert engine.count_distances(line, line.copy(), None, 5.0, 5).tolist() == [7, 12, 10, 8, 6]
     cell = Cell(np.diag([40.0, 40.0, 7.0]))
     assert engine.count_distances(line, None, cell, 4.0, 8).tolist() == [0, 0, 7, 0, 7, 0, 7, 0]
 

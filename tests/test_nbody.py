@@ -132,7 +132,7 @@ def test_excluded_pairs_do_not_cancel(engine):
     """Bonded atoms would repel each other 1e9 times as strongly as the rest."""
     atoms = system(100)
     positions = atoms.positions.copy()
-    positions[1::2] = positions[::2] + [0.02, 0, 0]
+    positions[1::2] = positions[::2] + np.array([0.02, 0, 0])
     atoms = with_(atoms, positions=positions, exclusions=np.arange(100).reshape(-1, 2))
     close(engine.prepare_pairs(PairSum(LJC)).run(atoms).forces, reference(LJC, atoms, None).forces, 1e-4)
 

@@ -31,7 +31,7 @@ LENGTH = 2.0
 LAYOUTS = {"4x1": (4, 1), "1x1": (1, 1), "1x4": (1, 4), "4x4": (4, 4), "2x1": (2, 1)}
 
 #: Pairs that take less time than to start threads, and as many as one thread does in about a second.
-FEW, MANY = 2**19, 2**32
+FEW, MANY = 2**22, 2**32
 
 #: Lists of vectors in which not all pairs count, that are kept.
 KEPT = 8
@@ -126,7 +126,7 @@ class AllPairs:
             When the tables do not fit.
         """
         sets = (atoms,) if others is None else (atoms, others)
-        shape, kernel = self._shape, self._kernel
+        work, shape, kernel = self.work, self._shape, self._kernel
         unroll, width = shape.unroll_i, kernel.WIDTH
         if min(map(len, sets)) == 0:
             return self._results([np.zeros((shape.first + shape.terms, len(s))) for s in sets], sets)
@@ -149,11 +149,11 @@ class AllPairs:
         looked_up = np.zeros((0, 1, 1), self._real)
         if shape.tables:
             looked_up = np.array([np.asarray(atoms.tables[name]) / LENGTH**power
-                                  for name, power in self.work.potential.tables.items()], self._real)
+                                  for name, power in work.potential.tables.items()], self._real)
         exclusions = atoms.exclusions if others is None else None
-        fixed = (tables[0], rows[0], tables[-1], rows[-1], vectors,
-                 np.array(self._scaled.values, self._real), looked_up, looked_up.shape[1], self._real(4 * self._scaled.softening2),
-                 others is None, *self._listed(len(atoms), len(sets[-1]), others is None, exclusions))
+        fixed = (tables[0], rows[0], tables[-1], rows[-1], vectors, np.array(self._scaled.values, self._real),
+                 looked_up, looked_up.shape[1], self._real(work.potential.softening**2), others is None,
+                 *self._listed(len(atoms), len(sets[-1]), others is None, exclusions))
         free = deque(self._room(sets, tables) for _ in range(min(workers, parts)))
         every = list(free)
 
@@ -271,10 +271,11 @@ def _special(count: int, others: int, alone: bool, exclusions: Any, corrected: b
         add(i[j <= i], j[j <= i], 0)
         if exclusions is not None and len(exclusions):
             add(exclusions[:, 0], exclusions[:, 1], 1 if corrected else 0)
-    first, last = np.arange(groups) * unroll, np.arange(others, vectors * width)
-    add(*(a.ravel() for a in np.meshgrid((first[:, None] + np.arange(unroll)).ravel(), last)), 0)
-    absent = np.arange(count, groups * unroll)
-    add(*(a.ravel() for a in np.meshgrid(absent, np.arange(vectors * width))), 0)
+    # vectors and groups that are filled up
+    i, j = np.meshgrid(np.arange(groups * unroll), np.arange(others, vectors * width))
+    add(i.ravel(), j.ravel(), 0)
+    i, j = np.meshgrid(np.arange(count, groups * unroll), np.arange(vectors * width))
+    add(i.ravel(), j.ravel(), 0)
     key, place = np.unique(np.concatenate(keys), return_inverse=True)
     bits = np.zeros((len(key), 2), np.uint64)
     np.bitwise_or.at(bits, place, np.concatenate(masks))
