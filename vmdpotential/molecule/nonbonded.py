@@ -13,6 +13,7 @@ from vmdpotential import memory
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Names = NDArray[np.str_]
 
 #: Largest relative difference of a table from the rule that makes it; what files round to is below it.
 _RULE = 1e-6
