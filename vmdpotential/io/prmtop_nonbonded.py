@@ -49,14 +49,14 @@ def _read(sections: Sections) -> Nonbonded:
     used, first = np.unique(types, return_index=True)
     names = dict(zip(used.tolist(), labels[first].tolist(), strict=True))
     return Nonbonded(
-        source="prmtop", names=tuple(names.get(k) or f"type {k + 1}" for k in range(kinds)), types=types, c6=c6, c12=c12,
-        exclusions=exclusions, pairs14=pairs, c6_14=c6_14, c12_14=c12_14, charges14=1 / scee,
+        source="prmtop", names=tuple(names.get(k) or f"type {k + 1}" for k in range(kinds)), types=types,
+        c6=c6, c12=c12, exclusions=exclusions, pairs14=pairs, c6_14=c6_14, c12_14=c12_14, charges14=1 / scee,
     )
 
 
 def _check(sections: Sections, name: str, index: Integers, count: int) -> None:
     """Raise InputError where 0-based numbers of a section are not below `count`."""
-    if len(index) and not (0 <= index.min() and index.max() < count):
+    if len(index) and not (index.min() >= 0 and index.max() < count):
         line = sections.found[name].line
         raise InputError(f"{sections.path}: section {name} (line {line}) holds numbers that are not 1 to {count}",
                          "write it again")
@@ -112,7 +112,7 @@ def _pairs14(sections: Sections, pointers: Integers, count: int) -> tuple[Intege
     pairs, kind = rows[:, [0, 3]] // 3, rows[:, 4] - 1
     number = int(pointers[17])
     for name, index, most in (("DIHEDRALS", pairs, count), ("DIHEDRALS", kind, number)):
-        if index.size and not (0 <= index.min() and index.max() < most):
+        if index.size and not (index.min() >= 0 and index.max() < most):
             raise InputError(f"{sections.path}: the sections {name} name atoms or types that are not there")
     scales = []
     for name, default in (("SCEE_SCALE_FACTOR", _SCEE), ("SCNB_SCALE_FACTOR", _SCNB)):
