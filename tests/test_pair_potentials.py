@@ -32,7 +32,7 @@ RULES = {"a": BUCKINGHAM, "a6": GEOMETRIC}
 
 def of(bound, cutoff=None):
     """Return a page as a pair potential, ended at a cutoff where it has none of its own."""
-    rule = RULES[bound.interaction.pair[0]] if bound.interaction.pair else CHARGES
+    rule = RULES[next(iter(bound.interaction.pair))] if bound.interaction.pair else CHARGES
     if cutoff and bound.cutoff is None:
         bound = bound.truncated(cutoff)
     return PairPotential((Term("only", bound, rule),))
