@@ -534,7 +534,7 @@ def test_a_prmtop_is_read_for_it_only_when_it_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "vmdpotential.io.prmtop_nonbonded", None)  # cannot be imported
     structure = read_topology(AMBER / "ache.prmtop")
     assert isinstance(structure.take(np.arange(9)).topology.nonbonded, Deferred)
-    with pytest.raises(ImportError):
+    with pytest.raises(InputError, match="ModuleNotFoundError"):
         nonbonded(structure)
 
 
