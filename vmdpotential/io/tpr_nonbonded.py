@@ -182,7 +182,8 @@ def keeping() -> Iterator[Kept]:
         molecule.others = tuple(sorted({"LJC14_Q", "LJC_NB"} & set(entries)))
         second = [kept.functions[k] for k in molecule.pairs14[:, 0]]
         molecule.perturbed = any((a.tp, a.q) != (a.typeB, a.qB) for a in atoms) or any(c[:2] != c[2:] for c in second)
-        molecule.exclusions = _excluded(*numbers, len(atoms))
+        ends, partners = numbers
+        molecule.exclusions = _excluded(ends, partners, len(atoms))
         kept.molecules[result.name.decode()] = molecule
         return result
 
