@@ -1,7 +1,8 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
 It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results and for
-pairs (mesh.cu, levels.cu, result.cu, nbody.cu, clusters.cu); Fourier transforms are scipy's, and the kernels of other files do nothing.
+pairs (mesh.cu, levels.cu, result.cu, nbody.cu, clusters.cu); Fourier transforms are scipy's, and the kernels of other
+files do nothing.
 """
 
 import ctypes
@@ -32,7 +33,7 @@ template <class T> static T max(T a, T b) { return a < b ? b : a; }
 struct Index { unsigned x, y, z; };
 static Index threadIdx, blockIdx, blockDim, gridDim;
 static ucontext_t home, thread[1024];
-static jmp_buf place[1024];
+static jmp_buf left_at[1024];
 static bool begun[1024], ended[1024];
 static char stack[1024][1 << 16];
 
@@ -45,9 +46,9 @@ static void __attribute__((noinline)) __syncthreads()
         const unsigned other = (own + n) % blockDim.x;
         if (ended[other])
             continue;
-        if (other != own && !_setjmp(place[own])) {
+        if (other != own && !_setjmp(left_at[own])) {
             if (begun[other])
-                _longjmp(place[other], 1);
+                _longjmp(left_at[other], 1);
             begun[other] = true;
             setcontext(&thread[other]);
         }
@@ -214,7 +215,8 @@ class HostGpu:
             text = text.replace("extern __shared__ double dynamic[]", "static double dynamic[6000]")
             source, target = self.folder / f"{name}.cpp", self.folder / f"{name}.so"
             source.write_text(HEAD + text + TAIL)
-            subprocess.run(["g++", "-O1", "-U_FORTIFY_SOURCE", "-std=c++17", "-shared", "-fPIC", "-w", "-o", target, source], check=True)
+            subprocess.run(["g++", "-O1", "-U_FORTIFY_SOURCE", "-std=c++17", "-shared", "-fPIC", "-w", "-o", target,
+                            source], check=True)
             self.libraries[name] = ctypes.CDLL(str(target))
         return self.libraries[name]
 

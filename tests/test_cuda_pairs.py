@@ -37,12 +37,13 @@ FIELD = PairPotential((Term("coulomb", reaction_field.INTERACTION.bind(cutoff=6.
 EWALD = PairPotential((Term("coulomb", ewald.polynomial(6.0, 0.5), CHARGES), Term("lj", LJ.truncated(6.0), GEOMETRIC)))
 
 
-def some_atoms(count=90, edge=10.0, seed=1):
-    """Return atoms nowhere nearer than 1.5 A, with what every rule takes, and pairs of numbers that are left out."""
+def some_atoms(count=90, edge=10.0, seed=1, cell=None):
+    """Return atoms nowhere near each other in a box or cell, with what every rule takes, and excluded pairs."""
     rng = np.random.default_rng(seed)
     side = int(np.ceil(count ** (1 / 3)))
     grid = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3)[:count]
-    positions = (grid + rng.uniform(0.0, 0.3, (count, 3))) * edge / side + rng.integers(-1, 2, (count, 3)) * 0.0
+    vectors = np.eye(3) * edge if cell is None else cell.vectors
+    positions = (grid + rng.uniform(0.0, 0.3, (count, 3))) / side @ vectors
     parameters = {"charge": rng.normal(size=count) * 5, "source": rng.uniform(-1, 0, count),
                   "half_rmin": rng.uniform(0.8, 1.2, count), "root_depth": rng.uniform(0.3, 1.0, count),
                   "root_a6": rng.uniform(2, 6, count), "root_a12": rng.uniform(10, 40, count)}
@@ -105,28 +106,43 @@ def test_all_pairs_on_the_host(gpu, monkeypatch):
 TRICLINIC = Cell.from_parameters(10.5, 11, 12, 80, 70, 100)
 
 
-@pytest.mark.parametrize("potential,cell", [(FIELD, TRICLINIC), (EWALD, Cell.from_parameters(10.4, 10.2, 10.8)),
+@pytest.mark.parametrize(("potential", "cell"), [(FIELD, TRICLINIC), (EWALD, Cell.from_parameters(10.4, 10.2, 10.8)),
                                             (FIELD, None)], ids=["triclinic", "orthogonal", "open"])
 def test_pairs_in_range_on_the_host(gpu, potential, cell):
     """Cells of less than twice the cutoff: several images of an atom, and its own, are in range."""
-    atoms = some_atoms()
+    atoms = some_atoms(cell=cell)
     prepared = CUDA.prepare_pairs(PairSum(potential, cell, energy=True, virial=True, buffer=0.5))
     found = prepared.search(atoms)
-    check(found.run(atoms.positions), reference(potential, atoms, cell))
-    assert found.slots % 32 == 0 and found.slots > 0
+    assert found.slots % 32 == 0
+    assert found.slots > 0
     moved = atoms.positions + np.random.default_rng(5).uniform(-0.1, 0.1, atoms.positions.shape)
-    if cell is not None:
+    wanted = reference(potential, replace(atoms, positions=moved), cell)
+    if cell is not None:  # wrapped in another way
         moved += np.random.default_rng(6).integers(-2, 3, moved.shape) @ cell.vectors
-    check(found.run(moved), reference(potential, replace(atoms, positions=moved), cell))
+    check(found.run(moved), wanted)
 
 
 def test_pairs_of_two_sets_in_range_on_the_host(gpu, monkeypatch):
-    atoms, others = some_atoms(70), some_atoms(80, seed=2)
-    others = replace(others, positions=others.positions + 0.5, exclusions=None)
+    atoms, others = some_atoms(70, cell=TRICLINIC), some_atoms(80, seed=2, cell=TRICLINIC)
+    others = replace(others, positions=others.positions + 1.0, exclusions=None)
     monkeypatch.setattr(clusters, "_entries", lambda *_: 1.0)  # too little room at first
     prepared = CUDA.prepare_pairs(PairSum(FIELD, TRICLINIC, energy=True, virial=True))
     check(prepared.run(atoms, others), reference(FIELD, atoms, TRICLINIC, others))
     assert not prepared.run(atoms, Atoms(np.zeros((0, 3)))).forces.any()
+
+
+def distances(atoms, second, cell, reach, bins):
+    """Return the counts of distances by their definition."""
+    shifts = np.zeros((1, 3)) if cell is None else (
+        np.stack(np.meshgrid(*[np.arange(-3, 4)] * 3, indexing="ij"), -1).reshape(-1, 3) @ cell.vectors)
+    to = atoms if second is None else second
+    wanted = np.zeros(bins, int)
+    for shift in shifts:
+        r = np.sqrt(((atoms[:, None] - to - shift) ** 2).sum(-1))
+        if second is None and not shift.any():
+            np.fill_diagonal(r, np.inf)
+        wanted += np.histogram(r, bins, (0, reach))[0]
+    return wanted // (2 if second is None else 1)
 
 
 @pytest.mark.parametrize("cell", [None, TRICLINIC])
@@ -135,15 +151,43 @@ def test_distances_on_the_host(gpu, cell, monkeypatch):
     for second, room in ((None, 40_000), (others, 0)):
         monkeypatch.setattr(clusters, "COUNTS", room)
         found = CUDA.count_distances(atoms, second, cell, 7.0, 14)
-        shifts = np.zeros((1, 3)) if cell is None else (
-            np.stack(np.meshgrid(*[np.arange(-2, 3)] * 3, indexing="ij"), -1).reshape(-1, 3) @ cell.vectors)
-        to = atoms if second is None else second
-        r = np.linalg.norm(atoms[:, None, None] - to[None, :, None] - shifts, axis=-1)
-        if second is None:
-            here = (shifts == 0).all(1)
-            r[np.arange(len(r)), np.arange(len(r)), here.argmax()] = np.inf
-        wanted = np.histogram(r, 14, (0, 7.0))[0] // (2 if second is None else 1)
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(found, distances(atoms, second, cell, 7.0, 14))
+
+
+#: Every page with every rule that it takes, as potentials.
+PAGES = {name: registry.get("pair", name).bind() for name in registry.available("pair")}
+PAGES |= {name: registry.get("interaction", name).bind() for name in registry.available("interaction")}
+PAGES |= {"ewald_polynomial": ewald.polynomial(10.0, 0.312), "cut_coulomb": coulomb.CUT.bind()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
+def test_kernels_compile_with_every_page(name, tmp_path):
+    rule = {"a": BUCKINGHAM, "a6": LORENTZ_BERTHELOT}[PAGES[name].interaction.pair[0]] if (
+        PAGES[name].interaction.pair) else CHARGES
+    potential = PairPotential((Term("only", PAGES[name], rule),))
+    prepared = CUDA.prepare_pairs(PairSum(potential, energy=True))
+    macros = compiled_with(prepared)
+    compile_for_all(build.source(*macros), macros[1], tmp_path, 64)
+
+
+def compiled_with(prepared):
+    """Return what a kernel file of a sum is compiled from: its name, macros and programs."""
+    if isinstance(prepared, nbody.AllPairs):
+        return "nbody.cu", prepared.macros(4), prepared.programs.source
+    return "clusters.cu", prepared.macros | {"WARPS": clusters.WARPS["force"]}, prepared.programs.source
+
+
+@pytest.mark.parametrize(("potential", "wanted"), [
+    (GRAVITY, {"jerk": True}), (OPEN, {"energy": True}), (FIELD, {"energy": True, "virial": True}), (EWALD, {})])
+def test_kernels_compile(potential, wanted, tmp_path):
+    macros = compiled_with(CUDA.prepare_pairs(PairSum(potential, **wanted)))
+    compile_for_all(build.source(*macros), macros[1], tmp_path)
+
+
+def test_counts_of_distances_compile(tmp_path):
+    macros = clusters.DISTANCES | {"WARPS": clusters.WARPS["distances"]}
+    compile_for_all(build.source("clusters.cu", macros, clusters.POINTS), macros, tmp_path)
 
 
 def test_what_the_engine_does_not_do_is_refused():

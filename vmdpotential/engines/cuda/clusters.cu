@@ -339,8 +339,8 @@ struct Sums {
 #endif
 };
 
-// Add the pairs of an entry.
-template <bool HAS_EXCLUDED>
+// Add the pairs of an entry; SPECIAL where some of them are excluded or do not count.
+template <bool SPECIAL>
 __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &entry, const Four (&own)[WORDS][64],
                                           int super, Sums &sums)
 {
@@ -353,7 +353,7 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
     // of a super cluster with itself the pairs with j > i
     const int end = entry.bits & 256 ? slot - 64 * super - i : 64;
     unsigned left_out = 0;  // bits of clusters
-    if (HAS_EXCLUDED)
+    if (SPECIAL && entry.mask >= 0)
         for (int c = 0; c < 8; c++)
             left_out |= (task.masks[8 * (size_t)entry.mask + c] >> lane & 1) << c;
     float jx = 0, jy = 0, jz = 0;
@@ -368,12 +368,12 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
         me.words[0] = own[0][8 * c + i];
         const float dx = me.atom.x - x, dy = me.atom.y - y, dz = me.atom.z - z;
         float r2 = fmaf(dx, dx, fmaf(dy, dy, fmaf(dz, dz, task.softening2)));
-        const bool out = HAS_EXCLUDED && (left_out >> c & 1);
-        if (r2 < task.cutoff2 && 8 * c < end && (CORRECTS || !out)) {
+        const bool out = SPECIAL && (left_out >> c & 1);
+        if (r2 < task.cutoff2 && (!SPECIAL || (8 * c < end && (CORRECTS || !out)))) {
 #pragma unroll
             for (int w = 1; w < WORDS; w++)
                 me.words[w] = own[w][8 * c + i];
-            if (HAS_EXCLUDED)
+            if (SPECIAL)
                 r2 = fmaxf(r2, 1e-12f);  // no infinity of an excluded pair at one place
             const float rinv = rsqrtf(r2);
             Table pair = {};
@@ -387,9 +387,9 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
             else
 #endif
                 v = pair_values(r2, rinv, me.atom, other.atom, pair, task.u);
-            const float fx = v.slope * dx, fy = v.slope * dy, fz = v.slope * dz;
-            sums.x[c] += fx; sums.y[c] += fy; sums.z[c] += fz;
-            jx -= fx; jy -= fy; jz -= fz;
+            sums.x[c] = fmaf(v.slope, dx, sums.x[c]); jx = fmaf(-v.slope, dx, jx);
+            sums.y[c] = fmaf(v.slope, dy, sums.y[c]); jy = fmaf(-v.slope, dy, jy);
+            sums.z[c] = fmaf(v.slope, dz, sums.z[c]); jz = fmaf(-v.slope, dz, jz);
 #if ENERGY
 #pragma unroll
             for (int t = 0; t < TERMS; t++) {
@@ -437,7 +437,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) force(const ClusterTask
     Sums sums = {};
     for (int n = 0; n < item.count; n++) {
         const Entry entry = task.entries[number * task.chunk + n];
-        if (entry.mask >= 0)
+        if (entry.mask >= 0 || entry.bits & 256)
             add_entry<true>(task, entry, own, item.super, sums);
         else
             add_entry<false>(task, entry, own, item.super, sums);

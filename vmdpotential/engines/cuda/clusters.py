@@ -84,6 +84,10 @@ MARGIN = 1e-3
 #: Bytes of shared memory for counts.
 COUNTS = 40_000
 
+#: What the kernels that count distances are compiled with: macros, and atoms without parameters.
+DISTANCES = {"REAL": "float", "WORDS": 1, "DISTANCES": 1}
+POINTS = "struct alignas(16) Atom { float x, y, z; };\n"
+
 
 class Clusters:
     """Atoms in super clusters of 64: eight clusters of 8 and sixteen groups of 4, near each other.
@@ -139,7 +143,8 @@ def lattice(cell: Cell | None) -> tuple[Floats, Floats]:
     if cell is None:
         return np.zeros((3, 3)), np.zeros((3, 3))
     basis = cell.vectors if cell.orthogonal else cell.reduced
-    return basis, np.linalg.inv(basis)
+    inverse: Floats = np.linalg.inv(basis)
+    return basis, inverse
 
 
 def geometry(cell: Cell | None, reach: float) -> Any:
@@ -262,8 +267,7 @@ class ClusterList:
         """Make the list, anew with more room if it does not fit."""
         task, gpu, held = self.task, self.gpu, self.held
         expected = _entries(clusters[-1], float(task["reach"]), bool(task["same"])) * clusters[0].supers
-        busy = 64 * gpu.multiprocessors
-        task["chunk"] = min(64, max(8, 2 ** int(np.log2(max(1, expected / busy)))))
+        task["chunk"] = entries_of_items(expected, gpu.multiprocessors)
         used = np.array([expected * 1.3 + WARPS["build"] * int(task["chunk"]) * clusters[0].supers,
                          64 * clusters[0].supers, 0]).astype(np.uint64)
         while True:
@@ -337,13 +341,18 @@ class ClusterList:
         return PairResult(own.forces, own.energies, own.virial, None, results[1])
 
 
+def entries_of_items(expected: float, multiprocessors: int) -> int:
+    """Return how many entries of a list an item of work has, so that all multiprocessors are busy."""
+    return int(min(64, max(8, 2 ** int(np.log2(max(1, expected / (64 * multiprocessors)))))))
+
+
 def _entries(second: Clusters, reach: float, same: bool) -> float:
     """Return about how many entries a super cluster has, where atoms are as dense as over all."""
     low, high = second.home.min(0), second.home.max(0)
     density = len(second.home) / float(np.prod(np.maximum(high - low, 1.0)))
     side = (SUPER / density) ** (1 / 3)
     volume = side**3 + 6 * side**2 * reach + 3 * np.pi * side * reach**2 + 4 / 3 * np.pi * reach**3
-    return density * volume / 4 * (0.5 if same else 1.0)
+    return float(density * volume / 4 * (0.5 if same else 1.0))
 
 
 def _excluded(clusters: Clusters, exclusions: Integers | None,
@@ -404,8 +413,7 @@ def count_distances(positions: Floats, others: Floats | None, cell: Cell | None,
 def counting(gpu: Any, task: Any) -> Any:
     """Return what queues a kernel for a task of distances on a stream."""
     warps = WARPS["distances"]
-    macros = {"REAL": "float", "WORDS": 1, "WARPS": warps, "DISTANCES": 1}
-    source = "struct alignas(16) Atom { float x, y, z; };\nstruct Table { };\n"
+    macros = DISTANCES | {"WARPS": warps}
     supers = int(task["first"]["supers"])
     every = supers + (0 if task["same"] else int(task["second"]["supers"]))
     shapes = {"place": (-(-every * SUPER // 256), 256, 0), "bound": (-(-every // 64), 64, 0),
@@ -413,7 +421,7 @@ def counting(gpu: Any, task: Any) -> Any:
 
     def launch(name: str, stream: Any) -> None:
         blocks, threads, shared = shapes[name]
-        kernel = gpu.kernel(FILE, name, macros, source, TASK.itemsize)
+        kernel = gpu.kernel(FILE, name, macros, POINTS, TASK.itemsize)
         kernel.prepared_async_call((blocks, 1, 1), (threads, 1, 1), stream, task.tobytes(), shared_size=shared)
 
     return launch

@@ -66,9 +66,12 @@ class AllPairs:
 
     def kernel(self, gpu: Any, each: int) -> Any:
         """Return the kernel for so many atoms a thread."""
-        macros = self.programs.macros | {"JERK": int(self.work.jerk), "EACH": each, "THREADS": THREADS,
-                                         "UNROLL": 8 // each}
-        return gpu.kernel("nbody.cu", "all_pairs", macros, self.programs.source, TASK.itemsize)
+        return gpu.kernel("nbody.cu", "all_pairs", self.macros(each), self.programs.source, TASK.itemsize)
+
+    def macros(self, each: int) -> dict[str, object]:
+        """Return what it is compiled with."""
+        return self.programs.macros | {"JERK": int(self.work.jerk), "EACH": each, "THREADS": THREADS,
+                                       "UNROLL": 8 // each}
 
     def run(self, atoms: Atoms, others: Atoms | None = None) -> PairResult:
         """Return the sum over all pairs, or over those of the atoms and the other atoms."""

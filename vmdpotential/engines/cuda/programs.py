@@ -47,7 +47,8 @@ class Programs:
         if potential.corrects_excluded:
             programs["excluded_values"] = potential.scaled(outputs, excluded=True)
         self._bend = 2.0  # what stands before the bend
-        functions, values = "", []
+        functions = ""
+        values: list[float] = []
         for name, scaled in programs.items():
             functions += self._function(name, scaled, outputs, len(values))
             values += _uniforms(scaled)
