@@ -143,8 +143,7 @@ def lattice(cell: Cell | None) -> tuple[Floats, Floats]:
     if cell is None:
         return np.zeros((3, 3)), np.zeros((3, 3))
     basis = cell.vectors if cell.orthogonal else cell.reduced
-    inverse: Floats = np.linalg.inv(basis)
-    return basis, inverse
+    return basis, np.asarray(np.linalg.inv(basis), np.float64)
 
 
 def geometry(cell: Cell | None, reach: float) -> Any:
