@@ -259,23 +259,24 @@ def _special(count: int, others: int, alone: bool, exclusions: Any, corrected: b
     groups, vectors = -(-count // unroll), -(-others // width)
     keys, masks = [], []
 
-    def add(i: Any, j: Any, kind: int) -> None:
-        keys.append(np.asarray((i // unroll) * vectors + j // width))
+    def add(i: Any, vector: Any, lanes: Any, kind: int) -> None:
+        """Mark some lanes of vectors for atoms i."""
+        keys.append(np.asarray((i // unroll) * vectors + vector))
         bits = np.zeros((len(keys[-1]), 2), np.uint64)
-        bits[:, kind] = np.uint64(1) << (i % unroll * width + j % width).astype(np.uint64)
+        bits[:, kind] = np.asarray(lanes, np.uint64) << (i % unroll * width).astype(np.uint64)
         masks.append(bits)
 
+    one, every = np.uint64(1), np.uint64(2**width - 1)
+    i = np.arange(count)
     if alone:  # each atom with itself and those before it
-        i = np.repeat(np.arange(count), width)
-        j = i // width * width + np.tile(np.arange(width), count)
-        add(i[j <= i], j[j <= i], 0)
+        add(i, i // width, (one << (i % width + 1).astype(np.uint64)) - one, 0)
         if exclusions is not None and len(exclusions):
-            add(exclusions[:, 0], exclusions[:, 1], 1 if corrected else 0)
-    # vectors and groups that are filled up
-    i, j = np.meshgrid(np.arange(groups * unroll), np.arange(others, vectors * width))
-    add(i.ravel(), j.ravel(), 0)
-    i, j = np.meshgrid(np.arange(count, groups * unroll), np.arange(vectors * width))
-    add(i.ravel(), j.ravel(), 0)
+            first, second = exclusions.T
+            add(first, second // width, one << (second % width).astype(np.uint64), 1 if corrected else 0)
+    if others % width:  # what fills up the last vector
+        add(i, np.full(count, vectors - 1), every - ((one << np.uint64(others % width)) - one), 0)
+    absent, vector = np.meshgrid(np.arange(count, groups * unroll), np.arange(vectors))
+    add(absent.ravel(), vector.ravel(), every, 0)
     key, place = np.unique(np.concatenate(keys), return_inverse=True)
     bits = np.zeros((len(key), 2), np.uint64)
     np.bitwise_or.at(bits, place, np.concatenate(masks))
