@@ -253,8 +253,9 @@ close(result.other.jerks, expected.other.jerks, 1e-12)
     ({"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "+sse2"}, "generic vectors of 8"),
 ], ids=["plain", "avx2", "sse2"])
 def test_old_processors_and_plain_loops(environment, says):
-    done = subprocess.run([sys.executable, "-c", ELSEWHERE], env=os.environ | environment, capture_output=True,
-                          text=True)
+    done = subprocess.run([sys.executable, "-c", ELSEWHERE], capture_output=True, text=True,
+                          cwd=Path(__file__).parent.parent,
+                          env=os.environ | environment | {"PYTHONPATH": os.pathsep.join(sys.path)})
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
 
