@@ -9,6 +9,13 @@ import pytest
 CACHE = Path(__file__).resolve().parent.parent / ".pytest_cache" / "vmdpotential"
 os.environ.setdefault("VMDPOTENTIAL_CACHE", str(CACHE))
 
+#: Files of few tests that take long: first, so that two processes end at the same time.
+LONG = {"test_vmd", "test_round_trips", "test_plain", "test_foreign", "test_fuzz", "test_kills", "test_readme"}
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.stem not in LONG)
+
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def engine(request):

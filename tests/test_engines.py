@@ -83,12 +83,14 @@ def test_every_interaction_in_every_traversal(engine, bound, precision):
     positions, charges = random_charges(400, 0, 16)
     lattice = Lattice(np.array([4.0, 4.1, 4.2]), np.full(3, 0.8), (9, 9, 9))
     tolerance = ANY_INTERACTION[engine.name][precision]
-    exact = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
     if bound.cutoff is None:
-        values = sums.direct(engine, lattice, positions, charges, bound, precision)
-        assert relative_rms(values, exact) < tolerance
+        # Numba takes seconds for each kernel; in double precision coulomb alone is summed without a cutoff
+        if engine.name != "cpu" or precision == "single":
+            exact = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
+            values = sums.direct(engine, lattice, positions, charges, bound, precision)
+            assert relative_rms(values, exact) < tolerance
         bound = bound.truncated(5.0)
-        exact = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
+    exact = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
     values = sums.cutoff(engine, lattice, positions, charges, bound, precision)
     assert relative_rms(values, exact) < tolerance
     at_points = engine.at_points(lattice.points(), positions, charges, None, bound)
