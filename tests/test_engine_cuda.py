@@ -84,11 +84,11 @@ def test_map_kernels_compile_with_every_interaction(interaction, precision, fiel
     for number, case in enumerate(cases):
         planned = work(case, precision, field=field)
         file = "direct.cu" if planned.direct else "cutoff.cu"
-        # the function with every operation for all, those that are made of the same for each in turn
+        # every operation with a cutoff for all, what is made of the same for each in turn
         everything = interaction is EVERYTHING
         one = ARCHITECTURES[(turn + number) % len(ARCHITECTURES)]
         compile_for_all(build.source(file, planned.macros, planned.radial), planned.macros, tmp_path,
-                        64 if everything else 16, ARCHITECTURES if everything else (one,))
+                        64 if everything else 16, ARCHITECTURES if everything and number else (one,))
 
 
 def test_other_kernels_compile(tmp_path):
