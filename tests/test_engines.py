@@ -78,7 +78,7 @@ def test_field_equals_definition(engine, shape, precision, method):
 
 
 @pytest.mark.parametrize("bound", [*OURS, *FOREIGN], ids=lambda b: b.interaction.name)
-@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("precision", ["single", pytest.param("double", marks=pytest.mark.slow)])
 def test_every_interaction_in_every_traversal(engine, bound, precision):
     positions, charges = random_charges(400, 0, 16)
     lattice = Lattice(np.array([4.0, 4.1, 4.2]), np.full(3, 0.8), (9, 9, 9))
