@@ -215,7 +215,7 @@ def _read(path: Path) -> tuple[Structure, bool]:
         import MDAnalysis
 
         form = _FORMATS.get(path.suffix.lower())
-        with _cross_terms_kept() as kept:
+        with _tpr_watched(path) as kept:
             universe = MDAnalysis.Universe(
                 str(path), **({"topology_format": form, "infer_system": True} if form else {}))
         atoms = universe.atoms
@@ -265,9 +265,20 @@ def _read(path: Path) -> tuple[Structure, bool]:
 
 
 @contextlib.contextmanager
-def _cross_terms_kept() -> Iterator[dict[str, Integers]]:
-    """Collect the cross-terms (CMAP) of a TPR's molecules, (M, 5) by their name: MDAnalysis reads and drops them."""
+def _tpr_watched(path: Path) -> Iterator[dict[str, Integers]]:
+    """Collect the cross-terms (CMAP) of a TPR's molecules, (M, 5) by their name: MDAnalysis reads and drops them.
+
+    MDAnalysis also believes a TPR's counts, and would go through what is not there for minutes, or fill the memory.
+    """
     from MDAnalysis.topology.tpr import utils
+
+    size = path.stat().st_size if path.exists() else 2**31
+
+    def counted(*arguments: int) -> range:
+        found = range(*arguments)
+        if len(found) > size:  # the file has a byte and more for all that it counts, also for a molecule's atom
+            raise InputError(f"{path}: counts more than it holds, as if damaged")
+        return found
 
     kept: dict[str, Integers] = {}
     lists: list[Any] = []
@@ -285,11 +296,12 @@ def _cross_terms_kept() -> Iterator[dict[str, Integers]]:
         return molecule
 
     with _tpr:  # the functions of a module are no thread's own
-        utils.do_ilists, utils.do_moltype = keep_lists, keep_molecule
+        utils.do_ilists, utils.do_moltype, utils.range = keep_lists, keep_molecule, counted
         try:
             yield kept
         finally:
             utils.do_ilists, utils.do_moltype = do_ilists, do_moltype
+            del utils.range
 
 
 def _cross_terms(atoms: Any, kept: dict[str, Integers]) -> Integers:
