@@ -18,7 +18,7 @@ from vmdpotential.parameters import Command
 #: Entry-point group that other packages use.
 GROUP = "vmdpotential.plugins"
 
-KINDS = ("command", "method", "interaction", "engine")
+KINDS = ("command", "method", "interaction", "pair", "engine")
 
 _entries: dict[str, dict[str, Any]] = {
     "command": {
@@ -28,7 +28,14 @@ _entries: dict[str, dict[str, Any]] = {
     "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "msm", "pme")},
     "interaction": {
         name: f"vmdpotential.interactions.{name}:INTERACTION"
-        for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent")
+        for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent", "sigmoidal_dielectric",
+                     "reaction_field", "ewald")
+    },
+    "pair": {
+        "lennard_jones": "vmdpotential.interactions.lennard_jones:INTERACTION",
+        "lennard_jones_shifted": "vmdpotential.interactions.lennard_jones:SHIFTED",
+        "lennard_jones_switched": "vmdpotential.interactions.lennard_jones:SWITCHED",
+        "buckingham": "vmdpotential.interactions.buckingham:INTERACTION",
     },
     "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
 }

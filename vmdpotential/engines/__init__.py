@@ -36,6 +36,7 @@ from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
     from vmdpotential.engines.costs import Costs
+    from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Result
     from vmdpotential.splitting.levels import Levels
     from vmdpotential.splitting.mesh import Mesh
@@ -123,6 +124,17 @@ class Engine(Protocol):
         """Return the potential (P,) of all atoms, or their nearest images, at points (P, 3).
 
         Exact to rounding. `nearest` (P,) is filled with the distances to the nearest atom, A.
+        """
+
+    def prepare_pairs(self, work: PairSum) -> PreparedPairs:
+        """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""
+
+    def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
+                        bins: int) -> NDArray[np.int64]:
+        """Return how many pairs (bins,) lie in each of `bins` equal ranges of distance from 0 to `reach` (A).
+
+        Pairs of positions (N, 3) and others (M, 3), with all their images; of the positions alone, each pair once,
+        where there are no others. A distance of exactly 0 counts.
         """
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:

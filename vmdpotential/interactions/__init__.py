@@ -2,6 +2,9 @@
 
 A page holds the definition with its reference, a table of parameters, the radial function, and
 checks: distances with the value that the definition gives, worked out apart from the code.
+
+An interaction is the potential of a unit charge (1/A), which serves maps and pairs, or the energy of two
+atoms by parameters of the pair (kcal/mol), which serves pairs alone (:mod:`vmdpotential.interactions.pairs`).
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Check:
-    """A distance (A) and parameters at which the value (1/A) is known from the definition."""
+    """A distance (A) and parameters at which the value (1/A or kcal/mol) is known from the definition."""
 
     r: float
     value: float
@@ -61,6 +64,17 @@ class Interaction:
     compact : bool
         Whether the function is zero beyond the cutoff by itself. If not, engines mask it.
     checks : sequence of Check
+    pair : mapping
+        Parameters of a pair of atoms, read as attributes of ``p`` too, and the power of length in their units: the
+        function is then an energy (kcal/mol), not the potential of a charge.
+    slope : callable, optional
+        ``slope(r2, rinv, p)``, -1/r dV/dr: what the force is by, written where it takes fewer operations than the
+        derivative of `radial`, from which it comes otherwise.
+    excluded : callable, optional
+        ``excluded(r2, rinv, p)``, what is left of the function for pairs that are excluded: of a potential
+        whose long range is summed for all pairs elsewhere, the part that takes it away again. Nothing unless given.
+    excluded_slope : callable, optional
+        Its slope, as `slope`.
     """
 
     name: str
@@ -68,6 +82,10 @@ class Interaction:
     quantities: Sequence[Quantity] = ()
     compact: bool = False
     checks: Sequence[Check] = ()
+    pair: Mapping[str, float] = field(default_factory=dict)
+    slope: Callable[[Scalar, Scalar, Any], Scalar] | None = None
+    excluded: Callable[[Scalar, Scalar, Any], Scalar] | None = None
+    excluded_slope: Callable[[Scalar, Scalar, Any], Scalar] | None = None
 
     def bind(self, **values: float) -> Bound:
         """Return the interaction with its parameters set; those not given take their defaults.
@@ -122,10 +140,13 @@ class Bound:
             raise UsageError("cutoff", f"{self.interaction.name} cannot be truncated there", value=f"{end:g}")
         return replace(self, end=end)
 
-    def __call__(self, r: ArrayLike) -> NDArray[np.float64]:
-        """Return the potential (1/A) of a unit charge at distances r (A), in float64: the reference."""
+    def __call__(self, r: ArrayLike, **pair: ArrayLike) -> NDArray[np.float64]:
+        """Return the potential of a unit charge (1/A) at distances r (A), in float64: the reference.
+
+        With parameters of pairs it is an energy (kcal/mol).
+        """
         r = np.asarray(r, np.float64)
-        result = np.asarray(self.interaction.radial(r * r, 1 / r, SimpleNamespace(**self.values)), np.float64)
+        result = np.asarray(self.interaction.radial(r * r, 1 / r, SimpleNamespace(**self.values, **pair)), np.float64)
         return result if self.cutoff is None else np.where(r < self.cutoff, result, 0.0)
 
     def derivative(self, r: ArrayLike) -> NDArray[np.float64]:

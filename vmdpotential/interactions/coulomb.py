@@ -3,11 +3,13 @@
 Definition::
 
     V(r) = 1 / r
+
+Up to a cutoff it may be shifted by its value there, V(r) = 1/r - 1/rc.
 """
 
 from typing import Any
 
-from vmdpotential.interactions import Check, Interaction
+from vmdpotential.interactions import Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import Scalar
 
 
@@ -16,4 +18,18 @@ def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     return rinv
 
 
-INTERACTION = Interaction("coulomb", radial, checks=[Check(1, 1), Check(2, 0.5), Check(80, 0.0125)])
+def slope(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+    """Return -1/r dV/dr = 1/r^3."""
+    return rinv * rinv * rinv
+
+
+def shifted(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+    """Return 1/r - 1/rc."""
+    return rinv - 1 / p.cutoff
+
+
+INTERACTION = Interaction("coulomb", radial, slope=slope, checks=[Check(1, 1), Check(2, 0.5), Check(80, 0.0125)])
+CUT = Interaction(
+    "cut_coulomb", shifted, [Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the potential is zero")],
+    slope=slope, checks=[Check(1, 0.5, {"cutoff": 2}), Check(2, 0, {"cutoff": 2})],
+)

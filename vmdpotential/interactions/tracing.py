@@ -5,6 +5,9 @@ A radial function takes ``(r2, rinv, p)``: the squared distance (A^2), its inver
 arithmetic and the functions of this module (:func:`fma`, :func:`minimum`, :func:`maximum`,
 :func:`less`, :func:`select`, :func:`sqrt`, :func:`exp`, :func:`erfc`), no ``if``.
 
+Two atoms' own parameters are leaves too, ``i.name`` and ``j.name``, and what a table holds of their types is
+``pair.name`` (:mod:`vmdpotential.interactions.pairs`).
+
 Called with numpy arrays it computes in float64: that is the reference. Called with
 :class:`Expression` leaves it records a :class:`Program`, which :func:`run` evaluates with any
 object that has the operations as methods: C source (:mod:`~vmdpotential.interactions.csource`),
@@ -143,28 +146,47 @@ class Program:
     ----------
     steps : tuple of tuples
         ``(operation, argument, ...)``: arguments are indices of earlier steps, except those of
-        ``const`` (a number), ``input`` and ``param`` (a name). The last step is the result.
+        ``const`` (a number), ``input`` and ``param`` (a name).
     parameters : tuple of str
         Names of the parameters, in the order their values are passed.
+    results : tuple of int
+        Steps that are asked for; the last one unless given.
     """
 
     steps: tuple[tuple[Any, ...], ...]
     parameters: tuple[str, ...]
+    results: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.results:
+            object.__setattr__(self, "results", (len(self.steps) - 1,))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the leaves that vary, sorted."""
+        return tuple(sorted(step[1] for step in self.steps if step[0] == "input"))
+
+    def levels(self) -> list[int]:
+        """Return of each step how often it changes: 0 never, 1 with atom i, 2 with every pair.
+
+        An engine computes a step as far out of its loops as that allows.
+        """
+        result: list[int] = []
+        for operation, *arguments in self.steps:
+            if operation in ("const", "param"):
+                result.append(0)
+            elif operation == "input":
+                result.append(1 if arguments[0].startswith("i.") else 2)
+            else:
+                result.append(max(result[a] for a in arguments))
+        return result
 
     def uniform(self) -> list[bool]:
         """Return, for each step, whether it depends on parameters and constants alone.
 
         An engine computes those once, before the loop over atoms.
         """
-        result: list[bool] = []
-        for operation, *arguments in self.steps:
-            if operation in ("const", "param"):
-                result.append(True)
-            elif operation == "input":
-                result.append(False)
-            else:
-                result.append(all(result[a] for a in arguments))
-        return result
+        return [level == 0 for level in self.levels()]
 
     def degree(self) -> int | None:
         """Return d when the result scales as rinv^d with r2 held fixed, else None.
@@ -225,7 +247,7 @@ def trace(radial: Callable[..., Scalar], parameters: Sequence[str]) -> tuple[Pro
         raise TypeError("the radial function does not depend on r2 and rinv")
     factor, rest = _split(result, {})
     assert rest is not None
-    return _linear(rest, parameters), _linear(factor, parameters)
+    return linear([rest], parameters), linear([factor], parameters)
 
 
 def _split(node: Expression, known: dict[Expression, Any]) -> tuple[Expression, Expression | None]:
@@ -254,8 +276,8 @@ def _split_one(node: Expression, known: dict[Expression, Any]) -> tuple[Expressi
     return Expression("const", 1.0), node
 
 
-def _linear(result: Expression, parameters: Sequence[str]) -> Program:
-    """Return the steps of an expression, each once, with constants folded."""
+def linear(results: Sequence[Scalar], parameters: Sequence[str]) -> Program:
+    """Return the steps of some expressions, each once, with constants folded."""
     steps: list[tuple[Any, ...]] = []
     numbers: dict[tuple[Any, ...], int] = {}
 
@@ -293,7 +315,8 @@ def _linear(result: Expression, parameters: Sequence[str]) -> Program:
                     return other
         return add(node.operation, *arguments)
 
-    return _without_dead_steps(steps, visit(result), parameters)
+    wanted = [visit(r if isinstance(r, Expression) else Expression("const", float(r))) for r in results]
+    return _without_dead_steps(steps, wanted, parameters)
 
 
 _FOLD: dict[str, Callable[..., float]] = {
@@ -301,18 +324,18 @@ _FOLD: dict[str, Callable[..., float]] = {
 }
 
 
-def _without_dead_steps(steps: list[tuple[Any, ...]], result: int, parameters: Sequence[str]) -> Program:
-    """Return the program that ends in `result`, without the steps that folding left behind."""
+def _without_dead_steps(steps: list[tuple[Any, ...]], results: Sequence[int], parameters: Sequence[str]) -> Program:
+    """Return the program of some results, without the steps that folding left behind."""
     leaves = ("const", "input", "param")
-    needed = {result}
-    for number in range(result, -1, -1):
+    needed = set(results)
+    for number in range(max(results), -1, -1):
         if number in needed and steps[number][0] not in leaves:
             needed.update(steps[number][1:])
     order = {number: new for new, number in enumerate(sorted(needed))}
     kept = tuple(
         steps[n] if steps[n][0] in leaves else (steps[n][0], *(order[a] for a in steps[n][1:])) for n in order
     )
-    return Program(kept, tuple(parameters))
+    return Program(kept, tuple(parameters), tuple(order[r] for r in results))
 
 
 def run(program: Program, back_end: Any, values: Mapping[str, Any], part: str = "all",
@@ -327,19 +350,20 @@ def run(program: Program, back_end: Any, values: Mapping[str, Any], part: str = 
         ``fma``, ``min``, ``max``, ``less``, ``select``, ``sqrt``, ``exp``, ``erfc``).
     values : mapping
         The inputs and parameters that this part needs, by name.
-    part : {"all", "uniform", "varying"}
-        ``uniform`` evaluates what does not change from atom to atom, ``varying`` the rest.
+    part : {"all", "uniform", "own", "varying"}
+        ``uniform`` evaluates what never changes, ``own`` what changes with atom i alone, ``varying`` the rest.
     done : mapping
         Steps evaluated before.
 
     Returns
     -------
     dict
-        Value of every step evaluated so far, by its number; the result is the last step.
+        Value of every step evaluated so far, by its number.
     """
     results = dict(done or {})
-    for number, (uniform, (operation, *arguments)) in enumerate(zip(program.uniform(), program.steps, strict=True)):
-        if number in results or (part == "uniform" and not uniform):
+    last = {"uniform": 0, "own": 1}.get(part, 2)
+    for number, (level, (operation, *arguments)) in enumerate(zip(program.levels(), program.steps, strict=True)):
+        if number in results or level > last:
             continue
         if operation == "const":
             results[number] = back_end.const(arguments[0])
@@ -348,6 +372,24 @@ def run(program: Program, back_end: Any, values: Mapping[str, Any], part: str = 
         else:
             results[number] = getattr(back_end, operation)(*(results[a] for a in arguments))
     return results
+
+
+class Record:
+    """Back end that records, so that a program or its derivative can be traced again."""
+
+    const = staticmethod(lambda value: Expression("const", float(value)))
+    add = staticmethod(lambda a, b: _record("add", a, b))
+    sub = staticmethod(lambda a, b: _record("sub", a, b))
+    mul = staticmethod(lambda a, b: _record("mul", a, b))
+    div = staticmethod(lambda a, b: _record("div", a, b))
+    fma = staticmethod(lambda a, b, c: _record("fma", a, b, c))
+    min = staticmethod(lambda a, b: _record("min", a, b))
+    max = staticmethod(lambda a, b: _record("max", a, b))
+    less = staticmethod(lambda a, b: _record("less", a, b))
+    select = staticmethod(lambda condition, a, b: _record("select", condition, a, b))
+    sqrt = staticmethod(lambda a: _record("sqrt", a))
+    exp = staticmethod(lambda a: _record("exp", a))
+    erfc = staticmethod(lambda a: _record("erfc", a))
 
 
 class Numpy:
@@ -370,4 +412,10 @@ class Numpy:
 
 def evaluate(program: Program, values: Mapping[str, Any]) -> Any:
     """Return the result of a program with numpy; values of inputs and parameters by name."""
-    return run(program, Numpy, values)[len(program.steps) - 1]
+    return run(program, Numpy, values)[program.results[0]]
+
+
+def evaluate_all(program: Program, values: Mapping[str, Any]) -> list[Any]:
+    """Return all results of a program with numpy."""
+    steps = run(program, Numpy, values)
+    return [steps[r] for r in program.results]

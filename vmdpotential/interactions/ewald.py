@@ -1,0 +1,119 @@
+"""Ewald's real-space part: the potential of a charge less that of a Gaussian around it, whose rest a mesh sums.
+
+Definition::
+
+    V(r) = erfc(beta r) / r
+
+P. P. Ewald, "Die Berechnung optischer und elektrostatischer Gitterpotentiale", Ann. Phys. 369 (1921) 253-287. Excluded
+pairs keep -erf(beta r) / r, which takes the mesh's part of them away.
+
+For sums over pairs up to a cutoff :func:`polynomial` writes erf(beta r) / r as a polynomial, and its slope as another:
+no division, no exponential and no table. In t = 2 r^2 / rc^2 - 1 their terms stay small, so that they are good in
+single precision: at beta rc = 3.12 the relative error of the force is 3e-6 at degree 12, 2e-5 at 10.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from math import pi, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.interactions import Bound, Check, Interaction, Quantity
+from vmdpotential.interactions.tracing import Scalar, erfc, fma
+
+DEGREE = 12
+
+
+def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+    """Return erfc(beta r) / r."""
+    return erfc(p.beta * (r2 * rinv)) * rinv
+
+
+def excluded(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+    """Return -erf(beta r) / r."""
+    return (erfc(p.beta * (r2 * rinv)) - 1.0) * rinv
+
+
+INTERACTION = Interaction(
+    "ewald",
+    radial,
+    [
+        Quantity("cutoff", "A", 10.0, 0.1, 1e4, "distance at which it is cut off"),
+        Quantity("beta", "1/A", 0.312, 1e-4, 100.0, "inverse width of the Gaussian"),
+    ],
+    excluded=excluded,
+    checks=[
+        Check(1, 0.15729920705028513, {"beta": 1, "cutoff": 5}),  # erfc(1)
+        Check(2, 0.004677734981047266 / 2, {"beta": 1, "cutoff": 5}),  # erfc(2) / 2
+    ],
+)
+
+
+@dataclass(frozen=True)
+class _Polynomial:
+    """The interaction by polynomials of some degree; no closures, so that it pickles."""
+
+    degree: int
+    letter: str  # of the coefficients: e for the potential, f for the slope
+
+    def smooth(self, r2: Scalar, p: Any) -> Scalar:
+        t = fma(r2, 2.0 / (p.cutoff * p.cutoff), -1.0)
+        value = getattr(p, f"{self.letter}{self.degree}")
+        for n in range(self.degree - 1, -1, -1):
+            value = fma(value, t, getattr(p, f"{self.letter}{n}"))
+        return value
+
+
+class _Potential(_Polynomial):
+    def __call__(self, r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+        return rinv - self.smooth(r2, p)
+
+
+class _Slope(_Polynomial):
+    def __call__(self, r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+        return rinv * rinv * rinv - self.smooth(r2, p)
+
+
+class _Rest(_Polynomial):
+    def __call__(self, r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+        return 0.0 - self.smooth(r2, p)
+
+
+@cache
+def _page(degree: int) -> Interaction:
+    """Return the interaction with polynomials of some degree."""
+    cutoff = INTERACTION.quantities[0]
+    return Interaction(
+        "ewald_polynomial", _Potential(degree, "e"),
+        [cutoff, *(Quantity(f"e{n}", "1/A", 0.0, -1e300, 1e300, f"coefficient of t^{n} in erf(beta r) / r")
+                   for n in range(degree + 1)),
+         *(Quantity(f"f{n}", "1/A^3", 0.0, -1e300, 1e300, f"coefficient of t^{n} in its slope")
+           for n in range(degree + 1))],
+        slope=_Slope(degree, "f"), excluded=_Rest(degree, "e"), excluded_slope=_Rest(degree, "f"),
+    )
+
+
+def _smooth(r: NDArray[np.float64], beta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return erf(beta r) / r and -1/r d/dr of it, by its series where the two parts of that cancel."""
+    from scipy import special
+
+    z = beta * r
+    potential = special.erf(z) / r
+    bell = 2 * beta / sqrt(pi) * np.exp(-z * z)
+    series = beta**3 * 2 / sqrt(pi) * (2 / 3 - 2 / 5 * z**2 + 1 / 7 * z**4)
+    return potential, np.where(z < 0.02, series, (potential - bell) / (r * r))
+
+
+@cache
+def polynomial(cutoff: float, beta: float, degree: int = DEGREE) -> Bound:
+    """Return Ewald's real-space part up to a cutoff (A) by polynomials, for beta in 1/A."""
+    nodes = 4 * (degree + 1)
+    t = np.cos(np.pi * (np.arange(nodes) + 0.5) / nodes)
+    potential, slope = _smooth(cutoff * np.sqrt((t + 1) / 2), beta)
+    values = {"cutoff": cutoff}
+    for letter, wanted in (("e", potential), ("f", slope)):
+        fit = np.polynomial.Chebyshev.fit(t, wanted, degree, domain=[-1, 1]).convert(kind=np.polynomial.Polynomial)
+        values |= {f"{letter}{n}": float(c) for n, c in enumerate(fit.coef)}
+    return _page(degree).bind(**values)

@@ -1,0 +1,294 @@
+"""Pair potentials: interactions of two atoms with what their own parameters make of them.
+
+A :class:`PairPotential` is a sum of terms. A term is an interaction, whose uniform parameters are bound, and a
+:class:`Rule` that makes the parameters of a pair of those of its atoms: the product of two charges before a potential,
+coefficients by the geometric or the Lorentz-Berthelot rule or from a table of types. All terms are traced together
+into one program of the distance and both atoms, which an engine runs for every pair::
+
+    E = sum of terms,    force on i = slope (x_i - x_j),    slope = -1/r dE/dr = -2 dE/d(r^2)
+
+Energies are in kcal/mol and lengths in A; charges come as sqrt(C) q with the Coulomb constant C of that unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from vmdpotential.errors import UsageError
+from vmdpotential.interactions import Bound, Interaction, lennard_jones
+from vmdpotential.interactions.derivative import Dual
+from vmdpotential.interactions.tracing import Expression, Program, Record, Scalar, evaluate_all, linear, run
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """How the parameters of two atoms make those of the pair.
+
+    Parameters
+    ----------
+    name : str
+    atoms : mapping
+        Parameters of an atom and the power of length in their units.
+    pair : mapping
+        Parameters that are looked up for both atoms' types, likewise.
+    combine : callable
+        ``combine(i, j, pair)`` returns the pair's parameters by name; ``weight`` multiplies the interaction.
+    """
+
+    name: str
+    atoms: Mapping[str, float]
+    pair: Mapping[str, float]
+    combine: Callable[[Any, Any, Any], dict[str, Scalar]]
+
+
+def _lorentz_berthelot(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
+    """Return a6 = 12 eps rmin^6 and a12 = a6 rmin^6 of arithmetic radii and geometric depths."""
+    rmin = i.half_rmin + j.half_rmin
+    six = (rmin * rmin) ** 3
+    a6 = i.root_depth * j.root_depth * six
+    return {"a6": a6, "a12": a6 * six}
+
+
+#: Charges, sqrt(kcal/mol A).
+CHARGES = Rule("charges", {"charge": 0.5}, {}, lambda i, j, pair: {"weight": i.charge * j.charge})
+#: What j alone makes at i: the acceleration by gravity is the force by 1/r where the source is -G m.
+SOURCES = Rule("sources", {"source": 1}, {}, lambda i, j, pair: {"weight": j.source})
+#: a6 and a12 are products of their atoms' roots.
+GEOMETRIC = Rule("geometric", {"root_a6": 3, "root_a12": 6}, {},
+                 lambda i, j, pair: {"a6": i.root_a6 * j.root_a6, "a12": i.root_a12 * j.root_a12})
+#: Half of the distance of the least energy (A), and sqrt(12 epsilon).
+LORENTZ_BERTHELOT = Rule("lorentz-berthelot", {"half_rmin": 1, "root_depth": 0}, {}, _lorentz_berthelot)
+#: A exp(-B r) - C / r^6 by a geometric mean of A and C and an arithmetic one of B.
+BUCKINGHAM = Rule("buckingham", {"root_a": 0, "half_b": -1, "root_c": 3}, {}, lambda i, j, pair: {
+    "a": i.root_a * j.root_a, "b": i.half_b + j.half_b, "c": i.root_c * j.root_c})
+
+
+def table(interaction: Interaction) -> Rule:
+    """Return the rule that looks up the parameters of a pair by the types of both atoms."""
+    names = interaction.pair
+    return Rule("table", {}, names, lambda i, j, pair: {name: getattr(pair, name) for name in names})
+
+
+#: Lennard-Jones' a6 and a12 of a table.
+TABLE = table(lennard_jones.INTERACTION)
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One interaction of a pair potential: its name in results, the interaction, and the rule for its pairs."""
+
+    name: str
+    bound: Bound
+    rule: Rule
+
+    def __post_init__(self) -> None:
+        interaction = self.bound.interaction
+        given = {*self.rule.combine(_names(self.rule.atoms), _names(self.rule.atoms), _names(self.rule.pair))}
+        if given - {"weight"} != set(interaction.pair):
+            raise UsageError(
+                "interaction", f"needs {', '.join(interaction.pair) or 'no parameters'} of a pair, and the rule "
+                f"{self.rule.name} makes {', '.join(sorted(given - {'weight'})) or 'none'}", value=interaction.name)
+
+    def value(self, radial: Callable[..., Scalar], r2: Scalar, rinv: Scalar, i: Any, j: Any, pair: Any,
+              uniform: Mapping[str, Scalar]) -> Scalar:
+        """Return a function of the interaction, `radial` or another, for a pair."""
+        parameters = self.rule.combine(i, j, pair)
+        weight = parameters.pop("weight", None)
+        result = radial(r2, rinv, SimpleNamespace(**uniform, **parameters))
+        return result if weight is None else result * weight
+
+
+def _names(names: Mapping[str, float], prefix: str = "") -> SimpleNamespace:
+    """Return an object with a new input for each name as its attribute."""
+    return SimpleNamespace(**{n: Expression("input", prefix + n) for n in names})
+
+
+@dataclass(frozen=True, eq=False)
+class PairPotential:
+    """A sum of terms with one cutoff.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+    softening : float, A
+        Added in squares to every distance, as Plummer's: r^2 + softening^2 stands for r^2.
+    """
+
+    terms: tuple[Term, ...]
+    softening: float = 0.0
+
+    def __post_init__(self) -> None:
+        if len({term.bound.cutoff for term in self.terms}) != 1:
+            raise UsageError("cutoff", "terms of a pair potential need one cutoff for all")
+
+    @property
+    def cutoff(self) -> float | None:
+        """Distance in A beyond which all terms are zero; None if they have no end."""
+        return self.terms[0].bound.cutoff
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the terms, in the order of energies."""
+        return tuple(term.name for term in self.terms)
+
+    @property
+    def atoms(self) -> dict[str, float]:
+        """Parameters of an atom that the terms take, and the power of length in their units."""
+        return {name: power for term in self.terms for name, power in term.rule.atoms.items()}
+
+    @property
+    def tables(self) -> dict[str, float]:
+        """Parameters that are looked up by the types of two atoms, likewise."""
+        return {name: power for term in self.terms for name, power in term.rule.pair.items()}
+
+    @property
+    def corrects_excluded(self) -> bool:
+        """Whether excluded pairs add anything."""
+        return any(term.bound.interaction.excluded for term in self.terms)
+
+    def scaled(self, outputs: Sequence[str] = ("slope",), length: float = 1.0, excluded: bool = False) -> ScaledPairs:
+        """Return the program for an engine.
+
+        Parameters
+        ----------
+        outputs : sequence of str
+            What the program returns, in this order: ``slope`` (-1/r dE/dr of all terms), ``bend`` (its derivative
+            with respect to r^2, for jerks), ``energy`` (one result for each term).
+        length : float, A
+            The unit of length in which distances come.
+        excluded : bool
+            Whether for excluded pairs.
+
+        Raises
+        ------
+        UsageError
+            When a length stands in a page as a plain number instead of a parameter with a unit.
+        """
+        return _scaled(self, tuple(outputs), length, excluded)
+
+
+@dataclass(frozen=True)
+class ScaledPairs:
+    """What an engine computes with: a program of pairs in units of its own.
+
+    Parameters
+    ----------
+    program : Program
+        Inputs ``r2``, ``rinv``, ``i.name``, ``j.name`` and ``pair.name``; results as asked for.
+    values : tuple of float
+        Its uniform parameters.
+    length : float, A
+        The unit: a parameter of an atom is to be divided by length^power, a slope that comes out by length^2, a bend
+        by length^4. Energies are in kcal/mol.
+    cutoff2, softening2 : float
+        Squares in that unit; the cutoff's is infinite where there is none.
+    """
+
+    program: Program
+    values: tuple[float, ...]
+    length: float
+    cutoff2: float
+    softening2: float
+
+
+def _nothing(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+    return 0.0
+
+
+def _slope(term: Term, radial: Callable[..., Scalar], written: Callable[..., Scalar] | None,
+           leaves: tuple[Any, Any, Any], uniform: Mapping[str, Scalar]) -> Scalar:
+    """Return -2 d/d(r^2) of a function of a term, by the page's own slope where it has one."""
+    i, j, pair = leaves
+    r2, rinv = Expression("input", "r2"), Expression("input", "rinv")
+    if written is not None:
+        return term.value(written, r2, rinv, i, j, pair, uniform)
+    value = radial(r2, rinv, SimpleNamespace(**uniform, **{n: Expression("input", f"of.{n}") for n in
+                                                           term.bound.interaction.pair}))
+    derivative = _derivative(value, r2, rinv)
+    if derivative is None:
+        return 0.0
+    parameters = term.rule.combine(i, j, pair)
+    weight = parameters.pop("weight", None)
+    slope = _replaced(derivative * -2.0, {f"of.{n}": v for n, v in parameters.items()})
+    return slope if weight is None else slope * weight
+
+
+def _derivative(value: Scalar, r2: Expression, rinv: Expression) -> Expression | None:
+    """Return d/d(r^2) of an expression; None where it is zero."""
+    if not isinstance(value, Expression):
+        return None
+    program = linear([value], [])
+    dual = Dual(Record)
+    leaves = {step[1]: (Expression(step[0], step[1]), None) for step in program.steps if step[0] in ("input", "param")}
+    done = run(program, dual, leaves | dual.inputs(r2, rinv))
+    result: Expression | None = done[program.results[0]][1]
+    return result
+
+
+def _replaced(value: Expression, leaves: Mapping[str, Scalar]) -> Expression:
+    """Return an expression with other expressions in place of some inputs."""
+    program = linear([value], [])
+    inputs = {step[1]: leaves.get(step[1], Expression(step[0], step[1])) for step in program.steps
+              if step[0] in ("input", "param")}
+    result: Expression = run(program, Record, inputs)[program.results[0]]
+    return result
+
+
+@lru_cache(maxsize=64)
+def _scaled(potential: PairPotential, outputs: tuple[str, ...], length: float, excluded: bool) -> ScaledPairs:
+    """Return what :meth:`PairPotential.scaled` says."""
+    leaves = (_names(potential.atoms, "i."), _names(potential.atoms, "j."), _names(potential.tables, "pair."))
+    r2, rinv = Expression("input", "r2"), Expression("input", "rinv")
+    energies: list[Scalar] = []
+    total: Scalar = 0.0
+    values: dict[str, float] = {}
+    for term in potential.terms:
+        page = term.bound.interaction
+        uniform = {q.name: Expression("param", f"{term.name}.{q.name}") for q in page.quantities}
+        values |= {f"{term.name}.{q.name}": term.bound.values[q.name] / length**q.length_power for q in page.quantities}
+        radial, written = ((page.excluded or _nothing, page.excluded_slope) if excluded
+                           else (page.radial, page.slope))
+        energies.append(term.value(radial, r2, rinv, *leaves, uniform))
+        total = total + _slope(term, radial, written, leaves, uniform)
+    results: list[Scalar] = []
+    for output in outputs:
+        if output == "energy":
+            results += energies
+        elif output == "slope":
+            results.append(total)
+        else:
+            bend = _derivative(total, r2, rinv)
+            results.append(0.0 if bend is None else bend)
+    scaled = ScaledPairs(linear(results, list(values)), tuple(values.values()), length,
+                         np.inf if potential.cutoff is None else (potential.cutoff / length) ** 2,
+                         (potential.softening / length) ** 2)
+    if length != 1:
+        _require_units(potential, scaled, outputs, excluded)
+    return scaled
+
+
+def _require_units(potential: PairPotential, scaled: ScaledPairs, outputs: tuple[str, ...], excluded: bool) -> None:
+    """Make sure that a program in other units gives the same; it does not where a plain number is a length."""
+    natural = _scaled(potential, outputs, 1.0, excluded)
+    powers = {f"{side}.{name}": power for side in "ij" for name, power in potential.atoms.items()}
+    powers |= {f"pair.{name}": power for name, power in potential.tables.items()}
+    r = np.array([0.11, 0.37, 0.93]) * (potential.cutoff or 10.0)
+    there: list[Any] = []
+    here: list[Any] = []
+    for program, values, length, results in ((natural.program, natural.values, 1.0, here),
+                                             (scaled.program, scaled.values, scaled.length, there)):
+        x = r / length
+        inputs = {name: 1.3 / length**power for name, power in powers.items()}
+        results += evaluate_all(program, inputs | dict(zip(program.parameters, values, strict=True))
+                                | {"r2": x * x, "rinv": 1 / x})
+    units = [{"slope": 2, "bend": 4}.get(o, 0) for o in outputs for _ in (potential.terms if o == "energy" else (o,))]
+    for a, b, power in zip(there, here, units, strict=True):
+        if not np.allclose(a / scaled.length**power, b, rtol=1e-9, atol=0):
+            raise UsageError("interaction", "holds a length that is not a parameter with a unit", "make it one",
+                             value=", ".join(term.bound.interaction.name for term in potential.terms))

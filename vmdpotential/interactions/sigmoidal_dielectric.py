@@ -1,0 +1,38 @@
+"""Sigmoidal dielectric: the permittivity rises from that of a protein's inside to that of water with the distance.
+
+Definition, with the bulk's permittivity e0::
+
+    V(r) = 1 / (eps(r) r),    eps(r) = A + B / (1 + k exp(-lambda B r)),    B = e0 - A
+
+E. L. Mehler, T. Solmajer, "Electrostatic effects in proteins: comparison of dielectric and charge models", Protein
+Eng. 4 (1991) 903-910: A = -8.5525, k = 7.7839, lambda = 0.003627 / A, e0 = 78.4.
+"""
+
+from typing import Any
+
+from vmdpotential.interactions import Check, Interaction, Quantity
+from vmdpotential.interactions.tracing import Scalar, exp
+
+LOW = -8.5525
+STEEPNESS = 7.7839
+
+
+def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+    """Return the potential, as (1 + f) / (A + A f + B) / r with f = k exp(-lambda B r)."""
+    high = p.bulk - LOW
+    f = STEEPNESS * exp(-(p.rate * high * (r2 * rinv)))
+    return (1.0 + f) * rinv / (LOW * f + (LOW + high))
+
+
+INTERACTION = Interaction(
+    "sigmoidal_dielectric",
+    radial,
+    [
+        Quantity("bulk", "", 78.4, 1.0, 1e3, "permittivity at long distances"),
+        Quantity("rate", "1/A", 0.003627, 1e-6, 1.0, "how fast the permittivity rises"),
+    ],
+    checks=[
+        Check(10, 1 / (10 * (LOW + 86.9525 / 1.33230246785418)), {}),  # f = 7.7839 exp(-0.003627 * 86.9525 * 10)
+        Check(1000, 1 / 78400, {}),
+    ],
+)
