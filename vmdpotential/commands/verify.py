@@ -120,14 +120,15 @@ def _pairs(backend: Engine) -> Iterator[tuple[str, Any]]:
 
 
 def _check_energies(backend: Engine, page: Interaction) -> list[dict[str, Any]]:
-    """Compare the energy of two atoms, which is single where an engine has nothing better."""
+    """Compare the energy of two atoms, in single precision where pairs are listed or an engine has no better."""
     import numpy as np
 
     from vmdpotential.engines.pairs import Atoms, PairSum
     from vmdpotential.interactions.pairs import PairPotential, Term, table
 
     own = {q.name for q in page.quantities}
-    precision, limit = ("single", 1e-5) if backend.name == "cuda" else ("double", 1e-9)
+    listed = "cutoff" in own
+    precision, limit = ("single", 1e-5) if listed or backend.name == "cuda" else ("double", 1e-9)
     worst = 0.0
     for check in page.checks:
         bound = page.bind(**{n: v for n, v in check.parameters.items() if n in own})

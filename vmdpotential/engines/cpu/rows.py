@@ -67,3 +67,24 @@ def write_tile(sums, out, first, factor, add):
                 for n in range(min(4, shape[2] - iz)):
                     before = out[ix, iy, iz + n] if add else 0.0
                     out[ix, iy, iz + n] = np.float32(before + sums[part * 64 + k * 16 + j * 4 + n] * factor)
+
+
+@njit(**FAST)
+def on_points(chunk, count, h, soft, found):
+    """Write which of a chunk's atoms are nearer than `soft` to a point of the tile's lattice; return how many."""
+    x, y, z = chunk[0], chunk[1], chunk[2]
+    half = x.dtype.type(0.5)  # points are at odd multiples of h/2
+    near = 0
+    for k in range(count):
+        dx, dy, dz = x[k] / h[0] + half, y[k] / h[1] + half, z[k] / h[2] + half
+        dx, dy, dz = dx - np.rint(dx), dy - np.rint(dy), dz - np.rint(dz)
+        near += abs(dx) * h[0] < soft and abs(dy) * h[1] < soft and abs(dz) * h[2] < soft
+    if near == 0:  # nearly always, and that loop is in vectors
+        return 0
+    near = 0
+    for k in range(count):
+        dx, dy, dz = x[k] / h[0] + half, y[k] / h[1] + half, z[k] / h[2] + half
+        dx, dy, dz = dx - np.rint(dx), dy - np.rint(dy), dz - np.rint(dz)
+        found[near] = k
+        near += abs(dx) * h[0] < soft and abs(dy) * h[1] < soft and abs(dz) * h[2] < soft
+    return near

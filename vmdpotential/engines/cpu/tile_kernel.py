@@ -25,7 +25,20 @@ import math
 import numpy as np
 from numba import njit
 
-from vmdpotential.engines.cpu.rows import CHUNK, FAST, GAP, ROW, ROWS, Q, X, Y, Z, rows_in_range, write_tile
+from vmdpotential.engines.cpu.rows import (
+    CHUNK,
+    FAST,
+    GAP,
+    ROW,
+    ROWS,
+    Q,
+    X,
+    Y,
+    Z,
+    on_points,
+    rows_in_range,
+    write_tile,
+)
 from vmdpotential.engines.cpu.scalar import scalar
 from vmdpotential.interactions.tracing import Program
 
@@ -124,27 +137,15 @@ else:
             found += (gx * gx + gy * gy + gz * gz) < cutoff2
         return found
 @njit(**FAST)
-def take_out_coincident(chunk, count, h, soft, cutoff, values, sums):
+def take_out_coincident(chunk, count, h, soft, cutoff, values, sums, index):
     """Sum the atoms that lie on a lattice point, nearer than `soft`, apart from the others.
 
     At that point they count as if at distance `soft`, with a potential that is constant within, and
     so no field. In the chunk they move out of reach; the main loop then needs no guard against r = 0.
     """
     x, y, z = chunk[0], chunk[1], chunk[2]
-    near = 0
-    for k in range(count):
-        dx = (x[k] / h[0] + REAL(0.5)) - np.rint(x[k] / h[0] + REAL(0.5))  # points are at odd multiples of h/2
-        dy = (y[k] / h[1] + REAL(0.5)) - np.rint(y[k] / h[1] + REAL(0.5))
-        dz = (z[k] / h[2] + REAL(0.5)) - np.rint(z[k] / h[2] + REAL(0.5))
-        near += abs(dx) * h[0] < soft and abs(dy) * h[1] < soft and abs(dz) * h[2] < soft
-    if near == 0:
-        return
-    for k in range(count):
-        dx = (x[k] / h[0] + REAL(0.5)) - np.rint(x[k] / h[0] + REAL(0.5))
-        dy = (y[k] / h[1] + REAL(0.5)) - np.rint(y[k] / h[1] + REAL(0.5))
-        dz = (z[k] / h[2] + REAL(0.5)) - np.rint(z[k] / h[2] + REAL(0.5))
-        if not (abs(dx) * h[0] < soft and abs(dy) * h[1] < soft and abs(dz) * h[2] < soft):
-            continue
+    for place in range(on_points(chunk, count, h, soft, index)):
+        k = index[place]
         for n in range(512):
             part = n // 64
             px = h[0] * (part // 4 * 4 + n // 16 % 4 - 3.5) - x[k]
@@ -175,7 +176,7 @@ def sum_chunk(chunk, count, table, index, h, soft, cutoff, values, exact_values,
     map and leaf by leaf, each [x, y, z]. left (3,): points of the lattice from the tile's first on; leaves outside are
     skipped. A `cutoff` of 0 means that all atoms count.
     """
-    take_out_coincident(chunk, count, h, soft, cutoff, exact_values, sums)
+    take_out_coincident(chunk, count, h, soft, cutoff, exact_values, sums, index)
     everything = cutoff == 0
     cutoff2 = REAL(cutoff * cutoff)
     zero = REAL(0)
