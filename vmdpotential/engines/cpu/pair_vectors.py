@@ -9,6 +9,7 @@ first-level cache first, a dense loop sums them, and what it gives them is unpac
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from vmdpotential.engines.cpu.simd import I32, I64, LEVEL, Vector, constant, pointer
@@ -132,6 +133,14 @@ class _Loop:
         return out
 
 
+def _align_stack(builder, kind):
+    """Make LLVM align the stack for vectors: it spills them across cache lines where no variable asks for it."""
+    slot = cgutils.alloca_once(builder, kind)
+    slot.align = 64
+    kept = ir.FunctionType(ir.VoidType(), [slot.type])
+    builder.asm(kept, "", "r", [slot], side_effect=True)  # no code, but the variable may not be dropped
+
+
 def range_filter(m, n, bits):
     """Return the function that tells which atoms of a chunk are in range of any of M places."""
     real = types.float64 if bits == 64 else types.float32
@@ -198,6 +207,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
         def codegen(context, builder, sig, arguments):
             v = _Pairs(builder, bits, n)
             element = v.element
+            _align_stack(builder, v.type)
 
             def array(k, kind=element):
                 return pointer(context, builder, sig.args[k], arguments[k], kind)

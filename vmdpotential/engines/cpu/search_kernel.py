@@ -57,7 +57,31 @@ else:
 
 
 @njit(**FAST)
-def make_chunks(order, column, height, tallest, slots, start):
+def place(positions, turn, low, vectors, sides, shape, side, layers, places, column, key):
+    """Write where positions (N, 3) are inside the brick, in which column, and the key that sorts them.
+
+    Lattice vectors are lower triangular, or zeros.
+    """
+    for a in range(len(positions)):
+        px, py, pz = positions[a, 0], positions[a, 1], positions[a, 2]
+        x = px * turn[0, 0] + py * turn[1, 0] + pz * turn[2, 0] - low[0]
+        y = px * turn[0, 1] + py * turn[1, 1] + pz * turn[2, 1] - low[1]
+        z = px * turn[0, 2] + py * turn[1, 2] + pz * turn[2, 2] - low[2]
+        if vectors[0, 0] > 0:
+            n = math.floor(z / sides[2])
+            x, y, z = x - n * vectors[2, 0], y - n * vectors[2, 1], z - n * vectors[2, 2]
+            n = math.floor(y / sides[1])
+            x, y = x - n * vectors[1, 0], y - n * vectors[1, 1]
+            x -= math.floor(x / sides[0]) * vectors[0, 0]
+        places[a, 0], places[a, 1], places[a, 2] = x, y, z
+        cx = min(max(int(x / side[0]), 0), shape[0] - 1)
+        cy = min(max(int(y / side[1]), 0), shape[1] - 1)
+        column[a] = cx * shape[1] + cy
+        key[a] = column[a] * layers + min(max(int(z / side[2] * layers), 0), layers - 1)
+
+
+@njit(**FAST)
+def make_chunks(order, column, places, tallest, slots, start):
     """Write the atoms, sorted by column and height, to slots chunk by chunk; return how many chunks there are.
 
     A chunk ends with its column, when it is full, and where it would be taller than `tallest`. `start` (columns + 1)
@@ -65,9 +89,9 @@ def make_chunks(order, column, height, tallest, slots, start):
     """
     chunk, filled, bottom, before = -1, N, 0.0, -1
     for a in order:
-        if filled == N or column[a] != before or height[a] - bottom > tallest:
+        if filled == N or column[a] != before or places[a, 2] - bottom > tallest:
             chunk += 1
-            filled, bottom = 0, height[a]
+            filled, bottom = 0, places[a, 2]
             for c in range(before + 1, column[a] + 1):
                 start[c] = chunk
             before = column[a]
@@ -80,29 +104,29 @@ def make_chunks(order, column, height, tallest, slots, start):
 
 
 @njit(**FAST)
-def _sort(slots, first, count, key):
-    """Sort some slots by a key, empty ones last; stable."""
+def _sort(slots, first, count, keys, axis):
+    """Sort some slots by a key of their atoms (N, axes), empty ones last; stable."""
     for k in range(first + 1, first + count):
         a = slots[k]
         p = k
-        while p > first and a >= 0 and (slots[p - 1] < 0 or key[slots[p - 1]] > key[a]):
+        while p > first and a >= 0 and (slots[p - 1] < 0 or keys[slots[p - 1], axis] > keys[a, axis]):
             slots[p] = slots[p - 1]
             p -= 1
         slots[p] = a
 
 
 @njit(**FAST)
-def make_clusters(slots, x, y, lacks):
+def make_clusters(slots, places, lacks):
     """Halve chunks along x and y in turn down to clusters, and put atoms that lack a term last in these."""
     for first in range(0, len(slots), N):
-        size, along_x = N, True
+        size, axis = N, 0
         while size > M:
             for part in range(first, first + N, size):
-                _sort(slots, part, size, x if along_x else y)
+                _sort(slots, part, size, places, axis)
             size //= 2
-            along_x = not along_x
+            axis = 1 - axis
         for part in range(first, first + N, M):
-            _sort(slots, part, M, lacks)
+            _sort(slots, part, M, lacks, 0)
 
 
 @njit(**FAST)
