@@ -78,7 +78,7 @@ class Brick:
             for j in range(int(np.ceil((-most[1] - y) / b[1])), int(np.floor((most[1] - y) / b[1])) + 1):
                 x = k * c[0] + j * b[0]
                 for i in range(int(np.ceil((-most[0] - x) / a[0])), int(np.floor((most[0] - x) / a[0])) + 1):
-                    if (k, j, i) > (0, 0, 0) or not half and (k, j, i) != (0, 0, 0):
+                    if (k, j, i) > (0, 0, 0) or (not half and (k, j, i) != (0, 0, 0)):
                         found.append((i, j, k))
         if np.abs(found).max(initial=0) > 500:
             raise InputError("the periodic cell is too small for the cutoff", "use a supercell")
@@ -162,9 +162,9 @@ class Part:
     """The list of some clusters, see :mod:`~vmdpotential.engines.cpu.search_kernel`."""
 
     entries: Integers
-    chunks: NDArray[np.int32]
-    bits: NDArray[np.uint16]
-    masks: NDArray[np.uint16]
+    chunks: NDArray[Any]
+    bits: NDArray[Any]
+    masks: NDArray[Any]
 
 
 @dataclass(frozen=True)

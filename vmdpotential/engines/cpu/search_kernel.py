@@ -167,7 +167,7 @@ def write_places(slots, positions, turn, found, vectors, inverse, places, centre
         y -= fx * vectors[0, 1] + fy * vectors[1, 1] + fz * vectors[2, 1]
         z -= fx * vectors[0, 2] + fy * vectors[1, 2] + fz * vectors[2, 2]
         way = x * x + y * y + z * z
-        longest = max(longest, way) if way == way else np.inf
+        longest = max(longest, way)
         atoms[chunk, 0, lane] = places[a, 0] + x - centres[chunk, 0]
         atoms[chunk, 1, lane] = places[a, 1] + y - centres[chunk, 1]
         atoms[chunk, 2, lane] = places[a, 2] + z - centres[chunk, 2]
@@ -297,10 +297,10 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
             ax, bx = boxes_i[ci, 0] + shifts[sh, 0], boxes_i[ci, 3] + shifts[sh, 0]
             ay, by = boxes_i[ci, 1] + shifts[sh, 1], boxes_i[ci, 4] + shifts[sh, 1]
             az, bz = boxes_i[ci, 2] + shifts[sh, 2], boxes_i[ci, 5] + shifts[sh, 2]
-            x0 = max(0, int(math.floor((ax - reach - low[0]) / side[0])))
-            x1 = min(shape[0] - 1, int(math.floor((bx + reach - low[0]) / side[0])))
-            y0 = max(0, int(math.floor((ay - reach - low[1]) / side[1])))
-            y1 = min(shape[1] - 1, int(math.floor((by + reach - low[1]) / side[1])))
+            x0 = max(0, math.floor((ax - reach - low[0]) / side[0]))
+            x1 = min(shape[0] - 1, math.floor((bx + reach - low[0]) / side[0]))
+            y0 = max(0, math.floor((ay - reach - low[1]) / side[1]))
+            y1 = min(shape[1] - 1, math.floor((by + reach - low[1]) / side[1]))
             if x1 < x0 or y1 < y0 or bz + reach < low[2] or az - reach > low[2] + side[2]:
                 continue
             for n in range(M):
@@ -326,10 +326,10 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
                         continue
                     top = math.sqrt(rest) + slack
                     column = cx * shape[1] + cy
-                    cj, end = columns[column], columns[column + 1]
+                    begin, end = columns[column], columns[column + 1]
                     if half:
-                        cj = max(cj, own)
-                    for cj in range(_first_at(boxes_j, cj, end, az - top), end):
+                        begin = max(begin, own)
+                    for cj in range(_first_at(boxes_j, begin, end, az - top), end):
                         if boxes_j[cj, 2] > bz + top:
                             break
                         dx = max(0.0, max(boxes_j[cj, 0] - bx, ax - boxes_j[cj, 3]))
