@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.errors import UsageError
-from vmdpotential.interactions import Bound
+from vmdpotential.interactions import Bound, Interaction, lennard_jones
 from vmdpotential.interactions.derivative import Dual
 from vmdpotential.interactions.tracing import Expression, Program, Record, Scalar, evaluate_all, linear, run
 
@@ -64,11 +64,19 @@ GEOMETRIC = Rule("geometric", {"root_a6": 3, "root_a12": 6}, {},
                  lambda i, j, pair: {"a6": i.root_a6 * j.root_a6, "a12": i.root_a12 * j.root_a12})
 #: Half of the distance of the least energy (A), and sqrt(12 epsilon).
 LORENTZ_BERTHELOT = Rule("lorentz-berthelot", {"half_rmin": 1, "root_depth": 0}, {}, _lorentz_berthelot)
-#: a6 and a12 of a table by the types of both.
-TABLE = Rule("table", {}, {"a6": 6, "a12": 12}, lambda i, j, pair: {"a6": pair.a6, "a12": pair.a12})
 #: A exp(-B r) - C / r^6 by a geometric mean of A and C and an arithmetic one of B.
 BUCKINGHAM = Rule("buckingham", {"root_a": 0, "half_b": -1, "root_c": 3}, {}, lambda i, j, pair: {
     "a": i.root_a * j.root_a, "b": i.half_b + j.half_b, "c": i.root_c * j.root_c})
+
+
+def table(interaction: Interaction) -> Rule:
+    """Return the rule that looks up the parameters of a pair by the types of both atoms."""
+    names = interaction.pair
+    return Rule("table", {}, names, lambda i, j, pair: {name: getattr(pair, name) for name in names})
+
+
+#: Lennard-Jones' a6 and a12 of a table.
+TABLE = table(lennard_jones.INTERACTION)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,10 +224,18 @@ def _derivative(value: Scalar, r2: Expression, rinv: Expression) -> Expression |
     if not isinstance(value, Expression):
         return None
     program = linear([value], [])
+    degree = program.degree()
+    if degree and "r2" not in program.inputs:  # a power of 1/r: d/d(r^2) r^-d = -d/2 r^-d / r^2
+        return value * (rinv * rinv) * (-degree / 2)
     dual = Dual(Record)
-    leaves = {step[1]: (Expression(step[0], step[1]), None) for step in program.steps if step[0] in ("input", "param")}
-    done = run(program, dual, leaves | dual.inputs(r2, rinv))
-    result: Expression | None = done[program.results[0]][1]
+    leaves = {step[1]: Expression(step[0], step[1]) for step in program.steps if step[0] in ("input", "param")}
+    leaves |= {"r2": r2, "rinv": rinv}
+    values = run(program, Record, leaves)
+    # a power of the distance by one product, where the rule for products would make several
+    done = {number: (values[number], None if power == 0 else values[number] * (rinv * rinv) * (-0.5 * power))
+            for number, power in enumerate(program.powers()) if power is not None}
+    pairs = {name: (leaf, None) for name, leaf in leaves.items()} | dual.inputs(r2, rinv)
+    result: Expression | None = run(program, dual, pairs, done=done)[program.results[0]][1]
     return result
 
 

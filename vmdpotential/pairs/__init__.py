@@ -1,0 +1,1 @@
+"""Pair interactions: energies and forces between atoms, n bodies, and distances."""
