@@ -63,7 +63,7 @@ else:
         d = np.empty(3, REAL)
         origin, table = np.empty(3, REAL), np.zeros(max(1, len(TABLES)), REAL)
         for k in range(3):
-            origin[k] = centres_i[chunk_i, k] + step[k] - rest[k]
+            origin[k] = centres_i[chunk_i, k] + step[k]
         for e in range(first, end):
             cj = chunks[e]
             for a in range(M):
@@ -76,7 +76,7 @@ else:
                         continue
                     r2 = soft2
                     for k in range(3):
-                        d[k] = atoms_i[chunk_i, k, i] - (atoms_j[cj, k, j] + (centres_j[cj, k] - origin[k]))
+                        d[k] = (atoms_i[chunk_i, k, i] + rest[k]) - (atoms_j[cj, k, j] + (centres_j[cj, k] - origin[k]))
                         r2 += d[k] * d[k]
                     if not r2 < cutoff2:
                         continue
