@@ -14,22 +14,27 @@ def reference(potential, atoms, cell, others=None):
     An excluded pair is its nearest image; a cutoff is that of the softened distance, as all that a distance is in.
     """
     second = atoms if others is None else others
+    x, y = (a.positions if cell is None else cell.wrap(a.positions) for a in (atoms, second))
     result, other = _empty(potential, atoms), _empty(potential, second)
-    excluded = _nearest_of_excluded(atoms, cell) if others is None else {}
-    for shift in _shifts(potential, atoms, second, cell):
-        for i in range(len(atoms)):
-            d = atoms.positions[i] - (second.positions + shift @ (np.eye(3) if cell is None else cell.vectors))
-            r2 = (d * d).sum(1) + potential.softening**2
-            near = r2 < (np.inf if potential.cutoff is None else potential.cutoff**2)
-            if others is None and not shift.any():
-                near[i] = False
-            out = np.array([excluded.get((i, j)) == tuple(shift) for j in range(len(second))]) & near
-            _add(potential, atoms, second, i, np.flatnonzero(near & ~out), d, r2, False, result, other)
-            _add(potential, atoms, second, i, np.flatnonzero(out), d, r2, True, result, other)
+    out = _nearest_of_excluded(atoms, x, cell) if others is None else {}
+    for shift in _shifts(potential, x, y, cell):
+        d = x[:, None] - (y + shift @ (np.eye(3) if cell is None else cell.vectors))
+        r2 = (d * d).sum(-1) + potential.softening**2
+        near = r2 < (np.inf if potential.cutoff is None else potential.cutoff**2)
+        if others is None and not shift.any():
+            np.fill_diagonal(near, False)
+        left_out = np.zeros_like(near)
+        for i, j in out.get(tuple(shift), ()):
+            left_out[i, j] = True
+        for excluded in (False, True):
+            i, j = np.nonzero(near & (left_out == excluded))
+            if len(i):
+                _add(potential, atoms, second, i, j, d[i, j], r2[i, j], excluded, result, other)
     if others is None:
         result.virial[:] /= 2  # every pair has come twice
         return result
-    return PairResult(result.forces, result.energies, result.virial, result.jerks, other)
+    return PairResult(result.forces, result.energies, (result.virial + other.virial) / 2, result.jerks,
+                      PairResult(other.forces, other.energies, None, other.jerks))
 
 
 def _empty(potential, atoms):
@@ -38,51 +43,42 @@ def _empty(potential, atoms):
                       None if atoms.velocities is None else np.zeros((n, 3)))
 
 
-def _shifts(potential, atoms, second, cell):
-    """Return the images (S, 3) of second atoms, in lattice vectors, that may be in range of an atom."""
+def _shifts(potential, x, y, cell):
+    """Return the images (S, 3) of y, in lattice vectors, that may be in range of x."""
     if cell is None:
         return np.zeros((1, 3), int)
-    fraction = np.concatenate([cell.fractional(atoms.positions), cell.fractional(second.positions)])
     heights = 1 / np.linalg.norm(np.linalg.inv(cell.vectors), axis=0)
-    most = np.ceil(potential.cutoff / heights + np.ptp(fraction, axis=0)).astype(int)
+    most = np.ceil(potential.cutoff / heights + 1).astype(int)
     return np.stack(np.meshgrid(*(np.arange(-n, n + 1) for n in most), indexing="ij"), -1).reshape(-1, 3)
 
 
-def _nearest_of_excluded(atoms, cell):
-    """Return by (i, j) which image of j is left out for i."""
+def _nearest_of_excluded(atoms, x, cell):
+    """Return by image of j the pairs (i, j) that are left out."""
     found = {}
     for i, j in () if atoms.exclusions is None else atoms.exclusions:
         shift = np.zeros(3, int)
         if cell is not None:
-            d = atoms.positions[i] - atoms.positions[j]
+            d = x[i] - x[j]
             shift = np.rint(cell.fractional(d - cell.minimum_image(d))).astype(int)
-        found[int(i), int(j)], found[int(j), int(i)] = tuple(shift), tuple(-shift)
+        found.setdefault(tuple(shift), []).append((i, j))
+        found.setdefault(tuple(-shift), []).append((j, i))
     return found
 
 
 def _add(potential, atoms, second, i, j, d, r2, excluded, result, other):
-    """Add what atoms j do to atom i, and, where they are others, what i does to them."""
-    if not len(j):
-        return
-    d, r2 = d[j], r2[j]
-    mine = {name: np.full(len(j), atoms.parameters[name][i]) for name in potential.atoms}
+    """Add what atoms j do to atoms i, and, where they are others, what these do to them."""
+    mine = {name: atoms.parameters[name][i] for name in potential.atoms}
     theirs = {name: second.parameters[name][j] for name in potential.atoms}
     tables = {name: atoms.tables[name][atoms.types[i], second.types[j]] for name in potential.tables}
-    slope, bend = _slopes(potential, r2, mine, theirs, tables, excluded)
-    energies = _energies(potential, r2, mine, theirs, tables, excluded)
-    result.forces[i] += slope @ d
-    result.energies[i] += energies.sum(1) / 2
-    result.virial[:] += (d * slope[:, None]).T @ d
-    if result.jerks is not None:
-        v = atoms.velocities[i] - second.velocities[j]
-        result.jerks[i] += slope @ v + (2 * bend * (d * v).sum(1)) @ d
-    if second is atoms:
-        return
-    slope, bend = _slopes(potential, r2, theirs, mine, tables, excluded)
-    other.forces[j] -= slope[:, None] * d
-    other.energies[j] += _energies(potential, r2, theirs, mine, tables, excluded).T / 2
-    if result.jerks is not None:
-        other.jerks[j] -= slope[:, None] * v + (2 * bend * (d * v).sum(1))[:, None] * d
+    sides = [(result, i, mine, theirs, 1)] + ([] if second is atoms else [(other, j, theirs, mine, -1)])
+    for into, place, own, of, sign in sides:
+        slope, bend = _slopes(potential, r2, own, of, tables, excluded)
+        np.add.at(into.forces, place, sign * slope[:, None] * d)
+        np.add.at(into.energies, place, _energies(potential, r2, own, of, tables, excluded).T / 2)
+        into.virial[:] += (d * slope[:, None]).T @ d
+        if into.jerks is not None:
+            v = atoms.velocities[i] - second.velocities[j]
+            np.add.at(into.jerks, place, sign * (slope[:, None] * v + (2 * bend * (d * v).sum(1))[:, None] * d))
 
 
 def _slopes(potential, r2, i, j, tables, excluded):

@@ -58,19 +58,19 @@ def sort(positions: Floats, cutoff: float, parts: int) -> Cells:
     memory.require(24 * count, f"a cutoff of {cutoff:g} A in so large a map", "use a longer {cutoff}")
     which = place.astype(np.int64)
     key = (which[:, 0] * shape[1] + which[:, 1]) * shape[2] + which[:, 2]
-    order = _order(key, count)
+    sequence = order(key, count)
     start = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(key, minlength=count), out=start[1:])
-    return Cells(order, start, shape, side, low)
+    return Cells(sequence, start, shape, side, low)
 
 
-def _order(key: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def order(key: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Return the order that sorts whole numbers below `count`.
 
     It is stable: the atoms of a molecule stay together, so that running sums of charges stay small. 16 bits at a time,
     because numpy sorts so short numbers by counting, five times as fast as longer ones.
     """
-    order = np.argsort(key.astype(np.uint16), kind="stable")
+    found = np.argsort(key.astype(np.uint16), kind="stable")
     for shift in range(16, count.bit_length(), 16):
-        order = order[np.argsort((key[order] >> shift).astype(np.uint16), kind="stable")]
-    return order
+        found = found[np.argsort((key[found] >> shift).astype(np.uint16), kind="stable")]
+    return found

@@ -61,14 +61,6 @@ class Brick:
         return cls(np.ascontiguousarray(turn), np.ascontiguousarray(lower), np.linalg.inv(lower), np.zeros(3),
                    np.diagonal(lower).copy())
 
-    def wrap(self, positions: Floats) -> Floats:
-        """Return positions (N, 3) in its axes, relative to its corner, inside."""
-        places = positions - self.low if not self.vectors.any() else positions @ self.turn
-        for d in (2, 1, 0):
-            if self.vectors.any():
-                places -= np.floor(places[:, d, None] / self.sides[d]) * self.vectors[d]
-        return places
-
     def shifts(self, reach: float, half: bool) -> Integers:
         """Return the images (S, 3), in lattice vectors and itself first, that come within reach of the brick.
 
@@ -86,7 +78,7 @@ class Brick:
             for j in range(int(np.ceil((-most[1] - y) / b[1])), int(np.floor((most[1] - y) / b[1])) + 1):
                 x = k * c[0] + j * b[0]
                 for i in range(int(np.ceil((-most[0] - x) / a[0])), int(np.floor((most[0] - x) / a[0])) + 1):
-                    if (k, j, i) > (0, 0, 0) or not half and (k, j, i) != (0, 0, 0):
+                    if (k, j, i) > (0, 0, 0) or (not half and (k, j, i) != (0, 0, 0)):
                         found.append((i, j, k))
         if np.abs(found).max(initial=0) > 500:
             raise InputError("the periodic cell is too small for the cutoff", "use a supercell")
@@ -112,8 +104,7 @@ class Clusters:
     def __init__(self, kernel: Any, brick: Brick, positions: Floats, rows: Floats, lacks: NDArray[np.bool_],
                  reach: float) -> None:
         self.brick, self.found = brick, positions
-        self.places = brick.wrap(positions)
-        if not np.isfinite(self.places).all():
+        if not np.isfinite(positions).all():
             raise InputError("a position is not a finite number")
         count, n = len(positions), kernel.N
         extent = np.maximum(brick.sides, 3.0)
@@ -126,18 +117,18 @@ class Clusters:
         columns = int(np.prod(self.shape))
         layers = min(4096, 2**32 // columns)
         self.slack = float(self.side[2] / layers)
-        column = np.clip((self.places[:, 0] / self.side[0]).astype(np.int64), 0, self.shape[0] - 1) * self.shape[1]
-        column += np.clip((self.places[:, 1] / self.side[1]).astype(np.int64), 0, self.shape[1] - 1)
-        layer = np.clip((self.places[:, 2] / self.slack).astype(np.int64), 0, layers - 1)
-        order = cells._order(column * layers + layer, columns * layers)
+        self.places = np.empty((count, 3))
+        column, key = np.empty(count, np.int64), np.empty(count, np.int64)
+        kernel.place(positions, brick.turn, brick.low, brick.vectors, brick.sides, self.shape, self.side, layers,
+                     self.places, column, key)
+        order = cells.order(key, columns * layers)
         self.columns = np.zeros(columns + 1, np.int64)
-        height = np.ascontiguousarray(self.places[:, 2])
         none = np.empty(0, np.int64)
-        chunks = kernel.make_chunks(order, column, height, limit, none, self.columns)
+        chunks = kernel.make_chunks(order, column, self.places, limit, none, self.columns)
         memory.require(chunks * n * (8 * (3 + len(rows)) + 40), "the list of pairs", "use fewer atoms")
         self.slots = np.full(chunks * n, -1, np.int64)
-        kernel.make_chunks(order, column, height, limit, self.slots, self.columns)
-        kernel.make_clusters(self.slots, *np.ascontiguousarray(self.places[:, :2].T), lacks.astype(np.float64))
+        kernel.make_chunks(order, column, self.places, limit, self.slots, self.columns)
+        kernel.make_clusters(self.slots, self.places, lacks.astype(np.float64)[:, None])
         self.boxes = np.empty((len(self.slots) // kernel.M, 6))
         kernel.bound(self.slots, self.places, kernel.M, self.boxes)
         self.chunk_boxes = np.empty((chunks, 6))
@@ -171,9 +162,9 @@ class Part:
     """The list of some clusters, see :mod:`~vmdpotential.engines.cpu.search_kernel`."""
 
     entries: Integers
-    chunks: NDArray[np.int32]
-    bits: NDArray[np.uint16]
-    masks: NDArray[np.uint16]
+    chunks: NDArray[Any]
+    bits: NDArray[Any]
+    masks: NDArray[Any]
 
 
 @dataclass(frozen=True)

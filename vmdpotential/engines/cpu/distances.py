@@ -84,7 +84,7 @@ def _sorted(positions: Floats, basis: Floats, low: Floats, shape: Integers, peri
     place = np.clip((fraction * shape).astype(np.int64), 0, shape - 1)
     key = (place[:, 0] * shape[1] + place[:, 1]) * shape[2] + place[:, 2]
     count = int(shape.prod())
-    order = cells._order(key, count)
+    order = cells.order(key, count)
     start = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(key, minlength=count), out=start[1:])
     return (*np.ascontiguousarray(positions[order].T), start)

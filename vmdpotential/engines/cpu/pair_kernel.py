@@ -57,13 +57,13 @@ else:
 
     @njit(**FAST)
     def whole_entry(atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, chunks, bitsets, masks, values,
-                    pair_tables, types_count, step, rest, cutoff2, soft2, chunk_i, lane_i, first, dense, end, mask,
-                    buffer, total):
+                    pair_tables, types_count, step, rest, cutoff2, soft2, aside, chunk_i, lane_i, first, dense, end,
+                    mask, buffer, total):
         """Do what :mod:`vmdpotential.engines.cpu.pair_vectors` does, in loops over pairs."""
         d = np.empty(3, REAL)
         origin, table = np.empty(3, REAL), np.zeros(max(1, len(TABLES)), REAL)
         for k in range(3):
-            origin[k] = centres_i[chunk_i, k] + step[k] - rest[k]
+            origin[k] = centres_i[chunk_i, k] + step[k]
         for e in range(first, end):
             cj = chunks[e]
             for a in range(M):
@@ -76,7 +76,7 @@ else:
                         continue
                     r2 = soft2
                     for k in range(3):
-                        d[k] = atoms_i[chunk_i, k, i] - (atoms_j[cj, k, j] + (centres_j[cj, k] - origin[k]))
+                        d[k] = (atoms_i[chunk_i, k, i] + rest[k]) - (atoms_j[cj, k, j] + (centres_j[cj, k] - origin[k]))
                         r2 += d[k] * d[k]
                     if not r2 < cutoff2:
                         continue
@@ -116,19 +116,22 @@ else:
 
 @njit(**FAST)
 def run(entries, chunks, bits, masks, atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, values, tables, kinds,
-        steps, rests, cutoff2, soft2, total):
-    """Add the pairs of some entries to the sums (chunks, CHANNELS, N) of both sets, and their virial to total (6,)."""
+        steps, rests, cutoff2, soft2, aside, total):
+    """Add the pairs of some entries to the sums (chunks, CHANNELS, N) of both sets, and their virial to total (6,).
+
+    At the coordinates `aside`, from a chunk's centre, no atom of it has another in range.
+    """
     room = np.zeros((ROWS + CHANNELS) * ROW + 80, REAL)
     buffer = room[(64 - room.ctypes.data % 64) % 64 * 8 // BITS :]
     for e in range(len(entries)):
         ci, sh = entries[e, 0], entries[e, 1]
         if LIGHT and entries[e, 6]:
             light_entry(atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, chunks, bits, masks, values, tables,
-                        kinds, steps[sh], rests[sh], cutoff2, soft2, ci * M // N, ci * M % N, entries[e, 2],
+                        kinds, steps[sh], rests[sh], cutoff2, soft2, aside, ci * M // N, ci * M % N, entries[e, 2],
                         entries[e, 3], entries[e, 4], entries[e, 5], buffer, total)
         else:
             whole_entry(atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, chunks, bits, masks, values, tables,
-                        kinds, steps[sh], rests[sh], cutoff2, soft2, ci * M // N, ci * M % N, entries[e, 2],
+                        kinds, steps[sh], rests[sh], cutoff2, soft2, aside, ci * M // N, ci * M % N, entries[e, 2],
                         entries[e, 3], entries[e, 4], entries[e, 5], buffer, total)
 
 

@@ -1,4 +1,4 @@
-"""The inner loops of pair sums in vector code: a cluster of M atoms i and the chunks of N atoms j of one entry of a list.
+"""The inner loops of pair sums in vector code: a cluster of M atoms i and the chunks of N atoms j of a list's entry.
 
 Where the processor packs vectors without branches (AVX-512), the atoms j in range are packed into a buffer in the
 first-level cache first, a dense loop sums them, and what it gives them is unpacked. Elsewhere whole chunks are summed.
@@ -9,6 +9,7 @@ first-level cache first, a dense loop sums them, and what it gives them is unpac
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from vmdpotential.engines.cpu.simd import I32, I64, LEVEL, Vector, constant, pointer
@@ -18,8 +19,6 @@ I16 = ir.IntType(16)
 
 #: Length of a row of the buffer of packed atoms; not a multiple of 4 KiB, whose rows would push each other out.
 ROW = 1104
-#: Where atoms stand that fill up the buffer.
-ASIDE = -1e6
 
 
 class _Pairs(Vector):
@@ -132,6 +131,14 @@ class _Loop:
         return out
 
 
+def _align_stack(builder, kind):
+    """Make LLVM align the stack for vectors: it spills them across cache lines where no variable asks for it."""
+    slot = cgutils.alloca_once(builder, kind)
+    slot.align = 64
+    kept = ir.FunctionType(ir.VoidType(), [slot.type])
+    builder.asm(kept, "", "r", [slot], side_effect=True)  # no code, but the variable may not be dropped
+
+
 def range_filter(m, n, bits):
     """Return the function that tells which atoms of a chunk are in range of any of M places."""
     real = types.float64 if bits == 64 else types.float32
@@ -189,15 +196,16 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
 
     @intrinsic
     def entry(typing, atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, chunks, bitsets, masks, values,
-              pair_tables, types_count, step, rest, cutoff2, soft2, chunk_i, lane_i, first, dense, end, mask, buffer,
-              total):
+              pair_tables, types_count, step, rest, cutoff2, soft2, aside, chunk_i, lane_i, first, dense, end, mask,
+              buffer, total):
         i = types.int64
         signature = types.void(atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, chunks, bitsets, masks, values,
-                               pair_tables, i, step, rest, real, real, i, i, i, i, i, i, buffer, total)
+                               pair_tables, i, step, rest, real, real, real, i, i, i, i, i, i, buffer, total)
 
         def codegen(context, builder, sig, arguments):
             v = _Pairs(builder, bits, n)
             element = v.element
+            _align_stack(builder, v.type)
 
             def array(k, kind=element):
                 return pointer(context, builder, sig.args[k], arguments[k], kind)
@@ -205,9 +213,9 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
             p_i, p_centre_i, p_sum_i, p_j, p_centre_j, p_sum_j = (array(k) for k in range(6))
             p_chunks, p_bits, p_masks = array(6, I32), array(7, I16), array(8, I16)
             p_values, p_tables, p_step, p_rest = array(9), array(10), array(12), array(13)
-            p_buffer, p_total = array(22), array(23, ir.DoubleType())
-            kinds, chunk_i, lane_i, first, dense, end, mask = (arguments[k] for k in (11, 16, 17, 18, 19, 20, 21))
-            cutoff2, soft2 = v.broadcast(arguments[14]), v.broadcast(arguments[15])
+            p_buffer, p_total = array(23), array(24, ir.DoubleType())
+            kinds, chunk_i, lane_i, first, dense, end, mask = (arguments[k] for k in (11, 17, 18, 19, 20, 21, 22))
+            cutoff2, soft2, aside = (v.broadcast(arguments[k]) for k in (14, 15, 16))
 
             def at(address, index):
                 return builder.load(builder.gep(address, [index]), align=bits // 8)
@@ -351,7 +359,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                     v.store(p_buffer, builder.add(filled, constant(k * ROW)), v.pack(row, flag))
                 filled, = loop.close([builder.add(filled, count)])
                 for k in range(rows):
-                    v.store(p_buffer, builder.add(filled, constant(k * ROW)), v.const(ASIDE if k < 3 else 0.0))
+                    v.store(p_buffer, builder.add(filled, constant(k * ROW)), aside if k < 3 else v.const(0.0))
 
                 loop = _Loop(builder, constant(0), filled, sums, n)
                 j = [v.load(p_buffer, builder.add(loop.index, constant(k * ROW))) for k in range(rows)]

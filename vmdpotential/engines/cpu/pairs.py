@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -150,8 +151,8 @@ class ClusterPairs:
         return np.array([table.ravel() for table in found]).astype(real), len(found[0])
 
 
-def _positions(positions: Any) -> Floats:
-    positions = np.ascontiguousarray(positions, np.float64)
+def _positions(given: Any) -> Floats:
+    positions: Floats = np.ascontiguousarray(given, np.float64)
     if positions.ndim != 2 or positions.shape[1] != 3:
         raise UsageError("positions", f"{positions.shape} are not (N, 3)")
     return positions
@@ -162,7 +163,8 @@ class ClusterList:
 
     def __init__(self, pairs: ClusterPairs, kernel: Any, sums: Any, sets: list[Clusters], found: Search,
                  tables: tuple[NDArray[Any], int]) -> None:
-        self.pairs, self.kernel, self.sums, self.sets, self.found, self.tables = pairs, kernel, sums, sets, found, tables
+        self.pairs, self.kernel, self.sums = pairs, kernel, sums
+        self.sets, self.found, self.tables = sets, found, tables
         self.work = np.array([self._slots(part.entries) for part in found.parts], np.int64)
 
     def _slots(self, entries: NDArray[np.int64]) -> int:
@@ -200,11 +202,11 @@ class ClusterList:
         given = [_positions(positions)] if others is None else [_positions(positions), _positions(others)]
         if [len(x) for x in given] != [len(x) for x in self.sets]:
             raise UsageError("positions", "others than the pairs were searched for")
+        if not all(np.isfinite(x).all() for x in given):
+            raise InputError("a position is not a finite number")
         moved = [one.write(kernel, x) for one, x in zip(self.sets, given, strict=True)]
         way = max(w for _, w in moved)
         if not way <= work.buffer / 2:
-            if not np.isfinite(way):
-                raise InputError("a position is not a finite number")
             raise UsageError("buffer", f"an atom has moved by {way:.3g} A since the pairs were searched, and they hold "
                              f"up to {work.buffer / 2:g} A", "search them again, or use a longer {buffer}")
         chunks = [atoms for atoms, _ in moved]
@@ -215,30 +217,33 @@ class ClusterList:
         virials = np.zeros((workers, 6))
         scaled, real = self.pairs.scaled, kernel.REAL
         values = np.array(scaled.values, real) if scaled.values else np.zeros(1, real)
+        extent = self.sets[0].chunk_boxes
+        # not so far away that powers of the distance are denormal numbers, which take a hundred cycles
+        aside = real(-2 * (self.pairs.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1)
         cutoff2, soft2 = real(scaled.cutoff2 * LENGTH**2), real(scaled.softening2 * LENGTH**2)
 
         def share(worker: int, _: int) -> None:
             for part in parts[shares[worker] : shares[worker + 1] if worker + 1 < workers else len(parts)]:
                 sums.run(part.entries, part.chunks, part.bits, part.masks, chunks[0], self.sets[0].centres,
                          totals[0][worker], chunks[-1], self.sets[-1].centres, totals[-1][worker], values, *self.tables,
-                         self.found.steps, self.found.rests, cutoff2, soft2, virials[worker])
+                         self.found.steps, self.found.rests, cutoff2, soft2, aside,
+                         virials[worker])
 
         if workers == 1:
             share(0, 1)
         else:
             threads.run(share, workers, "pairs")
-        results = [self._result(one, total, virials) for one, total in zip(self.sets, totals, strict=True)]
-        first = results[0]
-        return first if others is None else PairResult(first.forces, first.energies, first.virial, None, results[1])
+        virial = None
+        if work.virial:
+            xx, xy, xz, yy, yz, zz = virials.sum(0) / LENGTH**2
+            turn = self.sets[0].brick.turn
+            virial = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
+        results = [self._result(one, total) for one, total in zip(self.sets, totals, strict=True)]
+        return replace(results[0], virial=virial, other=results[1] if others is not None else None)
 
-    def _result(self, clusters: Clusters, total: NDArray[Any], virials: Floats) -> PairResult:
+    def _result(self, clusters: Clusters, total: NDArray[Any]) -> PairResult:
         """Return what the threads summed for one set of atoms."""
         count = len(clusters)
         forces, energies = np.zeros((count, 3)), np.zeros((count, self.sums.ENERGIES))
-        factor, turn = 1 / LENGTH**2, clusters.brick.turn
-        self.sums.gather(clusters.slots, total, turn, factor, forces, energies)
-        virial = None
-        if self.pairs.work.virial:
-            xx, xy, xz, yy, yz, zz = virials.sum(0) * factor
-            virial = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
-        return PairResult(forces, energies if self.pairs.work.energy else None, virial)
+        self.sums.gather(clusters.slots, total, clusters.brick.turn, 1 / LENGTH**2, forces, energies)
+        return PairResult(forces, energies if self.pairs.work.energy else None)

@@ -57,7 +57,31 @@ else:
 
 
 @njit(**FAST)
-def make_chunks(order, column, height, tallest, slots, start):
+def place(positions, turn, low, vectors, sides, shape, side, layers, places, column, key):
+    """Write where positions (N, 3) are inside the brick, in which column, and the key that sorts them.
+
+    Lattice vectors are lower triangular, or zeros.
+    """
+    for a in range(len(positions)):
+        px, py, pz = positions[a, 0], positions[a, 1], positions[a, 2]
+        x = px * turn[0, 0] + py * turn[1, 0] + pz * turn[2, 0] - low[0]
+        y = px * turn[0, 1] + py * turn[1, 1] + pz * turn[2, 1] - low[1]
+        z = px * turn[0, 2] + py * turn[1, 2] + pz * turn[2, 2] - low[2]
+        if vectors[0, 0] > 0:
+            n = math.floor(z / sides[2])
+            x, y, z = x - n * vectors[2, 0], y - n * vectors[2, 1], z - n * vectors[2, 2]
+            n = math.floor(y / sides[1])
+            x, y = x - n * vectors[1, 0], y - n * vectors[1, 1]
+            x -= math.floor(x / sides[0]) * vectors[0, 0]
+        places[a, 0], places[a, 1], places[a, 2] = x, y, z
+        cx = min(max(int(x / side[0]), 0), shape[0] - 1)
+        cy = min(max(int(y / side[1]), 0), shape[1] - 1)
+        column[a] = cx * shape[1] + cy
+        key[a] = column[a] * layers + min(max(int(z / side[2] * layers), 0), layers - 1)
+
+
+@njit(**FAST)
+def make_chunks(order, column, places, tallest, slots, start):
     """Write the atoms, sorted by column and height, to slots chunk by chunk; return how many chunks there are.
 
     A chunk ends with its column, when it is full, and where it would be taller than `tallest`. `start` (columns + 1)
@@ -65,9 +89,9 @@ def make_chunks(order, column, height, tallest, slots, start):
     """
     chunk, filled, bottom, before = -1, N, 0.0, -1
     for a in order:
-        if filled == N or column[a] != before or height[a] - bottom > tallest:
+        if filled == N or column[a] != before or places[a, 2] - bottom > tallest:
             chunk += 1
-            filled, bottom = 0, height[a]
+            filled, bottom = 0, places[a, 2]
             for c in range(before + 1, column[a] + 1):
                 start[c] = chunk
             before = column[a]
@@ -80,29 +104,29 @@ def make_chunks(order, column, height, tallest, slots, start):
 
 
 @njit(**FAST)
-def _sort(slots, first, count, key):
-    """Sort some slots by a key, empty ones last; stable."""
+def _sort(slots, first, count, keys, axis):
+    """Sort some slots by a key of their atoms (N, axes), empty ones last; stable."""
     for k in range(first + 1, first + count):
         a = slots[k]
         p = k
-        while p > first and a >= 0 and (slots[p - 1] < 0 or key[slots[p - 1]] > key[a]):
+        while p > first and a >= 0 and (slots[p - 1] < 0 or keys[slots[p - 1], axis] > keys[a, axis]):
             slots[p] = slots[p - 1]
             p -= 1
         slots[p] = a
 
 
 @njit(**FAST)
-def make_clusters(slots, x, y, lacks):
+def make_clusters(slots, places, lacks):
     """Halve chunks along x and y in turn down to clusters, and put atoms that lack a term last in these."""
     for first in range(0, len(slots), N):
-        size, along_x = N, True
+        size, axis = N, 0
         while size > M:
             for part in range(first, first + N, size):
-                _sort(slots, part, size, x if along_x else y)
+                _sort(slots, part, size, places, axis)
             size //= 2
-            along_x = not along_x
+            axis = 1 - axis
         for part in range(first, first + N, M):
-            _sort(slots, part, M, lacks)
+            _sort(slots, part, M, lacks, 0)
 
 
 @njit(**FAST)
@@ -143,7 +167,7 @@ def write_places(slots, positions, turn, found, vectors, inverse, places, centre
         y -= fx * vectors[0, 1] + fy * vectors[1, 1] + fz * vectors[2, 1]
         z -= fx * vectors[0, 2] + fy * vectors[1, 2] + fz * vectors[2, 2]
         way = x * x + y * y + z * z
-        longest = max(longest, way) if way == way else np.inf
+        longest = max(longest, way)
         atoms[chunk, 0, lane] = places[a, 0] + x - centres[chunk, 0]
         atoms[chunk, 1, lane] = places[a, 1] + y - centres[chunk, 1]
         atoms[chunk, 2, lane] = places[a, 2] + z - centres[chunk, 2]
@@ -273,10 +297,10 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
             ax, bx = boxes_i[ci, 0] + shifts[sh, 0], boxes_i[ci, 3] + shifts[sh, 0]
             ay, by = boxes_i[ci, 1] + shifts[sh, 1], boxes_i[ci, 4] + shifts[sh, 1]
             az, bz = boxes_i[ci, 2] + shifts[sh, 2], boxes_i[ci, 5] + shifts[sh, 2]
-            x0 = max(0, int(math.floor((ax - reach - low[0]) / side[0])))
-            x1 = min(shape[0] - 1, int(math.floor((bx + reach - low[0]) / side[0])))
-            y0 = max(0, int(math.floor((ay - reach - low[1]) / side[1])))
-            y1 = min(shape[1] - 1, int(math.floor((by + reach - low[1]) / side[1])))
+            x0 = max(0, math.floor((ax - reach - low[0]) / side[0]))
+            x1 = min(shape[0] - 1, math.floor((bx + reach - low[0]) / side[0]))
+            y0 = max(0, math.floor((ay - reach - low[1]) / side[1]))
+            y1 = min(shape[1] - 1, math.floor((by + reach - low[1]) / side[1]))
             if x1 < x0 or y1 < y0 or bz + reach < low[2] or az - reach > low[2] + side[2]:
                 continue
             for n in range(M):
@@ -302,10 +326,10 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
                         continue
                     top = math.sqrt(rest) + slack
                     column = cx * shape[1] + cy
-                    cj, end = columns[column], columns[column + 1]
+                    begin, end = columns[column], columns[column + 1]
                     if half:
-                        cj = max(cj, own)
-                    for cj in range(_first_at(boxes_j, cj, end, az - top), end):
+                        begin = max(begin, own)
+                    for cj in range(_first_at(boxes_j, begin, end, az - top), end):
                         if boxes_j[cj, 2] > bz + top:
                             break
                         dx = max(0.0, max(boxes_j[cj, 0] - bx, ax - boxes_j[cj, 3]))

@@ -1,0 +1,284 @@
+"""Pairs within a cutoff on the CPU against their definition, and what must not change them."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import working
+from pairs import reference
+
+from vmdpotential.engines.cpu import build
+from vmdpotential.engines.pairs import Atoms, PairSum
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.interactions import buckingham, coulomb, ewald, lennard_jones, reaction_field, sigmoidal_dielectric
+from vmdpotential.interactions.pairs import (
+    BUCKINGHAM,
+    CHARGES,
+    GEOMETRIC,
+    LORENTZ_BERTHELOT,
+    SOURCES,
+    TABLE,
+    PairPotential,
+    Term,
+)
+from vmdpotential.molecule.cell import Cell
+
+ENGINE = working("cpu")
+CUTOFF = 5.0
+
+LJ = lennard_jones.INTERACTION.bind().truncated(CUTOFF)
+FIELD = reaction_field.INTERACTION.bind(cutoff=CUTOFF)
+WATER = PairPotential((Term("lj", LJ, GEOMETRIC), Term("charges", FIELD, CHARGES)))
+POTENTIALS = {
+    "geometric, reaction field": WATER,
+    "Lorentz-Berthelot, polynomial": PairPotential((
+        Term("lj", lennard_jones.SHIFTED.bind(cutoff=CUTOFF), LORENTZ_BERTHELOT),
+        Term("charges", ewald.polynomial(CUTOFF, 0.6), CHARGES))),
+    "table, Ewald": PairPotential((
+        Term("lj", lennard_jones.SWITCHED.bind(cutoff=CUTOFF, switch=3.5), TABLE),
+        Term("charges", ewald.INTERACTION.bind(cutoff=CUTOFF, beta=0.6), CHARGES))),
+    "Buckingham, dielectric": PairPotential((
+        Term("rest", buckingham.INTERACTION.bind().truncated(CUTOFF), BUCKINGHAM),
+        Term("charges", sigmoidal_dielectric.INTERACTION.bind().truncated(CUTOFF), CHARGES)), softening=0.2),
+    "sources": PairPotential((Term("gravity", coulomb.INTERACTION.bind().truncated(CUTOFF), SOURCES),), softening=0.1),
+}
+CELLS = {
+    "open": None,
+    "orthogonal": Cell(np.diag([12.0, 13.0, 14.0])),
+    "triclinic": Cell.from_parameters(13, 12, 14, 75, 65, 100),
+    "tiny": Cell(np.array([[0, 6.0, 0.5], [4.0, 0, 0], [1.0, -1.0, 7.0]])),
+}
+#: Relative rms errors of forces, energies and the virial.
+ERRORS = {"single": 5e-6, "double": 1e-12}
+
+
+def atoms(count, cell=None, seed=0):
+    """Return atoms of every kind of parameter, not very near to each other or to images, and some exclusions."""
+    rng = np.random.default_rng(seed)
+    edge = int(np.ceil(count ** (1 / 3)))
+    grid = np.stack(np.meshgrid(*[np.arange(edge)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    fraction = (rng.permutation(grid)[:count] + rng.uniform(0.3, 0.7, (count, 3))) / max(edge, 1)
+    positions = (fraction + rng.integers(-1, 2, (count, 3))) @ cell.vectors if cell else 13 * fraction - 3
+    names = ("charge", "root_a6", "root_a12", "half_rmin", "root_depth", "root_a", "half_b", "root_c", "source")
+    parameters = {name: rng.uniform(0.5, 1.5, count) for name in names}
+    parameters["charge"] -= 1
+    for name in ("root_a6", "root_a12", "root_depth"):
+        parameters[name][rng.uniform(size=count) < 0.6] = 0
+    table = {name: (lambda a: a + a.T)(rng.uniform(0, 1, (3, 3))) for name in ("a6", "a12")}
+    pairs = rng.integers(0, max(count, 1), (2 * count, 2))
+    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+    return Atoms(positions, parameters, rng.integers(0, 3, count), table, pairs)
+
+
+def some_of(whole, part):
+    return Atoms(whole.positions[part], {name: value[part] for name, value in whole.parameters.items()},
+                 whole.types[part], whole.tables)
+
+
+def compute(potential, some, cell=None, others=None, **options):
+    work = PairSum(potential, cell, **{"energy": True, "virial": True} | options)
+    return ENGINE.prepare_pairs(work).run(some, others)
+
+
+def errors(result, expected):
+    def one(a, b):
+        return np.sqrt(((a - b) ** 2).sum() / max((b**2).sum(), 1e-300))
+
+    found = [one(result.forces, expected.forces), one(result.energies, expected.energies)]
+    if result.virial is not None:
+        found.append(one(result.virial, expected.virial))
+    return max(found + ([] if expected.other is None else [errors(result.other, expected.other)]))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("name", POTENTIALS)
+def test_every_potential_is_its_definition(name, cell):
+    some = atoms(40, CELLS[cell])
+    expected = reference(POTENTIALS[name], some, CELLS[cell])
+    for precision, most in ERRORS.items():
+        assert errors(compute(POTENTIALS[name], some, CELLS[cell], precision=precision), expected) < most
+    if name != "sources":
+        result = compute(POTENTIALS[name], some, CELLS[cell], precision="double")
+        assert np.abs(result.forces.sum(0)).max() < 1e-11 * np.abs(result.forces).sum()
+
+
+@pytest.mark.parametrize(("layout", "precision"), [("auto", "single"), ("4x8", "single"), ("4x4", "double"),
+                                                    ("8x8", "single")])
+def test_layouts(layout, precision):
+    for cell in CELLS.values():
+        some = atoms(120, cell)
+        expected = reference(WATER, some, cell)
+        assert errors(compute(WATER, some, cell, layout=layout, precision=precision), expected) < ERRORS[precision]
+
+
+@pytest.mark.parametrize("name", ["table, Ewald", "sources"])
+def test_two_sets(name):
+    for cell in CELLS.values():
+        first, second = (some_of(atoms(100, cell), part) for part in (slice(40), slice(40, None)))
+        expected = reference(POTENTIALS[name], first, cell, second)
+        result = compute(POTENTIALS[name], first, cell, second)
+        assert errors(result, expected) < ERRORS["single"]
+        assert len(result.other.forces) == 60
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 15, 16, 17, 33])
+def test_few_atoms(count):
+    for cell in CELLS.values():
+        some = atoms(count, cell)
+        assert errors(compute(WATER, some, cell), reference(WATER, some, cell)) < ERRORS["single"]
+
+
+def test_cutoffs_longer_than_the_cell_see_an_atoms_own_images():
+    cell = Cell(np.diag([3.0, 3.0, 3.0]))
+    some = Atoms(np.array([[0.1, 0.2, 0.3]]), {"charge": np.ones(1), "root_a6": np.zeros(1), "root_a12": np.zeros(1)})
+    n = np.arange(-3, 4) * 3.0
+    r = np.sqrt((np.stack(np.meshgrid(n, n, n), -1) ** 2).sum(-1).ravel())
+    expected = FIELD(r[(r > 0) & (r < CUTOFF)]).sum() / 2
+    assert compute(WATER, some, cell).energies[0, 1] == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_list_holds_each_pair_in_range_once():
+    cell = CELLS["triclinic"]
+    some = atoms(300, cell)
+    some.parameters["charge"][:] = 1
+    counts = PairPotential((Term("q", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES),))
+    result = compute(counts, replace(some, exclusions=None), cell, precision="double")
+    d = cell.minimum_image(some.positions[:, None] - some.positions)
+    shifts = np.stack(np.meshgrid(*[np.arange(-1, 2)] * 3), -1).reshape(-1, 3) @ cell.vectors
+    r = np.sqrt(((d[..., None, :] + shifts) ** 2).sum(-1))
+    near = (r > 0) & (r < CUTOFF)
+    assert result.energies.sum() == pytest.approx((1 / r[near]).sum() / 2, rel=1e-12)
+    pairs = ENGINE.prepare_pairs(PairSum(counts, cell)).search(some)
+    assert pairs.slots >= near.sum() / 2
+    assert pairs.slots % 16 == 0
+
+
+def test_order_images_and_turns_change_nothing():
+    cell = CELLS["triclinic"]
+    some = replace(atoms(100, cell), exclusions=None)
+    rng = np.random.default_rng(3)
+    expected = compute(WATER, some, cell, precision="double")
+    order = rng.permutation(100)
+    mixed = replace(some, positions=some.positions[order],
+                    parameters={name: value[order] for name, value in some.parameters.items()})
+    result = compute(WATER, mixed, cell, precision="double")
+    np.testing.assert_allclose(result.forces, expected.forces[order], atol=1e-9)
+    moved = replace(some, positions=some.positions + rng.integers(-2, 3, (100, 3)) @ cell.vectors + [0.7, 9.1, -3.3])
+    result = compute(WATER, moved, cell, precision="double")
+    np.testing.assert_allclose(result.forces, expected.forces, atol=1e-9)
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    result = compute(WATER, replace(some, positions=some.positions @ turn), Cell(cell.vectors @ turn),
+                     precision="double")
+    np.testing.assert_allclose(result.forces, expected.forces @ turn, atol=1e-9)
+    np.testing.assert_allclose(result.virial, turn.T @ expected.virial @ turn, atol=1e-8)
+
+
+def test_forces_are_slopes_of_the_energy():
+    cell, h = CELLS["tiny"], 1e-5
+    some = atoms(20, cell)
+    smooth = PairPotential((Term("lj", lennard_jones.SWITCHED.bind(cutoff=CUTOFF, switch=4.0), GEOMETRIC),))
+    forces = compute(smooth, some, cell, precision="double").forces
+    for axis in range(3):
+        step = np.zeros((20, 3))
+        step[3, axis] = h
+        energy = [compute(smooth, replace(some, positions=some.positions + sign * step), cell,
+                          precision="double").energies.sum() for sign in (1, -1)]
+        assert (energy[1] - energy[0]) / (2 * h) == pytest.approx(forces[3, axis], rel=1e-6, abs=1e-6)
+
+
+def test_far_away_single_precision_keeps_its_digits():
+    rng = np.random.default_rng(0)
+    near = replace(atoms(60), exclusions=None)
+    away = near.positions + np.array([4000.0, -3000.0, 5000.0])
+    both = replace(near, positions=np.concatenate([near.positions, away]),
+                   parameters={name: np.tile(value, 2) for name, value in near.parameters.items()},
+                   types=np.tile(near.types, 2))
+    both = replace(both, positions=both.positions + rng.uniform(0, 1e-3, 3))
+    expected = reference(WATER, near, None).forces
+    result = compute(WATER, both).forces
+    for half in (result[:60], result[60:]):
+        assert np.sqrt(((half - expected) ** 2).sum() / (expected**2).sum()) < ERRORS["single"]
+
+
+def test_a_list_serves_atoms_that_have_moved_a_little():
+    cell = CELLS["triclinic"]
+    some = atoms(100, cell)
+    rng = np.random.default_rng(4)
+    pairs = ENGINE.prepare_pairs(PairSum(WATER, cell, energy=True, buffer=1.0)).search(some)
+    step = rng.normal(size=(100, 3))
+    step *= 0.499 / np.linalg.norm(step, axis=1)[:, None]
+    wrapped = some.positions + step + rng.integers(-1, 2, (100, 3)) @ cell.vectors
+    expected = reference(WATER, replace(some, positions=some.positions + step), cell)
+    assert errors(pairs.run(wrapped), expected) < ERRORS["single"]
+    for wrong, error in ((some.positions + 1.003 * step, UsageError), (some.positions[:99], UsageError),
+                         (np.full((100, 3), np.nan), InputError)):
+        with pytest.raises(error):
+            pairs.run(wrong)
+
+
+def test_threads_give_the_same(monkeypatch):
+    cell = Cell(np.diag([14.0] * 3))
+    some = atoms(600, cell)
+    monkeypatch.setattr("vmdpotential.engines.cpu.clusters.LEAST", 8)
+    results = []
+    for threads in ("1", "3", "3"):
+        monkeypatch.setenv("VMDPOTENTIAL_THREADS", threads)
+        results.append(compute(WATER, some, cell))
+    assert errors(results[1], results[0]) < 1e-6
+    for a, b in ((results[1].forces, results[2].forces), (results[1].energies, results[2].energies)):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_cannot_be():
+    work = PairSum(PairPotential((Term("q", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES),)))
+    for wrong in (replace(work, jerk=True), replace(work, layout="3x5")):
+        with pytest.raises(UsageError):
+            ENGINE.prepare_pairs(wrong)
+    with pytest.raises(UsageError, match="charge"):
+        ENGINE.prepare_pairs(work).run(Atoms(np.zeros((3, 3))))
+
+
+CODE = """
+import sys, numpy as np
+from pairs import reference
+from test_pairs_cpu import CELLS, POTENTIALS, atoms, compute, errors
+from vmdpotential.engines import get_engine
+found = [errors(compute(POTENTIALS[name], atoms(40, cell), cell, precision=precision), reference(
+    POTENTIALS[name], atoms(40, cell), cell)) for name in ("table, Ewald", "geometric, reaction field")
+    for cell in (CELLS["tiny"], None) for precision in ("single", "double")]
+print(max(found[::2]), max(found[1::2]), get_engine("cpu").describe().split(", ")[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("environment", "said"), [
+    ({"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}, "generic"),
+    ({"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+avx2,+fma"}, "avx2"),
+    ({"VMDPOTENTIAL_PLAIN": "1"}, "plain loops"),
+], ids=["generic", "avx2", "plain"])
+def test_older_processors_and_plain_loops(environment, said):
+    from llvmlite import binding
+
+    if said == "avx2" and not binding.get_host_cpu_features().get("avx2", False):
+        pytest.skip("this processor has no AVX2")
+    done = subprocess.run([sys.executable, "-c", CODE], env=os.environ | environment, capture_output=True, text=True,
+                          cwd=Path(__file__).parent)
+    assert done.returncode == 0, done.stderr
+    single, double, *name = done.stdout.split()
+    assert " ".join(name).startswith(said)
+    assert float(single) < ERRORS["single"]
+    assert float(double) < ERRORS["double"]
+
+
+def test_kernels_that_need_avx512_say_so():
+    if not build.plain():
+        from vmdpotential.engines.cpu import simd
+
+        if simd.LEVEL == "avx512":
+            pytest.skip("this processor has AVX-512")
+    with pytest.raises(UsageError, match="AVX-512"):
+        compute(WATER, atoms(10), layout="compressed")
