@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,9 @@ CLOSE = 8.0
 
 #: Parts that a list is made in, and clusters in a part at least.
 PARTS, LEAST = 64, 64
+
+#: Chunks that are worth a thread where atoms are copied.
+GRAIN = 1024
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,22 @@ class Brick:
         if np.abs(found).max(initial=0) > 500:
             raise InputError("the periodic cell is too small for the cutoff", "use a supercell")
         return np.array([(0, 0, 0), *found], np.int64)
+
+
+def aligned(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
+    """Return an array whose rows of a whole vector lie in one cache line each, without values."""
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    room = np.empty(size + 64, np.uint8)
+    first = -room.ctypes.data % 64
+    return room[first : first + size].view(kind).reshape(shape)
+
+
+def by_parts(task: Callable[[int, int], None], chunks: int, label: str) -> None:
+    """Call ``task(first, last)`` for all chunks, on threads where there are enough for that."""
+    if chunks < 2 * GRAIN or threads.count() == 1:
+        task(0, chunks)
+    else:
+        threads.run(task, chunks, label, max(GRAIN, -(-chunks // threads.count())))
 
 
 class Clusters:
@@ -147,14 +167,24 @@ class Clusters:
         middle = (self.chunk_boxes[:, :3] + self.chunk_boxes[:, 3:]) / 2
         self.centres = (np.rint(middle / grid) * grid).astype(kernel.REAL)
 
-    def write(self, kernel: Any, positions: Floats) -> tuple[NDArray[Any], float]:
-        """Return the chunks (C, 3 + R, N) for positions, and how far an atom has moved at most since the search, A."""
-        brick = self.brick
-        atoms = np.empty((len(self.rows), 3 + self.rows.shape[1], kernel.N), kernel.REAL)
+    def chunks(self, kernel: Any) -> NDArray[Any]:
+        """Return the chunks (C, 3 + R, N) without positions."""
+        atoms = aligned((len(self.rows), 3 + self.rows.shape[1], kernel.N), kernel.REAL)
         atoms[:, 3:] = self.rows
-        way = kernel.write_places(self.slots, positions, brick.turn, self.found, brick.vectors, brick.inverse,
-                                  self.places, self.centres, atoms)
-        return atoms, float(np.sqrt(way))
+        return atoms
+
+    def write(self, kernel: Any, positions: Floats, atoms: NDArray[Any]) -> float:
+        """Write positions to chunks; return how far an atom has moved at most since the search, A."""
+        brick, n = self.brick, kernel.N
+        ways = [0.0]
+
+        def write_some(first: int, last: int) -> None:
+            ways.append(kernel.write_places(self.slots[first * n : last * n], positions, brick.turn, self.found,
+                                            brick.vectors, brick.inverse, self.places, self.centres[first:last],
+                                            atoms[first:last]))
+
+        by_parts(write_some, len(atoms), "pairs")
+        return float(np.sqrt(max(ways)))
 
 
 @dataclass(frozen=True)
@@ -169,11 +199,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Search:
-    """What was searched: the parts of the list, and what images move atoms i by."""
+    """What was searched: the parts of the list, what images move atoms i by, and the chunks of both sets."""
 
     parts: list[Part]
     steps: NDArray[Any]
     rests: NDArray[Any]
+    chunks: list[NDArray[Any]]
 
 
 def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, exclusions: Integers | None,
@@ -201,8 +232,11 @@ def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, ex
     steps = steps.astype(kernel.REAL)
     for one in {id(i): i, id(j): j}.values():
         one.centre(kernel, grid)
-    atoms_i, _ = i.write(kernel, i.found)
-    atoms_j = atoms_i if same else j.write(kernel, j.found)[0]
+    atoms_i = i.chunks(kernel)
+    atoms_j = atoms_i if same else j.chunks(kernel)
+    i.write(kernel, i.found, atoms_i)
+    if not same:
+        j.write(kernel, j.found, atoms_j)
     starts, partners, codes = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
     if exclusions is not None and len(exclusions):
         slot = np.empty(len(i), np.int64)
@@ -238,4 +272,5 @@ def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, ex
                             masks[: counts[2]].copy())
 
     threads.run(one_part, len(parts), "list of pairs")
-    return Search([part for part in parts if part is not None and len(part.entries)], steps, rests)
+    return Search([part for part in parts if part is not None and len(part.entries)], steps, rests,
+                  [atoms_i] if same else [atoms_i, atoms_j])

@@ -136,13 +136,15 @@ def run(entries, chunks, bits, masks, atoms_i, centres_i, sums_i, atoms_j, centr
 
 
 @njit(**FAST)
-def gather(slots, sums, turn, slope_factor, forces, energies):
-    """Add the sums (threads, chunks, CHANNELS, N) to forces (N, 3) and energies (N, ENERGIES) of the atoms."""
-    for s in range(len(slots)):
+def gather(first, last, slots, sums, turn, slope_factor, forces, energies):
+    """Write the sums (threads, chunks, CHANNELS, N) of chunks first <= c < last to forces and energies of the atoms."""
+    for s in range(first * N, last * N):
         a, chunk, lane = slots[s], s // N, s % N
         if a < 0:
             continue
         x = y = z = 0.0
+        for k in range(ENERGIES):
+            energies[a, k] = 0.0
         for t in range(len(sums)):
             x += np.float64(sums[t, chunk, 0, lane])
             y += np.float64(sums[t, chunk, 1, lane])
@@ -150,4 +152,4 @@ def gather(slots, sums, turn, slope_factor, forces, energies):
             for k in range(ENERGIES):
                 energies[a, k] += 0.5 * np.float64(sums[t, chunk, 3 + k, lane])
         for d in range(3):
-            forces[a, d] += slope_factor * (x * turn[d, 0] + y * turn[d, 1] + z * turn[d, 2])
+            forces[a, d] = slope_factor * (x * turn[d, 0] + y * turn[d, 1] + z * turn[d, 2])

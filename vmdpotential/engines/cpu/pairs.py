@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines.cpu import build, threads
-from vmdpotential.engines.cpu.clusters import Brick, Clusters, Search, search
+from vmdpotential.engines.cpu.clusters import Brick, Clusters, Search, aligned, by_parts, search
 from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
@@ -165,6 +165,7 @@ class ClusterList:
                  tables: tuple[NDArray[Any], int]) -> None:
         self.pairs, self.kernel, self.sums = pairs, kernel, sums
         self.sets, self.found, self.tables = sets, found, tables
+        self.totals = [np.empty(0) for _ in sets]
         self.work = np.array([self._slots(part.entries) for part in found.parts], np.int64)
 
     def _slots(self, entries: NDArray[np.int64]) -> int:
@@ -204,16 +205,17 @@ class ClusterList:
             raise UsageError("positions", "others than the pairs were searched for")
         if not all(np.isfinite(x).all() for x in given):
             raise InputError("a position is not a finite number")
-        moved = [one.write(kernel, x) for one, x in zip(self.sets, given, strict=True)]
-        way = max(w for _, w in moved)
+        chunks = self.found.chunks
+        way = max(one.write(kernel, x, c) for one, x, c in zip(self.sets, given, chunks, strict=True))
         if not way <= work.buffer / 2:
             raise UsageError("buffer", f"an atom has moved by {way:.3g} A since the pairs were searched, and they hold "
                              f"up to {work.buffer / 2:g} A", "search them again, or use a longer {buffer}")
-        chunks = [atoms for atoms, _ in moved]
         parts = self.found.parts
         workers = max(1, min(threads.count(), len(parts)))
         shares = np.searchsorted(np.cumsum(self.work), self.work.sum() * (np.arange(workers + 1) / workers) - 0.5)
-        totals = [np.zeros((workers, len(c), sums.CHANNELS, kernel.N), kernel.REAL) for c in chunks]
+        if len(self.totals[0]) != workers:
+            self.totals = [aligned((workers, len(c), sums.CHANNELS, kernel.N), kernel.REAL) for c in chunks]
+        totals = self.totals
         virials = np.zeros((workers, 6))
         scaled, real = self.pairs.scaled, kernel.REAL
         values = np.array(scaled.values, real) if scaled.values else np.zeros(1, real)
@@ -223,6 +225,8 @@ class ClusterList:
         cutoff2, soft2 = real(scaled.cutoff2 * LENGTH**2), real(scaled.softening2 * LENGTH**2)
 
         def share(worker: int, _: int) -> None:
+            for total in totals:
+                total[worker] = 0
             for part in parts[shares[worker] : shares[worker + 1] if worker + 1 < workers else len(parts)]:
                 sums.run(part.entries, part.chunks, part.bits, part.masks, chunks[0], self.sets[0].centres,
                          totals[0][worker], chunks[-1], self.sets[-1].centres, totals[-1][worker], values, *self.tables,
@@ -244,6 +248,10 @@ class ClusterList:
     def _result(self, clusters: Clusters, total: NDArray[Any]) -> PairResult:
         """Return what the threads summed for one set of atoms."""
         count = len(clusters)
-        forces, energies = np.zeros((count, 3)), np.zeros((count, self.sums.ENERGIES))
-        self.sums.gather(clusters.slots, total, clusters.brick.turn, 1 / LENGTH**2, forces, energies)
+        forces, energies = np.empty((count, 3)), np.empty((count, self.sums.ENERGIES))
+
+        def gather(first: int, last: int) -> None:
+            self.sums.gather(first, last, clusters.slots, total, clusters.brick.turn, 1 / LENGTH**2, forces, energies)
+
+        by_parts(gather, total.shape[1], "pairs")
         return PairResult(forces, energies if self.pairs.work.energy else None)
