@@ -94,7 +94,8 @@ def aligned(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
     room = np.empty(size + 64, np.uint8)
     first = -room.ctypes.data % 64
-    return room[first : first + size].view(kind).reshape(shape)
+    found: NDArray[Any] = room[first : first + size].view(kind).reshape(shape)
+    return found
 
 
 def by_parts(task: Callable[[int, int], None], chunks: int, label: str) -> None:

@@ -179,6 +179,8 @@ def _nearest(d, vectors, inverse, around, shift):
     """Write by which lattice vectors d has to be moved to be shortest; `around` is 1 where rounding is not enough."""
     for k in range(3):
         shift[k] = -np.rint(d[0] * inverse[0, k] + d[1] * inverse[1, k] + d[2] * inverse[2, k])
+    if not around:
+        return
     best, bi, bj, bk = 1e300, 0, 0, 0
     for i in range(-around, around + 1):
         for j in range(-around, around + 1):
@@ -237,13 +239,14 @@ def _first_at(boxes, low, high, height):
 @njit(**FAST)
 def _masks(ci, cj, half, slots_i, slots_j, start, partners, codes, image, corrects, masks, at):
     """Write for each atom i which atoms j of a chunk count, and which of these are not excluded."""
+    there = 0
+    for lane in range(N):
+        there |= (slots_j[cj * N + lane] >= 0) << lane
     for n in range(M):
         i = ci * M + n
-        count = 0
-        if slots_i[i] >= 0:
-            for lane in range(N):
-                j = cj * N + lane
-                count |= (slots_j[j] >= 0 and (j > i or not half)) << lane
+        count = there if slots_i[i] >= 0 else 0
+        if half:
+            count &= ~((2 << (i - cj * N)) - 1)
         normal = count
         if len(start):
             for k in range(start[i], start[i + 1]):
@@ -280,7 +283,7 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
     limit = REAL(reach * reach * (1 + 1e-6))
     reach2 = reach * reach
     held, held_bits = np.empty(MOST, np.int32), np.empty(MOST, np.uint16)
-    flagged = np.empty(MASKED, np.int32)
+    flagged, apart = np.empty(MASKED, np.int32), np.empty(MASKED, np.int64)
     entry, filled, masked = counts[0], counts[1], counts[2]
     for ci in range(first, last):
         counts[0], counts[1], counts[2] = entry, filled, masked
@@ -311,9 +314,13 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
                           centres_i[own, 2] + steps[sh, 2])
             half = same and sh == 0
             image = images[sh]
-            several = 0
+            several, before = 0, -1
             for k in range(excluded_first, excluded_last):
-                several += codes[k] == image
+                # of most atoms all are in one or two chunks
+                if codes[k] == image and partners[k] // N != before and several < MASKED:
+                    before = partners[k] // N
+                    apart[several] = before
+                    several += 1
             holds, atoms, flags = 0, 0, 0
             for cx in range(x0, x1 + 1):
                 left = low[0] + cx * side[0]
@@ -342,7 +349,9 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
                         if found == 0:
                             continue
                         flag = half and cj == own
-                        if several > 0:
+                        for k in range(several):
+                            flag |= apart[k] == cj
+                        if several == MASKED:
                             for k in range(excluded_first, excluded_last):
                                 flag |= codes[k] == image and partners[k] // N == cj
                         if not full_i:
