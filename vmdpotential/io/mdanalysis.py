@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import logging
 import re
-import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
-from vmdpotential.io import prmtop, xdr
+from vmdpotential.io import prmtop, tpr_nonbonded, xdr
 from vmdpotential.io.text import COMPRESSED, Held, first_bytes, held
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.nonbonded import Deferred
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
 
 log = logging.getLogger(__name__)
-
-_tpr = threading.Lock()
 
 #: Packages that MDAnalysis needs for some suffixes; without them it prints more than one line.
 _NEEDS = {".gsd": "gsd", ".h5md": "h5py", ".tng": "pytng"}
@@ -215,7 +214,7 @@ def _read(path: Path) -> tuple[Structure, bool]:
         import MDAnalysis
 
         form = _FORMATS.get(path.suffix.lower())
-        with _cross_terms_kept() as kept:
+        with tpr_nonbonded.keeping() as kept:
             universe = MDAnalysis.Universe(
                 str(path), **({"topology_format": form, "infer_system": True} if form else {}))
         atoms = universe.atoms
@@ -242,7 +241,9 @@ def _read(path: Path) -> tuple[Structure, bool]:
             types=text("types"),
             masses=_decimals(atoms.masses) if "masses" in stated else np.zeros(count),
             title=(f" REMARKS topology of {path.name}",),
-            cross_terms=_cross_terms(atoms, kept),
+            cross_terms=_cross_terms(atoms, {name: kind.cross_terms for name, kind in kept.molecules.items()
+                                             if len(kind.cross_terms)}),
+            nonbonded=_nonbonded(atoms, kept, path),
             **terms,
         )
         if not ((topology.masses >= 0) & np.isfinite(topology.masses)).all():
@@ -264,32 +265,13 @@ def _read(path: Path) -> tuple[Structure, bool]:
     return structure, has_positions
 
 
-@contextlib.contextmanager
-def _cross_terms_kept() -> Iterator[dict[str, Integers]]:
-    """Collect the cross-terms (CMAP) of a TPR's molecules, (M, 5) by their name: MDAnalysis reads and drops them."""
-    from MDAnalysis.topology.tpr import utils
-
-    kept: dict[str, Integers] = {}
-    lists: list[Any] = []
-    do_ilists, do_moltype = utils.do_ilists, utils.do_moltype
-
-    def keep_lists(*arguments: Any) -> Any:
-        lists[:] = do_ilists(*arguments)
-        return list(lists)
-
-    def keep_molecule(*arguments: Any) -> Any:
-        molecule = do_moltype(*arguments)
-        found = [entry.iatoms for entry in lists if entry.ik[0] == "CMAP" and entry.nr]
-        if found:  # of each entry the first number is its type
-            kept[molecule.name.decode()] = np.array(found[0], np.int64).reshape(-1, 6)[:, 1:]
-        return molecule
-
-    with _tpr:  # the functions of a module are no thread's own
-        utils.do_ilists, utils.do_moltype = keep_lists, keep_molecule
-        try:
-            yield kept
-        finally:
-            utils.do_ilists, utils.do_moltype = do_ilists, do_moltype
+def _nonbonded(atoms: Any, kept: tpr_nonbonded.Kept, path: Path) -> Deferred | None:
+    """Return what a TPR says of pairs that are not bonded."""
+    if kept.general is None:
+        return None
+    first = np.flatnonzero(np.diff(np.asarray(atoms.molnums), prepend=-1))
+    names = np.asarray(atoms.moltypes)[first].astype(str)
+    return Deferred(functools.partial(kept.nonbonded, names, first, np.asarray(atoms.types).astype(str), str(path)))
 
 
 def _cross_terms(atoms: Any, kept: dict[str, Integers]) -> Integers:

@@ -6,6 +6,7 @@ Formats: ambermd.org/FileFormats.php and ambermd.org/netcdf/nctraj.xhtml.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import os
@@ -25,6 +26,7 @@ from vmdpotential.io.numbers import reals
 from vmdpotential.io.text import first_bytes, held, read_text, seekable
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.nonbonded import Deferred, Nonbonded
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
 
 log = logging.getLogger(__name__)
@@ -49,7 +51,7 @@ class _Section:
     body: bytes
 
 
-class _Sections:
+class Sections:
     """The %FLAG sections of a prmtop by name."""
 
     def __init__(self, path: Path) -> None:
@@ -162,7 +164,7 @@ def read_prmtop(path: str | Path) -> Structure:
         When the file is not a prmtop, lacks a section, is truncated, or is one of the AMOEBA force field.
     """
     path = held(path)
-    sections = _Sections(path)
+    sections = Sections(path)
     if _AMOEBA in sections:
         raise InputError(f"{path}: is of the AMOEBA force field, which has no fixed atomic charges")
     pointers = sections.integers("POINTERS", None)
@@ -200,7 +202,7 @@ def _decimals(charges: Floats) -> Floats:
     return np.where(np.abs(charges - short) < 3e-9, short, charges)
 
 
-def _terms(sections: _Sections, pointers: Integers, types: Names, masses: Floats) -> Topology:
+def _terms(sections: Sections, pointers: Integers, types: Names, masses: Floats) -> Topology:
     path, count = sections.path, len(types)
 
     def listed(name: str, entries: int, size: int, stored: bool = True) -> Integers:
@@ -245,10 +247,17 @@ def _terms(sections: _Sections, pointers: Integers, types: Names, masses: Floats
         source="prmtop", types=types, masses=masses, bonds=np.abs(bonds) - 1, angles=np.abs(angles) - 1,
         dihedrals=np.abs(torsions[~improper]) - 1, impropers=impropers - 1, cross_terms=cross_terms - 1,
         title=tuple(f" REMARKS {line.rstrip()}" for line in text.split("\n")) if text else (),
+        nonbonded=Deferred(functools.partial(_nonbonded, path)),
     )
 
 
-def _elements(sections: _Sections, count: int, names: Names, labels: Names) -> Names:
+def _nonbonded(path: Path) -> Nonbonded:
+    from vmdpotential.io.prmtop_nonbonded import read_nonbonded
+
+    return read_nonbonded(path)
+
+
+def _elements(sections: Sections, count: int, names: Names, labels: Names) -> Names:
     if "ATOMIC_NUMBER" not in sections:
         return elements.guess_all(names, labels)
     import gemmi
@@ -264,7 +273,7 @@ def _elements(sections: _Sections, count: int, names: Names, labels: Names) -> N
     return found
 
 
-def _residue_labels(sections: _Sections, residue: Integers, residues: int) -> dict[str, Any]:
+def _residue_labels(sections: Sections, residue: Integers, residues: int) -> dict[str, Any]:
     """Return residue numbers, and chains and insertion codes where the file tells them."""
     numbers = np.arange(1, residues + 1)
     result: dict[str, Any] = {}
@@ -281,7 +290,7 @@ def _residue_labels(sections: _Sections, residue: Integers, residues: int) -> di
     return {"residue_ids": numbers[residue], **result}
 
 
-def _box(sections: _Sections, pointers: Integers) -> Cell | None:
+def _box(sections: Sections, pointers: Integers) -> Cell | None:
     if not pointers[27] or "BOX_DIMENSIONS" not in sections:
         return None
     beta, a, b, c = sections.floats("BOX_DIMENSIONS", 4)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.errors import InputError
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.nonbonded import Deferred
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -53,6 +54,9 @@ class Topology:
         What one format must keep to write itself again. An array holds one row for each atom (and may be
         shorter where atoms were appended that have none). ``terms`` is a dictionary of index arrays (M, k),
         -1 for "none"; ``term_values`` holds (M, ...) arrays that belong to the terms of the same name.
+    nonbonded : Deferred or None
+        How the atoms act on each other without bonds, where the file says it; ask
+        :func:`vmdpotential.io.forcefield.nonbonded`, which knows of other files too.
     """
 
     source: str
@@ -68,6 +72,7 @@ class Topology:
     title: Sequence[str] = ()
     flags: Sequence[str] = ()
     extra: dict[str, Any] = field(default_factory=dict)
+    nonbonded: Deferred | None = None
 
     #: The index arrays, in the order a PSF lists them.
     TERMS = ("bonds", "angles", "dihedrals", "impropers", "donors", "acceptors", "cross_terms")
@@ -93,7 +98,8 @@ class Topology:
             extra["terms"][name] = renumbered[keep]
             if name in extra["term_values"]:
                 extra["term_values"][name] = extra["term_values"][name][keep]
-        return replace(self, types=self.types[atoms], masses=self.masses[atoms], extra=extra, **terms)
+        nonbonded = self.nonbonded and self.nonbonded.take(atoms)
+        return replace(self, types=self.types[atoms], masses=self.masses[atoms], extra=extra, nonbonded=nonbonded, **terms)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,196 @@
+"""How atoms act on each other without bonds: Lennard-Jones by types, and the pairs that count less or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential import memory
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Names = NDArray[np.str_]
+
+#: Largest relative difference of a table from the rule that makes it; what files round to is below it.
+_RULE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Nonbonded:
+    """How the atoms of a structure act on each other without bonds: Lennard-Jones by types, and pairs that count less.
+
+    Parameters
+    ----------
+    source : str
+        Where it is from, for reports: ``prmtop``, ``tpr``, ``CHARMM par_all36m_prot.prm``, ``OpenMM amber14-all.xml``.
+    names : tuple of str
+        The types' names, T of them.
+    types : (N,) int64
+        Row of the tables for each atom.
+    c6, c12 : (T, T) float64, kcal/mol A^6 and kcal/mol A^12
+        E = c12 / r^12 - c6 / r^6 of two types; symmetric. Special pairs (NBFIX) simply stand in the table.
+    exclusions : (E, 2) int64
+        i < j, sorted, unique: pairs that are not summed (1-2, 1-3, and also the 1-4 pairs, which are summed apart).
+    pairs14 : (P, 2) int64
+        i < j, each also in `exclusions`.
+    c6_14, c12_14 : (P,) float64
+        The Lennard-Jones of these pairs.
+    charges14 : (P,) float64
+        Factor on q_i q_j of these pairs: 1/1.2 of Amber, 1 of CHARMM, fudgeQQ of GROMACS.
+    """
+
+    source: str
+    names: tuple[str, ...]
+    types: Integers
+    c6: Floats
+    c12: Floats
+    exclusions: Integers
+    pairs14: Integers
+    c6_14: Floats
+    c12_14: Floats
+    charges14: Floats
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def take(self, atoms: ArrayLike) -> Nonbonded:
+        """Return it for some atoms (increasing indices or a mask), without the pairs of the others."""
+        index = np.asarray(atoms)
+        if index.dtype == bool:
+            index = np.flatnonzero(index)
+        new = np.full(len(self), -1, np.int64)
+        new[index] = np.arange(len(index))
+        exclusions, pairs = new[self.exclusions], new[self.pairs14]
+        keep = (pairs >= 0).all(1)
+        return replace(
+            self, types=self.types[index], exclusions=exclusions[(exclusions >= 0).all(1)], pairs14=pairs[keep],
+            c6_14=self.c6_14[keep], c12_14=self.c12_14[keep], charges14=self.charges14[keep],
+        )
+
+    @cached_property
+    def sigma(self) -> Floats:
+        """(T,) A: where two atoms of the same type have no energy; 0 for types without Lennard-Jones."""
+        return self._diagonal[0]
+
+    @cached_property
+    def epsilon(self) -> Floats:
+        """(T,) kcal/mol: how deep the well of two atoms of the same type is; 0 for types without Lennard-Jones."""
+        return self._diagonal[1]
+
+    @cached_property
+    def _diagonal(self) -> tuple[Floats, Floats]:
+        c6, c12 = np.diagonal(self.c6), np.diagonal(self.c12)
+        has = (c6 > 0) & (c12 > 0)
+        ratio = np.divide(c12, c6, out=np.zeros_like(c12), where=has)
+        return ratio ** (1 / 6), np.divide(c6, 4 * ratio, out=np.zeros_like(c6), where=has)
+
+    @cached_property
+    def rule(self) -> str:
+        """Which rule makes the table from its diagonal, for the types that atoms have.
+
+        ``geometric`` (of c6 and c12), ``lorentz-berthelot`` (mean sigma, geometric epsilon), or ``table`` where neither
+        does; ``geometric`` where both do.
+        """
+        used = np.unique(self.types)
+        c6, c12 = self.c6[np.ix_(used, used)], self.c12[np.ix_(used, used)]
+        rows6, rows12 = np.diagonal(c6), np.diagonal(c12)
+        if (rows6 < 0).any() or (rows12 < 0).any():
+            return "table"
+        if _same(c6, np.sqrt(np.outer(rows6, rows6))) and _same(c12, np.sqrt(np.outer(rows12, rows12))):
+            return "geometric"
+        made6, made12 = lorentz_berthelot(self.sigma[used], self.epsilon[used])
+        return "lorentz-berthelot" if _same(c6, made6) and _same(c12, made12) else "table"
+
+
+def _same(table: Floats, made: Floats) -> bool:
+    return bool((np.abs(table - made) <= _RULE * np.maximum(np.abs(table), made)).all())
+
+
+def lorentz_berthelot(sigma: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
+    """Return the tables c6 and c12 (T, T) of types with these sigma, A, and epsilon, kcal/mol (T,)."""
+    return lennard_jones((sigma[:, None] + sigma) / 2, np.sqrt(np.outer(epsilon, epsilon)))
+
+
+def lennard_jones(sigma: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
+    """Return c6 and c12 of sigma, A, and epsilon, kcal/mol."""
+    sixth = sigma**6
+    return 4 * epsilon * sixth, 4 * epsilon * sixth**2
+
+
+@dataclass(frozen=True, eq=False)
+class Deferred:
+    """A :class:`Nonbonded` that is made when it is asked for: most runs have no use for it.
+
+    Parameters
+    ----------
+    make : callable
+        Returns that of all atoms of a file.
+    atoms : (N,) int64, optional
+        The atoms that are left of these, increasing.
+    """
+
+    make: Callable[[], Nonbonded]
+    atoms: Integers | None = None
+
+    def take(self, atoms: Integers) -> Deferred:
+        """Return it for some atoms, increasing indices."""
+        return Deferred(self.make, atoms if self.atoms is None else self.atoms[atoms])
+
+    def __call__(self) -> Nonbonded:
+        """Make it."""
+        whole = self.make()
+        return whole if self.atoms is None else whole.take(self.atoms)
+
+
+def unique_pairs(pairs: Integers, count: int) -> Integers:
+    """Return pairs (E, 2) of `count` atoms as i < j, sorted, each once, none of an atom with itself."""
+    low, high = pairs.min(1, initial=count), pairs.max(1, initial=-1)
+    keys = np.unique((low * count + high)[low != high])
+    return np.stack(np.divmod(keys, max(count, 1)), axis=1)
+
+
+def positions_of(pairs: Integers, among: Integers, count: int) -> Integers:
+    """Return the row in `among` (sorted, unique) of each pair i < j, and -1 for those that are not there."""
+    keys, known = pairs[:, 0] * count + pairs[:, 1], among[:, 0] * count + among[:, 1]
+    if not len(known):
+        return np.full(len(keys), -1)
+    rows = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.where(known[rows] == keys, rows, -1)
+
+
+def pairs_by_bonds(bonds: Integers, count: int) -> tuple[Integers, Integers]:
+    """Return the pairs of `count` atoms that are one to three bonds (M, 2) apart, and of these the 1-4 pairs.
+
+    A 1-4 pair is three bonds apart and, in rings, no less.
+
+    Raises
+    ------
+    MemoryPlanError
+        When atoms have so many bonds that the pairs do not fit into memory.
+    """
+    from scipy.sparse import csr_matrix
+
+    near = unique_pairs(bonds, count)
+    degree = np.bincount(near.reshape(-1), minlength=count)
+    walks = float(2 * (degree[near].astype(float).prod(1)).sum() + np.square(degree, dtype=float).sum())
+    memory.require(int(48 * walks), "finding pairs by bonds", "leave out bonds that are none")
+    both = np.concatenate([near, near[:, ::-1]])
+    one = csr_matrix((np.ones(len(both), np.int32), (both[:, 0], both[:, 1])), shape=(count, count))
+    two = one @ one
+    first, third = (_upper(matrix) for matrix in (two, two @ one))
+    nearer = unique_pairs(np.concatenate([near, first]), count)
+    third = unique_pairs(third, count)
+    pairs14 = third[positions_of(third, nearer, count) < 0]
+    return unique_pairs(np.concatenate([nearer, pairs14]), count), pairs14
+
+
+def _upper(matrix: object) -> Integers:
+    """Return where a sparse matrix has entries above its diagonal, (E, 2)."""
+    from scipy.sparse import triu
+
+    found = triu(matrix, k=1, format="coo")
+    return np.stack([found.row, found.col], axis=1).astype(np.int64)
