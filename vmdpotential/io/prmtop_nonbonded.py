@@ -56,7 +56,7 @@ def _read(sections: Sections) -> Nonbonded:
 
 def _check(sections: Sections, name: str, index: Integers, count: int) -> None:
     """Raise InputError where 0-based numbers of a section are not below `count`."""
-    if len(index) and not (0 <= index.min() and index.max() < count):
+    if len(index) and not (index.min() >= 0 and index.max() < count):
         line = sections.found[name].line
         raise InputError(f"{sections.path}: section {name} (line {line}) holds numbers that are not 1 to {count}",
                          "write it again")
@@ -112,7 +112,7 @@ def _pairs14(sections: Sections, pointers: Integers, count: int) -> tuple[Intege
     pairs, kind = rows[:, [0, 3]] // 3, rows[:, 4] - 1
     number = int(pointers[17])
     for name, index, most in (("DIHEDRALS", pairs, count), ("DIHEDRALS", kind, number)):
-        if index.size and not (0 <= index.min() and index.max() < most):
+        if index.size and not (index.min() >= 0 and index.max() < most):
             raise InputError(f"{sections.path}: the sections {name} name atoms or types that are not there")
     scales = []
     for name, default in (("SCEE_SCALE_FACTOR", _SCEE), ("SCNB_SCALE_FACTOR", _SCNB)):

@@ -1,0 +1,1 @@
+"""What users ask of pairs of atoms: energies and forces between selections, distances."""
