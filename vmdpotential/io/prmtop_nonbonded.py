@@ -49,8 +49,8 @@ def _read(sections: Sections) -> Nonbonded:
     used, first = np.unique(types, return_index=True)
     names = dict(zip(used.tolist(), labels[first].tolist(), strict=True))
     return Nonbonded(
-        source="prmtop", names=tuple(names.get(k) or f"type {k + 1}" for k in range(kinds)), types=types, c6=c6, c12=c12,
-        exclusions=exclusions, pairs14=pairs, c6_14=c6_14, c12_14=c12_14, charges14=1 / scee,
+        source="prmtop", names=tuple(names.get(k) or f"type {k + 1}" for k in range(kinds)), types=types,
+        c6=c6, c12=c12, exclusions=exclusions, pairs14=pairs, c6_14=c6_14, c12_14=c12_14, charges14=1 / scee,
     )
 
 

@@ -101,7 +101,7 @@ def read_psf(path: str | Path) -> Structure:
     title, sections = _split(data, path)
     atoms = _read_atoms(sections.pop("NATOM"), flags, path)
     count = len(atoms.names)
-    terms: dict[str, Integers] = {}
+    terms: dict[str, Any] = {}
     extra: dict[str, Any] = {"sections": tuple(sections), **atoms.extra, "terms": {}, "term_values": {}}
     unknown = []
     for name, section in sections.items():

@@ -66,7 +66,7 @@ class Kept:
         if any(len(values) != 2 for values in self.functions[: kinds**2]):
             raise InputError(f"{path}: has Buckingham potentials, which are not known here", _CURE)
         if self.general.reppow != 12:
-            raise InputError(f"{path}: has a repulsion of power {self.general.reppow:g}, which is not known here", _CURE)
+            raise InputError(f"{path}: repels by r to the {self.general.reppow:g}, which is not known here", _CURE)
         others = sorted({name for kind in set(names.tolist()) for name in self.molecules[kind].others})
         if any(not (0 <= kind.pairs14[:, 1:].min(initial=0) <= kind.pairs14[:, 1:].max(initial=0) < len(kind.types))
                for kind in self.molecules.values()):
@@ -77,8 +77,8 @@ class Kept:
         if any(self.molecules[name].perturbed for name in set(names.tolist())):
             log.warning("%s: has a second state of the molecules (free energies); the first one is taken", path)
         at = {name: starts[names == name] for name in self.molecules}
-        entries = sum(len(at[name]) * (len(kind.exclusions) + len(kind.pairs14)) for name, kind in self.molecules.items())
-        memory.require(150 * entries, f"reading {path}", "take a smaller system")
+        number = sum(len(at[name]) * (len(kind.exclusions) + len(kind.pairs14)) for name, kind in self.molecules.items())
+        memory.require(150 * number, f"reading {path}", "take a smaller system")
         table = np.array(self.functions[: kinds**2]).reshape(kinds, kinds, 2) * (_C6, _C12)
         table = (table + table.transpose(1, 0, 2)) / 2
         types = np.zeros(count, np.int64)
@@ -103,8 +103,8 @@ class Kept:
         used, first = np.unique(types, return_index=True)
         known = dict(zip(used.tolist(), labels[first].tolist(), strict=True))
         return Nonbonded(
-            source="tpr", names=tuple(known.get(k) or f"type {k + 1}" for k in range(kinds)), types=types, c6=table[..., 0], c12=table[..., 1], exclusions=excluded,
-            pairs14=pairs14, c6_14=own[:, 0], c12_14=own[:, 1], charges14=charges,
+            source="tpr", names=tuple(known.get(k) or f"type {k + 1}" for k in range(kinds)), types=types,
+            c6=table[..., 0], c12=table[..., 1], exclusions=excluded, pairs14=pairs14, c6_14=own[:, 0], c12_14=own[:, 1], charges14=charges,
         )
 
 
@@ -171,7 +171,7 @@ def keeping() -> Iterator[Kept]:
         second = [kept.functions[k] for k in molecule.pairs14[:, 0]]
         molecule.perturbed = any((a.tp, a.q) != (a.typeB, a.qB) for a in atoms) or any(c[:2] != c[2:] for c in second)
         ends, partners = numbers
-        sizes = np.diff(np.array(ends, np.int64))
+        sizes: Integers = np.diff(np.array(ends, np.int64))
         pairs = np.stack([np.repeat(np.arange(len(sizes)), sizes), np.array(partners, np.int64)], axis=1)
         # gmx convert-tpr leaves those of atoms that it took out
         molecule.exclusions = pairs[((pairs >= 0) & (pairs < len(atoms))).all(1)]

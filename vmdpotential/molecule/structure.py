@@ -99,7 +99,8 @@ class Topology:
             if name in extra["term_values"]:
                 extra["term_values"][name] = extra["term_values"][name][keep]
         nonbonded = self.nonbonded and self.nonbonded.take(atoms)
-        return replace(self, types=self.types[atoms], masses=self.masses[atoms], extra=extra, nonbonded=nonbonded, **terms)
+        return replace(
+            self, types=self.types[atoms], masses=self.masses[atoms], extra=extra, nonbonded=nonbonded, **terms)
 
 
 @dataclass(frozen=True, eq=False)
