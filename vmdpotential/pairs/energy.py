@@ -2,9 +2,9 @@
 
 Each pair of atoms counts once, also where the selections overlap: A and B are split into what is in one of them alone
 and what is in both. Excluded pairs do not count, pairs of three bonds (1-4) by parameters of their own. With `pme` the
-Coulomb energy is that with all periodic images, in conducting surroundings and, for a selection with a net charge, with a
-background that neutralises it; in an open boundary it is that of all pairs. Lennard-Jones ends at the cutoff, without a
-shift or a correction.
+Coulomb energy is that with all periodic images, in conducting surroundings and, for a selection with a net charge, with
+a background that neutralises it; in an open boundary it is that of all pairs. Lennard-Jones ends at the cutoff, without
+a shift or a correction.
 
 Energies of rows belong to atoms of A: what each has with B, where a pair of atoms that are both in A and B counts half
 for each of them. They sum to the total.
