@@ -12,6 +12,7 @@ from vmdpotential.engines.costs import CPU, Costs
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum
     from vmdpotential.engines.cpu.sums import CpuSum
+    from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.interactions import Bound
     from vmdpotential.molecule.cell import Cell
 
@@ -43,6 +44,12 @@ class CpuEngine:
         from vmdpotential.engines.cpu.points import at_points
 
         return at_points(points, positions, charges, cell, interaction, nearest)
+
+    def prepare_pairs(self, work: PairSum) -> PreparedPairs:
+        """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""
+        from vmdpotential.engines.cpu.pairs import ClusterPairs
+
+        return ClusterPairs(work)
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Return the sums of waves over atoms, see :mod:`vmdpotential.engines`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from vmdpotential.interactions.csource import CSource
@@ -75,3 +76,28 @@ def scalar(program: Program, real: Any, field: bool = False) -> Any:
     names: dict[str, Any] = {"math": math, "real": real, "__name__": __name__}
     exec(compile(text, "<radial function>", "exec"), names)
     return numba.njit(names["radial"], fastmath=True, error_model="numpy", nogil=True)
+
+
+def scalar_pairs(program: Program, real: Any, names: Sequence[str], tables: Sequence[str]) -> Any:
+    """Return ``pair(r2, rinv, i, j, table, values)`` for Numba: a tuple of all results of a program of pairs.
+
+    Parameters
+    ----------
+    program : Program
+    real : type
+        np.float32 or np.float64, of all arguments.
+    names, tables : sequence of str
+        Parameters of an atom in the order of `i` and `j`, and of two types in that of `table`.
+    """
+    import numba
+
+    back_end = PythonSource()
+    values = {name: f"values[{k}]" for k, name in enumerate(program.parameters)} | {"r2": "r2", "rinv": "rinv"}
+    values |= {f"{side}.{name}": f"{side}[{k}]" for side in "ij" for k, name in enumerate(names)}
+    values |= {f"pair.{name}": f"table[{k}]" for k, name in enumerate(tables)}
+    steps = run(program, back_end, values)
+    results = ", ".join(f"real({steps[r]})" for r in program.results)
+    text = "\n".join(["def pair(r2, rinv, i, j, table, values):", *back_end.lines, f"    return ({results},)\n"])
+    space: dict[str, Any] = {"math": math, "real": real, "__name__": __name__}
+    exec(compile(text, "<pair program>", "exec"), space)
+    return numba.njit(space["pair"], fastmath=True, error_model="numpy", nogil=True)

@@ -218,22 +218,28 @@ class Vector:
 
     # inverse square root
 
+    def _rough(self) -> str:
+        """Return the processor's instruction for an estimate of 1/sqrt; empty where there is none."""
+        if LEVEL == "avx512" and self.lanes * self.bits == 512:
+            return f"llvm.x86.avx512.rsqrt14.{'ps' if self.bits == 32 else 'pd'}.512"
+        if LEVEL != "generic" and self.bits == 32:
+            return {8: "llvm.x86.avx.rsqrt.ps.256", 4: "llvm.x86.sse.rsqrt.ps"}.get(self.lanes, "")
+        return ""
+
     def rsqrt_estimate(self, a: Any) -> Any:
         """Return about 1/sqrt(a): 12 to 14 bits where the processor has an instruction, else full precision."""
-        if LEVEL == "avx512" and self.lanes > 1:
-            name = f"llvm.x86.avx512.rsqrt14.{'ps' if self.bits == 32 else 'pd'}.512"
+        name = self._rough()
+        if name.endswith("512"):
             mask = ir.IntType(16 if self.bits == 32 else 8)
             return self.call(name, [a, ir.Constant(self.type, None), ir.Constant(mask, -1)])
-        if LEVEL == "avx2" and self.bits == 32 and self.lanes > 1:
-            return self.call("llvm.x86.avx.rsqrt.ps.256", [a])
-        return self.div(self.const(1.0), self.sqrt(a))
+        return self.call(name, [a]) if name else self.div(self.const(1.0), self.sqrt(a))
 
     def rsqrt_twice(self, a: Any, estimate: Any, steps: int = 1) -> Any:
         """Return 2/sqrt(a) by Newton steps, the last y (3 - a y^2); the factor 2 goes into the charges.
 
         One step takes an estimate of 12 to 14 bits to 23 to 27, two in float64 to 53.
         """
-        if LEVEL == "generic" or (LEVEL == "avx2" and self.bits == 64):
+        if not self._rough():
             return self.add(estimate, estimate)
         y = estimate
         minus = self.builder.fneg(a)

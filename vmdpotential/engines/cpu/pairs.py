@@ -1,0 +1,244 @@
+"""Sums over pairs of atoms within a cutoff on the CPU: parameters, kernels and threads around lists of clusters."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines.cpu import build, threads
+from vmdpotential.engines.cpu.clusters import Brick, Clusters, Search, search
+from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.interactions.pairs import PairPotential
+
+Floats = NDArray[np.float64]
+
+#: Unit of length of programs, A: of the inverse root that kernels make, which is twice that of the distance in A.
+LENGTH = 2.0
+
+#: Layouts by name: atoms of a cluster i and of a chunk j, 0 for as many as a vector has.
+LAYOUTS = {"4x4": (4, 4), "4x8": (4, 8), "8x8": (8, 8), "4x16": (4, 16), "compressed": (4, 0)}
+
+#: A term that so many of the atoms lack is left out for clusters in which half of them do.
+WORTH = 0.25
+
+
+def layout(name: str, precision: str) -> tuple[int, int, bool]:
+    """Return atoms of a cluster, atoms of a chunk, and whether atoms j are packed, for a layout by name.
+
+    Raises
+    ------
+    UsageError
+        For one that is unknown, or that this processor has no instructions for.
+    """
+    bits = 32 if precision == "single" else 64
+    lanes, packs = 256 // bits, False
+    if not build.plain():
+        from vmdpotential.engines.cpu import simd
+
+        lanes, packs = simd.LANES[bits], simd.LEVEL == "avx512"
+    if name == "auto":
+        return 4, lanes, packs
+    if name not in LAYOUTS:
+        raise UsageError("layout", f"choose one of auto, {', '.join(LAYOUTS)}", value=name)
+    if name == "compressed":
+        if not packs:
+            raise UsageError("layout", "needs a processor with AVX-512", "use another {layout}", value=name)
+        return 4, lanes, True
+    return *LAYOUTS[name], False
+
+
+def lacking(potential: PairPotential, atoms: Atoms) -> tuple[tuple[int, ...], NDArray[np.bool_]]:
+    """Return terms that are worth leaving out for atoms that lack them all, and these atoms (N,)."""
+    best: tuple[tuple[int, ...], NDArray[np.bool_]] = ((), np.zeros(len(atoms), bool))
+    if len(potential.terms) < 2 or not len(atoms):
+        return best
+    for number, term in enumerate(potential.terms):
+        if term.rule.pair:
+            continue
+        mine = SimpleNamespace(**{name: atoms.parameters[name] for name in term.rule.atoms})
+        theirs = SimpleNamespace(**dict.fromkeys(term.rule.atoms, 1.0))
+        made = term.rule.combine(mine, theirs, SimpleNamespace())
+        of = [np.broadcast_to(np.asarray(value) == 0, len(atoms)) for value in made.values()]
+        lacks = of[list(made).index("weight")] if "weight" in made else np.logical_and.reduce(of)
+        if lacks.mean() > max(WORTH, best[1].mean()):
+            best = ((number,), lacks)
+    return best
+
+
+class ClusterPairs:
+    """A pair sum with a cutoff; see :class:`vmdpotential.engines.pairs.PreparedPairs`."""
+
+    def __init__(self, work: PairSum) -> None:
+        if work.potential.cutoff is None or work.reach is None:
+            raise UsageError("cutoff", "pairs are listed up to a cutoff, and this potential has none")
+        if work.jerk:
+            raise UsageError("jerk", "there are jerks without a cutoff only")
+        self.work, self.reach = work, work.reach
+        self.m, self.n, self.packed = layout(work.layout, work.precision)
+        self.outputs = ("slope", "energy") if work.energy else ("slope",)
+        self.scaled = work.potential.scaled(self.outputs, LENGTH)
+        inputs = self.scaled.program.inputs
+        # gravity's sources, of which j's alone acts on i
+        self.one_sided = {n[2:] for n in inputs if n.startswith("i.")} != {n[2:] for n in inputs if n.startswith("j.")}
+
+    def kernels(self, without: tuple[int, ...]) -> tuple[Any, Any]:
+        """Return the modules that search and sum, the latter with a program without some terms, too."""
+        work, terms = self.work, self.work.potential.terms
+        bits = 32 if work.precision == "single" else 64
+        every = tuple(range(len(terms)))
+        kept = tuple(k for k in every if k not in without)
+        light = excluded = None
+        if without and not self.one_sided:
+            potential = PairPotential(tuple(terms[k] for k in kept), work.potential.softening)
+            light = potential.scaled(self.outputs, LENGTH).program
+        if work.potential.corrects_excluded:
+            excluded = work.potential.scaled(self.outputs, LENGTH, excluded=True).program
+        names = (every, kept) if work.energy else ((), ())
+        sums = build.load("pair_kernel", programs=(self.scaled.program, light, excluded), outputs=names,
+                          names=tuple(work.potential.atoms), tables=tuple(work.potential.tables), m=self.m, n=self.n,
+                          bits=bits, packed=self.packed, virial=work.virial, soft=work.potential.softening > 0,
+                          one_sided=self.one_sided)
+        return build.load("search_kernel", m=self.m, n=self.n, bits=bits), sums
+
+    def search(self, atoms: Atoms, others: Atoms | None = None) -> ClusterList:
+        """Return the pairs in range, see :mod:`vmdpotential.engines.pairs`."""
+        work = self.work
+        brick = Brick.around(work.cell, *(_positions(a.positions) for a in (atoms, others) if a is not None))
+        without, lacks = lacking(work.potential, atoms)
+        kernel, sums = self.kernels(without)
+        sets = [Clusters(kernel, brick, _positions(a.positions), self._rows(a), some, self.reach)
+                for a, some in ((atoms, lacks), (others, None if others is None else np.zeros(len(others), bool)))
+                if a is not None and some is not None]
+        tables = self._tables(atoms)
+        around = work.cell is not None and not work.cell.orthogonal
+        found = search(kernel, brick, sets[0], sets[-1], self.reach, None if others is not None else atoms.exclusions,
+                       around, work.potential.corrects_excluded)
+        return ClusterList(self, kernel, sums, sets, found, tables)
+
+    def run(self, atoms: Atoms, others: Atoms | None = None) -> PairResult:
+        """Return the sum over the pairs in range."""
+        return self.search(atoms, others).run(atoms.positions, None if others is None else others.positions)
+
+    def _rows(self, atoms: Atoms) -> Floats:
+        """Return what atoms bring beside their places (R, N), in units of the programs."""
+        potential = self.work.potential
+        rows = []
+        for name, power in potential.atoms.items():
+            if name not in atoms.parameters:
+                raise UsageError("parameters", f"atoms need {name}")
+            rows.append(np.asarray(atoms.parameters[name], np.float64) / LENGTH**power)
+        if potential.tables:
+            if atoms.types is None:
+                raise UsageError("types", "atoms need the rows of the tables that they look up")
+            rows.append(np.asarray(atoms.types, np.float64))
+        for row in rows:
+            if row.shape != (len(atoms),):
+                raise UsageError("parameters", f"{row.shape} do not fit {len(atoms)} atoms")
+        return np.array(rows).reshape(len(rows), len(atoms))
+
+    def _tables(self, atoms: Atoms) -> tuple[NDArray[Any], int]:
+        """Return tables by two types (K, T * T), and T."""
+        real = np.float32 if self.work.precision == "single" else np.float64
+        found = [np.asarray(atoms.tables[name], np.float64) / LENGTH**power
+                 for name, power in self.work.potential.tables.items()]
+        if not found:
+            return np.zeros((1, 1), real), 0
+        return np.array([table.ravel() for table in found]).astype(real), len(found[0])
+
+
+def _positions(positions: Any) -> Floats:
+    positions = np.ascontiguousarray(positions, np.float64)
+    if positions.ndim != 2 or positions.shape[1] != 3:
+        raise UsageError("positions", f"{positions.shape} are not (N, 3)")
+    return positions
+
+
+class ClusterList:
+    """Pairs of clusters in range; see :class:`vmdpotential.engines.pairs.PairList`."""
+
+    def __init__(self, pairs: ClusterPairs, kernel: Any, sums: Any, sets: list[Clusters], found: Search,
+                 tables: tuple[NDArray[Any], int]) -> None:
+        self.pairs, self.kernel, self.sums, self.sets, self.found, self.tables = pairs, kernel, sums, sets, found, tables
+        self.work = np.array([self._slots(part.entries) for part in found.parts], np.int64)
+
+    def _slots(self, entries: NDArray[np.int64]) -> int:
+        """Return how many pairs some entries compute."""
+        m, n = self.pairs.m, self.pairs.n
+        masked, dense = entries[:, 3] - entries[:, 2], entries[:, 4] - entries[:, 3]
+        if self.pairs.packed:
+            dense = -(-entries[:, 7] // n)
+        return int((masked + dense).sum()) * m * n
+
+    @property
+    def slots(self) -> int:
+        """Pairs that are computed, in range or not."""
+        return int(self.work.sum())
+
+    @property
+    def entries(self) -> int:
+        """How many times a cluster i meets chunks of one image."""
+        return sum(len(part.entries) for part in self.found.parts)
+
+    @property
+    def masked(self) -> int:
+        """Pairs of a cluster and a chunk that need masks."""
+        return sum(len(part.masks) for part in self.found.parts)
+
+    def run(self, positions: Floats, others: Floats | None = None) -> PairResult:
+        """Return the sum for the atoms, which have moved by less than half of the buffer since the search.
+
+        Raises
+        ------
+        UsageError
+            When they have moved further.
+        """
+        kernel, sums, work = self.kernel, self.sums, self.pairs.work
+        given = [_positions(positions)] if others is None else [_positions(positions), _positions(others)]
+        if [len(x) for x in given] != [len(x) for x in self.sets]:
+            raise UsageError("positions", "others than the pairs were searched for")
+        moved = [one.write(kernel, x) for one, x in zip(self.sets, given, strict=True)]
+        way = max(w for _, w in moved)
+        if not way <= work.buffer / 2:
+            if not np.isfinite(way):
+                raise InputError("a position is not a finite number")
+            raise UsageError("buffer", f"an atom has moved by {way:.3g} A since the pairs were searched, and they hold "
+                             f"up to {work.buffer / 2:g} A", "search them again, or use a longer {buffer}")
+        chunks = [atoms for atoms, _ in moved]
+        parts = self.found.parts
+        workers = max(1, min(threads.count(), len(parts)))
+        shares = np.searchsorted(np.cumsum(self.work), self.work.sum() * (np.arange(workers + 1) / workers) - 0.5)
+        totals = [np.zeros((workers, len(c), sums.CHANNELS, kernel.N), kernel.REAL) for c in chunks]
+        virials = np.zeros((workers, 6))
+        scaled, real = self.pairs.scaled, kernel.REAL
+        values = np.array(scaled.values, real) if scaled.values else np.zeros(1, real)
+        cutoff2, soft2 = real(scaled.cutoff2 * LENGTH**2), real(scaled.softening2 * LENGTH**2)
+
+        def share(worker: int, _: int) -> None:
+            for part in parts[shares[worker] : shares[worker + 1] if worker + 1 < workers else len(parts)]:
+                sums.run(part.entries, part.chunks, part.bits, part.masks, chunks[0], self.sets[0].centres,
+                         totals[0][worker], chunks[-1], self.sets[-1].centres, totals[-1][worker], values, *self.tables,
+                         self.found.steps, self.found.rests, cutoff2, soft2, virials[worker])
+
+        if workers == 1:
+            share(0, 1)
+        else:
+            threads.run(share, workers, "pairs")
+        results = [self._result(one, total, virials) for one, total in zip(self.sets, totals, strict=True)]
+        first = results[0]
+        return first if others is None else PairResult(first.forces, first.energies, first.virial, None, results[1])
+
+    def _result(self, clusters: Clusters, total: NDArray[Any], virials: Floats) -> PairResult:
+        """Return what the threads summed for one set of atoms."""
+        count = len(clusters)
+        forces, energies = np.zeros((count, 3)), np.zeros((count, self.sums.ENERGIES))
+        factor, turn = 1 / LENGTH**2, clusters.brick.turn
+        self.sums.gather(clusters.slots, total, turn, factor, forces, energies)
+        virial = None
+        if self.pairs.work.virial:
+            xx, xy, xz, yy, yz, zz = virials.sum(0) * factor
+            virial = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
+        return PairResult(forces, energies if self.pairs.work.energy else None, virial)
