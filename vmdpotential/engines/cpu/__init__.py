@@ -47,6 +47,10 @@ class CpuEngine:
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""
+        if work.potential.cutoff is None:
+            from vmdpotential.engines.cpu.nbody import AllPairs
+
+            return AllPairs(work)
         from vmdpotential.engines.cpu.pairs import ClusterPairs
 
         return ClusterPairs(work)
