@@ -64,9 +64,9 @@ class Interaction:
     compact : bool
         Whether the function is zero beyond the cutoff by itself. If not, engines mask it.
     checks : sequence of Check
-    pair : sequence of str
-        Parameters of a pair of atoms, read as attributes of ``p`` too: the function is then an energy (kcal/mol), not
-        the potential of a charge.
+    pair : mapping
+        Parameters of a pair of atoms, read as attributes of ``p`` too, and the power of length in their units: the
+        function is then an energy (kcal/mol), not the potential of a charge.
     slope : callable, optional
         ``slope(r2, rinv, p)``, -1/r dV/dr: what the force is by, written where it takes fewer operations than the
         derivative of `radial`, from which it comes otherwise.
@@ -82,7 +82,7 @@ class Interaction:
     quantities: Sequence[Quantity] = ()
     compact: bool = False
     checks: Sequence[Check] = ()
-    pair: Sequence[str] = ()
+    pair: Mapping[str, float] = field(default_factory=dict)
     slope: Callable[[Scalar, Scalar, Any], Scalar] | None = None
     excluded: Callable[[Scalar, Scalar, Any], Scalar] | None = None
     excluded_slope: Callable[[Scalar, Scalar, Any], Scalar] | None = None

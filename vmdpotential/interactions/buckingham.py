@@ -26,6 +26,6 @@ def slope(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
 
 
 INTERACTION = Interaction(
-    "buckingham", radial, pair=("a", "b", "c"), slope=slope,
+    "buckingham", radial, pair={"a": 0, "b": -1, "c": 6}, slope=slope,
     checks=[Check(2, 1000 * 0.0024787521766663585 - 1, {"a": 1000, "b": 3, "c": 64})],  # exp(-6)
 )

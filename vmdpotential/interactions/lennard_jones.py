@@ -65,7 +65,7 @@ def switched_slope(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     return rinv * (p.a12 * (r7 * r7 * (r2 * rinv) + twelve) - p.a6 * (r7 + six))
 
 
-PAIR = ("a6", "a12")
+PAIR = {"a6": 6, "a12": 12}
 CUTOFF = Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the interaction ends")
 _ONE = {"a6": 12.0, "a12": 12.0}  # epsilon 1, rmin 1
 

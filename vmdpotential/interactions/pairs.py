@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.errors import UsageError
-from vmdpotential.interactions import Bound
+from vmdpotential.interactions import Bound, Interaction, lennard_jones
 from vmdpotential.interactions.derivative import Dual
 from vmdpotential.interactions.tracing import Expression, Program, Record, Scalar, evaluate_all, linear, run
 
@@ -64,11 +64,19 @@ GEOMETRIC = Rule("geometric", {"root_a6": 3, "root_a12": 6}, {},
                  lambda i, j, pair: {"a6": i.root_a6 * j.root_a6, "a12": i.root_a12 * j.root_a12})
 #: Half of the distance of the least energy (A), and sqrt(12 epsilon).
 LORENTZ_BERTHELOT = Rule("lorentz-berthelot", {"half_rmin": 1, "root_depth": 0}, {}, _lorentz_berthelot)
-#: a6 and a12 of a table by the types of both.
-TABLE = Rule("table", {}, {"a6": 6, "a12": 12}, lambda i, j, pair: {"a6": pair.a6, "a12": pair.a12})
 #: A exp(-B r) - C / r^6 by a geometric mean of A and C and an arithmetic one of B.
 BUCKINGHAM = Rule("buckingham", {"root_a": 0, "half_b": -1, "root_c": 3}, {}, lambda i, j, pair: {
     "a": i.root_a * j.root_a, "b": i.half_b + j.half_b, "c": i.root_c * j.root_c})
+
+
+def table(interaction: Interaction) -> Rule:
+    """Return the rule that looks up the parameters of a pair by the types of both atoms."""
+    names = interaction.pair
+    return Rule("table", {}, names, lambda i, j, pair: {name: getattr(pair, name) for name in names})
+
+
+#: Lennard-Jones' a6 and a12 of a table.
+TABLE = table(lennard_jones.INTERACTION)
 
 
 @dataclass(frozen=True, eq=False)

@@ -141,8 +141,8 @@ def _read(files: Sequence[Path], numbered: bool) -> tuple[_Found, float]:
                     parameters.read_stream_file if kind == ".str" else parameters.read_parameter_file)
             read(str(plain))
     if len(factors) > 1:
-        raise InputError(f"{listed([path.name for path in factors.values()], 80)}: scale charges of 1-4 pairs differently "
-                         f"(e14fac {listed([f'{x:g}' for x in factors], 40)})", "give files that agree")
+        names, values = listed([path.name for path in factors.values()], 80), listed([f"{x:g}" for x in factors], 40)
+        raise InputError(f"{names}: scale charges of 1-4 pairs differently (e14fac {values})", "give files that agree")
     return _Found(parameters), next(iter(factors), 1.0)
 
 

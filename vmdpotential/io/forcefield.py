@@ -8,7 +8,7 @@ from pathlib import Path
 from vmdpotential.errors import InputError
 from vmdpotential.io import charmm, openmm, read_topology
 from vmdpotential.io.merge import merge
-from vmdpotential.io.text import held, suffix
+from vmdpotential.io.text import held, reading, suffix
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.structure import Structure
 
@@ -56,7 +56,8 @@ def nonbonded(structure: Structure, files: Sequence[Path] = ()) -> Nonbonded:
     elif force_fields:
         result = openmm.nonbonded(structure, force_fields)
     elif topology is not None and topology.nonbonded is not None:
-        result = topology.nonbonded()
+        with reading(Path(where)):
+            result = topology.nonbonded()
     elif topology is not None and topology.source == "psf":
         raise InputError(f"{where}: a PSF has no van der Waals parameters",
                          "give CHARMM's parameter files for its types (.prm, .str), or force fields of OpenMM (.xml)")

@@ -256,14 +256,15 @@ def _read(path: Path) -> tuple[Structure, bool]:
             name: _indices(universe, name, size) if name in stated else np.zeros((0, size), np.int64)
             for name, size in (("bonds", 2), ("angles", 3), ("dihedrals", 4), ("impropers", 4))
         }
+        types = text("types")
         topology = Topology(
             source="tpr" if path.suffix.lower() == ".tpr" else "mdanalysis",
-            types=text("types"),
+            types=types,
             masses=_decimals(atoms.masses) if "masses" in stated else np.zeros(count),
             title=(f" REMARKS topology of {path.name}",),
             cross_terms=_cross_terms(atoms, {name: kind.cross_terms for name, kind in kept.molecules.items()
                                              if len(kind.cross_terms)}),
-            nonbonded=_nonbonded(atoms, kept, path),
+            nonbonded=_nonbonded(atoms, kept, types, path),
             **terms,
         )
         if not ((topology.masses >= 0) & np.isfinite(topology.masses)).all():
@@ -285,13 +286,13 @@ def _read(path: Path) -> tuple[Structure, bool]:
     return structure, has_positions
 
 
-def _nonbonded(atoms: Any, kept: tpr_nonbonded.Kept, path: Path) -> Deferred | None:
+def _nonbonded(atoms: Any, kept: tpr_nonbonded.Kept, types: Names, path: Path) -> Deferred | None:
     """Return what a TPR says of pairs that are not bonded."""
     if kept.general is None:
         return None
     first = np.flatnonzero(np.diff(np.asarray(atoms.molnums), prepend=-1))
     names = np.asarray(atoms.moltypes)[first].astype(str)
-    return Deferred(functools.partial(kept.nonbonded, names, first, np.asarray(atoms.types).astype(str), str(path)))
+    return Deferred(functools.partial(kept.nonbonded, names, first, types, str(path)))
 
 
 def _cross_terms(atoms: Any, kept: dict[str, Integers]) -> Integers:

@@ -76,7 +76,7 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
         with reading(path), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             _load(force_field, path)
-    with reading(Path(names)), warnings.catch_warnings():
+    with reading(Path(", ".join(map(str, files)))), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         topology = _topology(elements.fill(structure))
         try:
@@ -88,6 +88,9 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
             text = listed([f"{name} ({number})" for name, number in lacking.most_common()], 120)
             raise InputError(f"no template fits the residues {text}",
                              "add their hydrogens, or give force fields that know them") from None
+        except KeyError as error:
+            raise InputError(
+                f"has no Lennard-Jones for the type {error.args[0]}", "give the file that has it") from None
         return _of_system(system, f"OpenMM {names}")
 
 
@@ -99,25 +102,24 @@ def _load(force_field: Any, path: Path) -> None:
         read_text(path)  # tells what is no text before anything else happens
     try:
         force_field.loadFile(str(path))
-    except ValueError as error:
-        if "Could not locate" not in str(error):
-            raise
-        raise InputError(f"{path}: there is no such file, and none of that name comes with OpenMM",
-                         "check its name and folder") from None
+    except Exception as error:  # its parser raises anything
+        if "Could not locate" in str(error):
+            raise InputError(f"{path}: there is no such file, and none of that name comes with OpenMM",
+                             "check its name and folder") from None
+        reason = str(error).rpartition('": ')[2].split("\n")[0]
+        raise InputError(f"{path}: is no force field of OpenMM ({reason[:100]})", "write it again") from None
 
 
 def _topology(structure: Structure) -> Any:
     """Return OpenMM's topology of a structure, with names of residues and atoms as OpenMM has them."""
     from openmm import Vec3, app, unit
-    from openmm.app.element import Element
 
     app.PDBFile._loadNameReplacementTables()
     result = app.Topology()
     starts = structure.residue_starts
     ends = _chain_ends(structure)
     chain = None
-    symbols = {symbol: Element.getBySymbol(symbol) if symbol in Element._elements_by_symbol else None
-               for symbol in np.unique(structure.elements).tolist()}
+    symbols = {symbol: _element(symbol) for symbol in np.unique(structure.elements).tolist()}
     for r, (start, stop) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)):
         if chain is None or ends[r]:
             chain = result.addChain(str(structure.chain_ids[start]))
@@ -138,6 +140,16 @@ def _topology(structure: Structure) -> Any:
         result.createStandardBonds()
         result.createDisulfideBonds([Vec3(*place) / 10 for place in structure.positions.tolist()] * unit.nanometer)
     return result
+
+
+def _element(symbol: str) -> Any:
+    """Return OpenMM's element, or None, as for sites without mass."""
+    from openmm.app.element import Element
+
+    try:
+        return Element.getBySymbol(symbol)
+    except KeyError:
+        return None
 
 
 def _chain_ends(structure: Structure) -> Any:

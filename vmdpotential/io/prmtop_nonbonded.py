@@ -8,7 +8,6 @@ import numpy as np
 
 from vmdpotential.errors import InputError
 from vmdpotential.io.prmtop import Sections
-from vmdpotential.io.text import reading
 from vmdpotential.molecule.nonbonded import Floats, Integers, Nonbonded, positions_of, unique_pairs
 
 #: What Amber divides the charges and the Lennard-Jones of 1-4 pairs by, where a file does not say.
@@ -24,11 +23,7 @@ def read_nonbonded(path: Path) -> Nonbonded:
     InputError
         When the file is damaged or has terms that are no Lennard-Jones (12-6-4, 10-12).
     """
-    with reading(path):
-        return _read(Sections(path))
-
-
-def _read(sections: Sections) -> Nonbonded:
+    sections = Sections(path)
     pointers = sections.integers("POINTERS", None)
     if len(pointers) < 30 or pointers[:2].min() < 1:
         raise InputError(f"{sections.path}: section POINTERS is incomplete", "write it again")

@@ -77,7 +77,8 @@ class Kept:
         if any(self.molecules[name].perturbed for name in set(names.tolist())):
             log.warning("%s: has a second state of the molecules (free energies); the first one is taken", path)
         at = {name: starts[names == name] for name in self.molecules}
-        number = sum(len(at[name]) * (len(kind.exclusions) + len(kind.pairs14)) for name, kind in self.molecules.items())
+        pairs_of = {name: len(kind.exclusions) + len(kind.pairs14) for name, kind in self.molecules.items()}
+        number = sum(len(at[name]) * number for name, number in pairs_of.items())
         memory.require(150 * number, f"reading {path}", "take a smaller system")
         table = np.array(self.functions[: kinds**2]).reshape(kinds, kinds, 2) * (_C6, _C12)
         table = (table + table.transpose(1, 0, 2)) / 2
@@ -104,7 +105,8 @@ class Kept:
         known = dict(zip(used.tolist(), labels[first].tolist(), strict=True))
         return Nonbonded(
             source="tpr", names=tuple(known.get(k) or f"type {k + 1}" for k in range(kinds)), types=types,
-            c6=table[..., 0], c12=table[..., 1], exclusions=excluded, pairs14=pairs14, c6_14=own[:, 0], c12_14=own[:, 1], charges14=charges,
+            c6=table[..., 0], c12=table[..., 1], exclusions=excluded, pairs14=pairs14,
+            c6_14=own[:, 0], c12_14=own[:, 1], charges14=charges,
         )
 
 
@@ -171,7 +173,7 @@ def keeping() -> Iterator[Kept]:
         second = [kept.functions[k] for k in molecule.pairs14[:, 0]]
         molecule.perturbed = any((a.tp, a.q) != (a.typeB, a.qB) for a in atoms) or any(c[:2] != c[2:] for c in second)
         ends, partners = numbers
-        sizes: Integers = np.diff(np.array(ends, np.int64))
+        sizes = np.diff(ends).astype(np.int64)
         pairs = np.stack([np.repeat(np.arange(len(sizes)), sizes), np.array(partners, np.int64)], axis=1)
         # gmx convert-tpr leaves those of atoms that it took out
         molecule.exclusions = pairs[((pairs >= 0) & (pairs < len(atoms))).all(1)]

@@ -149,7 +149,8 @@ class Deferred:
 def unique_pairs(pairs: Integers, count: int) -> Integers:
     """Return pairs (E, 2) of `count` atoms as i < j, sorted, each once, none of an atom with itself."""
     low, high = pairs.min(1, initial=count), pairs.max(1, initial=-1)
-    keys = np.unique((low * count + high)[low != high])
+    keys = np.sort((low * count + high)[low != high])
+    keys = keys[np.diff(keys, prepend=-1) > 0]  # np.unique takes four times as long
     return np.stack(np.divmod(keys, max(count, 1)), axis=1)
 
 

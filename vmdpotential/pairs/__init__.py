@@ -1,1 +1,1 @@
-"""What users ask of pairs of atoms: energies and forces between selections, distances."""
+"""Pair interactions: energies and forces between atoms, n bodies, and distances."""

@@ -1,0 +1,76 @@
+"""Water with what pairs take of it, for measurements and checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines.pairs import Atoms
+from vmdpotential.interactions import ewald, lennard_jones, reaction_field
+from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, PairPotential, Term
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.samples import water_box
+from vmdpotential.units import coulomb_constant
+
+Floats = NDArray[np.float64]
+
+#: TIP3P: sigma of oxygen, A, and epsilon, kcal/mol; masses, u.
+SIGMA, EPSILON = 3.15061, 0.1521
+MASSES = (15.9994, 1.008, 1.008)
+
+#: beta times cutoff of Ewald's real-space part: 1e-5 of the interaction is left at the cutoff.
+BETA_CUTOFF = 3.12
+
+#: Pair potentials of condensed systems.
+POTENTIALS = ("rf", "ewald")
+
+
+@dataclass(frozen=True, eq=False)
+class Water:
+    """A periodic cube of water molecules.
+
+    Parameters
+    ----------
+    atoms : Atoms
+        With charges and Lennard-Jones of oxygen by the geometric rule; the pairs of a molecule are excluded.
+    masses : (N,) float64, u
+    cell : Cell
+    """
+
+    atoms: Atoms
+    masses: Floats
+    cell: Cell
+
+
+def water(edge: float) -> Water:
+    """Return a cube of TIP3P water of some edge (A), see :func:`vmdpotential.molecule.samples.water_box`."""
+    positions, charges = water_box(edge)
+    count = len(charges) // 3
+    oxygen = np.tile([1.0, 0.0, 0.0], count)
+    c6, c12 = 4 * EPSILON * SIGMA**6, 4 * EPSILON * SIGMA**12
+    first = 3 * np.arange(count)[:, None]
+    exclusions = np.concatenate([first + pair for pair in ([0, 1], [0, 2], [1, 2])], axis=1).reshape(-1, 2)
+    atoms = Atoms(
+        positions,
+        {"charge": charges * np.sqrt(coulomb_constant("kcal/mol/e")), "root_a6": oxygen * np.sqrt(6 * c6),
+         "root_a12": oxygen * np.sqrt(12 * c12)},
+        exclusions=np.ascontiguousarray(exclusions))
+    return Water(atoms, np.tile(MASSES, count), Cell.from_parameters(edge, edge, edge))
+
+
+def potential(name: str, cutoff: float) -> PairPotential:
+    """Return Lennard-Jones with a conductor's reaction field (``rf``) or Ewald's real-space part (``ewald``)."""
+    coulomb = (reaction_field.INTERACTION.bind(cutoff=cutoff, permittivity=0.0) if name == "rf"
+               else ewald.polynomial(cutoff, BETA_CUTOFF / cutoff))
+    return PairPotential((Term("coulomb", coulomb, CHARGES),
+                          Term("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), GEOMETRIC)))
+
+
+def useful(atoms: int, volume: float, cutoff: float) -> float:
+    """Return how many pairs are within a cutoff (A), each once, of atoms that fill a volume (A^3) evenly.
+
+    An atom counts as a pair with itself too, half of one, as the papers' benchmarks count.
+    """
+    return 0.5 * atoms * (atoms / volume * 4 / 3 * np.pi * cutoff**3 + 1)
