@@ -130,7 +130,8 @@ class AllPairs:
         unroll, width = shape.unroll_i, kernel.WIDTH
         if min(map(len, sets)) == 0:
             return self._results([np.zeros((shape.first + shape.terms, len(s))) for s in sets], sets)
-        centre = np.mean([(s.positions.min(0) + s.positions.max(0)) / 2 for s in sets], axis=0)
+        places = [np.ascontiguousarray(s.positions.T) for s in sets]
+        centre = (np.min([p.min(1) for p in places], 0) + np.max([p.max(1) for p in places], 0)) / 2
         groups, vectors = -(-len(atoms) // unroll), -(-len(sets[-1]) // width)
         # some atoms i meet many j at a time, fewer of them where all threads would not have enough to do
         workers = threads.count() if len(atoms) * len(sets[-1]) > FEW else 1
@@ -140,7 +141,7 @@ class AllPairs:
         parts = max(parts, min(tiles, len(atoms) * len(sets[-1]) // MANY))
         size = shape.first + shape.terms
         memory.require(workers * size * 8 * sum(map(len, sets)), "sums over so many pairs", "use fewer threads")
-        tables = [self._table(s, centre) for s in sets]
+        tables = [self._table(s, p - centre[:, None]) for s, p in zip(sets, places, strict=True)]
         rows = [s.types if s.types is not None and shape.tables else np.zeros(0, np.int64) for s in sets]
         if shape.tables:
             rows[-1] = np.pad(rows[-1], (0, vectors * width - len(rows[-1])))
@@ -177,13 +178,13 @@ class AllPairs:
                 _aligned((size, kernel.VECTORS * kernel.WIDTH), self._real),
                 *(np.zeros((size, table.shape[1])) for table in tables))
 
-    def _table(self, atoms: Atoms, centre: Floats) -> Any:
+    def _table(self, atoms: Atoms, places: Floats) -> Any:
         """Return coordinates, velocities and parameters as columns in whole vectors."""
         shape, count = self._shape, len(atoms)
         room = -(-count // self._kernel.WIDTH) * self._kernel.WIDTH
         room += max(self._kernel.WIDTH, shape.unroll_i)  # columns a whole page apart would fall on the same lines
         table = _aligned((shape.first + len(shape.names), room), self._real)
-        table[:3, :count] = (atoms.positions - centre).T
+        table[:3, :count] = places
         if shape.jerk:
             if atoms.velocities is None:
                 raise UsageError("velocities", "jerks need them")

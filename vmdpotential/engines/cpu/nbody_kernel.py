@@ -22,7 +22,7 @@ SHAPE: PairShape
 PLAIN: bool
 
 #: Atoms i that meet all atoms j of a tile, and vectors of these.
-ATOMS, VECTORS = 256, 64
+ATOMS, VECTORS = 256, 128
 
 I = SHAPE.unroll_i  # noqa: E741
 SIZE = SHAPE.first + SHAPE.terms
