@@ -71,15 +71,14 @@ def frames_of(structure: Structure, trajectory: Path | None, frames: slice | Non
             raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
         yield Frame(0, structure.positions, choose_cell(structure, "auto", boundary))
         return
-    done, periodic = 0, None
-    for frame in Trajectory(trajectory, len(structure), frames or slice(None)):
+    periodic = None
+    for done, frame in enumerate(Trajectory(trajectory, len(structure), frames or slice(None)), 1):
         found = cell or frame.cell or structure.cell
         if periodic is None:
             periodic = boundary == "periodic" or (boundary == "auto" and found is not None)
         if periodic and found is None:
             raise InputError(f"{trajectory}: frame {frame.number} has no periodic cell", "give {cell}")
         yield frame._replace(cell=found if periodic else None)
-        done += 1
         progress.report("frames", done / frame.count)
 
 

@@ -79,7 +79,7 @@ def forces(
     (a, b, first, second), = selections(structure, between)
     terms = nonbonded(structure, parameters)
     pair = Between(structure, terms, first, second, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
-                   engine=engine)
+                   engine=engine, forces=True)
     numbers, found, last = [], [], None
     for frame in frames_of(structure, trajectory, frames, boundary, cell):
         last = frame.cell

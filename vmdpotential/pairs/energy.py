@@ -52,14 +52,14 @@ class Energies:
     atoms : (n,) int64
         Indices of the atoms of A, increasing.
     coulomb, lennard_jones : (n,) float64, kcal/mol
-    forces : (n, 3) float64, kcal/mol/A
-        On each atom of A by all of B.
+    forces : (n, 3) float64 or None, kcal/mol/A
+        On each atom of A by all of B, where they were asked for.
     """
 
     atoms: Integers
     coulomb: Floats
     lennard_jones: Floats
-    forces: Floats
+    forces: Floats | None = None
 
     @property
     def total(self) -> Floats:
@@ -111,12 +111,12 @@ def by_residue(structure: Structure, atoms: Integers, values: Floats) -> tuple[I
 class Between:
     """Energies between two selections, planned once and run for every frame.
 
-    Parameters are those of :func:`interaction_energy`.
+    Parameters are those of :func:`interaction_energy`, and `forces`: whether these are wanted too.
     """
 
     def __init__(self, structure: Structure, nonbonded: Nonbonded, a: ArrayLike, b: ArrayLike, *,
                  electrostatics: str = "pme", cutoff: float = 12.0, dielectric: float = 1.0,
-                 engine: str = "auto") -> None:
+                 engine: str = "auto", forces: bool = False) -> None:
         if electrostatics not in ELECTROSTATICS:
             raise UsageError("electrostatics", f"choose one of {', '.join(ELECTROSTATICS)}", value=electrostatics)
         if not 0 < cutoff < np.inf:
@@ -125,7 +125,7 @@ class Between:
             raise InputError(f"parameters of {len(nonbonded)} atoms do not fit the structure, which has "
                              f"{len(structure)}")
         self.engine = get_engine(engine)
-        self.electrostatics, self.cutoff = electrostatics, cutoff
+        self.electrostatics, self.cutoff, self.forces = electrostatics, cutoff, forces
         self.known = structure.known_charges
         self.charges = self.known * np.sqrt(coulomb_constant("kcal/mol/e", dielectric=dielectric))
         self.nonbonded = nonbonded
@@ -169,7 +169,8 @@ class Between:
                 if potential.cutoff is None:
                     result = pairs.run(atoms, others)
                 else:
-                    result = pairs.search(atoms, others).run(atoms.positions, others and others.positions)
+                    result = pairs.search(atoms, others).run(
+                        atoms.positions, None if others is None else others.positions)
                 assert result.energies is not None
                 for n, name in enumerate(potential.names):
                     # half of a pair's energy is each atom's, all of it is the row's, unless both atoms have rows
@@ -178,7 +179,7 @@ class Between:
         if self._field is not None:
             self._add_smooth(self._field, positions, energies, forces)
         self._add_bonded(positions, cell, energies, forces)
-        return Energies(self.atoms, energies[:, 0].copy(), energies[:, 1].copy(), forces)
+        return Energies(self.atoms, energies[:, 0].copy(), energies[:, 1].copy(), forces if self.forces else None)
 
     def _plan(self, positions: Floats, cell: Cell | None) -> None:
         """Choose the potentials that are summed pair by pair."""
@@ -226,9 +227,9 @@ class Between:
         """Add the mesh's part of the Coulomb energy, without that of atoms with themselves."""
         q, both = self.charges, self.both
         own = q * float(field.mesh.splitting.long(0.0))
-        potential, gradient = field.at(positions[self.atoms], positions[self.others], q[self.others], True)
-        assert gradient is not None
-        forces += q[self.atoms, None] * gradient
+        potential, gradient = field.at(positions[self.atoms], positions[self.others], q[self.others], self.forces)
+        if gradient is not None:
+            forces += q[self.atoms, None] * gradient
         rows = self.row[both]
         potential[rows] -= own[both]
         if len(both):
