@@ -349,7 +349,7 @@ def test_what_is_wrong_is_said_in_one_line(capsys, words, message):
 def test_frames_are_those_of_a_slice(text, frames):
     found = list(Trajectory(FILES / "adk_oplsaa.xtc", 47681, parse_frames(text)))
     assert [frame.number for frame in found] == frames
-    assert {frame.count for frame in found} == {len(frames)}
+    assert {frame.total for frame in found} == {len(frames)}
     positions, cell = io.mdanalysis.read_frame(FILES / "adk_oplsaa.xtc", 47681, frames[-1])
     np.testing.assert_array_equal(found[-1].positions, positions)
     np.testing.assert_array_equal(found[-1].cell.vectors, cell.vectors)

@@ -79,7 +79,7 @@ def frames_of(structure: Structure, trajectory: Path | None, frames: slice | Non
         if periodic and found is None:
             raise InputError(f"{trajectory}: frame {frame.number} has no periodic cell", "give {cell}")
         yield frame._replace(cell=found if periodic else None)
-        progress.report("frames", done / frame.count)
+        progress.report("frames", done / frame.total)
 
 
 def label(structure: Structure, atom: int, whole_residue: bool) -> str:

@@ -122,7 +122,7 @@ def energy(
         For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
     """
     from vmdpotential.engines import get_engine
-    from vmdpotential.figures.page import check_figure_format
+    from vmdpotential.figures.page import check_figure_format, render
     from vmdpotential.io.forcefield import nonbonded
     from vmdpotential.molecule.charges import charges_and_report
 
@@ -152,8 +152,8 @@ def energy(
     with files.writing(paths, force) as places:
         if output is not None:
             _write(rows, places[0], trajectory is not None)
-        if figure is not None:
-            drawn.savefig(places[-1], format=figure.suffix[1:].lower(), dpi=300)
+        if figure is not None and drawn is not None:
+            places[-1].write_bytes(render(drawn, figure, title=f"{rows[0].a} with {rows[0].b}"))
     lines = [
         str(report),
         f"{terms.source} parameters, {electrostatics}, {boundary_text(last)}, cutoff {cutoff:g} A, "

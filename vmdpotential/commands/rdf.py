@@ -60,7 +60,7 @@ def rdf(
         Without a periodic cell, or for a trajectory of other atoms.
     """
     from vmdpotential.engines import get_engine
-    from vmdpotential.figures.page import check_figure_format
+    from vmdpotential.figures.page import check_figure_format, render
 
     if figure is not None:
         check_figure_format(figure)
@@ -96,14 +96,13 @@ def rdf(
                 writer.writerow(["r", *(f"{kind} {name}" for name in names for kind in ("g", "count"))])
                 table = np.column_stack([found[0].r, *(part for one in found for part in (one.g, one.count))])
                 writer.writerows([f"{x:.8g}" for x in row] for row in table)
-        if figure is not None:
-            assert drawn is not None
-            drawn.savefig(places[-1], format=figure.suffix[1:].lower(), dpi=300)
+        if figure is not None and drawn is not None:
+            places[-1].write_bytes(render(drawn, figure, title=", ".join(names)))
     lines = []
-    for name, one in zip(names, found, strict=True):
-        top = int(one.g.argmax())
-        lines.append(f"{name}: highest g(r) {one.g[top]:.3f} at {one.r[top]:.3f} A; {one.count[-1]:.2f} atoms within "
-                     f"{range:g} A")
+    for name, curve in zip(names, found, strict=True):
+        top = int(curve.g.argmax())
+        lines.append(f"{name}: highest g(r) {curve.g[top]:.3f} at {curve.r[top]:.3f} A; {curve.count[-1]:.2f} atoms "
+                     f"within {range:g} A")
     count = found[0].frames
     lines += [f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {get_engine(engine).name} engine",
               *(f"wrote {path}" for path in paths)]

@@ -31,7 +31,7 @@ class Frame(NamedTuple):
     number: int
     positions: Floats
     cell: Cell | None
-    count: int = 1
+    total: int = 1
 
 
 def parse_frames(text: str) -> slice:

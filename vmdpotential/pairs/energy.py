@@ -39,6 +39,9 @@ ELECTROSTATICS = ("pme", "rf", "cutoff", "ddd")
 #: Permittivity of the medium of ``rf``, water's, and that of ``ddd`` at 1 A.
 MEDIUM, SLOPE = 78.5, 4.0
 
+#: Energies of opposite sign nearly cancel, and those of excluded pairs, 1e6 kcal/mol, are taken away again.
+PRECISION = "double"
+
 #: Seconds from which on a mesh is thought of for all pairs of an open boundary.
 LEAST = 0.02
 
@@ -142,11 +145,8 @@ class Between:
             if len(first) and len(second)]
         self.excluded = self._towards(nonbonded.exclusions)
         self.pairs14 = self._towards(nonbonded.pairs14)
-        # where energies of atoms at the distance of a bond are taken away again, those of 1e6 kcal/mol
         inner = self.in_a & self.in_b
-        apart = ~inner[nonbonded.exclusions[self.excluded.pair]].all(1)
-        self.excluded_apart = self.excluded.some(apart)
-        self.precision = "double" if apart.any() else "single"
+        self.excluded_apart = self.excluded.some(~(inner[self.excluded.first] & inner[self.excluded.second]))
         self._rule, self._parameters = _lennard_jones(nonbonded)
         self._own_exclusions = nonbonded.take(self.both).exclusions
         self._sums: list[PairPotential] = []
@@ -209,7 +209,7 @@ class Between:
         if not same:
             self._cell = cell
             self._pairs = [self.engine.prepare_pairs(PairSum(
-                potential, None if potential.cutoff is None else cell, self.precision, energy=True))
+                potential, None if potential.cutoff is None else cell, PRECISION, energy=True))
                 for potential in self._sums]
         if self._long is not None and (cell is None or not same):
             self._field = Field(self._long.mesh(positions[self.every], cell))
@@ -254,7 +254,8 @@ class Between:
             return d, np.sqrt((d * d).sum(1))
 
         def charges(pairs: Oriented) -> Floats:
-            return q[pairs.first] * q[pairs.second]
+            product: Floats = q[pairs.first] * q[pairs.second]
+            return product
 
         whole = coulomb.INTERACTION.bind()
         if self._long is not None and len(self.excluded.first):  # the mesh's part: 1/r less the short range
