@@ -1,11 +1,13 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
-It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum and for results
-(mesh.cu, levels.cu, result.cu); Fourier transforms are scipy's, and the kernels of other files do nothing.
+It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results and for
+pairs (mesh.cu, levels.cu, result.cu, nbody.cu, clusters.cu); Fourier transforms are scipy's, and the kernels of other
+files do nothing.
 """
 
 import ctypes
 import subprocess
+import zlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +17,8 @@ from vmdpotential.engines.cuda import build
 
 HEAD = """
 #include <cmath>
+#include <cstring>
+#include <setjmp.h>
 #include <ucontext.h>
 #define __host__
 #define __device__
@@ -27,29 +31,72 @@ using std::fabs; using std::floor; using std::fma; using std::fmax; using std::f
 template <class T> static T min(T a, T b) { return b < a ? b : a; }
 template <class T> static T max(T a, T b) { return a < b ? b : a; }
 struct Index { unsigned x, y, z; };
-static Index threadIdx, blockIdx, blockDim;
+static Index threadIdx, blockIdx, blockDim, gridDim;
 static ucontext_t home, thread[1024];
-static bool ended[1024];
+static jmp_buf left_at[1024];
+static bool begun[1024], ended[1024];
 static char stack[1024][1 << 16];
 
-// Go on with the next thread that has not ended, round and round, until this one's turn comes again.
-static void __syncthreads()
+// Go on with the next thread that has not ended, round and round, until this one's turn comes again. Jumps cost a
+// tenth of what swapcontext does, which asks the system for the signals' mask.
+static void __attribute__((noinline)) __syncthreads()
 {
     const unsigned own = threadIdx.x;
     for (unsigned n = 1; n <= blockDim.x; n++) {
         const unsigned other = (own + n) % blockDim.x;
         if (ended[other])
             continue;
-        if (other != own)
-            swapcontext(&thread[own], &thread[other]);
+        if (other != own && !_setjmp(left_at[own])) {
+            if (begun[other])
+                _longjmp(left_at[other], 1);
+            begun[other] = true;
+            setcontext(&thread[other]);
+        }
         threadIdx.x = own;
         return;
     }
     setcontext(&home);
 }
 
-static void atomicAdd(unsigned long long *sum, unsigned long long value) { *sum += value; }
+template <class T, class U> static T atomicAdd(T *sum, U value) { const T old = *sum; *sum += value; return old; }
+static void atomicOr(unsigned *bits, unsigned more) { *bits |= more; }
 static double rsqrt(double x) { return 1 / sqrt(x); }
+static float rsqrtf(float x) { return 1 / sqrtf(x); }
+static int __ffs(unsigned x) { return __builtin_ffs(x); }
+static int __popc(unsigned x) { return __builtin_popcount(x); }
+static float __int_as_float(int x) { float y; memcpy(&y, &x, 4); return y; }
+static void __threadfence() {}
+
+// What the lanes of a warp tell each other; all threads of the block have to call them, in blocks of one warp at best.
+static double told[1024];
+static void __syncwarp() { __syncthreads(); }
+
+template <class T> static T __shfl_sync(unsigned, T value, int lane)
+{
+    told[threadIdx.x] = value;
+    __syncthreads();
+    const T other = (T)told[(threadIdx.x & ~31u) | (lane & 31)];
+    __syncthreads();
+    return other;
+}
+
+template <class T> static T __shfl_xor_sync(unsigned all, T value, int bits)
+{
+    return __shfl_sync(all, value, (threadIdx.x & 31) ^ bits);
+}
+
+static unsigned __ballot_sync(unsigned, bool mine)
+{
+    told[threadIdx.x] = mine;
+    __syncthreads();
+    unsigned bits = 0;
+    for (int lane = 0; lane < 32; lane++)
+        bits |= (told[(threadIdx.x & ~31u) | lane] != 0) << lane;
+    __syncthreads();
+    return bits;
+}
+
+static bool __any_sync(unsigned all, bool mine) { return __ballot_sync(all, mine); }
 """
 
 TAIL = """
@@ -69,22 +116,25 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
     kernel = wanted;
     task = argument;
     blockDim = {threads, 1, 1};
+    gridDim = {grid[0], grid[1], grid[2]};
     for (unsigned n = 0; n < grid[0] * grid[1] * grid[2]; n++) {
         blockIdx = {n % grid[0], n / grid[0] % grid[1], n / grid[0] / grid[1]};
         for (unsigned i = 0; i < threads; i++) {
-            ended[i] = false;
+            begun[i] = ended[i] = false;
             getcontext(&thread[i]);
             thread[i].uc_stack.ss_sp = stack[i];
             thread[i].uc_stack.ss_size = sizeof(stack[i]);
             makecontext(&thread[i], (void (*)())work, 1, (int)i);
         }
+        begun[0] = true;
         swapcontext(&home, &thread[0]);
     }
 }
 """
 
 #: The argument of a file's kernels.
-TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask"}
+TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
+         "clusters.cu": "ClusterTask"}
 
 
 class Transform:
@@ -111,7 +161,7 @@ class Transform:
 class HostGpu:
     """What a mesh sum asks of a GPU, in ordinary memory."""
 
-    number, name = 0, "host"
+    number, name, multiprocessors = 0, "host", 2
 
     def __init__(self, folder):
         self.folder, self.buffers, self.kept, self.libraries, self.used = folder, {}, {}, {}, set()
@@ -152,20 +202,21 @@ class HostGpu:
             self.used.add(function)
             if file in TASKS:
                 assert shared_size <= 48_000
-                library = self.library(file, macros)
+                library = self.library(file, macros, radial)
                 library.run(library[function], argument, (ctypes.c_uint * 3)(*grid), ctypes.c_uint(block[0]))
 
         return SimpleNamespace(prepared_async_call=run, prepared_call=lambda grid, block, argument: run(
             grid, block, None, argument))
 
-    def library(self, file, macros):
-        name = file + "".join(map(str, macros.values()))
+    def library(self, file, macros, radial=""):
+        name = file + "".join(map(str, macros.values())) + str(zlib.crc32(radial.encode()))
         if name not in self.libraries:
-            text = build.source(file, macros | {"TASK": TASKS[file]})
+            text = build.source(file, macros | {"TASK": TASKS[file]}, radial)
             text = text.replace("extern __shared__ double dynamic[]", "static double dynamic[6000]")
             source, target = self.folder / f"{name}.cpp", self.folder / f"{name}.so"
             source.write_text(HEAD + text + TAIL)
-            subprocess.run(["g++", "-O1", "-std=c++17", "-shared", "-fPIC", "-w", "-o", target, source], check=True)
+            subprocess.run(["g++", "-O1", "-U_FORTIFY_SOURCE", "-std=c++17", "-shared", "-fPIC", "-w", "-o", target,
+                            source], check=True)
             self.libraries[name] = ctypes.CDLL(str(target))
         return self.libraries[name]
 

@@ -1,6 +1,5 @@
 """Ewald's sum as textbooks have it, split by a Gaussian, in numpy: what sums over periodic cells are compared with."""
 
-import functools
 import itertools
 
 import numpy as np
@@ -11,8 +10,10 @@ def shortest(displacements, vectors):
     """Return the lengths of displacements (..., 3) to the nearest image, by trying all around the one of rounding."""
     fraction = displacements @ np.linalg.inv(vectors)
     base = (fraction - np.round(fraction)) @ vectors
-    steps = itertools.product((-1, 0, 1), repeat=3)
-    return np.sqrt(functools.reduce(np.minimum, (((base + step @ vectors) ** 2).sum(-1) for step in steps)))
+    steps = np.array(list(itertools.product((-1, 0, 1), repeat=3))) @ vectors
+    # |base + step|^2 but for |base|^2, which is the same for all
+    nearest = steps[np.argmin(2 * base @ steps.T + (steps**2).sum(1), axis=-1)]
+    return np.sqrt(((base + nearest) ** 2).sum(-1))
 
 
 def potential(points, positions, charges, vectors):
@@ -29,17 +30,24 @@ def potential(points, positions, charges, vectors):
     for part in np.array_split(np.arange(len(points)), 1 + len(points) * len(positions) // 10**5):
         r = shortest(points[part, None] - positions, vectors)
         near[part] = (erfc(alpha * r) / np.maximum(r, 1e-9)) @ charges
-    reciprocal = 2 * np.pi * np.linalg.inv(vectors).T
     count = np.ceil(2 * 4.4 * alpha * np.linalg.norm(vectors, axis=1) / (2 * np.pi)).astype(int)
-    index = np.array(list(itertools.product(*(range(-n, n + 1) for n in count))))
-    k = index[(index @ [10**8, 10**4, 1]) > 0] @ reciprocal  # the others are complex conjugates
-    k = k[(k**2).sum(1) < (2 * 4.4 * alpha) ** 2]
-    k2 = (k**2).sum(1)
-    weight = 8 * np.pi / volume * np.exp(-k2 / (4 * alpha**2)) / k2
+    axes = [np.arange(-n, n + 1) for n in count]
+    k = np.stack(np.meshgrid(*axes, indexing="ij"), -1) @ (2 * np.pi * np.linalg.inv(vectors).T)
+    k2 = (k**2).sum(-1)
+    k2[tuple(count)] = np.inf  # no wave
+    weight = np.where(k2 < (2 * 4.4 * alpha) ** 2, 4 * np.pi / volume * np.exp(-k2 / (4 * alpha**2)) / k2, 0.0)
+
+    def waves(places):
+        """Return exp(i k r) of an axis each, whose product is that of a wave."""
+        fractions = places @ np.linalg.inv(vectors)
+        return [np.exp(2j * np.pi * np.outer(part, n)) for part, n in zip(fractions.T, axes, strict=True)]
+
     far = np.zeros(len(points))
-    for part in np.array_split(np.arange(len(k)), 1 + len(k) * (len(positions) + len(points)) // 10**7):
-        factor = np.exp(-1j * positions @ k[part].T).T @ charges
-        far += (np.exp(1j * points @ k[part].T) @ (weight[part] * factor)).real
+    to_x, to_y, to_z = waves(points)
+    x, y, z = waves(-positions)
+    for row, plane in enumerate(weight):
+        factor = (y * (charges * x[:, row])[:, None]).T @ z
+        far += (to_x[:, row] * (to_y @ (plane * factor) * to_z).sum(1)).real
     return near + far - np.pi * charges.sum() / (volume * alpha**2)
 
 

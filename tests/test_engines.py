@@ -78,17 +78,19 @@ def test_field_equals_definition(engine, shape, precision, method):
 
 
 @pytest.mark.parametrize("bound", [*OURS, *FOREIGN], ids=lambda b: b.interaction.name)
-@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("precision", ["single", pytest.param("double", marks=pytest.mark.slow)])
 def test_every_interaction_in_every_traversal(engine, bound, precision):
     positions, charges = random_charges(400, 0, 16)
     lattice = Lattice(np.array([4.0, 4.1, 4.2]), np.full(3, 0.8), (9, 9, 9))
     tolerance = ANY_INTERACTION[engine.name][precision]
-    exact = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
     if bound.cutoff is None:
-        values = sums.direct(engine, lattice, positions, charges, bound, precision)
-        assert relative_rms(values, exact) < tolerance
+        # Numba takes seconds for each kernel; in double precision coulomb alone is summed without a cutoff
+        if engine.name != "cpu" or precision == "single":
+            exact = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
+            values = sums.direct(engine, lattice, positions, charges, bound, precision)
+            assert relative_rms(values, exact) < tolerance
         bound = bound.truncated(5.0)
-        exact = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
+    exact = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
     values = sums.cutoff(engine, lattice, positions, charges, bound, precision)
     assert relative_rms(values, exact) < tolerance
     at_points = engine.at_points(lattice.points(), positions, charges, None, bound)

@@ -1,15 +1,10 @@
 """The electric field: derivatives of traced interactions, and fields of every method against definitions."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import ewald
 import numpy as np
 import pytest
 import sums
-from helpers import EVERYTHING, OURS, definition, interaction, random_charges, relative_errors
+from helpers import EVERYTHING, OURS, interaction, random_charges, relative_errors
 
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
@@ -109,29 +104,3 @@ def test_field_between_charged_planes():
     np.testing.assert_allclose(between, 4 * np.pi * (1 - 8 / 24), rtol=2e-5)
     np.testing.assert_allclose(outside, -4 * np.pi * 8 / 24, rtol=2e-5)
     np.testing.assert_allclose(values[1:3, :, :, 11:14], 0, atol=2e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("features", ["", "+avx2,+fma"], ids=["generic", "avx2"])
-def test_older_processors_get_the_same_field(features, tmp_path):
-    from llvmlite import binding
-
-    if features and not binding.get_host_cpu_features().get("avx2", False):
-        pytest.skip("this processor has no AVX2")
-    code = (
-        "import sys, numpy as np, sums\n"
-        "from vmdpotential.engines import get_engine\nfrom vmdpotential.grid.lattice import Lattice\n"
-        "from vmdpotential.interactions.shifted_coulomb import INTERACTION\n"
-        "rng = np.random.default_rng(0)\nlattice = Lattice(np.full(3, 2.1), np.full(3, 0.5), (9, 10, 11))\n"
-        "np.save(sys.argv[1], sums.cutoff(\n"
-        "    get_engine('cpu'), lattice, rng.uniform(0, 9, (300, 3)), rng.normal(size=300),\n"
-        "    INTERACTION.bind(cutoff=5.0), 'single', field=True))\n"
-    )
-    environment = os.environ | {"NUMBA_CPU_NAME": "generic",
-                                "NUMBA_CPU_FEATURES": features, "PYTHONPATH": str(Path(__file__).parent)}
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "map.npy")], env=environment, check=True)
-    rng = np.random.default_rng(0)
-    lattice = Lattice(np.full(3, 2.1), np.full(3, 0.5), (9, 10, 11))
-    reference = definition(lattice.points(), rng.uniform(0, 9, (300, 3)), rng.normal(size=300),
-                           interaction("shifted_coulomb", cutoff=5.0), field=True)
-    assert max(relative_errors(np.load(tmp_path / "map.npy"), reference.reshape(4, *lattice.shape))) < 1e-5

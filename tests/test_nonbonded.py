@@ -18,7 +18,7 @@ from openmm import app, unit
 
 from vmdpotential import units
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
-from vmdpotential.io import charmm, forcefield, read_structure, read_topology
+from vmdpotential.io import charmm, forcefield, read_structure, read_topology, tpr_nonbonded
 from vmdpotential.io.forcefield import nonbonded
 from vmdpotential.io.text import listed
 from vmdpotential.molecule.nonbonded import Deferred, Nonbonded, lorentz_berthelot, pairs_by_bonds, unique_pairs
@@ -229,6 +229,13 @@ def test_tpr_with_special_pairs_and_what_is_refused():
     assert not len(nonbonded(read_topology(FILES / "281_small.tpr")).exclusions)  # of atoms that were taken out
     with pytest.raises(InputError, match="Buckingham"):
         nonbonded(read_topology(TPRS / "virtual_sites" / "extra-interactions-2020.tpr"))
+
+
+def test_counts_of_a_damaged_tpr_take_no_memory():
+    for ends in ([0, 2**40], [0, 2, 1]):
+        with pytest.raises(ValueError, match="exclusions disagree with their counts"):
+            tpr_nonbonded._excluded(ends, [0], 1)
+    assert tpr_nonbonded._excluded([0, 2, 3], [0, 1, 7], 2).tolist() == [[0, 0], [0, 1]]
 
 
 def test_tpr_with_1_4_pairs_that_are_not_excluded():
@@ -557,6 +564,7 @@ def test_errors_are_one_line(system_of_charmm, tmp_path):
         "some.prm": parameters(names[:8], special=False), "none.prm": "* t\n*\nEND\n", "empty.prm": "",
         "bad.prm": "NONBONDED\nC 0.0 -0.1 1.0\nCA 0.0 many 1.0\n", "zero.prm": parameters(names, e14fac="0"),
         "one.prm": parameters(names), "less.prm": parameters(names, e14fac="0.4"), "bad.xml": "<ForceField><Residues>",
+        "huge.prm": parameters(names).replace(" 0.0 -0.", " 0.0 -1e9"),
         "nul.str": "a\0b", "text.xml": "no XML at all",
     }
     for name, text in files.items():
@@ -571,6 +579,7 @@ def test_errors_are_one_line(system_of_charmm, tmp_path):
         (psf, ["none.prm"], f"none.prm: no Lennard-Jones for the types {names[0]}, "),
         (psf, ["one.prm", "less.prm"], "scale charges of 1-4 pairs differently (e14fac 1, 0.4)"),
         (psf, ["zero.prm"], "zero.prm: cannot be read (ZeroDivisionError"), (psf, ["bad.prm"], "bad.prm"),
+        (psf, ["huge.prm"], "huge.prm: holds Lennard-Jones parameters that are no numbers"),
         (psf, ["empty.prm"], "empty.prm: is empty"), (psf, ["nul.str"], "nul.str: line 1: holds a NUL byte"),
         (psf, ["no.prm"], "no.prm: there is no such file"), (psf, ["no.xml"], "none of that name comes with OpenMM"),
         (bare, ["bad.xml"], "bad.xml: is no force field of OpenMM (no element found"),

@@ -77,9 +77,9 @@ def counts_of(name: str, path: Path, result: Structure) -> dict[str, tuple[int, 
             universe = MDAnalysis.Universe(str(path))
             bonds = len(universe.bonds) if name == "psf" else None
             found["MDAnalysis"] = (len(universe.atoms), len(universe.residues), bonds)
-        # ParmEd takes seconds for a large PSF, and stops at a CIF atom M, a site without an element
-        unfit = {"psf": len(result) > 10_000, "cif": "M" in result.atom_names, "pqr": True}
-        if not unfit.get(name):
+        # ParmEd takes seconds for a large file, and stops at a CIF atom M, a site without an element
+        unfit = {"cif": "M" in result.atom_names, "pqr": True}
+        if len(result) <= 10_000 and not unfit.get(name):
             reader = parmed.charmm.CharmmPsfFile if name == "psf" else parmed.load_file
             structure = reader(str(path))
             found["ParmEd"] = (

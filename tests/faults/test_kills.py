@@ -5,6 +5,7 @@ import os
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork, which Windows lacks")
 def test_killed_runs_leave_nothing():
     from kills import survey

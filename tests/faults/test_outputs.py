@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 import signal
 import stat
@@ -83,14 +84,14 @@ def test_killed_at_every_step(places, tmp_path):
     assert places[2].is_symlink()
 
 
-def failing(monkeypatch, name, number, error=errno.EIO):
-    """Let a function of os fail when it is called for the given time."""
+def failing(monkeypatch, name, first, last=None, error=None):
+    """Let a function of os fail when it is called for the first-th to the last-th time."""
     function, calls = getattr(os, name), []
 
     def call(*arguments, **options):
         calls.append(arguments)
-        if len(calls) == number:
-            raise OSError(error, os.strerror(error))
+        if first <= len(calls) <= (last or first):
+            raise error or OSError(errno.EIO, os.strerror(errno.EIO))
         return function(*arguments, **options)
 
     monkeypatch.setattr(os, name, call)
@@ -126,15 +127,7 @@ def test_without_hard_links(error, places, tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_put_back_is_said_and_kept(places, tmp_path, monkeypatch):
-    replace, calls = os.replace, []
-
-    def second_and_later_fail(*arguments):
-        calls.append(arguments)
-        if len(calls) > 1:
-            raise OSError(errno.EIO, "dead disk")
-        replace(*arguments)
-
-    monkeypatch.setattr(os, "replace", second_and_later_fail)
+    failing(monkeypatch, "replace", 2, last=math.inf)
     with pytest.raises(OutputError, match=r"old.dx: replaced already when writing failed .* hidden files beside"):
         write(places)
     assert contents(places) == ["new", None, "old"]
@@ -146,15 +139,7 @@ def test_what_cannot_be_put_back_is_said_and_kept(places, tmp_path, monkeypatch)
 
 
 def test_an_interrupt_among_renames(places, tmp_path, monkeypatch):
-    replace, calls = os.replace, []
-
-    def interrupted(*arguments):
-        calls.append(arguments)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        replace(*arguments)
-
-    monkeypatch.setattr(os, "replace", interrupted)
+    failing(monkeypatch, "replace", 2, error=KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         write(places)
     assert contents(places) == OLD

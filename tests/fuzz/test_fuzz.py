@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-COUNT = 20_000  # half a minute
+COUNT = 10_000  # a quarter of a minute
 
 
 @pytest.mark.slow

@@ -224,6 +224,9 @@ def _derivative(value: Scalar, r2: Expression, rinv: Expression) -> Expression |
     if not isinstance(value, Expression):
         return None
     program = linear([value], [])
+    degree = program.degree()
+    if degree and "r2" not in program.inputs:  # a power of 1/r: d/d(r^2) r^-d = -d/2 r^-d / r^2
+        return value * (rinv * rinv) * (-degree / 2)
     dual = Dual(Record)
     leaves = {step[1]: Expression(step[0], step[1]) for step in program.steps if step[0] in ("input", "param")}
     leaves |= {"r2": r2, "rinv": rinv}

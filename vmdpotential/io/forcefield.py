@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from vmdpotential.errors import InputError
 from vmdpotential.io import charmm, openmm, read_topology
 from vmdpotential.io.merge import merge
@@ -67,4 +69,7 @@ def nonbonded(structure: Structure, files: Sequence[Path] = ()) -> Nonbonded:
     if len(result) != len(structure):
         raise InputError(f"{where}: has parameters of {len(result)} atoms, and there are {len(structure)}",
                          f"give a topology of all these atoms, or {_KINDS}")
+    if not all(np.isfinite(table).all() for table in (result.c6, result.c12, result.c6_14, result.c12_14)):
+        raise InputError(f"{paths[0] if paths else where}: holds Lennard-Jones parameters that are no numbers",
+                         "write it again")
     return result

@@ -110,6 +110,16 @@ class Kept:
         )
 
 
+def _excluded(ends: list[int], partners: list[int], count: int) -> Integers:
+    """Return the pairs of a molecule of `count` atoms of which each atom's end at `ends` among `partners`."""
+    sizes = np.diff(ends).astype(np.int64)
+    if (sizes < 0).any() or sizes.sum() != len(partners):
+        raise ValueError("its exclusions disagree with their counts")
+    pairs = np.stack([np.repeat(np.arange(len(sizes)), sizes), np.array(partners, np.int64)], axis=1)
+    # gmx convert-tpr leaves those of atoms that it took out
+    return pairs[((pairs >= 0) & (pairs < count)).all(1)]
+
+
 def _decimal(value: float) -> float:
     """Return a number kept in single precision as the short decimal it came from: 0.8333 for 0.83329999."""
     return float(str(np.float32(value))) if np.float32(value) == value else value
@@ -173,10 +183,7 @@ def keeping() -> Iterator[Kept]:
         second = [kept.functions[k] for k in molecule.pairs14[:, 0]]
         molecule.perturbed = any((a.tp, a.q) != (a.typeB, a.qB) for a in atoms) or any(c[:2] != c[2:] for c in second)
         ends, partners = numbers
-        sizes = np.diff(ends).astype(np.int64)
-        pairs = np.stack([np.repeat(np.arange(len(sizes)), sizes), np.array(partners, np.int64)], axis=1)
-        # gmx convert-tpr leaves those of atoms that it took out
-        molecule.exclusions = pairs[((pairs >= 0) & (pairs < len(atoms))).all(1)]
+        molecule.exclusions = _excluded(ends, partners, len(atoms))
         kept.molecules[result.name.decode()] = molecule
         return result
 

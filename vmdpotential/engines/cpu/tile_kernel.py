@@ -25,7 +25,7 @@ import math
 import numpy as np
 from numba import njit
 
-from vmdpotential.engines.cpu.rows import CHUNK, GAP, ROW, ROWS, Q, X, Y, Z, rows_in_range
+from vmdpotential.engines.cpu.rows import CHUNK, FAST, GAP, ROW, ROWS, Q, X, Y, Z, rows_in_range, write_tile
 from vmdpotential.engines.cpu.scalar import scalar
 from vmdpotential.interactions.tracing import Program
 
@@ -53,9 +53,6 @@ FAR = REAL(1000 * np.sqrt(2))  # where atoms that must not count are put: on no 
 #: The inner loop makes 2/r; what the charges are multiplied by to make up for it.
 DEGREE = None if FIELD else PROGRAM.degree()
 CHARGE_FACTOR = 1.0 if DEGREE is None else 0.5**DEGREE
-
-FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
-
 
 #: The potential and, with FIELD, its derivative with respect to r2, in float64.
 radial = scalar(PROGRAM, np.float64, FIELD)
@@ -224,25 +221,6 @@ def sum_chunk(chunk, count, table, index, h, soft, cutoff, values, exact_values,
         for first in range(0, found, BLOCK):
             leaf(table, index, first, min(BLOCK, found - first), X + 4 * px, REAL(4 * py - 2) * h[1],
                  REAL(4 * pz - 2) * h[2], h[1], h[2], cutoff2, values, sums, part * 64)
-
-
-@njit(**FAST)
-def write_tile(sums, out, first, factor, add):
-    """Write the 8^3 sums of a tile, leaf by leaf, into a map from index `first` on, or add them to it."""
-    shape = out.shape
-    for part in range(8):
-        for k in range(4):
-            ix = first[0] + part // 4 * 4 + k
-            if ix >= shape[0]:
-                continue
-            for j in range(4):
-                iy = first[1] + part // 2 % 2 * 4 + j
-                iz = first[2] + part % 2 * 4
-                if iy >= shape[1]:
-                    continue
-                for n in range(min(4, shape[2] - iz)):
-                    before = out[ix, iy, iz + n] if add else 0.0
-                    out[ix, iy, iz + n] = np.float32(before + sums[part * 64 + k * 16 + j * 4 + n] * factor)
 
 
 @njit(**FAST)

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines.costs import CUDA, Costs
-from vmdpotential.errors import BackendError
+from vmdpotential.errors import BackendError, UsageError
 
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum, Prepared
+    from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.interactions import Bound
     from vmdpotential.molecule.cell import Cell
 
@@ -90,6 +91,28 @@ class CudaEngine:
         from vmdpotential.engines.cuda.points import at_points
 
         return at_points(points, positions, charges, cell, interaction, nearest)
+
+    def prepare_pairs(self, work: PairSum) -> PreparedPairs:
+        """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`.
+
+        Raises
+        ------
+        UsageError
+            For a precision other than single.
+        """
+        from vmdpotential.engines.cuda import clusters, nbody
+
+        if work.precision != "single":
+            raise UsageError("precision", "of pairs is single in the cuda engine", "use {engine cpu}",
+                             value=work.precision)
+        return nbody.AllPairs(work) if work.potential.cutoff is None else clusters.PairsInRange(work)
+
+    def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
+                        bins: int) -> NDArray[np.int64]:
+        """Return how many pairs lie in each range of distance, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda.clusters import count_distances
+
+        return count_distances(positions, others, cell, reach, bins)
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Return the sums of waves over atoms, see :mod:`vmdpotential.engines`."""

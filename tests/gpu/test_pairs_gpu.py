@@ -1,0 +1,100 @@
+"""Sums over pairs and counts of distances on a GPU against their definitions.
+
+What they share with the tests of the same kernels on the host is in test_cuda_pairs.py.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import relative_rms
+from pairs import reference
+from test_cuda_pairs import EWALD, FIELD, GRAVITY, OPEN, TRICLINIC, check, distances, some_atoms
+
+from vmdpotential.engines.cuda import clusters, nbody
+from vmdpotential.engines.pairs import Atoms, PairSum
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.samples import water_box
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("count", [1, 2, 127, 128, 129, 700])
+def test_all_pairs(engine, count):
+    atoms = some_atoms(max(count, 2), edge=2.0 * max(count, 8) ** (1 / 3))
+    beside = replace(some_atoms(130, edge=10.0, seed=2), exclusions=None)
+    beside = replace(beside, positions=beside.positions - [11, 0, 0])
+    for potential, jerk in ((GRAVITY, True), (OPEN, False)):
+        prepared = engine.prepare_pairs(PairSum(potential, energy=True, virial=not jerk, jerk=jerk))
+        check(prepared.run(atoms), reference(potential, atoms, None), not jerk)
+        check(prepared.run(atoms, beside), reference(potential, atoms, None, beside), not jerk)
+
+
+@pytest.mark.parametrize(("each", "parts"), [(1, 1), (2, 3), (4, 5)])
+def test_all_pairs_by_any_knobs(engine, each, parts, monkeypatch):
+    monkeypatch.setattr(nbody, "knobs", lambda *_: (each, parts))
+    atoms = some_atoms(1000, edge=20.0)
+    prepared = engine.prepare_pairs(PairSum(OPEN, energy=True))
+    wanted = reference(OPEN, atoms, None)
+    found = [prepared.run(atoms) for _ in range(3)]
+    check(found[0], wanted, False)
+    np.testing.assert_array_equal(found[1].forces, found[0].forces)  # and parts are counted anew in every run
+    np.testing.assert_array_equal(found[2].energies, found[0].energies)
+
+
+@pytest.mark.parametrize("potential", [FIELD, EWALD], ids=["field", "ewald"])
+@pytest.mark.parametrize("cell", [None, TRICLINIC, Cell.from_parameters(10.4, 10.2, 10.8)],
+                         ids=["open", "triclinic", "orthogonal"])
+def test_pairs_in_range(engine, potential, cell):
+    atoms = some_atoms(cell=cell)
+    prepared = engine.prepare_pairs(PairSum(potential, cell, energy=True, virial=True, buffer=0.5))
+    found = prepared.search(atoms)
+    check(found.run(atoms.positions), reference(potential, atoms, cell))
+    moved = atoms.positions + np.random.default_rng(5).uniform(-0.1, 0.1, atoms.positions.shape)
+    wanted = reference(potential, replace(atoms, positions=moved), cell)
+    if cell is not None:  # wrapped in another way
+        moved += np.random.default_rng(6).integers(-2, 3, moved.shape) @ cell.vectors
+    check(found.run(moved), wanted)
+
+
+@pytest.mark.parametrize("cell", [None, Cell.from_parameters(14, 15, 16, 70, 80, 110)], ids=["open", "triclinic"])
+def test_pairs_in_range_of_many_atoms_and_of_two_sets(engine, cell, monkeypatch):
+    atoms = some_atoms(200, 14.0, cell=cell)
+    others = some_atoms(100, 14.0, 2, cell)
+    others = replace(others, positions=others.positions + 1.0, exclusions=None)
+    for energy in (False, True):
+        prepared = engine.prepare_pairs(PairSum(FIELD, cell, energy=energy, virial=True))
+        wanted = reference(FIELD, atoms, cell)
+        found = prepared.run(atoms)
+        assert relative_rms(found.forces, wanted.forces) < 3e-6
+        if energy:
+            check(found, wanted)
+            check(prepared.run(atoms, others), reference(FIELD, atoms, cell, others))
+    monkeypatch.setattr(clusters, "_entries", lambda *_: 1.0)  # too little room at first
+    np.testing.assert_allclose(prepared.run(atoms).forces, found.forces, atol=1e-4 * np.abs(found.forces).max())
+
+
+def test_water_keeps_its_momentum_and_any_sizes_of_work_give_the_same(engine, monkeypatch):
+    positions, charges = water_box(40.0)
+    oxygen = np.arange(len(charges)) % 3 == 0
+    first = np.flatnonzero(oxygen)
+    exclusions = np.concatenate([np.stack([first + a, first + b], 1) for a, b in ((0, 1), (0, 2), (1, 2))])
+    atoms = Atoms(positions, {"charge": 18.2 * charges, "root_a6": np.where(oxygen, 60.0, 0.0),
+                              "root_a12": np.where(oxygen, 2500.0, 0.0)}, exclusions=exclusions)
+    prepared = engine.prepare_pairs(PairSum(EWALD, Cell.from_parameters(40, 40, 40)))
+    found = prepared.run(atoms).forces
+    assert np.abs(found.sum(0)).max() < 1e-4 * np.sqrt((found**2).sum())
+    for warps, entries in ((1, 8), (8, 128)):
+        monkeypatch.setattr(clusters, "WARPS", {"build": warps, "force": warps, "distances": 8})
+        monkeypatch.setattr(clusters, "entries_of_items", lambda *_, entries=entries: entries)
+        assert relative_rms(prepared.run(atoms).forces, found) < 1e-6
+
+
+@pytest.mark.parametrize("cell", [None, Cell.from_parameters(17, 18, 19, 70, 80, 110)], ids=["open", "triclinic"])
+def test_distances(engine, cell):
+    atoms, others = some_atoms(600, edge=17.0).positions, some_atoms(300, edge=17.0, seed=3).positions
+    for second in (None, others):
+        for bins in (14, 20_000):  # counted in shared memory, and without
+            found = engine.count_distances(atoms, second, cell, 12.0, bins)
+            wanted = distances(atoms, second, cell, 12.0, bins)
+            np.testing.assert_allclose(found.cumsum(), wanted.cumsum(), atol=3)  # rounding at the edges of ranges

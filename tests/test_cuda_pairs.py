@@ -1,0 +1,201 @@
+"""The CUDA engine's sums over pairs without a GPU: kernels compile, and do on the host what the definition says."""
+
+import ctypes
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cuda_host import HostGpu
+from helpers import relative_rms
+from pairs import reference
+from test_engine_cuda import compile_for_all
+
+from vmdpotential import registry
+from vmdpotential.engines.cuda import ENGINE as CUDA
+from vmdpotential.engines.cuda import build, clusters, device, nbody
+from vmdpotential.engines.pairs import Atoms, PairSum
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.interactions import coulomb, ewald, lennard_jones, reaction_field
+from vmdpotential.interactions.pairs import (
+    BUCKINGHAM,
+    CHARGES,
+    GEOMETRIC,
+    LORENTZ_BERTHELOT,
+    SOURCES,
+    TABLE,
+    PairPotential,
+    Term,
+)
+from vmdpotential.molecule.cell import Cell
+
+LJ = lennard_jones.INTERACTION.bind()
+GRAVITY = PairPotential((Term("gravity", coulomb.INTERACTION.bind(), SOURCES),), softening=0.3)
+OPEN = PairPotential((Term("coulomb", coulomb.INTERACTION.bind(), CHARGES), Term("lj", LJ, LORENTZ_BERTHELOT)))
+FIELD = PairPotential((Term("coulomb", reaction_field.INTERACTION.bind(cutoff=6.0), CHARGES),
+                       Term("lj", LJ.truncated(6.0), TABLE)))
+EWALD = PairPotential((Term("coulomb", ewald.polynomial(6.0, 0.5), CHARGES), Term("lj", LJ.truncated(6.0), GEOMETRIC)))
+
+
+def some_atoms(count=90, edge=10.0, seed=1, cell=None):
+    """Return atoms nowhere near each other in a box or cell, with what every rule takes, and excluded pairs."""
+    rng = np.random.default_rng(seed)
+    side = int(np.ceil(count ** (1 / 3)))
+    grid = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3)[:count]
+    vectors = np.eye(3) * edge if cell is None else cell.vectors
+    positions = (grid + rng.uniform(0.0, 0.3, (count, 3))) / side @ vectors
+    parameters = {"charge": rng.normal(size=count) * 5, "source": rng.uniform(-1, 0, count),
+                  "half_rmin": rng.uniform(0.8, 1.2, count), "root_depth": rng.uniform(0.3, 1.0, count),
+                  "root_a6": rng.uniform(2, 6, count), "root_a12": rng.uniform(10, 40, count)}
+    table = rng.uniform(5, 50, (2, 3, 3))
+    pairs = np.unique(np.sort(rng.integers(0, count, (count, 2)), axis=1), axis=0)
+    near = np.stack([np.arange(count - 1), np.arange(1, count)], 1)[::2]
+    exclusions = np.unique(np.concatenate([pairs[pairs[:, 0] != pairs[:, 1]], near]), axis=0)
+    return Atoms(positions, parameters, rng.integers(0, 3, count),
+                 {"a6": table[0] + table[0].T, "a12": 10 * (table[1] + table[1].T)}, exclusions,
+                 rng.normal(size=(count, 3)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("host")
+
+
+@pytest.fixture
+def gpu(folder, monkeypatch):
+    """A host that takes the place of the GPU; its warps come one a block."""
+    host = HostGpu(folder)
+
+    def copy(array, address):
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+    nothing = type("Nothing", (Exception,), {})
+    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(
+        memcpy_dtoh=copy, memset_d32_async=host.memset, MemoryError=nothing, Error=nothing))
+    monkeypatch.setattr(device, "idlest", lambda count: [host])
+    monkeypatch.setattr(nbody, "THREADS", 64)
+    monkeypatch.setattr(clusters, "WARPS", {"build": 1, "force": 1, "distances": 1})
+    return host
+
+
+def check(found, wanted, virial=True):
+    assert relative_rms(found.forces, wanted.forces) < 3e-6
+    assert relative_rms(found.energies, wanted.energies) < 3e-6
+    if virial:
+        assert relative_rms(found.virial, wanted.virial) < 1e-5
+    if found.jerks is not None:
+        assert relative_rms(found.jerks, wanted.jerks) < 3e-6
+    if wanted.other is not None:
+        check(found.other, wanted.other, False)
+
+
+def test_all_pairs_on_the_host(gpu, monkeypatch):
+    atoms, others = some_atoms(150), some_atoms(70, seed=2)
+    for potential, jerk, chosen in ((GRAVITY, True, (2, 1)), (OPEN, False, (1, 3))):
+        monkeypatch.setattr(nbody, "knobs", lambda *_, chosen=chosen: chosen)
+        prepared = CUDA.prepare_pairs(PairSum(potential, energy=True, virial=potential is OPEN, jerk=jerk))
+        wanted = reference(potential, atoms, None)
+        check(prepared.run(atoms), wanted, potential is OPEN)
+        beside = replace(others, positions=others.positions + 0.5, exclusions=None)
+        check(prepared.run(atoms, beside), reference(potential, atoms, None, beside), potential is OPEN)
+        nobody = Atoms(np.zeros((0, 3)))
+        assert len(prepared.run(nobody).forces) == 0
+        assert not prepared.run(atoms, nobody).forces.any()
+
+
+TRICLINIC = Cell.from_parameters(10.5, 11, 12, 80, 70, 100)
+
+
+@pytest.mark.parametrize(("potential", "cell"), [(FIELD, TRICLINIC), (EWALD, Cell.from_parameters(10.4, 10.2, 10.8)),
+                                            (FIELD, None)], ids=["triclinic", "orthogonal", "open"])
+def test_pairs_in_range_on_the_host(gpu, potential, cell):
+    """Cells of less than twice the cutoff: several images of an atom, and its own, are in range."""
+    atoms = some_atoms(cell=cell)
+    prepared = CUDA.prepare_pairs(PairSum(potential, cell, energy=True, virial=True, buffer=0.5))
+    found = prepared.search(atoms)
+    assert found.slots % 32 == 0
+    assert found.slots > 0
+    moved = atoms.positions + np.random.default_rng(5).uniform(-0.1, 0.1, atoms.positions.shape)
+    wanted = reference(potential, replace(atoms, positions=moved), cell)
+    if cell is not None:  # wrapped in another way
+        moved += np.random.default_rng(6).integers(-2, 3, moved.shape) @ cell.vectors
+    check(found.run(moved), wanted)
+
+
+def test_pairs_of_two_sets_in_range_on_the_host(gpu, monkeypatch):
+    atoms, others = some_atoms(70, cell=TRICLINIC), some_atoms(80, seed=2, cell=TRICLINIC)
+    others = replace(others, positions=others.positions + 1.0, exclusions=None)
+    monkeypatch.setattr(clusters, "_entries", lambda *_: 1.0)  # too little room at first
+    prepared = CUDA.prepare_pairs(PairSum(FIELD, TRICLINIC, energy=True, virial=True))
+    check(prepared.run(atoms, others), reference(FIELD, atoms, TRICLINIC, others))
+    assert not prepared.run(atoms, Atoms(np.zeros((0, 3)))).forces.any()
+
+
+def distances(atoms, second, cell, reach, bins):
+    """Return the counts of distances by their definition."""
+    shifts = np.zeros((1, 3)) if cell is None else (
+        np.stack(np.meshgrid(*[np.arange(-3, 4)] * 3, indexing="ij"), -1).reshape(-1, 3) @ cell.vectors)
+    to = atoms if second is None else second
+    wanted = np.zeros(bins, int)
+    for shift in shifts:
+        r = np.sqrt(((atoms[:, None] - to - shift) ** 2).sum(-1))
+        if second is None and not shift.any():
+            np.fill_diagonal(r, np.inf)
+        wanted += np.histogram(r, bins, (0, reach))[0]
+    return wanted // (2 if second is None else 1)
+
+
+@pytest.mark.parametrize("cell", [None, TRICLINIC])
+def test_distances_on_the_host(gpu, cell, monkeypatch):
+    atoms, others = some_atoms(90).positions, some_atoms(70, seed=3).positions
+    for second, room in ((None, 40_000), (others, 0)):
+        monkeypatch.setattr(clusters, "COUNTS", room)
+        found = CUDA.count_distances(atoms, second, cell, 7.0, 14)
+        np.testing.assert_array_equal(found, distances(atoms, second, cell, 7.0, 14))
+
+
+#: Every page with every rule that it takes, as potentials.
+PAGES = {name: registry.get("pair", name).bind() for name in registry.available("pair")}
+PAGES |= {name: registry.get("interaction", name).bind() for name in registry.available("interaction")}
+PAGES |= {"ewald_polynomial": ewald.polynomial(10.0, 0.312), "cut_coulomb": coulomb.CUT.bind()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
+def test_kernels_compile_with_every_page(name, tmp_path):
+    rule = {"a": BUCKINGHAM, "a6": LORENTZ_BERTHELOT}[PAGES[name].interaction.pair[0]] if (
+        PAGES[name].interaction.pair) else CHARGES
+    potential = PairPotential((Term("only", PAGES[name], rule),))
+    prepared = CUDA.prepare_pairs(PairSum(potential, energy=True))
+    macros = compiled_with(prepared)
+    compile_for_all(build.source(*macros), macros[1], tmp_path, 64)
+
+
+def compiled_with(prepared):
+    """Return what a kernel file of a sum is compiled from: its name, macros and programs."""
+    if isinstance(prepared, nbody.AllPairs):
+        return "nbody.cu", prepared.macros(4), prepared.programs.source
+    return "clusters.cu", prepared.macros | {"WARPS": clusters.WARPS["force"]}, prepared.programs.source
+
+
+@pytest.mark.parametrize(("potential", "wanted"), [
+    (GRAVITY, {"jerk": True}), (OPEN, {"energy": True}), (FIELD, {"energy": True, "virial": True}), (EWALD, {})])
+def test_kernels_compile(potential, wanted, tmp_path):
+    macros = compiled_with(CUDA.prepare_pairs(PairSum(potential, **wanted)))
+    compile_for_all(build.source(*macros), macros[1], tmp_path)
+
+
+def test_counts_of_distances_compile(tmp_path):
+    macros = clusters.DISTANCES | {"WARPS": clusters.WARPS["distances"]}
+    compile_for_all(build.source("clusters.cu", macros, clusters.POINTS), macros, tmp_path)
+
+
+def test_what_the_engine_does_not_do_is_refused():
+    with pytest.raises(UsageError, match="single"):
+        CUDA.prepare_pairs(PairSum(FIELD, precision="double"))
+    with pytest.raises(UsageError, match="8x4"):
+        CUDA.prepare_pairs(PairSum(FIELD, layout="4x4"))
+    with pytest.raises(UsageError, match="cutoff"):
+        CUDA.prepare_pairs(PairSum(OPEN)).search(some_atoms())
+    with pytest.raises(InputError, match="too small"):
+        clusters.geometry(Cell.from_parameters(0.1, 10, 10), 12.0)

@@ -1,0 +1,500 @@
+// Pairs in range. Atoms come in super clusters of 64: eight clusters of 8, and sixteen groups of 4. A warp computes a
+// cluster against a group at once, 8 x 4 pairs: lane l has atom l & 7 of the cluster and l >> 3 of the group. An entry
+// of the list is a group at one image beside a super cluster, with a bit for each of its clusters that has a pair in
+// range. Positions are relative to the centre of the super cluster, in single precision; the shift between two of them
+// is computed in double when the list is made. S. Pall, B. Hess, Comput. Phys. Commun. 184 (2013) 2641-2650. Knobs:
+//   WARPS       of a block
+//   DISTANCES   1 for the kernel that counts distances alone
+// A pair of two super clusters belongs to one of them; places without an atom are not numbers, so never in range.
+
+#define ALL ~0u
+#define HERE_ITSELF 0x808080  // the code of no shift: each byte is 128 more than an image's number
+
+struct alignas(16) Entry { float x, y, z; int group, bits, mask; };  // shift; bits of clusters, and 256 on the diagonal
+
+struct alignas(8) Item { int super, count; };
+
+union Record {
+    Four words[WORDS];
+    Atom atom;
+};
+
+// The shift from the frame of super cluster i to that of j at an image.
+__device__ __forceinline__ void shift_between(const ClusterTask &task, int i, int j, const int (&image)[3], float (&shift)[3])
+{
+#pragma unroll
+    for (int d = 0; d < 3; d++)
+        shift[d] = (float)fma((double)image[2], task.basis[2][d],
+                              fma((double)image[1], task.basis[1][d],
+                                  fma((double)image[0], task.basis[0][d],
+                                      task.second.centres[3 * (size_t)j + d] - task.first.centres[3 * (size_t)i + d])));
+}
+
+__device__ __forceinline__ float squared_gap(const Box &a, const Box &b, const float (&shift)[3])
+{
+    float sum = 0;
+#pragma unroll
+    for (int d = 0; d < 3; d++) {
+        const float gap = fmaxf(0.f, fmaxf(b.low[d] + shift[d] - a.high[d], a.low[d] - b.high[d] - shift[d]));
+        sum = fmaf(gap, gap, sum);
+    }
+    return sum;
+}
+
+// Call use(j, code, shift, diagonal) in all lanes for each super cluster and image near i that is its to count; warps
+// take turns. The code is that of the image, one byte an axis.
+template <class Use>
+__device__ __forceinline__ void neighbours(const ClusterTask &task, int i, int warp, Use use)
+{
+    const int lane = threadIdx.x & 31;
+    const Box own = task.first.boxes[i];
+    for (int base = 32 * warp; base < task.second.supers; base += 32 * WARPS) {
+        const int j = base + lane;
+        int low[3] = {}, sides[3] = {}, count = 0;
+        Box box = own;
+        if (j < task.second.supers && (!task.same || i == j || (((i + j) & 1) != 0) == (i < j))) {
+            box = task.second.boxes[j];
+            float middle[3], half[3];
+#pragma unroll
+            for (int d = 0; d < 3; d++) {
+                const float apart = (float)(task.first.centres[3 * (size_t)i + d] - task.second.centres[3 * (size_t)j + d]);
+                middle[d] = apart + 0.5f * (own.low[d] + own.high[d] - box.low[d] - box.high[d]);
+                half[d] = 0.5f * (own.high[d] - own.low[d] + box.high[d] - box.low[d]) + task.reach;
+            }
+            count = 1;
+#pragma unroll
+            for (int d = 0; d < 3; d++) {  // images along an axis of the lattice; without a cell, the atoms themselves
+                float at = 0, wide = 1e-4f;
+#pragma unroll
+                for (int e = 0; e < 3; e++) {
+                    at = fmaf(middle[e], task.inverse[e][d], at);
+                    wide = fmaf(half[e], fabsf(task.inverse[e][d]), wide);
+                }
+                low[d] = (int)ceilf(at - wide);
+                sides[d] = max(0, (int)floorf(at + wide) - low[d] + 1);
+                count *= sides[d];
+            }
+        }
+        for (int number = 0; __any_sync(ALL, number < count); number++) {
+            int image[3] = {}, code = 0;
+            bool is_near = false;
+            if (number < count) {
+                image[0] = low[0] + number % sides[0];
+                image[1] = low[1] + number / sides[0] % sides[1];
+                image[2] = low[2] + number / (sides[0] * sides[1]);
+                code = (image[0] + 128) | (image[1] + 128) << 8 | (image[2] + 128) << 16;
+                float shift[3];
+                shift_between(task, i, j, image, shift);
+                is_near = squared_gap(own, box, shift) < task.reach2
+                    && !(task.same && i == j && code < HERE_ITSELF);  // of an image and its opposite one counts
+            }
+            for (unsigned hits = __ballot_sync(ALL, is_near); hits; hits &= hits - 1) {
+                const int hit = __ffs(hits) - 1, other = base + hit, its = __shfl_sync(ALL, code, hit);
+                const int at[3] = {(its & 255) - 128, (its >> 8 & 255) - 128, (its >> 16 & 255) - 128};
+                float shift[3];
+                shift_between(task, i, other, at, shift);
+                use(other, its, shift, task.same && other == i && its == HERE_ITSELF);
+            }
+        }
+    }
+}
+
+// Boxes around groups and super clusters. One thread a super cluster.
+extern "C" __global__ void bound(const ClusterTask task)
+{
+    const int number = blockIdx.x * blockDim.x + threadIdx.x;
+    const int i = number < task.first.supers ? number : number - task.first.supers;
+    const Side &side = number < task.first.supers ? task.first : task.second;
+    if (number >= task.first.supers + (task.same ? 0 : task.second.supers))
+        return;
+    Box whole = {{3e30f, 3e30f, 3e30f}, {-3e30f, -3e30f, -3e30f}};
+    for (int g = 0; g < 16; g++) {
+        Box box = {{3e30f, 3e30f, 3e30f}, {-3e30f, -3e30f, -3e30f}};
+        for (int n = 0; n < 4; n++) {
+            const Atom atom = side.atoms[64 * (size_t)i + 4 * g + n];
+            const float at[3] = {atom.x, atom.y, atom.z};
+            for (int d = 0; d < 3; d++) {
+                box.low[d] = fminf(box.low[d], at[d]);  // of a number and none the number
+                box.high[d] = fmaxf(box.high[d], at[d]);
+            }
+        }
+        side.groups[16 * (size_t)i + g] = box;
+        for (int d = 0; d < 3; d++) {
+            whole.low[d] = fminf(whole.low[d], box.low[d]);
+            whole.high[d] = fmaxf(whole.high[d], box.high[d]);
+        }
+    }
+    side.boxes[i] = whole;
+}
+
+// Put the atoms, at the images where they were found, into their records. One thread a place.
+extern "C" __global__ void place(const ClusterTask task)
+{
+    const int number = blockIdx.x * blockDim.x + threadIdx.x;
+    const int split = 64 * task.first.supers, slot = number < split ? number : number - split;
+    const Side &side = number < split ? task.first : task.second;
+    if (number >= split + (task.same ? 0 : 64 * task.second.supers))
+        return;
+    Atom &atom = side.atoms[slot];
+    const int i = side.index[slot];
+#if !DISTANCES
+    for (int d = 0; d < 3; d++)
+        side.forces[3 * (size_t)slot + d] = 0;
+    for (int t = 0; t < (ENERGY ? TERMS : 0); t++)
+        side.energies[(size_t)slot * TERMS + t] = 0;
+    if (number < 9)
+        task.virial[number] = 0;
+#endif
+    if (i < 0) {
+        atom.x = atom.y = atom.z = __int_as_float(0x7fc00000);
+        return;
+    }
+    double moved[3], turns[3];
+    for (int d = 0; d < 3; d++)
+        moved[d] = side.positions[3 * (size_t)i + d] - side.home[3 * (size_t)slot + d];
+    for (int d = 0; d < 3; d++)
+        turns[d] = rint(moved[0] * task.inverse[0][d] + moved[1] * task.inverse[1][d] + moved[2] * task.inverse[2][d]);
+    float at[3];
+    for (int d = 0; d < 3; d++) {
+        const double back = turns[0] * task.basis[0][d] + turns[1] * task.basis[1][d] + turns[2] * task.basis[2][d];
+        const double centre = side.centres[3 * (size_t)(slot / 64) + d];
+        at[d] = (float)(moved[d] - back + (side.home[3 * (size_t)slot + d] - centre));
+    }
+    atom.x = at[0];
+    atom.y = at[1];
+    atom.z = at[2];
+}
+
+#if DISTANCES
+
+// Count distances in ranges of equal width. One block a super cluster, which counts in shared memory, in as many
+// copies as there is room for; without room, where all blocks do.
+extern "C" __global__ void __launch_bounds__(32 * WARPS) distances(const ClusterTask task)
+{
+    extern __shared__ double dynamic[];
+    __shared__ Four others[WARPS][64];
+    unsigned *counts = (unsigned *)dynamic;
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, i = blockIdx.x;
+    for (int n = threadIdx.x; n < task.copies * task.bins; n += 32 * WARPS)
+        counts[n] = 0;
+    __syncthreads();
+    unsigned *mine = counts + warp % max(1, task.copies) * task.bins;
+    Atom own[2];
+    for (int k = 0; k < 2; k++)
+        own[k] = task.first.atoms[64 * (size_t)i + 32 * k + lane];
+    neighbours(task, i, warp, [&](int j, int, const float (&shift)[3], bool diagonal) {
+        __syncwarp();
+        for (int k = 0; k < 2; k++) {
+            const Atom atom = task.second.atoms[64 * (size_t)j + 32 * k + lane];
+            others[warp][32 * k + lane] = make_four(atom.x + shift[0], atom.y + shift[1], atom.z + shift[2], 0);
+        }
+        __syncwarp();
+#pragma unroll 4
+        for (int n = 0; n < 64; n++) {
+            const Four other = others[warp][n];
+#pragma unroll
+            for (int k = 0; k < 2; k++) {
+                const float dx = own[k].x - other.x, dy = own[k].y - other.y, dz = own[k].z - other.z;
+                const float r2 = fmaf(dx, dx, fmaf(dy, dy, dz * dz));
+                if (r2 < task.reach2 && (!diagonal || n > 32 * k + lane)) {
+                    const int bin = (int)(sqrtf(r2) * task.per_length);
+                    if (bin < task.bins) {
+                        if (task.copies)
+                            atomicAdd(&mine[bin], 1u);
+                        else
+                            atomicAdd(&task.counts[bin], 1ull);
+                    }
+                }
+            }
+        }
+    });
+    __syncthreads();
+    for (int n = threadIdx.x; n < (task.copies ? task.bins : 0); n += 32 * WARPS) {
+        unsigned long long sum = 0;
+        for (int copy = 0; copy < task.copies; copy++)
+            sum += counts[copy * task.bins + n];
+        if (sum)
+            atomicAdd(&task.counts[n], sum);
+    }
+}
+
+#else
+
+// Write the entries of a super cluster. One block each; a warp fills chunks of the list, an item of work each.
+extern "C" __global__ void __launch_bounds__(32 * WARPS) build(const ClusterTask task)
+{
+    __shared__ Four own[64];
+    __shared__ unsigned some[32];  // bits of the groups, by their last bits, that have excluded pairs
+    __shared__ unsigned left_out[WARPS][8];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, i = blockIdx.x;
+    for (int n = threadIdx.x; n < 64; n += 32 * WARPS) {
+        const Atom atom = task.first.atoms[64 * (size_t)i + n];
+        own[n] = make_four(atom.x, atom.y, atom.z, 0);
+    }
+    for (int n = threadIdx.x; n < 32; n += 32 * WARPS)
+        some[n] = 0;
+    __syncthreads();
+    const int from = task.starts[i], to = task.starts[i + 1];
+    for (int n = from + threadIdx.x; n < to; n += 32 * WARPS) {
+        const int group = task.excluded[n].second / 4;
+        atomicOr(&some[group >> 5 & 31], 1u << (group & 31));
+    }
+    __syncthreads();
+    const Box box = task.first.boxes[i];
+    int start = 0, filled = task.chunk;  // of the chunk at hand
+    unsigned long long clusters = 0;
+    neighbours(task, i, warp, [&](int j, int code, const float (&shift)[3], bool diagonal) {
+        bool close = false;
+        if (lane < 16)
+            close = squared_gap(box, task.second.groups[16 * (size_t)j + lane], shift) < task.reach2;
+        for (unsigned hits = __ballot_sync(ALL, close); hits; hits &= hits - 1) {
+            const int group = 16 * j + __ffs(hits) - 1, local = 4 * (group & 15) + (lane >> 3);
+            const Atom other = task.second.atoms[4 * (size_t)group + (lane >> 3)];
+            const float x = other.x + shift[0], y = other.y + shift[1], z = other.z + shift[2];
+            unsigned mask = 0;
+#pragma unroll
+            for (int c = 0; c < 8; c++) {
+                const Four me = own[8 * c + (lane & 7)];
+                const float dx = me.x - x, dy = me.y - y, dz = me.z - z;
+                const bool in = fmaf(dx, dx, fmaf(dy, dy, dz * dz)) < task.reach2;
+                mask |= __any_sync(ALL, in && !(diagonal && local <= 8 * c + (lane & 7))) ? 1u << c : 0u;
+            }
+            if (!mask)
+                continue;
+            int number = -1;
+            if (some[group >> 5 & 31] >> (group & 31) & 1) {
+                __syncwarp();
+                if (lane < 8)
+                    left_out[warp][lane] = 0;
+                __syncwarp();
+                bool any = false;
+                for (int n = from + lane; n < to; n += 32) {
+                    const Excluded pair = task.excluded[n];
+                    if (pair.second / 4 == group && pair.code == code) {
+                        atomicOr(&left_out[warp][pair.first >> 3 & 7],
+                                 1u << (8 * (pair.second & 3) + (pair.first & 7)));
+                        any = true;
+                    }
+                }
+                if (__any_sync(ALL, any)) {
+                    if (lane == 0)
+                        number = (int)atomicAdd(&task.used[1], 1ull);
+                    number = __shfl_sync(ALL, number, 0);
+                    __syncwarp();
+                    if (lane < 8 && number < task.mask_room)
+                        task.masks[8 * (size_t)number + lane] = left_out[warp][lane];
+                }
+            }
+            if (filled == task.chunk) {
+                if (lane == 0)
+                    start = (int)atomicAdd(&task.used[0], (unsigned long long)task.chunk);
+                start = __shfl_sync(ALL, start, 0);
+                filled = 0;
+            }
+            if (lane == 0 && start + task.chunk <= task.room) {
+                Entry &entry = task.entries[start + filled];
+                entry.group = group;
+                entry.bits = (int)(mask | (diagonal ? 256u : 0u));
+                entry.mask = number;
+                entry.x = shift[0];
+                entry.y = shift[1];
+                entry.z = shift[2];
+                Item &item = task.items[start / task.chunk];
+                item.super = i;
+                item.count = filled + 1;
+            }
+            filled++;
+            clusters += __popc(mask);
+        }
+    });
+    if (lane == 0 && clusters)
+        atomicAdd(&task.used[2], clusters);
+}
+
+// Sum over the lanes of a cluster, or of a group: lane 0 of them gets x, 1 y and 2 z.
+template <int STEP, int END>
+__device__ __forceinline__ float sum_of(float x, float y, float z)
+{
+    const int lane = threadIdx.x / STEP;
+    x += __shfl_xor_sync(ALL, x, STEP);
+    y += __shfl_xor_sync(ALL, y, STEP);
+    z += __shfl_xor_sync(ALL, z, STEP);
+    float sum = lane & 1 ? y : x;
+    sum += __shfl_xor_sync(ALL, sum, 2 * STEP);
+    z += __shfl_xor_sync(ALL, z, 2 * STEP);
+    sum = lane & 2 ? z : sum;
+    if (END > 4 * STEP)
+        sum += __shfl_xor_sync(ALL, sum, 4 * STEP);
+    return sum;
+}
+
+// What an item's atoms get, those of a lane's place in each cluster.
+struct Sums {
+    float x[8], y[8], z[8];
+#if ENERGY
+    float energy[TERMS][8];
+#endif
+#if VIRIAL
+    float virial[9];
+#endif
+};
+
+// Add the pairs of an entry; SPECIAL where some of them are excluded or do not count.
+template <bool SPECIAL>
+__device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &entry, const Four (&own)[WORDS][64],
+                                          int super, Sums &sums)
+{
+    const int lane = threadIdx.x & 31, i = lane & 7, slot = 4 * entry.group + (lane >> 3);
+    Record other;
+#pragma unroll
+    for (int w = 0; w < WORDS; w++)
+        other.words[w] = ((const Four *)task.second.atoms)[(size_t)slot * WORDS + w];
+    const float x = other.atom.x + entry.x, y = other.atom.y + entry.y, z = other.atom.z + entry.z;
+    // of a super cluster with itself the pairs with j > i
+    const int end = entry.bits & 256 ? slot - 64 * super - i : 64;
+    unsigned left_out = 0;  // bits of clusters
+    if (SPECIAL && entry.mask >= 0)
+        for (int c = 0; c < 8; c++)
+            left_out |= (task.masks[8 * (size_t)entry.mask + c] >> lane & 1) << c;
+    float jx = 0, jy = 0, jz = 0;
+#if ENERGY
+    float energy[TERMS] = {};
+#endif
+#pragma unroll
+    for (int c = 0; c < 8; c++) {
+        if (!(entry.bits >> c & 1))
+            continue;
+        Record me;
+        me.words[0] = own[0][8 * c + i];
+        const float dx = me.atom.x - x, dy = me.atom.y - y, dz = me.atom.z - z;
+        float r2 = fmaf(dx, dx, fmaf(dy, dy, fmaf(dz, dz, task.softening2)));
+        const bool out = SPECIAL && (left_out >> c & 1);
+        if (r2 < task.cutoff2 && (!SPECIAL || (8 * c < end && (CORRECTS || !out)))) {
+#pragma unroll
+            for (int w = 1; w < WORDS; w++)
+                me.words[w] = own[w][8 * c + i];
+            if (SPECIAL)
+                r2 = fmaxf(r2, 1e-12f);  // no infinity of an excluded pair at one place
+            const float rinv = rsqrtf(r2);
+            Table pair = {};
+#if TABLES
+            pair = task.table[me.atom.type * task.types + other.atom.type];
+#endif
+            Values v;
+#if CORRECTS
+            if (out)
+                v = excluded_values(r2, rinv, me.atom, other.atom, pair, task.u);
+            else
+#endif
+                v = pair_values(r2, rinv, me.atom, other.atom, pair, task.u);
+            sums.x[c] = fmaf(v.slope, dx, sums.x[c]); jx = fmaf(-v.slope, dx, jx);
+            sums.y[c] = fmaf(v.slope, dy, sums.y[c]); jy = fmaf(-v.slope, dy, jy);
+            sums.z[c] = fmaf(v.slope, dz, sums.z[c]); jz = fmaf(-v.slope, dz, jz);
+#if ENERGY
+#pragma unroll
+            for (int t = 0; t < TERMS; t++) {
+                sums.energy[t][c] += v.energy[t];
+                energy[t] += v.energy[t];
+            }
+#endif
+        }
+    }
+#if VIRIAL
+    if (entry.bits & 255 && other.atom.x == other.atom.x) {
+        const float at[3] = {x, y, z}, force[3] = {jx, jy, jz};
+#pragma unroll
+        for (int d = 0; d < 9; d++)
+            sums.virial[d] = fmaf(at[d / 3], force[d % 3], sums.virial[d]);
+    }
+#endif
+    const float force = sum_of<1, 8>(jx, jy, jz);
+    if (i < 3)
+        atomicAdd(&task.second.forces[3 * (size_t)slot + i], force);
+#if ENERGY
+#pragma unroll
+    for (int t = 0; t < TERMS; t++) {
+        for (int step = 1; step < 8; step *= 2)
+            energy[t] += __shfl_xor_sync(ALL, energy[t], step);
+        if (i == 0)
+            atomicAdd(&task.second.energies[(size_t)slot * TERMS + t], 0.5 * energy[t]);
+    }
+#endif
+}
+
+// Forces of the items of the list. One warp an item.
+extern "C" __global__ void __launch_bounds__(32 * WARPS) force(const ClusterTask task)
+{
+    __shared__ Four shared[WARPS][WORDS][64];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, number = blockIdx.x * WARPS + warp;
+    if (number >= task.item_count)
+        return;
+    const Item item = task.items[number];
+    const size_t first = 64 * (size_t)item.super;
+    Four (&own)[WORDS][64] = shared[warp];
+    for (int n = lane; n < 64 * WORDS; n += 32)
+        own[n % WORDS][n / WORDS] = ((const Four *)task.first.atoms)[first * WORDS + n];
+    __syncwarp();
+    Sums sums = {};
+    for (int n = 0; n < item.count; n++) {
+        const Entry entry = task.entries[number * task.chunk + n];
+        if (entry.mask >= 0 || entry.bits & 256)
+            add_entry<true>(task, entry, own, item.super, sums);
+        else
+            add_entry<false>(task, entry, own, item.super, sums);
+    }
+#pragma unroll
+    for (int c = 0; c < 8; c++) {
+        const size_t slot = first + 8 * c + (lane & 7);
+#if VIRIAL
+        const Four me = own[0][8 * c + (lane & 7)];
+        if (me.x == me.x) {
+            const float at[3] = {me.x, me.y, me.z}, force[3] = {sums.x[c], sums.y[c], sums.z[c]};
+#pragma unroll
+            for (int d = 0; d < 9; d++)
+                sums.virial[d] = fmaf(at[d / 3], force[d % 3], sums.virial[d]);
+        }
+#endif
+        const float force = sum_of<8, 32>(sums.x[c], sums.y[c], sums.z[c]);
+        if (lane < 24)
+            atomicAdd(&task.first.forces[3 * slot + lane / 8], force);
+#if ENERGY
+#pragma unroll
+        for (int t = 0; t < TERMS; t++) {
+            double energy = sums.energy[t][c];
+            energy += __shfl_xor_sync(ALL, energy, 8);
+            energy += __shfl_xor_sync(ALL, energy, 16);
+            if (lane < 8)
+                atomicAdd(&task.first.energies[slot * TERMS + t], 0.5 * energy);
+        }
+#endif
+    }
+#if VIRIAL
+#pragma unroll
+    for (int d = 0; d < 9; d++) {
+        double sum = sums.virial[d];
+        for (int step = 1; step < 32; step *= 2)
+            sum += __shfl_xor_sync(ALL, sum, step);
+        if (lane == 0)
+            atomicAdd(&task.virial[d], sum);
+    }
+#endif
+}
+
+// Take sums to the order of the atoms. One thread a place.
+extern "C" __global__ void collect(const ClusterTask task)
+{
+    const int number = blockIdx.x * blockDim.x + threadIdx.x;
+    const int split = 64 * task.first.supers, slot = number < split ? number : number - split;
+    const Side &side = number < split ? task.first : task.second;
+    if (number >= split + (task.same ? 0 : 64 * task.second.supers) || side.index[slot] < 0)
+        return;
+    const size_t i = side.index[slot];
+    for (int d = 0; d < 3; d++)
+        side.out_forces[3 * i + d] = side.forces[3 * (size_t)slot + d];
+#if ENERGY
+    for (int t = 0; t < TERMS; t++)
+        side.out_energies[i * TERMS + t] = side.energies[(size_t)slot * TERMS + t];
+#endif
+}
+
+#endif

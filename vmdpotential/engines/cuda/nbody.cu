@@ -1,0 +1,180 @@
+// Sums over all pairs. A thread has EACH atoms; the others pass through shared memory, THREADS at a time. Blocks along
+// y take a part of the others each, and the last one of them to end adds up the parts. Knobs:
+//   THREADS   of a block
+//   EACH      atoms of a thread
+//   UNROLL    others between two tests of the loop
+// Pairs that are left out come as a sorted list for every atom, its own number among them, which is looked at only
+// where one of them is among the others at hand.
+
+constexpr int unrolled = UNROLL;  // pragmas know no macros
+
+struct Sums {
+    float x, y, z;
+#if JERK
+    float jx, jy, jz;
+#endif
+#if ENERGY
+    float energy[TERMS];
+#endif
+};
+
+struct Totals {
+    float x, y, z;
+#if JERK
+    float jx, jy, jz;
+#endif
+#if ENERGY
+    double energy[TERMS];
+#endif
+};
+
+template <class A, class B>
+__device__ __forceinline__ void add(A &sums, const B &part)
+{
+    sums.x += part.x; sums.y += part.y; sums.z += part.z;
+#if JERK
+    sums.jx += part.jx; sums.jy += part.jy; sums.jz += part.jz;
+#endif
+#if ENERGY
+    for (int t = 0; t < TERMS; t++)
+        sums.energy[t] += part.energy[t];
+#endif
+}
+
+// Add what j does to i; where `out` an excluded pair's part, and for the atom itself nothing.
+template <bool MAY_BE_OUT>
+__device__ __forceinline__ void add_pair(Sums &sums, const Atom &i, const Atom &j, const Four &vi, const Four &vj,
+                                         const AllPairsTask &task, bool out, bool itself)
+{
+    const float dx = i.x - j.x, dy = i.y - j.y, dz = i.z - j.z;
+    float r2 = fmaf(dx, dx, fmaf(dy, dy, fmaf(dz, dz, task.softening2)));
+    if (MAY_BE_OUT)
+        r2 = fmaxf(r2, 1e-12f);  // no infinity of an excluded pair at one place
+    const float rinv = rsqrtf(r2);
+    Table pair = {};
+#if TABLES
+    pair = task.table[i.type * task.types + j.type];
+#endif
+    Values v = pair_values(r2, rinv, i, j, pair, task.u);
+    if (MAY_BE_OUT && out) {
+        v = Values();
+#if CORRECTS
+        if (!itself)
+            v = excluded_values(r2, rinv, i, j, pair, task.u);
+#endif
+    }
+    sums.x = fmaf(v.slope, dx, sums.x); sums.y = fmaf(v.slope, dy, sums.y); sums.z = fmaf(v.slope, dz, sums.z);
+#if JERK
+    const float ux = vi.x - vj.x, uy = vi.y - vj.y, uz = vi.z - vj.z;
+    const float bend = v.bend * (TWICE_BEND * fmaf(dx, ux, fmaf(dy, uy, dz * uz)));
+    sums.jx = fmaf(v.slope, ux, fmaf(bend, dx, sums.jx));
+    sums.jy = fmaf(v.slope, uy, fmaf(bend, dy, sums.jy));
+    sums.jz = fmaf(v.slope, uz, fmaf(bend, dz, sums.jz));
+#endif
+#if ENERGY
+    for (int t = 0; t < TERMS; t++)
+        sums.energy[t] += v.energy[t];
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) all_pairs(const AllPairsTask task)
+{
+    __shared__ Atom others[THREADS];
+    __shared__ Four velocities[JERK ? THREADS : 1];
+    __shared__ int is_last;
+    Atom own[EACH];
+    Four velocity[EACH] = {};
+    Totals totals[EACH] = {};
+    int next[EACH], place[EACH], end_of[EACH];  // the next of the list of those left out
+    const int first = blockIdx.x * THREADS * EACH + threadIdx.x;
+    const int from = blockIdx.y * task.part, end = min(task.others_count, from + task.part);
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const int i = min(first + k * THREADS, task.count - 1);
+        own[k] = task.atoms[i];
+#if JERK
+        velocity[k] = task.velocities[i];
+#endif
+        place[k] = task.starts[i];
+        end_of[k] = task.starts[i + 1];
+        while (place[k] < end_of[k] && task.excluded[place[k]] < from)
+            place[k]++;
+        next[k] = place[k] < end_of[k] ? task.excluded[place[k]] : 0x7fffffff;
+    }
+    for (int base = from; base < end; base += THREADS) {
+        __syncthreads();
+        const int mine = base + threadIdx.x;
+        if (mine < end) {
+            others[threadIdx.x] = task.others[mine];
+#if JERK
+            velocities[threadIdx.x] = task.other_velocities[mine];
+#endif
+        }
+        __syncthreads();
+        Sums sums[EACH] = {};
+        bool special = base + THREADS > end;
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+            special = special || next[k] < base + THREADS;
+        if (__any_sync(~0u, special)) {
+            for (int word = base; word < min(base + THREADS, end); word += 32) {
+                unsigned out[EACH];
+#pragma unroll
+                for (int k = 0; k < EACH; k++) {
+                    out[k] = 0;
+                    while (next[k] < word + 32) {
+                        out[k] |= 1u << (next[k] - word);
+                        place[k]++;
+                        next[k] = place[k] < end_of[k] ? task.excluded[place[k]] : 0x7fffffff;
+                    }
+                }
+                for (int t = 0; t < min(32, end - word); t++) {
+                    const int n = word - base + t;
+#pragma unroll
+                    for (int k = 0; k < EACH; k++)
+                        add_pair<true>(sums[k], own[k], others[n], velocity[k], velocities[JERK ? n : 0], task,
+                                       out[k] >> t & 1, task.same && word + t == first + k * THREADS);
+                }
+            }
+        } else {
+#pragma unroll unrolled
+            for (int n = 0; n < THREADS; n++) {
+                const Atom other = others[n];
+                const Four its = velocities[JERK ? n : 0];
+#pragma unroll
+                for (int k = 0; k < EACH; k++)
+                    add_pair<false>(sums[k], own[k], other, velocity[k], its, task, false, false);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+            add(totals[k], sums[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const int i = first + k * THREADS;
+        if (i < task.count)
+            task.totals[(size_t)blockIdx.y * task.count + i] = totals[k];
+    }
+    if (gridDim.y == 1)
+        return;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        is_last = atomicAdd(&task.ended[blockIdx.x], 1) == (int)gridDim.y - 1;
+    __syncthreads();
+    if (!is_last)
+        return;
+    __threadfence();
+    for (int k = 0; k < EACH; k++) {
+        const int i = first + k * THREADS;
+        if (i >= task.count)
+            continue;
+        Totals sum = {};
+        for (int part = 0; part < gridDim.y; part++)
+            add(sum, task.totals[(size_t)part * task.count + i]);
+        task.totals[i] = sum;
+    }
+    if (threadIdx.x == 0)
+        task.ended[blockIdx.x] = 0;  // for the next run
+}

@@ -1,0 +1,159 @@
+"""Sums over all pairs of atoms on a GPU, around nbody.cu."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines.cuda import device
+from vmdpotential.engines.cuda.build import address, struct
+from vmdpotential.engines.cuda.programs import MAX_UNIFORMS, Programs, Single
+from vmdpotential.engines.pairs import Atoms, Floats, Integers, PairList, PairResult, PairSum
+from vmdpotential.errors import UsageError
+
+#: Struct AllPairsTask of nbody.cu.
+TASK = struct("AllPairsTask", [
+    ("atoms", address("const struct Atom")),  # (count)
+    ("others", address("const struct Atom")),  # (others_count)
+    ("velocities", address("const struct Four")),  # (count)
+    ("other_velocities", address("const struct Four")),  # (others_count)
+    ("table", address("const struct Table")),  # (types, types)
+    ("starts", address("const int")),  # (count + 1) of what each atom leaves out in
+    ("excluded", address("const int")),  # numbers of others, sorted
+    ("totals", address("struct Totals")),  # (parts, count)
+    ("ended", address("int")),  # (blocks) how many parts have ended
+    ("u", np.float32, MAX_UNIFORMS),  # what the programs read
+    ("softening2", np.float32),
+    ("types", np.int32),
+    ("count", np.int32),
+    ("others_count", np.int32),
+    ("part", np.int32),  # others of a part
+    ("same", np.int32),  # whether the others are the atoms
+], "nbody.cu")
+
+#: Threads of a block, and blocks that keep a multiprocessor busy.
+THREADS = 128
+BLOCKS = 16
+
+
+def knobs(count: int, others: int, multiprocessors: int) -> tuple[int, int]:
+    """Return how many atoms a thread has, and into how many parts the others are split."""
+    each = 4 if count >= 49152 else 2 if count >= 12288 else 1
+    blocks = -(-count // (THREADS * each))
+    tiles = -(-others // THREADS)
+    return each, min(max(1, BLOCKS * multiprocessors // blocks), tiles, 65535)
+
+
+class AllPairs:
+    """A sum over all pairs, ready to run."""
+
+    def __init__(self, work: PairSum) -> None:
+        self.work = work
+        self.programs = Programs(work)
+        self.total = np.dtype([("force", np.float32, 3)] + [("jerk", np.float32, 3)] * work.jerk
+                              + [("energy", np.float64, len(work.potential.terms))] * work.energy, align=True)
+
+    def search(self, atoms: Atoms, others: Atoms | None = None) -> PairList:
+        """Refuse: without a cutoff no pairs are out of range.
+
+        Raises
+        ------
+        UsageError
+        """
+        raise UsageError("cutoff", "lists of pairs in range are of potentials with a cutoff")
+
+    def kernel(self, gpu: Any, each: int) -> Any:
+        """Return the kernel for so many atoms a thread."""
+        return gpu.kernel("nbody.cu", "all_pairs", self.macros(each), self.programs.source, TASK.itemsize)
+
+    def macros(self, each: int) -> dict[str, object]:
+        """Return what it is compiled with."""
+        return self.programs.macros | {"JERK": int(self.work.jerk), "EACH": each, "THREADS": THREADS,
+                                       "UNROLL": 8 // each}
+
+    def run(self, atoms: Atoms, others: Atoms | None = None) -> PairResult:
+        """Return the sum over all pairs, or over those of the atoms and the other atoms."""
+        second = atoms if others is None else others
+        empty = not len(atoms) or not len(second)
+        centre = np.zeros(3) if empty else (atoms.positions.mean(0) + second.positions.mean(0)) / 2
+        table = self.programs.table(atoms)
+        gpu = device.idlest(1)[0]
+        with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+            own = self._nothing(atoms) if empty else self._sum(gpu, atoms, second, centre, table)
+            if others is not None:
+                transposed = table.transpose(1, 0, 2)
+                other = self._nothing(others) if empty else self._sum(gpu, others, atoms, centre, transposed)
+        result = self._result(own, atoms, centre)
+        if others is None:
+            return result
+        theirs = self._result(other, others, centre)
+        virial = None if result.virial is None or theirs.virial is None else result.virial + theirs.virial
+        return PairResult(result.forces, result.energies, virial, result.jerks, theirs)
+
+    def _nothing(self, atoms: Atoms) -> NDArray[Any]:
+        return np.zeros(len(atoms), self.total)
+
+    def _result(self, totals: NDArray[Any], atoms: Atoms, centre: Floats) -> PairResult:
+        forces = totals["force"].astype(np.float64)
+        return PairResult(forces, totals["energy"] / 2 if self.work.energy else None,
+                          (atoms.positions - centre).T @ forces if self.work.virial else None,
+                          totals["jerk"].astype(np.float64) if self.work.jerk else None)
+
+    def _sum(self, gpu: Any, atoms: Atoms, others: Atoms, centre: Floats, table: Single) -> NDArray[Any]:
+        task, launch = self.prepare(gpu, atoms, others, centre, table)
+        launch(None)
+        totals = np.empty(len(atoms), self.total)
+        device.driver().memcpy_dtoh(totals, int(task["totals"]))
+        return totals
+
+    def prepare(self, gpu: Any, atoms: Atoms, others: Atoms, centre: Floats, table: Single,
+                chosen: tuple[int, int] | None = None) -> tuple[Any, Any]:
+        """Return a task whose atoms are on the current GPU, and what queues its kernel on a stream.
+
+        `chosen` takes the place of what :func:`knobs` returns.
+        """
+        task, same = np.zeros((), TASK), others is atoms
+        for side, name, velocities in ((atoms, "atoms", "velocities"), (others, "others", "other_velocities")):
+            if name == "others" and same:
+                task[name], task[velocities] = task["atoms"], task["velocities"]
+                continue
+            records = self.programs.records(side)
+            records[:, :3] = side.positions - centre
+            task[name] = gpu.upload(f"pairs {name}", records)
+            if self.work.jerk:
+                four = np.zeros((len(side), 4), np.float32)
+                if side.velocities is not None:
+                    four[:, :3] = side.velocities
+                task[velocities] = gpu.upload(f"pairs {velocities}", four)
+        task["table"], task["types"] = gpu.upload("pairs table", table), len(table)
+        starts, left_out = np.zeros(len(atoms) + 1, np.int32), np.zeros(1, np.int32)
+        if same:
+            starts, left_out = left_out_of(len(atoms), atoms.exclusions)
+        task["starts"], task["excluded"] = gpu.upload("pairs starts", starts), gpu.upload("pairs excluded", left_out)
+        each, parts = chosen or knobs(len(atoms), len(others), gpu.multiprocessors)
+        part = -(-len(others) // (parts * THREADS)) * THREADS
+        parts, blocks = -(-len(others) // part), -(-len(atoms) // (THREADS * each))
+        task["totals"] = gpu.buffer("pairs totals", parts * len(atoms) * self.total.itemsize)
+        task["ended"] = gpu.upload("pairs ended", np.zeros(blocks, np.int32))
+        task["u"][: len(self.programs.uniforms)] = self.programs.uniforms
+        task["softening2"] = self.programs.scaled.softening2
+        task["count"], task["others_count"], task["part"], task["same"] = len(atoms), len(others), part, same
+        kernel, argument = self.kernel(gpu, each), task.tobytes()
+
+        def launch(stream: Any) -> None:
+            kernel.prepared_async_call((blocks, parts, 1), (THREADS, 1, 1), stream, argument)
+
+        return task, launch
+
+
+def left_out_of(count: int, exclusions: Integers | None) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return for each atom where its list starts (N + 1,), and the lists: its own number and those excluded, sorted."""
+    own = np.arange(count)
+    pairs = np.zeros((0, 2), np.int64) if exclusions is None else np.asarray(exclusions, np.int64).reshape(-1, 2)
+    first = np.concatenate([own, pairs[:, 0], pairs[:, 1]])
+    second = np.concatenate([own, pairs[:, 1], pairs[:, 0]])
+    key = np.unique(first * count + second)
+    starts = np.searchsorted(key, np.arange(count + 1) * count)
+    return starts.astype(np.int32), (key % max(count, 1)).astype(np.int32)

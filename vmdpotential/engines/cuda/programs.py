@@ -1,0 +1,130 @@
+"""Device C of traced pair programs, the records of atoms that it reads, and the values that go with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines.cuda.radial import DeviceSource
+from vmdpotential.engines.pairs import Atoms, PairSum
+from vmdpotential.errors import UsageError
+from vmdpotential.interactions.pairs import ScaledPairs
+from vmdpotential.interactions.tracing import Numpy, Program, run
+
+#: Values that fit into a task.
+MAX_UNIFORMS = 96
+
+Single = NDArray[np.float32]
+
+
+class Programs:
+    """What kernels compute for a pair, and for an excluded one where that adds anything.
+
+    Parameters
+    ----------
+    work : PairSum
+
+    Attributes
+    ----------
+    macros : dict
+        What kernels are compiled with.
+    source : str
+        The struct Atom, a record of floats with the atom's parameters and type; the struct Table of a pair of types;
+        and the functions ``pair_values`` and, where CORRECTS is 1, ``excluded_values``.
+    uniforms : (U,) float32
+        What the functions read from ``u``.
+    """
+
+    def __init__(self, work: PairSum) -> None:
+        potential = work.potential
+        outputs = ("slope", *(("bend",) if work.jerk else ()), *(("energy",) if work.energy else ()))
+        self.scaled = potential.scaled(outputs)
+        self._parameters, self._tables = list(potential.atoms), list(potential.tables)
+        self.words = -(-(3 + len(self._parameters) + bool(self._tables)) // 4)
+        programs = {"pair_values": self.scaled}
+        if potential.corrects_excluded:
+            programs["excluded_values"] = potential.scaled(outputs, excluded=True)
+        self._bend = 2.0  # what stands before the bend
+        functions = ""
+        values: list[float] = []
+        for name, scaled in programs.items():
+            functions += self._function(name, scaled, outputs, len(values))
+            values += _uniforms(scaled)
+        if len(values) > MAX_UNIFORMS:
+            raise UsageError("interaction", f"needs {len(values)} constants, and the cuda engine takes {MAX_UNIFORMS}",
+                             "use {engine cpu}")
+        self.uniforms = np.array(values, np.float32)
+        floats = "".join(f", p_{name}" for name in self._parameters)
+        table = "".join(f"float p_{name}; " for name in self._tables)
+        self.source = (
+            f"struct alignas(16) Atom {{ float x, y, z{floats};{' int type;' if self._tables else ''} }};\n"
+            f"static_assert(sizeof(Atom) == 16 * WORDS, \"Atom\");\nstruct Table {{ {table}}};\n"
+            f"struct Values {{ float slope, bend, energy[TERMS]; }};\n{functions}")
+        self.macros: dict[str, object] = {
+            "REAL": "float", "WORDS": self.words, "TERMS": len(potential.terms), "ENERGY": int(work.energy),
+            "CORRECTS": int(potential.corrects_excluded), "TABLES": int(bool(self._tables)),
+            "TWICE_BEND": f"{self._bend!r}f"}
+
+    def _function(self, name: str, scaled: ScaledPairs, outputs: tuple[str, ...], first: int) -> str:
+        """Return the function of a program; a number that multiplies the first program's bend is left to the kernel."""
+        program = scaled.program
+        device = DeviceSource("float", {})
+        names: dict[int, Any] = {n: f"u[{first + k}]" for k, n in enumerate(_uniform_steps(program))}
+        uniform = program.uniform()
+        for number, (operation, *arguments) in enumerate(program.steps):
+            if operation == "const":
+                names[number] = device.const(arguments[0])
+            elif operation == "input":
+                side, _, own = arguments[0].partition(".")
+                names[number] = f"{side}.p_{own}" if own else side
+            elif number not in names and not uniform[number]:
+                names[number] = getattr(device, operation)(*(names[a] for a in arguments))
+        results = list(program.results)
+        slope, bend, energies = names[results[0]], "0.0f", [names[r] for r in results[1:]]
+        if "bend" in outputs:
+            bend, energies = energies[0], energies[1:]
+            operation, *arguments = program.steps[results[1]]
+            numbers = [a for a in arguments if operation == "mul" and program.steps[a][0] == "const"]
+            if name == "pair_values" and numbers:
+                self._bend = 2 * program.steps[numbers[0]][1]
+                bend = names[arguments[1 - arguments.index(numbers[0])]]
+            elif self._bend != 2:
+                bend = device.mul(bend, device.const(2 / self._bend))
+        return (f"__device__ __forceinline__ Values {name}(float r2, float rinv, const Atom &i, const Atom &j, "
+                "const Table &pair, const float *u)\n{\n" + "\n".join(device.lines)
+                + f"\n  return Values{{{slope}, {bend}, {{{', '.join(energies)}}}}};\n}}\n")
+
+    def records(self, atoms: Atoms, order: NDArray[np.int32] | None = None) -> Single:
+        """Return records (N, 4 words) of atoms, with places of 0; in some order, where -1 is no atom."""
+        count = len(atoms) if order is None else len(order)
+        made = np.zeros((count, 4 * self.words), np.float32)
+        chosen: Any = slice(None) if order is None else order >= 0
+        index: Any = slice(None) if order is None else order[chosen]
+        for column, name in enumerate(self._parameters, 3):
+            made[chosen, column] = np.asarray(atoms.parameters[name])[index]
+        if self._tables:
+            assert atoms.types is not None
+            made.view(np.int32)[chosen, 3 + len(self._parameters)] = atoms.types[index]
+        return made
+
+    def table(self, atoms: Atoms) -> Single:
+        """Return the tables (types, types, names), of one number where there are none."""
+        if not self._tables:
+            return np.zeros((1, 1, 1), np.float32)
+        return np.stack([np.asarray(atoms.tables[name], np.float32) for name in self._tables], -1)
+
+
+def _uniform_steps(program: Program) -> list[int]:
+    """Return the steps that are the same for all pairs and that others use or that are results, constants left out."""
+    uniform = program.uniform()
+    used = {a for step, same in zip(program.steps, uniform, strict=True)
+            if not same and step[0] != "input" for a in step[1:]} | set(program.results)
+    return [n for n in sorted(used) if uniform[n] and program.steps[n][0] != "const"]
+
+
+def _uniforms(scaled: ScaledPairs) -> list[float]:
+    program = scaled.program
+    steps = run(program, Numpy, dict(zip(program.parameters, scaled.values, strict=True)), "uniform")
+    return [float(steps[n]) for n in _uniform_steps(program)]
