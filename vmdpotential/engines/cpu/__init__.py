@@ -47,13 +47,9 @@ class CpuEngine:
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""
-        if work.potential.cutoff is None:
-            from vmdpotential.engines.cpu.nbody import AllPairs
+        from vmdpotential.engines.cpu import nbody, pairs
 
-            return AllPairs(work)
-        from vmdpotential.engines.cpu.pairs import ClusterPairs
-
-        return ClusterPairs(work)
+        return nbody.AllPairs(work) if work.potential.cutoff is None else pairs.ClusterPairs(work)
 
     def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
                         bins: int) -> NDArray[np.int64]:

@@ -58,13 +58,13 @@ def sort(positions: Floats, cutoff: float, parts: int) -> Cells:
     memory.require(24 * count, f"a cutoff of {cutoff:g} A in so large a map", "use a longer {cutoff}")
     which = place.astype(np.int64)
     key = (which[:, 0] * shape[1] + which[:, 1]) * shape[2] + which[:, 2]
-    order = by_number(key, count)
+    order = _order(key, count)
     start = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(key, minlength=count), out=start[1:])
     return Cells(order, start, shape, side, low)
 
 
-def by_number(key: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def _order(key: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Return the order that sorts whole numbers below `count`.
 
     It is stable: the atoms of a molecule stay together, so that running sums of charges stay small. 16 bits at a time,

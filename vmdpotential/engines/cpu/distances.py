@@ -64,8 +64,6 @@ def count_distances(positions: Floats, others: Floats | None, cell: Cell | None,
 
     threads.run(task, count, "distances", max(1, count // (8 * workers)))
     total: Integers = np.sum(tasks, axis=(0, 1))[:bins]
-    if cell is not None and others is None:
-        total += len(sets[0]) * _own_images(basis, heights, reach, bins) // 2
     return total
 
 
@@ -86,7 +84,7 @@ def _sorted(positions: Floats, basis: Floats, low: Floats, shape: Integers, peri
     place = np.clip((fraction * shape).astype(np.int64), 0, shape - 1)
     key = (place[:, 0] * shape[1] + place[:, 1]) * shape[2] + place[:, 2]
     count = int(shape.prod())
-    order = cells.by_number(key, count)
+    order = cells._order(key, count)
     start = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(key, minlength=count), out=start[1:])
     return (*np.ascontiguousarray(positions[order].T), start)
@@ -111,12 +109,3 @@ def _rows(basis: Floats, heights: Floats, shape: Integers, reach: float, half: b
             found.append((a, b, near[0], near[-1]))
     return np.array(found, np.int64)
 
-
-def _own_images(basis: Floats, heights: Floats, reach: float, bins: int) -> Integers:
-    """Return how many images of an atom lie in each range of distance from it."""
-    most = np.floor(reach / heights).astype(int)
-    steps = np.stack(np.meshgrid(*(np.arange(-m, m + 1) for m in most), indexing="ij"), -1).reshape(-1, 3)
-    vectors = steps[steps.any(1)] @ basis
-    place = (np.sqrt((vectors * vectors).sum(1)) * (bins / reach)).astype(np.int64)
-    found: Integers = np.bincount(place[place < bins], minlength=bins)
-    return found

@@ -31,7 +31,7 @@ LENGTH = 2.0
 LAYOUTS = {"4x1": (4, 1), "1x1": (1, 1), "1x4": (1, 4), "4x4": (4, 4), "2x1": (2, 1)}
 
 #: Pairs that take less time than to start threads, and as many as one thread does in about a second.
-FEW, MANY = 2**19, 2**32
+FEW, MANY = 2**22, 2**32
 
 #: Lists of vectors in which not all pairs count, that are kept.
 KEPT = 8
@@ -126,7 +126,7 @@ class AllPairs:
             When the tables do not fit.
         """
         sets = (atoms,) if others is None else (atoms, others)
-        shape, kernel = self._shape, self._kernel
+        work, shape, kernel = self.work, self._shape, self._kernel
         unroll, width = shape.unroll_i, kernel.WIDTH
         if min(map(len, sets)) == 0:
             return self._results([np.zeros((shape.first + shape.terms, len(s))) for s in sets], sets)
@@ -149,11 +149,11 @@ class AllPairs:
         looked_up = np.zeros((0, 1, 1), self._real)
         if shape.tables:
             looked_up = np.array([np.asarray(atoms.tables[name]) / LENGTH**power
-                                  for name, power in self.work.potential.tables.items()], self._real)
+                                  for name, power in work.potential.tables.items()], self._real)
         exclusions = atoms.exclusions if others is None else None
-        fixed = (tables[0], rows[0], tables[-1], rows[-1], vectors,
-                 np.array(self._scaled.values, self._real), looked_up, looked_up.shape[1], self._real(4 * self._scaled.softening2),
-                 others is None, *self._listed(len(atoms), len(sets[-1]), others is None, exclusions))
+        fixed = (tables[0], rows[0], tables[-1], rows[-1], vectors, np.array(self._scaled.values, self._real),
+                 looked_up, looked_up.shape[1], self._real(work.potential.softening**2), others is None,
+                 *self._listed(len(atoms), len(sets[-1]), others is None, exclusions))
         free = deque(self._room(sets, tables) for _ in range(min(workers, parts)))
         every = list(free)
 
@@ -213,8 +213,9 @@ class AllPairs:
         made: list[PairResult] = []
         virial = np.zeros((3, 3)) if work.virial else None
         if virial is not None:  # forces are equal and opposite, and no images act
+            middle = sets[0].positions.sum(0) / max(1, len(sets[0]))
             for total, atoms in zip(sums, sets, strict=True):
-                virial += (atoms.positions - sets[0].positions[:1]).T @ (total[:3].T / LENGTH**2)
+                virial += (atoms.positions - middle).T @ (total[:3].T / LENGTH**2)
         for total in reversed(sums):
             made.append(PairResult(
                 np.ascontiguousarray(total[:3].T) / LENGTH**2, total[first:].T / 2 if work.energy else None, virial,
@@ -258,22 +259,24 @@ def _special(count: int, others: int, alone: bool, exclusions: Any, corrected: b
     groups, vectors = -(-count // unroll), -(-others // width)
     keys, masks = [], []
 
-    def add(i: Any, j: Any, kind: int) -> None:
-        keys.append(np.asarray((i // unroll) * vectors + j // width))
+    def add(i: Any, vector: Any, lanes: Any, kind: int) -> None:
+        """Mark some lanes of vectors for atoms i."""
+        keys.append(np.asarray((i // unroll) * vectors + vector))
         bits = np.zeros((len(keys[-1]), 2), np.uint64)
-        bits[:, kind] = np.uint64(1) << (i % unroll * width + j % width).astype(np.uint64)
+        bits[:, kind] = np.asarray(lanes, np.uint64) << (i % unroll * width).astype(np.uint64)
         masks.append(bits)
 
+    one, every = np.uint64(1), np.uint64(2**width - 1)
+    i = np.arange(count)
     if alone:  # each atom with itself and those before it
-        i = np.repeat(np.arange(count), width)
-        j = i // width * width + np.tile(np.arange(width), count)
-        add(i[j <= i], j[j <= i], 0)
+        add(i, i // width, (one << (i % width + 1).astype(np.uint64)) - one, 0)
         if exclusions is not None and len(exclusions):
-            add(exclusions[:, 0], exclusions[:, 1], 1 if corrected else 0)
-    first, last = np.arange(groups) * unroll, np.arange(others, vectors * width)
-    add(*(a.ravel() for a in np.meshgrid((first[:, None] + np.arange(unroll)).ravel(), last)), 0)
-    absent = np.arange(count, groups * unroll)
-    add(*(a.ravel() for a in np.meshgrid(absent, np.arange(vectors * width))), 0)
+            first, second = exclusions.T
+            add(first, second // width, one << (second % width).astype(np.uint64), 1 if corrected else 0)
+    if others % width:  # what fills up the last vector
+        add(i, np.full(count, vectors - 1), every - ((one << np.uint64(others % width)) - one), 0)
+    absent, vector = np.meshgrid(np.arange(count, groups * unroll), np.arange(vectors))
+    add(absent.ravel(), vector.ravel(), every, 0)
     key, place = np.unique(np.concatenate(keys), return_inverse=True)
     bits = np.zeros((len(key), 2), np.uint64)
     np.bitwise_or.at(bits, place, np.concatenate(masks))

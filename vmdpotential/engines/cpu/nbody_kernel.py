@@ -1,8 +1,8 @@
 """Kernels of sums over all pairs of atoms: forces, energies and jerks.
 
-Each pair is computed once, for both atoms. Some atoms i, each broadcast to all lanes, meet vectors of atoms j; what they
-do to atoms i stays in registers, what they do to atoms j goes to a table of as many atoms as the caches hold, and both
-are carried over to float64 after some hundred terms. Vectors in which a pair does not count, of an atom and itself or
+Each pair is computed once, for both atoms. Some atoms i, each broadcast to all lanes, meet vectors of atoms j; what
+they do to atoms i stays in registers, what they do to atoms j goes to a table of as many atoms as the caches hold, and
+both are carried over to float64 after some hundred terms. Vectors in which a pair does not count, of an atom and itself or
 one that was before, of no atom, or excluded, take a path of their own with a bit for each pair.
 
 This file is run once for each set of the constants that it declares, see :mod:`vmdpotential.engines.cpu.build`.
@@ -30,14 +30,14 @@ REAL = np.float64 if SHAPE.bits == 64 else np.float32
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
 
 if PLAIN:
-    from vmdpotential.engines.cpu.scalar import pair_scalar
+    from vmdpotential.engines.cpu.scalar import scalar_pairs
 
     WIDTH = 16
     TERMS, JERK, SYMMETRIC, FIRST = SHAPE.terms, SHAPE.jerk, SHAPE.symmetric, SHAPE.first
     EXCLUDED = SHAPE.programs[1] is not None
     RESULTS = 1 + JERK + TERMS
-    pair = pair_scalar(SHAPE.programs[0], SHAPE.names, SHAPE.tables, SHAPE.first, REAL)
-    excluded_pair = pair_scalar(SHAPE.programs[1], SHAPE.names, SHAPE.tables, SHAPE.first, REAL) if EXCLUDED else pair
+    pair = scalar_pairs(SHAPE.programs[0], REAL, SHAPE.names, SHAPE.tables)
+    excluded_pair = scalar_pairs(SHAPE.programs[1], REAL, SHAPE.names, SHAPE.tables) if EXCLUDED else pair
     QUARTER, HALF = REAL(0.25), REAL(0.5)
 
     @njit(**FAST)
@@ -77,17 +77,14 @@ if PLAIN:
                                   table_i[5, i] - table_j[5, j])
                     along = (dx * ux + dy * uy + dz * uz) * HALF
                 other = EXCLUDED and (excluded & bit) != 0
-                at = (rows_i[i], rows_j[j]) if len(rows_i) else (0, 0)
-                if other:
-                    found = excluded_pair(r2, rinv, table_i, i, table_j, j, tables, at[0], at[1], values)
-                else:
-                    found = pair(r2, rinv, table_i, i, table_j, j, tables, at[0], at[1], values)
+                pi, pj = table_i[FIRST:, i], table_j[FIRST:, j]
+                table = tables[:, rows_i[i], rows_j[j]] if len(rows_i) else tables[:, 0, 0]
+                found = (excluded_pair(r2, rinv, pi, pj, table, values) if other else
+                         pair(r2, rinv, pi, pj, table, values))
                 add(sums, k * WIDTH, found, dx, dy, dz, ux, uy, uz, along)
                 if not SYMMETRIC:
-                    if other:
-                        found = excluded_pair(r2, rinv, table_j, j, table_i, i, tables, at[1], at[0], values)
-                    else:
-                        found = pair(r2, rinv, table_j, j, table_i, i, tables, at[1], at[0], values)
+                    found = (excluded_pair(r2, rinv, pj, pi, table, values) if other else
+                             pair(r2, rinv, pj, pi, table, values))
                 add(scratch, j - base * WIDTH, found, -dx, -dy, -dz, -ux, -uy, -uz, along)
 
     many = one

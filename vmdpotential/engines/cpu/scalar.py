@@ -101,31 +101,3 @@ def scalar_pairs(program: Program, real: Any, names: Sequence[str], tables: Sequ
     space: dict[str, Any] = {"math": math, "real": real, "__name__": __name__}
     exec(compile(text, "<pair program>", "exec"), space)
     return numba.njit(space["pair"], fastmath=True, error_model="numpy", nogil=True)
-
-
-def pair_scalar(program: Program, names: Sequence[str], tables: Sequence[str], first: int, real: Any) -> Any:
-    """Return ``pair(r2, rinv, at_i, i, at_j, j, tables, row_i, row_j, values)`` for Numba: a tuple of all results.
-
-    Parameters
-    ----------
-    program : Program
-    names : sequence of str
-        Parameters of an atom, which stand in at_i[first + n, i] and at_j[first + n, j].
-    tables : sequence of str
-        Parameters of two types, which stand in tables[n, row_i, row_j].
-    first : int
-    real : type
-        np.float32 or np.float64; all arguments are of it.
-    """
-    import numba
-
-    back_end = PythonSource()
-    inputs = {name: f"values[{k}]" for k, name in enumerate(program.parameters)} | {"r2": "r2", "rinv": "rinv"}
-    inputs |= {f"{side}.{name}": f"at_{side}[{first + n}, {side}]" for side in "ij" for n, name in enumerate(names)}
-    inputs |= {f"pair.{name}": f"tables[{n}, row_i, row_j]" for n, name in enumerate(tables)}
-    steps = run(program, back_end, inputs)
-    text = "\n".join(["def pair(r2, rinv, at_i, i, at_j, j, tables, row_i, row_j, values):", *back_end.lines,
-                      f"    return ({', '.join(steps[r] for r in program.results)},)\n"])
-    found: dict[str, Any] = {"math": math, "real": real, "__name__": __name__}
-    exec(compile(text, "<pair potential>", "exec"), found)
-    return numba.njit(found["pair"], fastmath=True, error_model="numpy", nogil=True)
