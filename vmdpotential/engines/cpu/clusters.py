@@ -129,7 +129,7 @@ class Clusters:
         column = np.clip((self.places[:, 0] / self.side[0]).astype(np.int64), 0, self.shape[0] - 1) * self.shape[1]
         column += np.clip((self.places[:, 1] / self.side[1]).astype(np.int64), 0, self.shape[1] - 1)
         layer = np.clip((self.places[:, 2] / self.slack).astype(np.int64), 0, layers - 1)
-        order = cells.by_number(column * layers + layer, columns * layers)
+        order = cells._order(column * layers + layer, columns * layers)
         self.columns = np.zeros(columns + 1, np.int64)
         height = np.ascontiguousarray(self.places[:, 2])
         none = np.empty(0, np.int64)
