@@ -111,18 +111,22 @@ def _show_ions(session: Any, placement: Placement, name: str, selected: Selected
 
 def _show_values(session: Any, structure: Structure, name: str, selected: Selected) -> tuple[Any, str]:
     """Make a copy of the model, coloured by what stands in the place of B factors."""
-    from chimerax.core.commands import run
-
     source = _one_model(selected)
     new = source.copy(name)
     new.position = source.scene_position
-    values = np.zeros(source.num_atoms)
+    values = np.zeros(source.num_atoms, np.float32)
     values[source.atoms.indices(selected.atoms)] = structure.b_factors
     new.atoms.bfactors = values  # in the order of the source's
     session.models.add([new])
     limit = float(np.abs(values).max()) or 1.0
-    run(session, f"color byattribute bfactor #{new.id_string} palette blue:white:red range {-limit:g},{limit:g}",
-        log=False)
+    part = np.clip(values / limit, -1, 1)
+    colours = np.full((len(values), 4), 255, np.uint8)  # blue, white, red
+    colours[:, 0] = 255 * (1 + np.minimum(part, 0))
+    colours[:, 1] = 255 * (1 - np.abs(part))
+    colours[:, 2] = 255 * (1 - np.maximum(part, 0))
+    new.atoms.colors = colours
+    first = np.unique(new.atoms.residues.pointers, return_index=True)[1]
+    new.atoms[first].residues.ribbon_colors = colours[first]
     return new, (f"model #{new.id_string} {name}: a copy whose B factors are the values, coloured from {-limit:.4g} "
                  f"(blue) to {limit:.4g} (red); #{source.id_string} is unchanged")
 
