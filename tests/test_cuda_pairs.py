@@ -73,7 +73,6 @@ def gpu(folder, monkeypatch):
     monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(
         memcpy_dtoh=copy, memset_d32_async=host.memset, MemoryError=nothing, Error=nothing))
     monkeypatch.setattr(device, "idlest", lambda count: [host])
-    monkeypatch.setattr(nbody, "THREADS", 64)
     monkeypatch.setattr(clusters, "WARPS", {"build": 1, "force": 1, "distances": 1})
     return host
 
@@ -91,7 +90,7 @@ def check(found, wanted, virial=True):
 
 def test_all_pairs_on_the_host(gpu, monkeypatch):
     atoms, others = some_atoms(150), some_atoms(70, seed=2)
-    for potential, jerk, chosen in ((GRAVITY, True, (2, 1)), (OPEN, False, (1, 3))):
+    for potential, jerk, chosen in ((GRAVITY, True, (2, 1, 64)), (OPEN, False, (1, 3, 64))):
         monkeypatch.setattr(nbody, "knobs", lambda *_, chosen=chosen: chosen)
         prepared = CUDA.prepare_pairs(PairSum(potential, energy=True, virial=potential is OPEN, jerk=jerk))
         wanted = reference(potential, atoms, None)
@@ -174,7 +173,7 @@ def test_kernels_compile_with_every_page(name, tmp_path):
 def compiled_with(prepared):
     """Return what a kernel file of a sum is compiled from: its name, macros and programs."""
     if isinstance(prepared, nbody.AllPairs):
-        return "nbody.cu", prepared.macros(4), prepared.programs.source
+        return "nbody.cu", prepared.macros(2, 128), prepared.programs.source
     return "clusters.cu", prepared.macros | {"WARPS": clusters.WARPS["force"]}, prepared.programs.source
 
 

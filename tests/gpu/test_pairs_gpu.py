@@ -30,9 +30,9 @@ def test_all_pairs(engine, count):
         check(prepared.run(atoms, beside), reference(potential, atoms, None, beside), not jerk)
 
 
-@pytest.mark.parametrize(("each", "parts"), [(1, 1), (2, 3), (4, 5)])
-def test_all_pairs_by_any_knobs(engine, each, parts, monkeypatch):
-    monkeypatch.setattr(nbody, "knobs", lambda *_: (each, parts))
+@pytest.mark.parametrize("knobs", [(1, 1, 128), (2, 3, 64), (4, 5, 128)])
+def test_all_pairs_by_any_knobs(engine, knobs, monkeypatch):
+    monkeypatch.setattr(nbody, "knobs", lambda *_: knobs)
     atoms = some_atoms(1000, edge=20.0)
     prepared = engine.prepare_pairs(PairSum(OPEN, energy=True))
     wanted = reference(OPEN, atoms, None)
