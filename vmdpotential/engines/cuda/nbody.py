@@ -47,7 +47,8 @@ def knobs(count: int, others: int, multiprocessors: int, heavy: bool) -> tuple[i
     each = 2 if heavy and count >= 32768 else 1
     blocks = -(-count // (threads * each))
     parts = 2 ** round(np.log2(max(1.0, BLOCKS * multiprocessors / blocks)))
-    return each, min(parts, 32 * each, -(-others // (threads if count <= 2048 else 2 * threads))), threads
+    most = max(32 * each, 4 * multiprocessors // blocks)  # each part costs a sum of an atom
+    return each, min(parts, most, -(-others // (threads if count <= 2048 else 2 * threads))), threads
 
 
 class AllPairs:
@@ -81,7 +82,9 @@ class AllPairs:
         """Return the sum over all pairs, or over those of the atoms and the other atoms."""
         second = atoms if others is None else others
         empty = not len(atoms) or not len(second)
-        centre = np.zeros(3) if empty else (atoms.positions.mean(0) + second.positions.mean(0)) / 2
+        centre = np.zeros(3) if empty else atoms.positions.mean(0)
+        if others is not None and not empty:
+            centre = (centre + others.positions.mean(0)) / 2
         table = self.programs.table(atoms)
         gpu = device.idlest(1)[0]
         with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
