@@ -70,3 +70,20 @@ MULTILEVEL = {
     "interpolation": (3.47, None),
     "total": (533.52, 20.21),
 }
+
+#: All pairs on a Radeon X1900XTX (Table 1): operations of a pair, GFLOPS, 10^9 pairs a second, and N.
+ELSEN = ("E. Elsen, V. Vishal, M. Houston, V. Pande, P. Hanrahan, E. Darve, N-body simulations on GPUs, "
+         "arXiv:0706.3060 (2007)")
+NBODY = {
+    "GA": (19, 94.3, 4.97, 65_536),
+    "GAJ": (42, 53.5, 1.27, 65_536),
+    "LJC constant": (30, 77.6, 2.59, 4096),
+    "LJC linear": (30, 79.5, 2.65, 4096),
+    "LJC sigmoidal": (43, 90.3, 2.10, 4096),
+}
+
+#: Table 2 and figure 3: the lambda repressor of 1280 atoms, 10^6 pairs a second on the GPU and by GROMACS on one core.
+REPRESSOR = {"LJC constant": (1327, 66), "LJC linear": (1327, 33), "LJC sigmoidal": (1203, 40)}
+
+#: Figure 3: how many times as fast as one core of a CPU.
+NBODY_SPEEDUP = {"GA": 35, "GAJ": 39, "LJC": 15}

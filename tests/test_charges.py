@@ -448,6 +448,21 @@ def test_the_force_field_is_that_of_the_whole_structure(caplog: pytest.LogCaptur
         np.testing.assert_array_equal(alone.known_charges, charges.known_charges[len(histidine.split()):])
 
 
+def test_atoms_selected_from_residues_have_the_charges_that_they_have_there() -> None:
+    """Also where others of their residues are left out; what has no template and is not selected is not asked for."""
+    whole = residues(("ALA", ALANINE), ("LIG", "X1 X2"), ("ALA", ALANINE))
+    backbone = np.isin(whole.atom_names, ["N", "CA", "C"])
+    of_one = np.isin(ALANINE.split(), ["N", "CA", "C"])
+    part = whole.part(backbone)
+    charges = charges_and_report(part)[0].known_charges
+    expected = charges_and_report(residues(("ALA", ALANINE)))[0].known_charges[of_one]
+    np.testing.assert_array_equal(charges, np.tile(expected, 2))
+    again = part.take([0, 4])  # of a selection
+    np.testing.assert_array_equal(charges_and_report(again)[0].known_charges, charges[[0, 4]])
+    with pytest.raises(ChargeError, match="LIG X1"):
+        charges_and_report(whole.part(backbone | (whole.atom_names == "X1")))
+
+
 def test_a_force_field_that_is_a_guess_is_told(caplog: pytest.LogCaptureFixture) -> None:
     """Atom names of the PDB are Amber's too: what is taken is told, with the option that chooses."""
     _, report = charges_and_report(residues(("ALA", ALANINE)))

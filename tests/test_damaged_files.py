@@ -368,6 +368,13 @@ def test_packed_coordinates_that_lead_astray(tmp_path):
     refused(path, "is damaged")
 
 
+def test_an_xtc_of_the_kind_for_very_many_atoms(tmp_path):
+    pytest.importorskip("MDAnalysis")
+    path = tmp_path / "a.xtc"
+    path.write_bytes(struct.pack(">i", 2023) + SEEDS[".xtc"][4:])
+    refused(path, "is an XTC file of the kind for more than 298 million atoms, which is not read; write fewer atoms")
+
+
 def test_compressed_files_of_mdanalysis_are_to_be_unpacked(tmp_path):
     pytest.importorskip("MDAnalysis")
     path = tmp_path / "a.mol2.gz"

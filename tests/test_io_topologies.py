@@ -745,6 +745,19 @@ def test_netcdf_of_other_kinds(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_tpr_that_counts_more_than_it_holds(tmp_path):
+    """MDAnalysis goes through as many empty grids of CMAP as it says, which may be minutes."""
+    content = bytearray((FILES / "tprs" / "all_bonded" / "dummy_2021.tpr").read_bytes())
+    path = tmp_path / "a.tpr"
+    path.write_bytes(content)
+    assert len(io.read_topology(path)) == 14
+    assert content[2894:2902] == bytes(8)  # how many grids, and points along a side
+    content[2894:2898] = (100_000).to_bytes(4, "big")
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"a.tpr: MDAnalysis cannot read it \(counts more than it holds"):
+        io.read_topology(path)
+
+
 @pytest.mark.parametrize("name", ["adk_oplsaa.tpr", "aux_edr.tpr", "tprs/2lyz_gmx_4.0.2.tpr"])
 def test_tpr(tmp_path: Path, name: str) -> None:
     structure = mdanalysis.read_structure(FILES / name)

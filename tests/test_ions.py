@@ -18,8 +18,9 @@ import vmdpotential
 from vmdpotential import read_structure
 from vmdpotential.commands.ionize import command
 from vmdpotential.engines import get_engine
+from vmdpotential.engines.cpu import ewald_pair
 from vmdpotential.errors import InputError, NoRoomError, UsageError
-from vmdpotential.ions import place_ions
+from vmdpotential.ions import place_ions, potential
 from vmdpotential.ions.counts import Species, parse_list, plan_counts, water_molarity
 from vmdpotential.ions.edit import name_ion
 from vmdpotential.molecule.cell import Cell
@@ -426,6 +427,21 @@ def test_no_move_of_one_ion_to_a_free_site_gains(cell):
     assert placement.data["moves"] == placement.moves
     again = place_ions(system, **options)
     assert again.ions == placement.ions
+
+
+@pytest.mark.parametrize("parameters", [(20, 21, 23), (21, 22, 23, 75, 80, 65)])
+@pytest.mark.parametrize("few", [1, 10**6])
+def test_ions_go_to_the_same_sites_where_a_part_of_the_potential_waits(parameters, few, monkeypatch):
+    """As it does for many waters only; with `few` it waits until the end, or never for long."""
+    system = soup(Cell.from_parameters(*parameters))
+    options = {"ions": {"MG": 3, "CLA": 9, "SOD": 9}, "from_solute": 3.0, "between": 3}
+    summed = place_ions(system, **options)
+    monkeypatch.setattr(ewald_pair, "_NODES_A_SITE", 10**9)
+    monkeypatch.setattr(potential, "_FEW", few)
+    waited = place_ions(system, **options)
+    assert [ion.position for ion in waited.ions] == [ion.position for ion in summed.ions]
+    assert waited.moves == summed.moves > 0
+    assert waited.gain == pytest.approx(summed.gain, abs=5e-3)
 
 
 # ---- files, read by other programs -----------------------------------------------------------------------

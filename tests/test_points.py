@@ -13,7 +13,7 @@ import vmdpotential
 from vmdpotential import potential_at
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import nearby
-from vmdpotential.engines.cpu.ewald_pair import EwaldPair
+from vmdpotential.engines.cpu.ewald_pair import EwaldPair, EwaldSites
 from vmdpotential.engines.cpu.nearby import cutoff_at_points
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.interactions import coulomb, shifted_coulomb
@@ -110,6 +110,29 @@ def test_the_mean_of_a_charges_potential_is_zero():
     EwaldPair(cell).add(grid, np.zeros(3), 1.0, potential)
     # the midpoint rule around the pole of 1/r is off by less than its square step
     assert abs(potential.mean()) < 5e-5 < abs(potential).mean() / 100
+
+
+def test_what_waits_at_many_sites_is_the_same_potential(cell):
+    pair = EwaldPair(cell)
+    _, _, points = cloud(cell, 0, 700)
+    sites, length = EwaldSites(pair, points), np.linalg.norm(cell.reduced, axis=1).min()
+    assert sorted(sites.order) == list(range(len(points)))
+    sums, expected, rows = np.zeros(len(points)), np.zeros(len(points)), np.arange(0, len(points), 3)
+    # on, beside and between nodes; in, at the corners of and outside the cell
+    corners = np.array([[0, 0, 0], [1, 1, 1], [-1e-17, 0.999999, 0.5]]) @ pair.basis.vectors
+    places = np.concatenate([corners, cloud(cell, 40, 0, seed=1)[0]])
+    for n, place in enumerate(places):
+        sites.add(place, (-1.0) ** n * 2, sums)
+        pair.add(points, place, (-1.0) ** n * 2, expected)
+        waits = sites.at(rows)
+        assert abs(waits).max() <= sites.slack
+        np.testing.assert_allclose(sums[rows] + waits, expected[sites.order[rows]], atol=6e-5 / length)
+    assert sites.slack > 100 * 6e-5 / length
+    sites.settle(sums)
+    assert sites.slack == 0
+    assert not sites.at(rows).any()
+    np.testing.assert_allclose(sums, expected[sites.order], atol=6e-5 / length)
+    assert rms(sums - expected[sites.order]) < 2e-5 / length
 
 
 # ---- the full potential ----------------------------------------------------------------------------------

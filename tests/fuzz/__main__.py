@@ -28,11 +28,11 @@ from vmdpotential.plugins.web.content import ion_content
 from .mutations import mutated
 from .seeds import seeds, system
 
-#: What the plan may take (VMDPOTENTIAL_MEMORY), and how much the process may grow.
-PLAN, ROOM = 60_000_000, 300_000_000
+#: What the plan may take (VMDPOTENTIAL_MEMORY), and how much the process may grow; packing a case by LZMA takes 100 MB.
+PLAN, ROOM = 60_000_000, 400_000_000
 SECONDS = 10  # of this process' own, so that a busy machine is no hang
 #: How often each reader comes: MDAnalysis' are slow.
-WEIGHTS = {".mol2": 0.05, ".itp": 0.05, ".dcd": 0.3, ".xtc": 0.5, ".trr": 0.5}
+WEIGHTS = {".mol2": 0.05, ".itp": 0.05, ".tpr": 0.1, ".dcd": 0.3, ".xtc": 0.5, ".trr": 0.5}
 
 
 class Hang(BaseException):

@@ -226,6 +226,11 @@ def seeds() -> dict[str, list[tuple[str, bytes]]]:
     found["ions"].append((".csv", b"name,residue_id,charge,x_A,y_A,z_A\nSOD,5,1,1.5,2.5,3.5\nCLA,6,-1,4,5,6\n"))
     if importlib.util.find_spec("MDAnalysis"):
         found["frame"] += _frames()
+    if importlib.util.find_spec("MDAnalysis") and (tests := importlib.util.find_spec("MDAnalysisTests")):
+        # nothing but GROMACS writes these
+        tpr = (Path(str(tests.origin)).parent / "data" / "tprs" / "all_bonded" / "dummy_2021.tpr").read_bytes()
+        found["structure"].append((".tpr", tpr))
+        found["topology"].append((".tpr", tpr))
     return found
 
 

@@ -36,7 +36,8 @@ def verify(
 
     A box of random water molecules is summed on a lattice that straddles the tiles of all kernels, and compared at
     random points with the sum written out: every registered method with its field, the exact ones in every
-    precision. Interactions must give the values that their pages state. The exit code is 3 where one does not.
+    precision. Interactions must give the values that their pages state, and so must pairs of atoms; forces of listed
+    pairs are compared in a small box. The exit code is 3 where one does not.
 
     Raises
     ------
@@ -55,7 +56,7 @@ def verify(
                 raise
             skipped[name] = str(error)
             continue
-        work = [*_interactions(backend), *_methods(backend, method, thorough, points, seed)]
+        work = [*_interactions(backend), *_pairs(backend), *_methods(backend, method, thorough, points, seed)]
         for number, (label, check) in enumerate(work):
             progress.report(f"verify, {label}", number / len(work))
             start = time.perf_counter()
@@ -106,6 +107,70 @@ def _check_interaction(backend: Engine, interaction: Interaction) -> list[dict[s
         scale = abs(check.value) or 1.0
         worst = max(worst, float(abs(bound(check.r) - check.value)) / scale, abs(by_engine[0] - check.value) / scale)
     return [_row(f"{interaction.name}, the values on its page", worst, 1e-9)]
+
+
+def _pairs(backend: Engine) -> Iterator[tuple[str, Any]]:
+    """Yield what to check of pairs: the values on pages of energies, and forces within a cutoff."""
+    for name in registry.available("pair"):
+        page: Interaction = registry.get("pair", name)
+        if page.checks:
+            yield name, lambda page=page: _check_energies(backend, page)
+    for name in ("rf", "ewald"):
+        yield f"pairs, {name}", lambda name=name: _check_forces(backend, name)
+
+
+def _check_energies(backend: Engine, page: Interaction) -> list[dict[str, Any]]:
+    """Compare the energy of two atoms, which is single where an engine has nothing better."""
+    import numpy as np
+
+    from vmdpotential.engines.pairs import Atoms, PairSum
+    from vmdpotential.interactions.pairs import PairPotential, Term, table
+
+    own = {q.name for q in page.quantities}
+    precision, limit = ("single", 1e-5) if backend.name == "cuda" else ("double", 1e-9)
+    worst = 0.0
+    for check in page.checks:
+        bound = page.bind(**{n: v for n, v in check.parameters.items() if n in own})
+        tables = {n: np.full((1, 1), float(check.parameters[n])) for n in page.pair}
+        atoms = Atoms(np.array([[0.0, 0.0, 0.0], [check.r, 0.0, 0.0]]), types=np.zeros(2, np.int64), tables=tables)
+        work = PairSum(PairPotential((Term(page.name, bound, table(page)),)), precision=precision, energy=True)
+        energies = backend.prepare_pairs(work).run(atoms).energies
+        assert energies is not None
+        worst = max(worst, abs(float(energies.sum()) - check.value) / (abs(check.value) or 1.0))
+    return [_row(f"{page.name} of two atoms, the values on its page", worst, limit)]
+
+
+def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
+    """Compare forces in a box of water with the sum over all pairs and nearest images, written out."""
+    import numpy as np
+
+    from vmdpotential.engines.pairs import PairSum
+    from vmdpotential.interactions.tracing import evaluate_all
+    from vmdpotential.pairs import samples
+
+    water, cutoff = samples.water(18.6), 9.0
+    atoms, potential = water.atoms, samples.potential(name, cutoff)
+    found = backend.prepare_pairs(PairSum(potential, water.cell)).run(atoms).forces
+    d = water.cell.minimum_image((atoms.positions[:, None] - atoms.positions).reshape(-1, 3))
+    d = d.reshape(len(atoms), len(atoms), 3)
+    r2 = (d * d).sum(2)
+    apart = np.ones(r2.shape, bool)
+    assert atoms.exclusions is not None
+    apart[tuple(atoms.exclusions.T)] = apart[tuple(atoms.exclusions.T[::-1])] = False
+    np.fill_diagonal(r2, np.inf)
+    total = np.zeros_like(r2)
+    for excluded, mask in ((False, apart), (True, ~apart)):
+        scaled = potential.scaled(excluded=excluded)
+        inputs: dict[str, Any] = {f"{side}.{n}": values[index] for n, values in atoms.parameters.items()
+                  for side, index in (("i", (slice(None), None)), ("j", (None, slice(None))))}
+        inputs |= dict(zip(scaled.program.parameters, scaled.values, strict=True))
+        within = mask & (r2 < cutoff**2)
+        r2_safe = np.where(within, r2, 1.0)
+        slope = evaluate_all(scaled.program, inputs | {"r2": r2_safe, "rinv": 1 / np.sqrt(r2_safe)})[0]
+        total += np.where(within, slope, 0.0)
+    exact = (total[..., None] * d).sum(1)
+    error = float(np.sqrt(((found - exact) ** 2).mean() / (exact**2).mean()))
+    return [_row(f"forces of pairs in range, {name}", error, 5e-6)]
 
 
 def _methods(backend: Engine, only: str, thorough: bool, points: int, seed: int) -> Iterator[tuple[str, Any]]:

@@ -160,14 +160,14 @@ def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[n
     InputError
         When only some of the chosen atoms have charges.
     """
-    part = whole if chosen.all() else replace(whole.take(chosen), whole=whole)
+    part = whole if chosen.all() else whole.part(chosen)
     missing = np.flatnonzero(chosen & np.isnan(charges))
     if len(missing) == len(part):
         return part
     if len(missing):
         raise InputError(f"{len(missing)} of {len(part)} atoms have no charge, such as {name(int(missing[0]))}, and "
                          "the others have", cure)
-    return replace(part, charges=charges[chosen], charge_source=viewer, whole=None)
+    return replace(part, charges=charges[chosen], charge_source=viewer, whole=None, whole_rows=None)
 
 
 def cell_of(found: Mapping[str, tuple[Sequence[float], str]]) -> Cell | None:

@@ -233,9 +233,14 @@ def _derivative(value: Scalar, r2: Expression, rinv: Expression) -> Expression |
     if degree and "r2" not in program.inputs:  # a power of 1/r: d/d(r^2) r^-d = -d/2 r^-d / r^2
         return value * (rinv * rinv) * (-degree / 2)
     dual = Dual(Record)
-    leaves = {step[1]: (Expression(step[0], step[1]), None) for step in program.steps if step[0] in ("input", "param")}
-    done = run(program, dual, leaves | dual.inputs(r2, rinv))
-    result: Expression | None = done[program.results[0]][1]
+    leaves = {step[1]: Expression(step[0], step[1]) for step in program.steps if step[0] in ("input", "param")}
+    leaves |= {"r2": r2, "rinv": rinv}
+    values = run(program, Record, leaves)
+    # a power of the distance by one product, where the rule for products would make several
+    done = {number: (values[number], None if power == 0 else values[number] * (rinv * rinv) * (-0.5 * power))
+            for number, power in enumerate(program.powers()) if power is not None}
+    pairs = {name: (leaf, None) for name, leaf in leaves.items()} | dual.inputs(r2, rinv)
+    result: Expression | None = run(program, dual, pairs, done=done)[program.results[0]][1]
     return result
 
 

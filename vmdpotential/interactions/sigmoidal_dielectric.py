@@ -11,17 +11,30 @@ Eng. 4 (1991) 903-910: A = -8.5525, k = 7.7839, lambda = 0.003627 / A, e0 = 78.4
 from typing import Any
 
 from vmdpotential.interactions import Check, Interaction, Quantity
-from vmdpotential.interactions.tracing import Scalar, exp
+from vmdpotential.interactions.tracing import Scalar, exp, fma
 
 LOW = -8.5525
 STEEPNESS = 7.7839
 
 
+def _rise(r2: Scalar, rinv: Scalar, p: Any) -> tuple[Scalar, Scalar, Scalar]:
+    """Return lambda B, f = k exp(-lambda B r), and A + A f + B."""
+    rate = p.rate * (p.bulk - LOW)
+    f = STEEPNESS * exp(-rate * (r2 * rinv))
+    return rate, f, fma(LOW, f, p.bulk)
+
+
 def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
-    """Return the potential, as (1 + f) / (A + A f + B) / r with f = k exp(-lambda B r)."""
-    high = p.bulk - LOW
-    f = STEEPNESS * exp(-(p.rate * high * (r2 * rinv)))
-    return (1.0 + f) * rinv / (LOW * f + (LOW + high))
+    """Return the potential, as (1 + f) / (A + A f + B) / r."""
+    _, f, scale = _rise(r2, rinv, p)
+    return (1.0 + f) * rinv / scale
+
+
+def slope(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+    """Return -1/r dV/dr = (1 + f) / (A + A f + B) / r^3 + lambda B^2 f / (A + A f + B)^2 / r^2."""
+    rate, f, scale = _rise(r2, rinv, p)
+    part = rinv / scale
+    return part * fma(rate * (p.bulk - LOW) * f, part, (1.0 + f) * (rinv * rinv))
 
 
 INTERACTION = Interaction(
@@ -31,6 +44,7 @@ INTERACTION = Interaction(
         Quantity("bulk", "", 78.4, 1.0, 1e3, "permittivity at long distances"),
         Quantity("rate", "1/A", 0.003627, 1e-6, 1.0, "how fast the permittivity rises"),
     ],
+    slope=slope,
     checks=[
         Check(10, 1 / (10 * (LOW + 86.9525 / 1.33230246785418)), {}),  # f = 7.7839 exp(-0.003627 * 86.9525 * 10)
         Check(1000, 1 / 78400, {}),

@@ -188,6 +188,22 @@ class Program:
         """
         return [level == 0 for level in self.levels()]
 
+    def powers(self) -> list[int | None]:
+        """Return of each step n where it is 1/r^n times what does not change with the distance, else None."""
+        result: list[int | None] = []
+        for operation, *arguments in self.steps:
+            if operation in ("const", "param", "input"):
+                result.append({"rinv": 1, "r2": -2}.get(arguments[0], 0) if operation == "input" else 0)
+                continue
+            of = [result[a] for a in arguments]
+            if all(n == 0 for n in of):
+                result.append(0)
+            elif None in of or operation not in ("mul", "div"):
+                result.append(None)
+            else:
+                result.append(of[0] + of[1] if operation == "mul" else of[0] - of[1])  # type: ignore[operator]
+        return result
+
     def degree(self) -> int | None:
         """Return d when the result scales as rinv^d with r2 held fixed, else None.
 

@@ -106,11 +106,12 @@ def fixed(values: Floats, width: int, decimals: int) -> Bytes:
     """
     scaled = np.rint(np.asarray(values, np.float64) * 10.0**decimals)
     negative = scaled < 0
-    room = width - 1 - negative.astype(np.int64) if decimals else width - negative.astype(np.int64)
-    wide = np.flatnonzero(~(np.abs(scaled) < 10.0**room))
+    room = width - bool(decimals)
+    wide = np.flatnonzero(~((scaled < 10.0**room) & (scaled > -(10.0 ** (room - 1)))))
     if len(wide):
         raise OverflowError(int(wide[0]))
-    rest = np.abs(scaled).astype(np.int64)
+    rest = np.abs(scaled)
+    rest = rest.astype(np.uint32 if rest.max(initial=0) < 2**32 else np.uint64)
     table = np.full((len(rest), width), 32, np.uint8)
     signed = negative.copy()
     column = width - 1
@@ -122,10 +123,15 @@ def fixed(values: Floats, width: int, decimals: int) -> Bytes:
             break
         if place > decimals and not rest.any() and not signed.any():
             break
-        written = (rest > 0) | (place <= decimals)
-        rest, digit = np.divmod(rest, 10)
-        table[:, column] = np.where(written, digit + 48, np.where(signed, 45, 32))
-        signed &= written
+        tenth = rest // 10  # for which numpy has vector code, and for divmod none
+        digit = (rest - 10 * tenth).astype(np.uint8) + np.uint8(48)
+        if place <= decimals:
+            table[:, column] = digit
+        else:
+            written = rest > 0
+            table[:, column] = np.where(written, digit, np.where(signed, np.uint8(45), np.uint8(32)))
+            signed &= written
+        rest = tenth
         column -= 1
     return table
 

@@ -214,7 +214,7 @@ def _read(path: Path) -> tuple[Structure, bool]:
         import MDAnalysis
 
         form = _FORMATS.get(path.suffix.lower())
-        with tpr_nonbonded.keeping() as kept:
+        with tpr_nonbonded.keeping(path) as kept:
             universe = MDAnalysis.Universe(
                 str(path), **({"topology_format": form, "infer_system": True} if form else {}))
         atoms = universe.atoms

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -230,7 +229,7 @@ def _structure(path: Path, block: gemmi.cif.Block, found: Columns) -> Structure:
         cell=_cell(path, block), title=_value(block, "_struct.title"), sources=(str(path),),
     )  # fmt: skip
     selected = found.get("vmdpotential_selected")  # 1 or 0, by a viewer of whose atoms these are the ones wanted
-    return structure if selected is None else replace(structure.take(selected[keep] == "1"), whole=structure)
+    return structure if selected is None else structure.part(selected[keep] == "1")
 
 
 def _finite(found: Columns, name: str, default: float, count: int) -> Floats:

@@ -315,7 +315,8 @@ def _atom_records(s: Structure, part: slice, numbers: Integers, segments: NDArra
     hetero = s.hetero[part][:, None]
     table[:, :6] = np.where(hetero, np.frombuffer(b"HETATM", np.uint8), np.frombuffer(b"ATOM  ", np.uint8))
     table[:, 6:11] = columns.integers(columns.wrapped(serials, 5), 5)
-    table[:, 12:16] = _aligned(s, part)
+    symbols = _upper(columns.text(s.elements[part], 2))
+    table[:, 12:16] = _aligned(columns.text(s.atom_names[part], 4), symbols)
     table[:, 17:21] = columns.text(s.residue_names[part], 4)
     table[:, 21:22] = columns.text(s.chain_ids[part], 1)
     table[:, 22:26] = columns.integers(numbers[part], 4)
@@ -325,19 +326,19 @@ def _atom_records(s: Structure, part: slice, numbers: Integers, segments: NDArra
     table[:, 54:60] = columns.fixed(np.clip(np.nan_to_num(s.occupancies[part]), -99.99, 999.99), 6, 2)
     table[:, 60:66] = columns.fixed(np.clip(np.nan_to_num(s.b_factors[part]), -99.99, 999.99), 6, 2)
     table[:, 72:76] = columns.text(segments[part], 4)
-    symbols = columns.text(np.char.upper(s.elements[part]), 2)
     single = symbols[:, 1] == 32
     symbols[single] = symbols[single][:, ::-1]
     table[:, 76:78] = symbols
     return table
 
 
-def _aligned(s: Structure, part: slice) -> columns.Bytes:
+def _upper(letters: columns.Bytes) -> columns.Bytes:
+    return np.where((letters >= 97) & (letters <= 122), letters - np.uint8(32), letters)
+
+
+def _aligned(names: columns.Bytes, symbols: columns.Bytes) -> columns.Bytes:
     """Return atom names in columns 13-16: the element ends in column 14, unless the name has four letters."""
-    names = columns.text(s.atom_names[part], 4)
-    symbols = columns.text(np.char.upper(s.elements[part]), 2)
-    upper = np.where((names >= 97) & (names <= 122), names - 32, names)
-    two_letters = (symbols[:, 1] != 32) & (upper[:, :2] == symbols).all(1)
+    two_letters = (symbols[:, 1] != 32) & (_upper(names[:, :2]) == symbols).all(1)
     shifted = np.roll(names, 1, axis=1)
     return np.where(((names[:, 3] != 32) | two_letters)[:, None], names, shifted)
 

@@ -47,6 +47,8 @@ SECTIONS = {
 _MEMORY = (9.0, 100.0)
 #: A title line by which a viewer says that the charges are its own.
 _CHARGE_SOURCE = re.compile(r"\s*REMARKS charges from the (.+?)\s*$")
+#: All that separates words becomes a blank.
+_BLANKS = bytes(32 if c in (0x85, 0xA0) or (c < 32 and c != 10) else c for c in range(256))
 _HEADER = re.compile(rb"\s*(\d{1,18})(?:\s+(\d{1,18}))?\s*!\s*([A-Z0-9]+)")
 
 
@@ -94,7 +96,7 @@ def read_psf(path: str | Path) -> Structure:
     """
     path = held(path)
     data = read_text(path, *_MEMORY).replace(b"\t", b" ")
-    head = data.partition(b"\n")[0]
+    head = data[: data.find(b"\n") if b"\n" in data else None]
     if not head.startswith(b"PSF"):
         raise InputError(f"{path}: is not a PSF, its first line does not begin with PSF")
     flags = tuple(head.decode("latin-1").split()[1:])
@@ -182,7 +184,7 @@ def _split(data: bytes, path: Path) -> tuple[tuple[str, ...], dict[str, _Section
 
 
 def _read_atoms(section: _Section, flags: tuple[str, ...], path: Path) -> _Atoms:
-    block = section.body.rstrip()
+    block = section.body.rstrip().translate(_BLANKS)
     found = block.count(b"\n") + 1 if block else 0
     if found != section.count:
         raise InputError(
@@ -192,18 +194,21 @@ def _read_atoms(section: _Section, flags: tuple[str, ...], path: Path) -> _Atoms
     if not found:
         raise InputError(f"{path}: has no atoms")
     buffer = np.frombuffer(block + b"\n", np.uint8)
-    ends = np.flatnonzero(buffer == 10)
-    lengths = np.diff(ends, prepend=-1) - 1
-    width = int(lengths.max()) + 1
+    width = len(buffer) // found
+    if width * found == len(buffer) and (buffer[width - 1 :: width] == 10).all():  # as most writers have it
+        lengths = np.full(found, width - 1)
+    else:
+        lengths = np.diff(np.flatnonzero(buffer == 10), prepend=-1) - 1
+        width = int(lengths.max()) + 1
     if width > 500:
         raise InputError(f"{path}: line {section.line + 1 + int(lengths.argmax())} is too long for a PSF")
     memory.require(8 * found * width, f"reading {path}", "correct its longest lines")  # short ones are filled up
-    if (lengths == width - 1).all():  # as most writers have it
+    if found * width == len(buffer):
         table = buffer.reshape(found, width).copy()
+        table[:, -1] = 32
     else:
         table = np.full((found, width), 32, np.uint8)
         table[np.arange(width) < lengths[:, None]] = buffer[buffer != 10]
-    table[(table < 32) | (table == 0x85) | (table == 0xA0)] = 32  # all that separates words is a blank
 
     spans = _COLUMNS_EXT if "EXT" in flags or "DRUDE" in flags else _COLUMNS
     fixed = np.zeros(found, bool)

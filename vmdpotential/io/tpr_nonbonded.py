@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -126,9 +127,20 @@ def _decimal(value: float) -> float:
 
 
 @contextlib.contextmanager
-def keeping() -> Iterator[Kept]:
-    """Collect what MDAnalysis reads and drops of a TPR: Lennard-Jones, exclusions, 1-4 pairs, cross-terms (CMAP)."""
+def keeping(path: Path) -> Iterator[Kept]:
+    """Collect what MDAnalysis reads and drops of a TPR: Lennard-Jones, exclusions, 1-4 pairs, cross-terms (CMAP).
+
+    MDAnalysis also believes a TPR's counts, and would go through what is not there for minutes, or fill the memory.
+    """
     from MDAnalysis.topology.tpr import utils
+
+    size = path.stat().st_size if path.exists() else 2**31
+
+    def counted(*arguments: int) -> range:
+        found = range(*arguments)
+        if len(found) > size:  # the file has a byte and more for all that it counts, also for a molecule's atom
+            raise InputError(f"{path}: counts more than it holds, as if damaged")
+        return found
 
     kept = Kept()
     lists: list[Any] = []
@@ -192,8 +204,10 @@ def keeping() -> Iterator[Kept]:
     with _one:  # the functions of a module are no thread's own
         for name, function in ours.items():
             setattr(utils, name, function)
+        utils.range = counted
         try:
             yield kept
         finally:
+            del utils.range
             for name, function in theirs.items():
                 setattr(utils, name, function)

@@ -57,6 +57,9 @@ def _end_of_xtc(path: Path, file: IO[bytes], start: int, n_atoms: int) -> int:
     precision, 3 least and 3 largest integers, the row of the smallest range, and how many bytes follow.
     """
     words = _words(file, start, _BITS // 4)
+    if words[0] == 2023:
+        raise InputError(f"{path}: is an XTC file of the kind for more than 298 million atoms, which is not read",
+                         "write fewer atoms to it, or TRR")
     if words[0] != 1995:
         return 0
     _check_atoms(path, int(words[1]), n_atoms)

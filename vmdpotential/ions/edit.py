@@ -195,7 +195,7 @@ def replace_waters(structure: Structure, residues: Integers, positions: Floats, 
     """
     drop = np.zeros(structure.residue_count, bool)
     drop[residues] = True
-    kept = structure.take(~np.repeat(drop, np.diff(structure.residue_starts)))
+    kept = replace(structure.take(~np.repeat(drop, np.diff(structure.residue_starts))), whole=None, whole_rows=None)
     count = len(ions)
     if not count:
         return kept

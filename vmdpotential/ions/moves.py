@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.ions.potential import Pair, SitePotential, quiet
 
 if TYPE_CHECKING:
     from vmdpotential.ions.counts import Species
@@ -23,22 +24,6 @@ EQUAL = 1e-6
 REACH = 10.0
 
 
-class Pair(Protocol):
-    """The potential of one charge."""
-
-    def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
-        """Add the potential (e/A) of a charge, in a periodic cell of all its images, to that at points."""
-
-    def most(self, distance: float) -> float:
-        """Return what the potential (1/A) of a unit charge never exceeds at a distance (A) or farther."""
-
-
-def add(pair: Pair, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
-    """Add the potential of a charge to that at points, without progress of its own beside that of all ions."""
-    with progress.listening(lambda label, fraction: None):
-        pair.add(points, position, charge, potential)
-
-
 class Neighbours(Protocol):
     """Finds sites around a site."""
 
@@ -46,8 +31,8 @@ class Neighbours(Protocol):
         """Return the sites closer than a distance (A) to any image of a site, with itself."""
 
 
-def improve(sites: Floats, placed: Integers, species: Sequence[Species], phi: Floats, taken: NDArray[np.int32],
-            between: float, neighbours: Neighbours, pair: Pair) -> tuple[int, float]:
+def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], between: float,
+            neighbours: Neighbours, pair: Pair) -> tuple[int, float]:
     """Move ions to free sites where their energy is lower, until none gains; return how many moves, and the gain.
 
     In the order they were placed, again and again, each ion goes to the site where its energy with all that is
@@ -55,14 +40,12 @@ def improve(sites: Floats, placed: Integers, species: Sequence[Species], phi: Fl
 
     Parameters
     ----------
-    sites : (W, 3) float64, A
+    phi : SitePotential
+        Of all that is there, the ions placed too, with the sites that are closer than `between` to them taken;
+        changed in place.
     placed : (K,) int64
         The site of each ion; changed in place.
     species : sequence of K Species
-    phi : (W,) float64, e/A
-        The potential of all that is there, the ions placed too; changed in place.
-    taken : (W,) int32
-        How many of the placed ions are closer than `between` to each site; changed in place.
     between : float, A
     neighbours : Neighbours
     pair : Pair
@@ -78,47 +61,41 @@ def improve(sites: Floats, placed: Integers, species: Sequence[Species], phi: Fl
     reach = np.maximum(REACH * size, between)
     farther = size * np.array([pair.most(distance) for distance in reach])  # by which its own potential may mislead
     itself = np.zeros(1)  # what an ion adds to its own site
-    add(pair, sites[:1], sites[0], 1.0, itself)
+    pair.add(phi.sites[:1], phi.sites[0], 1.0, itself)
     near = [neighbours.near(int(site), distance) for site, distance in zip(placed, reach, strict=True)]
     blocked = [neighbours.near(int(site), between) for site in placed]
 
     def lowest_first() -> dict[float, tuple[Integers, Floats]]:
-        """Return, for each sign, the free sites where an ion from afar could gain, and their potentials."""
-        free = np.flatnonzero(taken == 0)
-        found = {}
-        for each in np.unique(sign):
-            value = each * phi[free]
-            rows = np.flatnonzero(value < (here + farther)[sign == each].max())
-            rows = rows[np.argsort(value[rows])]
-            found[float(each)] = free[rows], value[rows]
-        return found
+        """Return, for each sign, the free sites where an ion from afar could gain, and its energies there."""
+        return {float(each): phi.below(float(each), float((here + farther)[sign == each].max()))
+                for each in np.unique(sign)}
 
     moves, gain, row, tried = 0, 0.0, 0, 0
-    here = sign * phi[placed] - size * itself
+    here = sign * phi.at(placed) - size * itself
     lowest = lowest_first()
     while tried < len(placed):
         progress.report("moving ions", tried / len(placed))
         far, value = lowest[float(sign[row])]
         far = far[: np.searchsorted(value, here[row] + farther[row])]
-        candidates = np.union1d(near[row], far)
-        taken[blocked[row]] -= 1
-        candidates = candidates[taken[candidates] == 0]
+        phi.take(blocked[row], -1)
+        candidates = phi.free(np.union1d(near[row], far))
         own = np.zeros(len(candidates))
-        add(pair, sites[candidates], sites[placed[row]], size[row], own)
-        energy = sign[row] * phi[candidates] - own
+        with quiet():
+            pair.add(phi.sites[candidates], phi.sites[placed[row]], size[row], own)
+        energy = sign[row] * phi.at(candidates) - own
         tried += 1
         # with twice the difference of equal sites a move gains more than rounding, so that there is an end
         if len(energy) and energy.min() < here[row] - 2 * EQUAL:
             best = int(np.argmax(energy < energy.min() + EQUAL))
             site = int(candidates[best])
             moves, gain, tried = moves + 1, gain + size[row] * (here[row] - energy[best]), 1
-            add(pair, sites, sites[placed[row]], -charge[row], phi)
-            add(pair, sites, sites[site], charge[row], phi)
+            phi.add(int(placed[row]), -charge[row])
+            phi.add(site, charge[row])
             placed[row] = site
             near[row], blocked[row] = neighbours.near(site, reach[row]), neighbours.near(site, between)
-        taken[blocked[row]] += 1
+        phi.take(blocked[row])
         if tried == 1:
-            here = sign * phi[placed] - size * itself
+            here = sign * phi.at(placed) - size * itself
             lowest = lowest_first()
         row = (row + 1) % len(placed)
     return moves, float(gain)

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.errors import NoRoomError, UsageError
 from vmdpotential.ions.counts import Species
-from vmdpotential.ions.moves import EQUAL, REACH, Pair, add, improve
+from vmdpotential.ions.moves import EQUAL, REACH, improve
+from vmdpotential.ions.potential import Pair, SitePotential, Waiting, quiet
 from vmdpotential.methods.at_points import within
 from vmdpotential.molecule.cell import Cell
 
@@ -240,35 +241,29 @@ def choose_sites(
         raise _no_room(0, total, f"only {len(rows)} of {len(candidates)} waters are {between:g} A from the "
                        "ions there", "lower {between}")
     sites = np.asfortranarray(candidates[rows])  # columns in one piece, as engines take them
-    taken = np.zeros(len(rows), np.int32)  # how many ions placed are closer than `between`
-    by_potential = method == "potential"
-    generator = np.random.default_rng(seed)
     pair = _pair(cell, engine)
     neighbours = _Neighbours(sites, cell, max(between, *(REACH * abs(ion.charge) for ion, _ in ions)))
+    by_potential = method == "potential"
+    generator = np.random.default_rng(seed)
     if by_potential:
         fixed = within(ERROR, sites, around.positions, around.charges, cell, engine)
-        phi = fixed.copy()
-        barred, energy = np.zeros((2, len(rows)))  # inf where a site is not free
+        phi = SitePotential(sites, fixed, pair)
+    else:
+        taken = np.zeros(len(rows), bool)  # by an ion closer than `between`
     placed: list[int] = []
     species: list[Species] = []
     for ion in _order(ions, net_charge):
-        if by_potential:
-            np.multiply(phi, np.sign(ion.charge), out=energy)
-            energy += barred
-            site = int(np.argmax(energy < energy.min() + EQUAL))
-            full = barred[site] > 0
-        else:
-            open_sites = np.flatnonzero(taken == 0)
-            full = not len(open_sites)
-            site = 0 if full else int(generator.choice(open_sites))
-        if full:
+        free = phi.lowest(float(np.sign(ion.charge)), EQUAL) if by_potential else np.flatnonzero(~taken)
+        if not len(free):
             raise _no_room(len(placed), total, f"no water is left that is {between:g} A from the other ions "
                            f"and {from_solute:g} A from the solute", "lower {between} or {from_solute}")
+        site = int(free.min() if by_potential else generator.choice(free))
         blocked = neighbours.near(site, between)
-        taken[blocked] += 1
         if by_potential:
-            barred[blocked] = np.inf
-            add(pair, sites, sites[site], float(ion.charge), phi)
+            phi.take(blocked)
+            phi.add(site, float(ion.charge))
+        else:
+            taken[blocked] = True
         placed.append(site)
         species.append(ion)
         progress.report("placing ions", len(placed) / total)
@@ -276,7 +271,7 @@ def choose_sites(
     moves, gain = 0, 0.0
     if by_potential:
         if refine:
-            moves, gain = improve(sites, chosen, species, phi, taken, between, neighbours, pair)
+            moves, gain = improve(phi, chosen, species, between, neighbours, pair)
         fixed = fixed[chosen]
     else:
         fixed = within(ERROR, sites[chosen], around.positions, around.charges, cell, engine)
@@ -292,6 +287,10 @@ class _OpenPair:
     def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
         """Add the potential (e/A) of a charge to that at points."""
         potential += self.engine.at_points(points, position[None], np.array([charge]))
+
+    def waiting(self, sites: Floats) -> Waiting | None:
+        """Return None: nothing does the same in less time."""
+        return None
 
     def most(self, distance: float) -> float:
         """Return the potential (1/A) of a unit charge at a distance (A)."""
@@ -337,7 +336,8 @@ def _describe(index: Integers, species: tuple[Species, ...], positions: Floats, 
         r[i] = np.inf
         apart[i] = min(apart[i], r.min())
         own = np.zeros(count)
-        add(pair, positions, positions[i], float(species[i].charge), own)
+        with quiet():
+            pair.add(positions, positions[i], float(species[i].charge), own)
         own[i] = 0.0
         others += own
         before[i + 1 :] += own[i + 1 :]

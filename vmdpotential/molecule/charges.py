@@ -128,12 +128,13 @@ def charges_and_report(
         source = structure.charge_source or (
             f"{structure.topology.source} topology" if structure.topology is not None else "structure")
         return structure, ChargeReport(source, structure.net_charge)
-    kinds = _residue_kinds(structure)
+    complete, among = _complete(structure)
+    kinds = _residue_kinds(complete)
     fits = (force_field,) if force_field != "auto" else _force_fields(structure)
-    matches = _match_all(structure, kinds, fits[0], water)
+    matches = _match_all(complete, kinds, fits[0], water)
     if any(isinstance(match, Miss) for match in matches):
         raise _error(structure, kinds, matches, fits[0])
-    charges = kinds.spread([match.charges for match in matches if not isinstance(match, Miss)])
+    charges = kinds.spread([match.charges for match in matches if not isinstance(match, Miss)])[among]
     templates: Counter[str] = Counter()
     waters: dict[str, str] = {}
     for kind, match in zip(kinds.kinds, matches, strict=True):
@@ -143,6 +144,15 @@ def charges_and_report(
             waters[label] = match.told_by
     result = structure.with_charges(charges)
     return result, ChargeReport(fits[0], result.net_charge, dict(templates.most_common()), fits, waters)
+
+
+def _complete(structure: Structure) -> tuple[Structure, NDArray[Any]]:
+    """Return the residues that atoms were selected from, with all of their atoms, and which of these they are."""
+    whole, rows = structure.whole, structure.whole_rows
+    if whole is None or rows is None:
+        return structure, np.arange(len(structure))
+    atoms = np.flatnonzero(np.isin(whole.residue_index, whole.residue_index[rows]))
+    return whole.take(atoms), np.searchsorted(atoms, rows)
 
 
 def _force_fields(structure: Structure) -> tuple[str, ...]:

@@ -132,7 +132,9 @@ class Structure:
     charge_source : str
         Where the charges are from, for reports; empty where the topology says it.
     whole : Structure or None
-        What these atoms were selected from; a force field is chosen by all of it.
+        What these atoms were selected from; a force field is chosen by all of it, and fitted to its residues.
+    whole_rows : (N,) int64 or None
+        Which atoms of that they are.
 
     Raises
     ------
@@ -159,6 +161,7 @@ class Structure:
     sources: tuple[str, ...] = ()
     charge_source: str = ""
     whole: Structure | None = None
+    whole_rows: Integers | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -255,6 +258,11 @@ class Structure:
             fields["residue_index"] = np.concatenate([[0], np.cumsum(np.diff(fields["residue_index"]) != 0)])
         topology = self.topology.take(index) if self.topology is not None else None
         return replace(self, topology=topology, **fields)
+
+    def part(self, atoms: ArrayLike) -> Structure:
+        """Return :meth:`take` of some atoms, which know what they were selected from."""
+        rows = np.arange(len(self))[np.asarray(atoms)]
+        return replace(self.take(rows), whole=self, whole_rows=rows)
 
     def with_charges(self, charges: ArrayLike) -> Structure:
         """Return the same atoms with other charges, (N,) e."""

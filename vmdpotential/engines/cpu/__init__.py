@@ -47,9 +47,16 @@ class CpuEngine:
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""
-        from vmdpotential.engines.cpu.pairs import ClusterPairs
+        from vmdpotential.engines.cpu import nbody, pairs
 
-        return ClusterPairs(work)
+        return nbody.AllPairs(work) if work.potential.cutoff is None else pairs.ClusterPairs(work)
+
+    def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
+                        bins: int) -> NDArray[np.int64]:
+        """Return a histogram of the distances of pairs, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cpu.distances import count_distances
+
+        return count_distances(positions, others, cell, reach, bins)
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Return the sums of waves over atoms, see :mod:`vmdpotential.engines`."""

@@ -31,10 +31,10 @@ from vmdpotential.errors import BackendError
 HERE = Path(__file__).parent
 
 #: Kernel files with vector code, and plain loops for PLAIN.
-WITH_VECTORS = ("mesh_kernel", "pair_kernel", "point_kernel", "search_kernel", "tile_kernel")
+WITH_VECTORS = ("mesh_kernel", "nbody_kernel", "pair_kernel", "point_kernel", "search_kernel", "tile_kernel")
 
 #: What kernel files import, beside Numba.
-PARTS = ("rows.py", "simd.py", "filters.py", "leaf.py", "pair_vectors.py", "scalar.py")
+PARTS = ("rows.py", "simd.py", "filters.py", "leaf.py", "nbody_loop.py", "pair_vectors.py", "scalar.py")
 
 _loading = threading.RLock()
 #: Set when vector code could not be built in this process.

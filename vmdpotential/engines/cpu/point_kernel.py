@@ -230,3 +230,75 @@ def one_charge(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cu
             sums[i] += q * weighted(smooth, at[i], (wa[0, i], wa[1, i], wa[2, i], wa[3, i]),
                                     (wb[0, i], wb[1, i], wb[2, i], wb[3, i]),
                                     (wc[0, i], wc[1, i], wc[2, i], wc[3, i]))
+
+
+@njit(**FAST)
+def one_short(px, py, pz, start, centres, radius, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, out,
+              first_bin, last_bin):
+    """Add what ends at the cutoff of the potential of one charge to the points of some bins.
+
+    Points start[b] : start[b + 1] lie in bin b, within `radius` of its centre (3, B). The rest is as in
+    :func:`one_charge`.
+    """
+    dx, dy, dz, r2, gap2 = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    far2 = (np.sqrt(cutoff2) + radius) ** 2
+    for group in range(first_bin, last_bin, BLOCK):
+        end = min(group + BLOCK, last_bin)
+        nearest(centres[0, group:end], centres[1, group:end], centres[2, group:end], end - group, x, y, z,
+                basis, inverse, shifts, dx, dy, dz, gap2)
+        for b in range(group, end):
+            if gap2[b - group] > far2:
+                continue
+            for first in range(start[b], start[b + 1], BLOCK):
+                last = min(first + BLOCK, start[b + 1])
+                count, sums = last - first, out[first:last]
+                nearest(px[first:last], py[first:last], pz[first:last], count, x, y, z,
+                        basis, inverse, shifts, dx, dy, dz, r2)
+                for i in range(count):
+                    s = max(r2[i], soft2)
+                    term = radial(s, 1 / np.sqrt(s), values)
+                    sums[i] += q * (term if r2[i] < cutoff2 else 0.0)
+
+
+@njit(**FAST)
+def one_smooth(smooth, u, v, w, q, total):
+    """Add the smooth part of one charge at mesh coordinates u, v and w to a sum; return the largest size in that.
+
+    Both are coefficients of cubic B-splines: `smooth` (NX, NY, NZ) those of a unit charge on the first node, and
+    `total` (NX + 3, NY + 3, NZ + 3) those of the sum, laid out as :func:`one_charge` takes them.
+    """
+    nx, ny, nz = smooth.shape
+    iu, iv, iw = int(min(np.floor(u), nx - 1.0)), int(min(np.floor(v), ny - 1.0)), int(min(np.floor(w), nz - 1.0))
+    wu, wv, ww = cubic(u - iu), cubic(v - iv), cubic(w - iw)
+    plane, line, most = np.empty((ny, nz)), np.empty(2 * nz + 5), np.zeros(nz + 3)
+    turn = (2 * nz - iw - 3) % nz  # of a line, so that it begins with the last node that the first one hears of
+    for a in range(nx + 3):
+        p0, p1 = smooth[(a - iu + nx) % nx], smooth[(a - iu - 1 + nx) % nx]
+        p2, p3 = smooth[(a - iu - 2 + nx) % nx], smooth[(a - iu - 3 + 2 * nx) % nx]
+        for j in range(ny):
+            for k in range(nz):
+                plane[j, k] = wu[0] * p0[j, k] + wu[1] * p1[j, k] + wu[2] * p2[j, k] + wu[3] * p3[j, k]
+        for b in range(ny + 3):
+            r0, r1 = plane[(b - iv + ny) % ny], plane[(b - iv - 1 + ny) % ny]
+            r2, r3 = plane[(b - iv - 2 + ny) % ny], plane[(b - iv - 3 + 2 * ny) % ny]
+            for k in range(nz):
+                line[k] = q * (wv[0] * r0[k] + wv[1] * r1[k] + wv[2] * r2[k] + wv[3] * r3[k])
+            for k in range(nz + 5):
+                line[k + nz] = line[k]
+            row = total[a, b]
+            for c in range(nz + 3):
+                row[c] += (ww[3] * line[c + turn] + ww[2] * line[c + turn + 1] + ww[1] * line[c + turn + 2]
+                           + ww[0] * line[c + turn + 3])
+                most[c] = max(most[c], abs(row[c]))
+    return most.max()
+
+
+@njit(**FAST)
+def smooth_at(u, v, w, smooth, out, first, last):
+    """Add a sum of smooth parts, as :func:`one_smooth` makes it, at some mesh coordinates."""
+    na, nb, nc = smooth.shape[0] - 3, smooth.shape[1] - 3, smooth.shape[2] - 3
+    row, plane = smooth.shape[2], smooth.shape[1] * smooth.shape[2]
+    for i in range(first, last):
+        a, b, c = min(np.floor(u[i]), na - 1.0), min(np.floor(v[i]), nb - 1.0), min(np.floor(w[i]), nc - 1.0)
+        at = np.int64(a * plane + b * row + c)
+        out[i] += weighted(smooth, at, cubic(u[i] - a), cubic(v[i] - b), cubic(w[i] - c))

@@ -1,0 +1,112 @@
+"""Histograms of distances: against all pairs with all images written out, and closed forms."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from vmdpotential.engines import get_engine
+from vmdpotential.errors import UsageError
+from vmdpotential.molecule.cell import Cell
+
+CELLS = {
+    "open": None,
+    "box": Cell(np.diag([9.0, 11.0, 13.0])),
+    "triclinic": Cell(np.array([[9.0, 0, 0], [3, 8, 0], [-2, 4, 7]])),
+    "not reduced": Cell(np.array([[9.0, 0, 0], [31, 8, 0], [-20, 14, 7]])),
+    "large": Cell(np.array([[30.0, 0, 0], [13, 28, 0], [-12, 9, 27]])),
+    "tiny": Cell(np.array([[2.0, 0, 0], [0.5, 3, 0], [0, 0, 2.5]])),
+}
+
+
+@pytest.fixture
+def engine():
+    """The CPU's: no other has these sums yet."""
+    return get_engine("cpu")
+
+
+def definition(positions, others, cell, reach, bins):
+    """Return the histogram by all pairs and all images within reach."""
+    second = positions if others is None else others
+    shifts = [(0, 0, 0)]
+    if cell is not None:
+        cell = Cell(cell.reduced)  # the same lattice, with fewer images to look at
+        fraction = cell.fractional(np.concatenate([positions, second]))
+        heights = 1 / np.linalg.norm(np.linalg.inv(cell.vectors), axis=0)
+        shifts = product(*(range(-n, n + 1) for n in np.ceil(reach / heights + np.ptp(fraction, axis=0)).astype(int)))
+    found = np.zeros(bins, int)
+    for shift in shifts:
+        d = np.linalg.norm(positions[:, None] - second - (0 if cell is None else shift @ cell.vectors), axis=2)
+        if others is None and not any(shift):
+            d = d[~np.eye(len(d), dtype=bool)]
+        found += np.bincount((d[d < reach] * (bins / reach)).astype(int), minlength=bins)[:bins]
+    return found if others is not None else found // 2
+
+
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("count", [1, 40])
+def test_histograms_are_the_definition(engine, name, count):
+    cell = CELLS[name]
+    rng = np.random.default_rng(count)
+    count, spread = (min(count, 8), 3) if name == "tiny" else (count, 12)
+    positions, others = (rng.uniform(-spread, spread, (n, 3)) for n in (count, count // 2 + 1))
+    for reach in (4.0, 7.0):
+        for second in (None, others):
+            found = engine.count_distances(positions, second, cell, reach, 37)
+            assert found.dtype == np.int64
+            assert (found == definition(positions, second, cell, reach, 37)).all()
+
+
+def test_an_atom_and_its_own_images(engine):
+    """A cubic lattice has 6 neighbours at its constant, 12 at sqrt(2), 8 at sqrt(3), 6 at 2; half of them are pairs."""
+    found = engine.count_distances(np.array([[0.3, 0.1, 0.9]]), None, Cell(np.eye(3) * 2.0), 4.2, 28)
+    assert {n: int(c) for n, c in enumerate(found) if c} == {13: 3, 18: 6, 23: 4, 26: 3}
+    other = engine.count_distances(np.array([[0.3, 0.1, 0.9]]), np.array([[2.3, 0.1, 4.9]]), Cell(np.eye(3) * 2.0),
+                                   4.2, 28)
+    assert {n: int(c) for n, c in enumerate(other) if c} == {0: 1, 13: 6, 18: 12, 23: 8, 26: 6}
+
+
+def test_edges_of_ranges_belong_to_the_next(engine):
+    line = np.zeros((7, 3))
+    line[:, 2] = np.arange(7)
+    assert engine.count_distances(line, None, None, 5.0, 5).tolist() == [0, 6, 5, 4, 3]
+    assert engine.count_distances(line, line.copy(), None, 5.0, 5).tolist() == [7, 12, 10, 8, 6]
+    cell = Cell(np.diag([40.0, 40.0, 7.0]))
+    assert engine.count_distances(line, None, cell, 4.0, 8).tolist() == [0, 0, 7, 0, 7, 0, 7, 0]
+
+
+def test_many_atoms_count_each_pair_once(engine, monkeypatch):
+    """In a box shorter than twice the reach as in a long one; and all that there are where the reach is beyond all."""
+    rng = np.random.default_rng(7)
+    positions, cell = rng.uniform(0, 30, (3000, 3)), Cell(np.diag([30.0, 25.0, 14.0]))
+    split = rng.random(3000) < 0.3
+    counts = []
+    for threads in "14":
+        monkeypatch.setenv("VMDPOTENTIAL_THREADS", threads)
+        for here in (None, cell):
+            whole = engine.count_distances(positions, None, here, 9.0, 50)
+            one, two = positions[split], positions[~split]
+            parts = [engine.count_distances(one, None, here, 9.0, 50), engine.count_distances(two, None, here, 9.0, 50),
+                     engine.count_distances(one, two, here, 9.0, 50)]
+            assert (sum(parts) == whole).all()
+            counts.append(whole)
+    assert (counts[0] == counts[2]).all()
+    assert (counts[1] == counts[3]).all()
+    assert engine.count_distances(positions, None, None, 60.0, 3).sum() == 3000 * 2999 // 2
+    moved = positions + rng.integers(-3, 4, (3000, 3)) @ cell.vectors
+    assert np.abs(engine.count_distances(moved, None, cell, 9.0, 50) - counts[1]).sum() <= 4  # by rounding
+    # atoms everywhere: as many as the volume has
+    shell = 4 / 3 * np.pi * np.diff((np.arange(51) * 9 / 50) ** 3)
+    assert counts[1].sum() == pytest.approx(3000**2 / 2 / cell.volume * shell.sum(), rel=0.05)
+
+
+def test_places_far_apart_and_nothing(engine):
+    far = np.array([[0.0, 0, 0], [0.5, 0, 0], [1e7, 0, 0], [1e7, 0, 0.25]])
+    assert engine.count_distances(far, None, None, 1.0, 4).tolist() == [0, 1, 1, 0]
+    assert engine.count_distances(np.zeros((5, 3)), None, None, 1.0, 2).tolist() == [10, 0]
+    assert engine.count_distances(np.zeros((0, 3)), None, None, 1.0, 2).tolist() == [0, 0]
+    assert engine.count_distances(far, np.zeros((0, 3)), None, 1.0, 2).tolist() == [0, 0]
+    with pytest.raises(UsageError, match="finite"):
+        engine.count_distances(np.array([[np.nan, 0, 0]]), None, None, 1.0, 2)
+    with pytest.raises(UsageError, match="range"):
+        engine.count_distances(far, None, None, 0.0, 2)

@@ -1,0 +1,134 @@
+"""The potential at the sites while ions are placed, and which of the sites are free."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import progress
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Of so many sites one may be looked at before what waits is added everywhere.
+_FEW = 64
+
+
+class Waiting(Protocol):
+    """Sums the potential of charges at sites in an order of its own; a part that is small and smooth waits."""
+
+    order: Integers
+    slack: float
+
+    def add(self, position: Floats, charge: float, potential: Floats) -> None:
+        """Add the potential (e/A) of a charge to that at the sites, but for what waits."""
+
+    def at(self, rows: Integers) -> Floats:
+        """Return what waits, at most `slack` e/A, at some of the sites."""
+
+    def settle(self, potential: Floats) -> None:
+        """Add what waits to the potential at the sites."""
+
+
+class Pair(Protocol):
+    """The potential of one charge."""
+
+    def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
+        """Add the potential (e/A) of a charge, in a periodic cell of all its images, to that at points."""
+
+    def waiting(self, sites: Floats) -> Waiting | None:
+        """Return what does the same at many sites in less time, if there is such."""
+
+    def most(self, distance: float) -> float:
+        """Return what the potential (1/A) of a unit charge never exceeds at a distance (A) or farther."""
+
+
+def quiet() -> AbstractContextManager[None]:
+    """Return a context without progress of what single ions take, beside that of all."""
+    return progress.listening(lambda label, fraction: None)
+
+
+class SitePotential:
+    """The potential at sites, e/A, of what is there and of charges that are added.
+
+    Parameters
+    ----------
+    sites : (W, 3) float64, A
+    potential : (W,) float64, e/A
+        Of what is there at first.
+    pair : Pair
+    """
+
+    def __init__(self, sites: Floats, potential: Floats, pair: Pair) -> None:
+        self.sites, self._pair = sites, pair
+        self._waiting = pair.waiting(sites)
+        count = len(sites)
+        # all below is in an order in which neighbours are close
+        self._order = np.arange(count) if self._waiting is None else self._waiting.order
+        self._row = np.empty(count, np.int64)
+        self._row[self._order] = np.arange(count)
+        self._potential = potential[self._order]
+        self._taken = np.zeros(count, np.int32)
+        self._barred, self._energy = np.zeros(count), np.empty(count)  # inf where a site is not free
+
+    def add(self, site: int, charge: float) -> None:
+        """Add a charge (e) at a site."""
+        if self._waiting is None:
+            with quiet():
+                self._pair.add(self.sites, self.sites[site], charge, self._potential)
+        else:
+            self._waiting.add(self.sites[site], charge, self._potential)
+
+    def take(self, sites: Integers, times: int = 1) -> None:
+        """Count sites as taken once more; -1: once less."""
+        rows = self._row[sites]
+        self._taken[rows] += times
+        self._barred[rows] = np.where(self._taken[rows], np.inf, 0.0)
+
+    def free(self, sites: Integers) -> Integers:
+        """Return those of some sites that are not taken."""
+        found: Integers = sites[self._taken[self._row[sites]] == 0]
+        return found
+
+    def at(self, sites: Integers) -> Floats:
+        """Return the potential at some sites, e/A."""
+        rows = self._row[sites]
+        found: Floats = self._potential[rows]
+        return found if self._waiting is None else found + self._waiting.at(rows)
+
+    def lowest(self, sign: float, margin: float) -> Integers:
+        """Return the free sites where sign * potential is lowest, by less than `margin` (e/A); none is free: none."""
+        slack = 0.0 if self._waiting is None else self._waiting.slack
+        least = self._free_energies(sign).min()
+        found, energy = self._below(sign, least + 2 * slack + margin)
+        lowest: Integers = found[energy < energy.min(initial=np.inf) + margin]
+        return lowest
+
+    def below(self, sign: float, limit: float) -> tuple[Integers, Floats]:
+        """Return the free sites where sign * potential is below a limit (e/A), lowest first, and that energy."""
+        slack = 0.0 if self._waiting is None else self._waiting.slack
+        self._free_energies(sign)
+        found, energy = self._below(sign, limit + slack)
+        rows = np.argsort(energy)
+        rows = rows[: np.searchsorted(energy[rows], limit)]
+        return found[rows], energy[rows]
+
+    def _free_energies(self, sign: float) -> Floats:
+        """Return sign * potential of the free sites, inf for others, without what waits."""
+        np.multiply(self._potential, sign, out=self._energy)
+        self._energy += self._barred
+        return self._energy
+
+    def _below(self, sign: float, limit: float) -> tuple[Integers, Floats]:
+        """Return the sites with less of what :meth:`_free_energies` found, and their energies with what waits."""
+        rows = np.flatnonzero(self._energy < limit)
+        energy = self._energy[rows]
+        if self._waiting is not None:
+            energy += sign * self._waiting.at(rows)
+            if len(rows) * _FEW > len(self._order):
+                with quiet():
+                    self._waiting.settle(self._potential)
+        return self._order[rows], energy
