@@ -408,7 +408,8 @@ class ClusterList:
 
 def entries_of_items(expected: float, multiprocessors: int, energy: bool) -> int:
     """Return how many entries of a list an item of work has: few, to end together; more where ends are dear."""
-    return int(min(32 if energy else 8, max(8, 2 ** int(np.log2(max(1, expected / (64 * multiprocessors)))))))
+    items = (64 if energy else 192) * multiprocessors
+    return int(min(64, max(8, 2 ** int(np.log2(max(1, expected / items))))))
 
 
 def _entries(task: Any) -> float:

@@ -37,14 +37,14 @@ TASK = struct("AllPairsTask", [
 BLOCKS = 128
 
 
-def knobs(count: int, others: int, multiprocessors: int, heavy: bool) -> tuple[int, int, int]:
+def knobs(count: int, others: int, multiprocessors: int, jerk: bool) -> tuple[int, int, int]:
     """Return how many atoms a thread has, into how many parts the others are split, and the threads of a block.
 
-    Many blocks, which end at about the same time, are faster than few that fill the GPU; a heavy program, with more
-    than a charge of each atom, is faster with two atoms a thread where there are enough.
+    Many blocks, which end at about the same time, are faster than few that fill the GPU; jerks, for which most is read
+    of each atom, are faster with two atoms a thread where there are enough.
     """
     threads = 64 if count <= 2048 else 128
-    each = 2 if heavy and count >= 32768 else 1
+    each = 2 if jerk and count >= 16384 else 1
     blocks = -(-count // (threads * each))
     parts = 2 ** round(np.log2(max(1.0, BLOCKS * multiprocessors / blocks)))
     most = max(32 * each, 4 * multiprocessors // blocks)  # each part costs a sum of an atom
@@ -139,8 +139,7 @@ class AllPairs:
         if same:
             starts, left_out = left_out_of(len(atoms), atoms.exclusions)
         task["starts"], task["excluded"] = gpu.upload("pairs starts", starts), gpu.upload("pairs excluded", left_out)
-        heavy = self.work.jerk or self.programs.words > 1
-        each, parts, threads = chosen or knobs(len(atoms), len(others), gpu.multiprocessors, heavy)
+        each, parts, threads = chosen or knobs(len(atoms), len(others), gpu.multiprocessors, self.work.jerk)
         part = -(-len(others) // (parts * threads)) * threads
         parts, blocks = -(-len(others) // part), -(-len(atoms) // (threads * each))
         task["totals"] = gpu.buffer("pairs totals", parts * len(atoms) * self.total.itemsize)
