@@ -56,6 +56,13 @@ def some_atoms(count=90, edge=10.0, seed=1, cell=None):
                  rng.normal(size=(count, 3)))
 
 
+def split(atoms):
+    """Return two thirds of atoms and the others, nowhere near each other, without excluded pairs."""
+    for part in (np.arange(len(atoms)) % 3 > 0, np.arange(len(atoms)) % 3 == 0):
+        yield Atoms(atoms.positions[part], {n: v[part] for n, v in atoms.parameters.items()}, atoms.types[part],
+                    atoms.tables, None, atoms.velocities[part])
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("host")
@@ -73,7 +80,6 @@ def gpu(folder, monkeypatch):
     monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(
         memcpy_dtoh=copy, memset_d32_async=host.memset, MemoryError=nothing, Error=nothing))
     monkeypatch.setattr(device, "idlest", lambda count: [host])
-    monkeypatch.setattr(nbody, "THREADS", 64)
     monkeypatch.setattr(clusters, "WARPS", {"build": 1, "force": 1, "distances": 1})
     return host
 
@@ -91,7 +97,7 @@ def check(found, wanted, virial=True):
 
 def test_all_pairs_on_the_host(gpu, monkeypatch):
     atoms, others = some_atoms(150), some_atoms(70, seed=2)
-    for potential, jerk, chosen in ((GRAVITY, True, (2, 1)), (OPEN, False, (1, 3))):
+    for potential, jerk, chosen in ((GRAVITY, True, (2, 1, 64)), (OPEN, False, (1, 3, 64))):
         monkeypatch.setattr(nbody, "knobs", lambda *_, chosen=chosen: chosen)
         prepared = CUDA.prepare_pairs(PairSum(potential, energy=True, virial=potential is OPEN, jerk=jerk))
         wanted = reference(potential, atoms, None)
@@ -123,18 +129,17 @@ def test_pairs_in_range_on_the_host(gpu, potential, cell):
 
 
 def test_pairs_of_two_sets_in_range_on_the_host(gpu, monkeypatch):
-    atoms, others = some_atoms(70, cell=TRICLINIC), some_atoms(80, seed=2, cell=TRICLINIC)
-    others = replace(others, positions=others.positions + 1.0, exclusions=None)
+    atoms, others = split(some_atoms(150, cell=TRICLINIC))
     monkeypatch.setattr(clusters, "_entries", lambda *_: 1.0)  # too little room at first
     prepared = CUDA.prepare_pairs(PairSum(FIELD, TRICLINIC, energy=True, virial=True))
     check(prepared.run(atoms, others), reference(FIELD, atoms, TRICLINIC, others))
     assert not prepared.run(atoms, Atoms(np.zeros((0, 3)))).forces.any()
 
 
-def distances(atoms, second, cell, reach, bins):
+def distances(atoms, second, cell, reach, bins, images=3):
     """Return the counts of distances by their definition."""
     shifts = np.zeros((1, 3)) if cell is None else (
-        np.stack(np.meshgrid(*[np.arange(-3, 4)] * 3, indexing="ij"), -1).reshape(-1, 3) @ cell.vectors)
+        np.stack(np.meshgrid(*[np.arange(-images, images + 1)] * 3, indexing="ij"), -1).reshape(-1, 3) @ cell.vectors)
     to = atoms if second is None else second
     wanted = np.zeros(bins, int)
     for shift in shifts:
@@ -163,8 +168,8 @@ PAGES |= {"ewald_polynomial": ewald.polynomial(10.0, 0.312), "cut_coulomb": coul
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_kernels_compile_with_every_page(name, tmp_path):
-    rule = {"a": BUCKINGHAM, "a6": LORENTZ_BERTHELOT}[PAGES[name].interaction.pair[0]] if (
-        PAGES[name].interaction.pair) else CHARGES
+    rules = {"a": BUCKINGHAM, "a6": LORENTZ_BERTHELOT}
+    rule = rules[next(iter(PAGES[name].interaction.pair))] if PAGES[name].interaction.pair else CHARGES
     potential = PairPotential((Term("only", PAGES[name], rule),))
     prepared = CUDA.prepare_pairs(PairSum(potential, energy=True))
     macros = compiled_with(prepared)
@@ -174,7 +179,7 @@ def test_kernels_compile_with_every_page(name, tmp_path):
 def compiled_with(prepared):
     """Return what a kernel file of a sum is compiled from: its name, macros and programs."""
     if isinstance(prepared, nbody.AllPairs):
-        return "nbody.cu", prepared.macros(4), prepared.programs.source
+        return "nbody.cu", prepared.macros(2, 128), prepared.programs.source
     return "clusters.cu", prepared.macros | {"WARPS": clusters.WARPS["force"]}, prepared.programs.source
 
 

@@ -27,6 +27,14 @@ FADING = Interaction("fading", radial, [Quantity("length", "A", 3.0, 0.1, 100, "
                      checks=[Check(3.0, 0.36787944117144233 / 3)])
 
 
+def repulsion(r2, rinv, p):
+    return p.a * rinv**9 - p.b * rinv**6
+
+
+NINE_SIX = Interaction("nine_six", repulsion, pair={"a": 9, "b": 6},
+                       checks=[Check(2.0, 2.0 - 1.0, {"a": 1024, "b": 64})])
+
+
 class Pairs(Method):
     """The sum over all pairs, on any engine, and said to take no time at all."""
 
@@ -65,6 +73,7 @@ class Wrong(Pairs):
 
 def add():
     registry.register("interaction", "fading", "foreign_sums:FADING")
+    registry.register("pair", "nine_six", "foreign_sums:NINE_SIX")
     registry.register("method", "pairs", Pairs())
     registry.register("method", "near", Near())
     registry.register("method", "wrong", Wrong())
@@ -97,6 +106,15 @@ for key, method, more in (
     made[key] = np.stack([grid.values, *(part.values for part in grid.field or ())])
     made[f"{key} lattice"] = np.stack([grid.lattice.origin, grid.lattice.spacing])
     made[f"{key} is"] = f"{grid.provenance.method} {grid.provenance.interaction}"
+from vmdpotential import registry
+from vmdpotential.engines import get_engine
+from vmdpotential.engines.pairs import Atoms, PairSum
+from vmdpotential.interactions.pairs import CHARGES, PairPotential, Term
+
+page = registry.get("interaction", "fading").bind()
+work = PairSum(PairPotential((Term("fading", page, CHARGES),)), precision="double", energy=True)
+pairs = get_engine("cpu").prepare_pairs(work).run(Atoms(positions, {"charge": charges}))
+made["forces"], made["energies"] = pairs.forces, pairs.energies
 np.savez(sys.argv[1], **made)
 '''
 
@@ -149,6 +167,12 @@ def test_maps_by_name_by_auto_with_a_cutoff_and_with_a_field(beside, tmp_path):
         expected = written_out(key, radial, slope)
         np.testing.assert_allclose(made[key], expected, atol=2e-6 * np.abs(expected).max(), err_msg=key)
     np.testing.assert_array_equal(made["own"], made["ours"])
+    # the same page in sums over pairs
+    d = made["positions"][:, None] - made["positions"]
+    r = np.sqrt((d * d).sum(-1)) + np.diag(np.full(60, np.inf))
+    both = made["charges"][:, None] * made["charges"]
+    np.testing.assert_allclose(made["energies"][:, 0], (both * fading(r)).sum(1) / 2, rtol=1e-11)
+    np.testing.assert_allclose(made["forces"], np.einsum("ij,ijx->ix", -both * fading_slope(r) / r, d), rtol=1e-10)
     assert np.abs(made["periodic"]).max() > 0
 
 
@@ -158,6 +182,7 @@ def test_verify_checks_them_and_finds_one_that_is_wrong(beside):
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [row["what"] for row in json.loads(done.stdout)["rows"]]
     assert "fading, the values on its page" in rows
+    assert "nine_six of two atoms, the values on its page" in rows
     assert "near, periodic, single precision, field of fading" in rows
     done = beside("-m", "vmdpotential", "verify", "--engine", "cpu", "--method", "wrong")
     assert done.returncode == 3

@@ -24,6 +24,7 @@ _PUBLIC = {
     "potential_map": "maps",
     "potential_at": "points",
     "place_ions": "ions",
+    "interaction_energy": "pairs.energy",
     "draw_slice": "figures.slices",
     "register": "registry",
     "available": "registry",

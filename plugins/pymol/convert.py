@@ -311,6 +311,8 @@ def load_structure(cmd: Any, name: str, structure: Structure, source: Selected, 
     model = Indexed()
     model.atom = [there[row] for row in rows]
     model.atom += [_atom(structure, row) for row in range(len(kept), len(structure))]
+    for atom, value in zip(model.atom, structure.b_factors.tolist(), strict=True):
+        atom.b = value
     if structure.charges is not None:
         for atom, charge in zip(model.atom, structure.charges.tolist(), strict=True):
             atom.partial_charge = charge

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from vmdpotential.ions import Placement
+    from vmdpotential.molecule.structure import Structure
 
 #: Colours of negative, zero and positive potential, and of ions by the sign of their charge.
 COLOURS = ("red", "white", "blue")
@@ -88,6 +89,8 @@ class Results:
                     self._show_map(value, atoms)
                 elif kind == "figure":
                     self._show_figure(value)
+                elif kind == "values" and atoms is not None:
+                    self._show_values(value, atoms)
                 elif atoms is not None:
                     self._show_ions(value, atoms)
                     self.session.placements.append(step)
@@ -164,6 +167,16 @@ class Results:
         self._made("cut")
         cmd.color(ramp, name)
         self._lines.append(f"slice object {name}, through {'xyz'[axis]}={position:g} A, coloured by {ramp}")
+
+    def _show_values(self, structure: Structure, atoms: Selected) -> None:
+        """Make a copy of the atoms, coloured by what stands in the place of their B factors."""
+        self._clear(())
+        limit = float(np.abs(structure.b_factors).max()) or 1.0
+        load_structure(self.cmd, self.name, structure, atoms, np.arange(len(structure)))
+        self._made()
+        self.cmd.spectrum("b", "blue white red", self.name, minimum=-limit, maximum=limit)
+        self._lines.append(f"object {self.name}: a copy whose B factors are the values, coloured from {-limit:.4g} "
+                           f"(blue) to {limit:.4g} (red)")
 
     def _show_ions(self, placement: Placement, atoms: Selected) -> None:
         cmd, structure, ions = self.cmd, placement.structure, self._part("ions")

@@ -1,6 +1,7 @@
 """The commands in ChimeraX give what the package gives, and change no model of the user."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
 
 import vmdpotential as vp
+from vmdpotential.parameters import Report
 
 ROOT = Path(__file__).resolve().parents[2]
 COULOMB = 1.602176634e-19 / (4 * np.pi * 8.8541878128e-12) * 1e10  # V A / e, CODATA 2018
@@ -306,3 +308,22 @@ def test_stopped_work_leaves_nothing(session, ions, do, log, monkeypatch):
     assert log.shown[-1] == "potential map: stopped, nothing was made"
     monkeypatch.undo()
     assert do("potential map #1 spacing 2 boundary open") in session.models.list()
+
+
+def test_values_colour_a_copy(session, ions):
+    from chimerax.vmdpotential.convert import read_atoms
+    from chimerax.vmdpotential.show import show
+
+    selected = read_atoms(ions.atoms[:3])
+    before = state(ions)
+    values = replace(selected.structure, b_factors=np.array([-3.0, 0.0, 2.0]))
+    (copy,), (line,) = show(session, Report([], {}, {"values": values}), "energy", selected)
+    assert line.startswith(f"model #{copy.id_string} energy: a copy whose B factors are the values, coloured from -3")
+    assert_allclose(copy.atoms.bfactors, [-3, 0, 2, 0, 0])
+    assert_array_equal(copy.atoms.colors[:2, :3], [[0, 0, 255], [255, 255, 255]])
+    assert state(ions) == before
+
+
+def test_rdf(ions, do, log):
+    do("potential rdf #1 //A/1,//A/2 range 8 bins 4")
+    assert "highest g(r)" in log.text

@@ -30,6 +30,8 @@ from .seeds import seeds, system
 
 #: What the plan may take (VMDPOTENTIAL_MEMORY), and how much the process may grow; packing a case by LZMA takes 100 MB.
 PLAN, ROOM = 60_000_000, 400_000_000
+#: Cases of a process, which keeps a little of each.
+LIFE = 20_000
 SECONDS = 10  # of this process' own, so that a busy machine is no hang
 #: How often each reader comes: MDAnalysis' are slow.
 WEIGHTS = {".mol2": 0.05, ".itp": 0.05, ".tpr": 0.1, ".dcd": 0.3, ".xtc": 0.5, ".trr": 0.5}
@@ -123,11 +125,12 @@ def run(seed: int, start: int, stop: int, keep: Path) -> int:
         cases = Cases(seed, Path(folder))
         while start < stop:
             reader, writer = os.pipe()
+            end = min(stop, start + LIFE)
             child = os.fork()
             if not child:
                 os.close(reader)
                 try:
-                    _child(cases, start, stop, writer)
+                    _child(cases, start, end, writer)
                 finally:  # nothing of the parent's is done twice
                     os._exit(9)
             os.close(writer)
@@ -148,12 +151,12 @@ def run(seed: int, start: int, stop: int, keep: Path) -> int:
                             _keep(cases, index, wrong, keep)
             status = os.waitpid(child, 0)[1]
             if status:  # somewhere in the next hundred, one of which is looked for alone
-                index = _crasher(cases, start, min(start + 100, stop))
+                index = _crasher(cases, start, min(start + 100, end))
                 violations += 1
                 _keep(cases, index, f"the process ended with status {status}", keep)
                 start = index + 1
             else:
-                start = stop
+                start = end
     return violations
 
 

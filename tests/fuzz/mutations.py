@@ -188,6 +188,8 @@ def _archive(rng: Random, data: bytes) -> bytes:
             entries = [(item.filename, archive.read(item)) for item in archive.infolist()]
     except Exception:  # it was damaged before
         return _flip(rng, data, [])
+    if not entries:  # the last one was taken out
+        return _flip(rng, data, [])
     at = rng.randrange(len(entries))
     name, array = entries[at]
     end = array.find(b"\n") + 1

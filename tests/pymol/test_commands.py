@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import vmdpotential as vp
+from vmdpotential import registry
+from vmdpotential.parameters import Report
 from vmdpotential.plugins.pymol.convert import read_selection
+from vmdpotential.plugins.pymol.show import Results
 
 ROOT = Path(__file__).resolve().parents[2]
 PDB, PSF = ROOT / "data" / "dhfr.pdb.gz", ROOT / "data" / "dhfr.psf.gz"
@@ -194,3 +198,34 @@ def test_what_the_documents_show(cmd, do, document, tmp_path, monkeypatch):
             output = do(line)
             assert "Error" not in output, (line, output)
             assert "Traceback" not in output, (line, output)
+
+
+def test_values_colour_a_copy(dhfr):
+    atoms = read_selection(dhfr, "dhfr and resi 10-20 and polymer")
+    values = np.linspace(-3, 2, len(atoms.structure))
+    before = []
+    dhfr.iterate("dhfr", "before.append((b, color))", space={"before": before})
+    report = Report([], {}, {"values": replace(atoms.structure, b_factors=values)})
+    lines = Results(dhfr, registry.get("command", "energy"), "", {}).show(report, atoms)
+    assert lines == ["object energy: a copy whose B factors are the values, coloured from -3 (blue) to 3 (red)"]
+    copy = read_selection(dhfr, "energy").structure
+    assert_allclose(copy.b_factors, values, atol=1e-5)
+    assert_array_equal(copy.atom_names, atoms.structure.atom_names)
+    colours, after = [], []
+    dhfr.iterate("energy", "colours.append((b, color))", space={"colours": colours})
+    assert dhfr.get_color_tuple(min(colours)[1])[2] > 0.9 > dhfr.get_color_tuple(min(colours)[1])[0]
+    dhfr.iterate("dhfr", "after.append((b, color))", space={"after": after})
+    assert after == before
+
+
+def test_rdf(dhfr, do):
+    output = do("potential_rdf dhfr, between=//*/(HOH)/O //*/(HOH)/O, range=8, bins=40")
+    (line,) = re.findall(r"highest g\(r\) ([\d.]+) at ([\d.]+) A", output)
+    assert 2.0 < float(line[0]) < 3.5
+    assert float(line[1]) == pytest.approx(2.7, abs=0.2)
+
+
+def test_energy_without_parameters_is_one_line(dhfr, do):
+    output = do(f"potential_energy dhfr, between=protein water, topology='{PSF}'")
+    assert "has no van der Waals parameters" in output
+    assert "Traceback" not in output

@@ -361,6 +361,14 @@ def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title:
     """
     name = name or path
     check_figure_format(name)
+    content = render(figure, path, dpi, title, name)
+    with output.writing([path], force) as (temporary,):
+        temporary.write_bytes(content)
+
+
+def render(figure: Figure, path: Path, dpi: int = 600, title: str = "", name: Path | None = None) -> bytes:
+    """Return what a file of a figure holds; parameters are those of :func:`save`."""
+    name = name or path
     pixels = float(np.prod(figure.get_size_inches())) * dpi**2
     # measured: matplotlib holds images in float64 and as colours, several times
     memory.require(int(40 * pixels), f"{path}: a figure of {pixels / 1e6:.0f} million pixels", "use a lower {dpi}")
@@ -372,5 +380,4 @@ def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title:
     content = io.BytesIO()  # where a write cannot fail, because matplotlib's PDF writer then hides why
     with style():
         figure.savefig(content, format=suffix[1:], dpi=dpi, metadata=metadata)
-    with output.writing([path], force) as (temporary,):
-        temporary.write_bytes(content.getvalue())
+    return content.getvalue()

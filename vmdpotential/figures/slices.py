@@ -44,6 +44,9 @@ _ELEMENT_COLOURS = {
 _OTHER_COLOUR = "#c850a0"
 _IONS_DRAWN_LARGER = frozenset(("NA", "K", "CL", "MG", "CA", "ZN", "LI", "RB", "CS", "BR", "I"))
 
+#: Blue, vermilion, green, black ... : told apart by everybody (Okabe and Ito 2008).
+SHADES = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00")
+
 
 def quantity_label(grid: Grid) -> str:
     """Return what a map shows, with unit and, where the unit holds kT, temperature."""
@@ -406,12 +409,10 @@ def draw_profile(
     UsageError
         When planes across the axis have no period in a map's cell.
     """
-    # blue, vermilion, green, black ... : told apart by everybody (Okabe and Ito 2008)
-    shades = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00")
     styles = ("solid", "dashed", "dashdot", "dotted")
     for n, grid in enumerate(grids):
         where, mean = profile(grid, axis)
-        ax.plot(where, mean, color=shades[n % 7], linestyle=styles[n % 4], linewidth=0.8,
+        ax.plot(where, mean, color=SHADES[n % 7], linestyle=styles[n % 4], linewidth=0.8,
                 marker="o" if len(where) == 1 else None, markersize=2,
                 label=drawable(names[n]) if n < len(names) else None)
     ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)

@@ -78,15 +78,20 @@ def describe(parameter: Parameter) -> str:
 
 
 def results(report: Report) -> list[tuple[str, Any]]:
-    """Return what a viewer can show of a report, as ``map``, ``ions`` or ``figure`` and the object."""
+    """Return what a viewer can show of a report, as ``map``, ``ions``, ``values`` or ``figure`` and the object.
+
+    Values are those of atoms, in the place of a structure's B factors.
+    """
     from vmdpotential.ions import Placement
 
     found: list[tuple[str, Any]] = []
-    for value in report.objects.values():
+    for name, value in report.objects.items():
         if isinstance(value, Grid):
             found.append(("map", value))
         elif isinstance(value, Placement):
             found.append(("ions", value))
+        elif name == "values":
+            found.append(("values", value))
         elif hasattr(value, "savefig"):  # matplotlib's Figure; importing it only to ask would be slow
             found.append(("figure", value))
     return found

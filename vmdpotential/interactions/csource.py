@@ -32,8 +32,8 @@ class CSource:
         return self._let(f"{a} + {b}")
 
     def sub(self, a: str, b: str) -> str:
-        """Return a - b."""
-        return self._let(f"{a} - {b}")
+        """Return a - b; the opposite of b is no operation of its own where a is zero."""
+        return self._let(f"-{b}" if a in ("0.0", "0.0f") else f"{a} - {b}")
 
     def mul(self, a: str, b: str) -> str:
         """Return a * b."""

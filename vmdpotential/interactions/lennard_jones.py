@@ -19,6 +19,10 @@ from vmdpotential.interactions.tracing import Scalar, fma, maximum
 
 def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     """Return the energy."""
+    if hasattr(p, "rmin"):
+        ratio = p.rmin * rinv
+        six = (ratio * ratio) ** 3
+        return p.depth * (1 / 12) * fma(six, six, -2 * six)
     r6 = (rinv * rinv) ** 3
     return r6 * fma(p.a12 * (1 / 12), r6, p.a6 * (-1 / 6))
 
@@ -26,6 +30,10 @@ def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
 def slope(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     """Return -1/r dE/dr = a12 / r^14 - a6 / r^8."""
     rinv2 = rinv * rinv
+    if hasattr(p, "rmin"):  # from a rule of radii: their powers need not be had apart
+        ratio = p.rmin * rinv
+        six = (ratio * ratio) ** 3
+        return p.depth * fma(six, six, -six) * rinv2
     r6 = rinv2**3
     return (p.a12 * r6 - p.a6) * (r6 * rinv2)
 

@@ -38,7 +38,8 @@ class Rule:
     pair : mapping
         Parameters that are looked up for both atoms' types, likewise.
     combine : callable
-        ``combine(i, j, pair)`` returns the pair's parameters by name; ``weight`` multiplies the interaction.
+        ``combine(i, j, pair)`` returns the pair's parameters by name; ``weight`` multiplies the interaction, and a
+        page may know more names, :data:`MORE`.
     """
 
     name: str
@@ -47,12 +48,16 @@ class Rule:
     combine: Callable[[Any, Any, Any], dict[str, Scalar]]
 
 
+#: What a rule may give beside the parameters that a page names: pages use them where that is less work.
+MORE = {"weight", "rmin", "depth"}
+
+
 def _lorentz_berthelot(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
-    """Return a6 = 12 eps rmin^6 and a12 = a6 rmin^6 of arithmetic radii and geometric depths."""
-    rmin = i.half_rmin + j.half_rmin
+    """Return a6 = 12 eps rmin^6 and a12 = a6 rmin^6 of arithmetic radii and geometric depths; and what they are of."""
+    rmin, depth = i.half_rmin + j.half_rmin, i.root_depth * j.root_depth
     six = (rmin * rmin) ** 3
-    a6 = i.root_depth * j.root_depth * six
-    return {"a6": a6, "a12": a6 * six}
+    a6 = depth * six
+    return {"a6": a6, "a12": a6 * six, "rmin": rmin, "depth": depth}
 
 
 #: Charges, sqrt(kcal/mol A).
@@ -90,10 +95,10 @@ class Term:
     def __post_init__(self) -> None:
         interaction = self.bound.interaction
         given = {*self.rule.combine(_names(self.rule.atoms), _names(self.rule.atoms), _names(self.rule.pair))}
-        if given - {"weight"} != set(interaction.pair):
+        if given - MORE != set(interaction.pair):
             raise UsageError(
                 "interaction", f"needs {', '.join(interaction.pair) or 'no parameters'} of a pair, and the rule "
-                f"{self.rule.name} makes {', '.join(sorted(given - {'weight'})) or 'none'}", value=interaction.name)
+                f"{self.rule.name} makes {', '.join(sorted(given - MORE)) or 'none'}", value=interaction.name)
 
     def value(self, radial: Callable[..., Scalar], r2: Scalar, rinv: Scalar, i: Any, j: Any, pair: Any,
               uniform: Mapping[str, Scalar]) -> Scalar:

@@ -104,7 +104,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
         _check_counts(path, len(positions), n_atoms, frames, frame)
         prmtop.tell_of_frames(path, 1 if frame else frames)
         return positions, cell
-    with _reading(path):
+    with reading(path):
         if suffix in (".xtc", ".trr"):
             return _gromacs_frame(path, n_atoms, frame)
         from MDAnalysis.coordinates.core import get_reader_for
@@ -121,7 +121,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
             _check_counts(path, reader.n_atoms, n_atoms, reader.n_frames, frame)
             prmtop.tell_of_frames(path, 1 if frame else reader.n_frames)
             step = reader[frame]
-            return _checked(step.positions, path), _cell(step.dimensions, path)
+            return checked(step.positions, path), cell_of(step.dimensions, path)
 
 
 def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell | None]:
@@ -144,17 +144,28 @@ def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell |
         if frame == 0 and next(frames, None) is not None:
             log.warning("%s: holds several frames; the first one is used", path)
         box = np.array(step.box, dtype=np.float64) * 10  # nm to A
-        return _checked(np.array(step.x, dtype=np.float64) * 10, path), Cell(box) if box.any() else None
+        return checked(np.array(step.x, dtype=np.float64) * 10, path), Cell(box) if box.any() else None
 
 
 def _check_counts(path: Path, found: int, n_atoms: int, frames: int, frame: int) -> None:
-    if found != n_atoms:
-        raise InputError(f"{path}: has {found} atoms and the structure {n_atoms}", "give files of one system")
+    check_atoms(path, found, n_atoms)
     if not -frames <= frame < frames:
         raise InputError(f"{path}: has {frames} frames, no frame {frame}")
 
 
-def _checked(positions: Any, path: Path) -> Floats:
+def check_atoms(path: Path, found: int, n_atoms: int) -> None:
+    """Make sure that a trajectory has as many atoms as the structure.
+
+    Raises
+    ------
+    InputError
+    """
+    if found != n_atoms:
+        raise InputError(f"{path}: has {found} atoms and the structure {n_atoms}", "give files of one system")
+
+
+def checked(positions: Any, path: Path) -> Floats:
+    """Return positions that a file gave, which must be numbers."""
     result = np.array(positions, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(result).all(1))
     if len(bad):
@@ -162,7 +173,8 @@ def _checked(positions: Any, path: Path) -> Floats:
     return result
 
 
-def _cell(dimensions: Any, path: Path) -> Cell | None:
+def cell_of(dimensions: Any, path: Path) -> Cell | None:
+    """Return the cell of lengths and angles; None where they are zero."""
     if dimensions is None or not np.any(dimensions[:3]):
         return None
     try:
@@ -172,7 +184,7 @@ def _cell(dimensions: Any, path: Path) -> Cell | None:
 
 
 @contextlib.contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
     """Turn whatever MDAnalysis raises into one line, and keep its warnings and log lines quiet."""
     first_bytes(path, 1)  # a missing file is named before anything else happens
     logger = logging.getLogger("MDAnalysis")
@@ -193,24 +205,32 @@ def _reading(path: Path) -> Iterator[None]:
             raise BackendError(f"{path}: needs {package} to be read", f"install it with pip install {package}")
         logger.setLevel(logging.CRITICAL)
         try:
-            yield
-        except VmdpotentialError:
-            raise
-        except MemoryError:
-            raise InputError(f"{path}: MDAnalysis needs more memory for it than there is, as if damaged") from None
-        except Exception as error:  # its parsers raise anything
-            reason = str(error).strip().split("\n")
-            text = next((line for line in reversed(reason) if line.startswith("Error:")), reason[0] if reason else "")
-            text = text.removeprefix("Error:").replace(f"{path}:", "").replace(str(path), "it").strip()
-            text = text or ("it ends too soon" if isinstance(error, EOFError) else type(error).__name__)
-            raise InputError(f"{path}: MDAnalysis cannot read it ({text[:200]})") from None
+            with explained(path):
+                yield
         finally:
             logger.setLevel(level)
 
 
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn whatever MDAnalysis raises while it reads a file into one line."""
+    try:
+        yield
+    except VmdpotentialError:
+        raise
+    except MemoryError:
+        raise InputError(f"{path}: MDAnalysis needs more memory for it than there is, as if damaged") from None
+    except Exception as error:  # its parsers raise anything
+        reason = str(error).strip().split("\n")
+        text = next((line for line in reversed(reason) if line.startswith("Error:")), reason[0] if reason else "")
+        text = text.removeprefix("Error:").replace(f"{path}:", "").replace(str(path), "it").strip()
+        text = text or ("it ends too soon" if isinstance(error, EOFError) else type(error).__name__)
+        raise InputError(f"{path}: MDAnalysis cannot read it ({text[:200]})") from None
+
+
 def _read(path: Path) -> tuple[Structure, bool]:
     """Return the structure, and whether its positions are of the file."""
-    with _reading(path):
+    with reading(path):
         import MDAnalysis
 
         form = _FORMATS.get(path.suffix.lower())
@@ -231,7 +251,7 @@ def _read(path: Path) -> tuple[Structure, bool]:
         cell = None
         has_positions = getattr(universe, "trajectory", None) is not None and hasattr(atoms, "positions")
         if has_positions:
-            positions, cell = _checked(atoms.positions, path), _cell(universe.dimensions, path)
+            positions, cell = checked(atoms.positions, path), cell_of(universe.dimensions, path)
         terms: dict[str, Any] = {
             name: _indices(universe, name, size) if name in stated else np.zeros((0, size), np.int64)
             for name, size in (("bonds", 2), ("angles", 3), ("dihedrals", 4), ("impropers", 4))

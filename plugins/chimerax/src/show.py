@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from vmdpotential.ions import Placement
+    from vmdpotential.molecule.structure import Structure
 
 #: Colours of negative and positive potential, and of ions by the sign of their charge.
 NEGATIVE, POSITIVE = (255, 0, 0, 255), (0, 0, 255, 255)
@@ -51,6 +52,8 @@ def show(session: Any, report: Report, name: str, selected: Selected | None) -> 
             model, line = _show_map(session, value, name, selected)
         elif kind == "ions" and selected is not None:
             model, line = _show_ions(session, value, name, selected)
+        elif kind == "values" and selected is not None:
+            model, line = _show_values(session, value, name, selected)
         else:
             if kind == "figure":
                 _show_figure(session, value)
@@ -87,10 +90,7 @@ def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) ->
 
 def _show_ions(session: Any, placement: Placement, name: str, selected: Selected) -> tuple[Any, str]:
     """Make a copy of the model, without the other atoms and the replaced waters, and with the ions."""
-    if len(selected.models) > 1:
-        numbers = ",".join(f"#{model.id_string}" for model in selected.models)
-        raise UsageError("structure", "the atoms are of several models", f"join them first with: combine {numbers}")
-    (source,) = selected.models
+    source = _one_model(selected)
     structure = placement.structure
     kept = placement.kept_atoms
     new = source.copy(name)
@@ -107,6 +107,36 @@ def _show_ions(session: Any, placement: Placement, name: str, selected: Selected
     ions = len(structure) - len(kept)
     return new, (f"model #{new.id_string} {name}: {len(kept)} atoms kept, {ions} ions as spheres, positive blue, "
                  f"negative red; #{source.id_string} is unchanged")
+
+
+def _show_values(session: Any, structure: Structure, name: str, selected: Selected) -> tuple[Any, str]:
+    """Make a copy of the model, coloured by what stands in the place of B factors."""
+    source = _one_model(selected)
+    new = source.copy(name)
+    new.position = source.scene_position
+    values = np.zeros(source.num_atoms, np.float32)
+    values[source.atoms.indices(selected.atoms)] = structure.b_factors
+    new.atoms.bfactors = values  # in the order of the source's
+    session.models.add([new])
+    limit = float(np.abs(values).max()) or 1.0
+    part = np.clip(values / limit, -1, 1)
+    colours = np.full((len(values), 4), 255, np.uint8)  # blue, white, red
+    colours[:, 0] = 255 * (1 + np.minimum(part, 0))
+    colours[:, 1] = 255 * (1 - np.abs(part))
+    colours[:, 2] = 255 * (1 - np.maximum(part, 0))
+    new.atoms.colors = colours
+    first = np.unique(new.atoms.residues.pointers, return_index=True)[1]
+    new.atoms[first].residues.ribbon_colors = colours[first]
+    return new, (f"model #{new.id_string} {name}: a copy whose B factors are the values, coloured from {-limit:.4g} "
+                 f"(blue) to {limit:.4g} (red); #{source.id_string} is unchanged")
+
+
+def _one_model(selected: Selected) -> Any:
+    """Return the model that all atoms are of."""
+    if len(selected.models) > 1:
+        numbers = ",".join(f"#{model.id_string}" for model in selected.models)
+        raise UsageError("structure", "the atoms are of several models", f"join them first with: combine {numbers}")
+    return selected.models[0]
 
 
 def _add_ions(session: Any, model: Any, structure: Any, first: int, selected: Selected) -> None:

@@ -2,8 +2,8 @@
 
 Each pair is computed once, for both atoms. Some atoms i, each broadcast to all lanes, meet vectors of atoms j; what
 they do to atoms i stays in registers, what they do to atoms j goes to a table of as many atoms as the caches hold, and
-both are carried over to float64 after some hundred terms. Vectors in which a pair does not count, of an atom and itself or
-one that was before, of no atom, or excluded, take a path of their own with a bit for each pair.
+both are carried over to float64 after some hundred terms. Vectors in which a pair does not count, of an atom and itself
+or one that was before, of no atom, or excluded, take a path of their own with a bit for each pair.
 
 This file is run once for each set of the constants that it declares, see :mod:`vmdpotential.engines.cpu.build`.
 """

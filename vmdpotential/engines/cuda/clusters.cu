@@ -99,6 +99,122 @@ __device__ __forceinline__ void neighbours(const ClusterTask &task, int i, int w
     }
 }
 
+// Where an atom is found: in the cell, where atoms are wrapped.
+__device__ __forceinline__ void home_of(const ClusterTask &task, const Side &side, int i, double (&at)[3])
+{
+    double x[3], turns[3];
+    for (int d = 0; d < 3; d++)
+        x[d] = side.positions[3 * (size_t)i + d];
+    for (int d = 0; d < 3; d++)
+        turns[d] = side.wraps ? floor(x[0] * task.inverse[0][d] + x[1] * task.inverse[1][d] + x[2] * task.inverse[2][d])
+                              : 0;
+    for (int d = 0; d < 3; d++)
+        at[d] = x[d] - (turns[0] * task.basis[0][d] + turns[1] * task.basis[1][d] + turns[2] * task.basis[2][d]);
+}
+
+// Find the bins of atoms, and count what is in them. One thread an atom.
+extern "C" __global__ void count(const ClusterTask task)
+{
+    const int number = blockIdx.x * blockDim.x + threadIdx.x;
+    const int i = number < task.first.count ? number : number - task.first.count;
+    const Side &side = number < task.first.count ? task.first : task.second;
+    if (number >= task.first.count + (task.same ? 0 : task.second.count))
+        return;
+    double at[3];
+    home_of(task, side, i, at);
+    int bin = 0;
+    for (int d = 0; d < 3; d++)
+        bin = bin * side.across[d]
+            + (int)fmin(fmax((at[d] - side.low[d]) * side.scale[d], 0.0), side.across[d] - 1.0);
+    side.bin[i] = bin;
+    atomicAdd(&side.bins[bin], 1);
+}
+
+// Put atoms into their bins in the order of arrival. One thread an atom.
+extern "C" __global__ void fill(const ClusterTask task)
+{
+    const int number = blockIdx.x * blockDim.x + threadIdx.x;
+    const int i = number < task.first.count ? number : number - task.first.count;
+    const Side &side = number < task.first.count ? task.first : task.second;
+    if (number < task.first.count + (task.same ? 0 : task.second.count))
+        side.placed[atomicAdd(&side.next[side.bin[i]], 1)] = i;
+}
+
+// Put them in the order of the input within each bin, so that it is the same every time. One thread an atom.
+extern "C" __global__ void order(const ClusterTask task)
+{
+    const int number = blockIdx.x * blockDim.x + threadIdx.x;
+    const int i = number < task.first.count ? number : number - task.first.count;
+    const Side &side = number < task.first.count ? task.first : task.second;
+    if (number >= task.first.count + (task.same ? 0 : task.second.count))
+        return;
+    const int bin = side.bin[i], end = side.next[bin];
+    int place = end - side.bins[bin];
+    for (int n = end - side.bins[bin]; n < end; n++)
+        place += side.placed[n] < i;
+    side.index[place] = i;
+}
+
+// Halve super clusters along z, y, x and z, and write what is kept of their atoms. A block each, a thread a place.
+extern "C" __global__ void __launch_bounds__(64) arrange(const ClusterTask task)
+{
+    __shared__ double at[64][3];
+    __shared__ int atoms[64];
+    const int n = threadIdx.x, number = blockIdx.x;
+    const int super = number < task.first.supers ? number : number - task.first.supers;
+    const Side &side = number < task.first.supers ? task.first : task.second;
+    const size_t slot = 64 * (size_t)super + n;
+    int i = side.index[slot];
+    double own[3] = {};
+    if (i >= 0)
+        home_of(task, side, i, own);
+#pragma unroll
+    for (int level = 0; level < 4; level++) {
+        const int axis = level == 1 ? 1 : level == 2 ? 0 : 2, first = n & -(64 >> level);
+        for (int d = 0; d < 3; d++)
+            at[n][d] = own[d];
+        atoms[n] = i;
+        __syncthreads();
+        int place = first;
+        for (int m = first; m < first + (64 >> level); m++)
+            place += i < 0 ? atoms[m] >= 0 || m < n
+                           : atoms[m] >= 0 && (at[m][axis] < own[axis] || (at[m][axis] == own[axis] && m < n));
+        __syncthreads();
+        for (int d = 0; d < 3; d++)
+            at[place][d] = own[d];
+        atoms[place] = i;
+        __syncthreads();
+        i = atoms[n];
+        for (int d = 0; d < 3; d++)
+            own[d] = at[n][d];
+        __syncthreads();
+    }
+    for (int d = 0; d < 3; d++) {
+        at[n][d] = own[d];
+        side.home[3 * slot + d] = own[d];
+    }
+    atoms[n] = i;
+    side.index[slot] = i;
+    Atom atom = {};
+#if !DISTANCES
+    if (i >= 0)
+        atom = side.parameters[i];
+#endif
+    side.atoms[slot] = atom;
+    if (i >= 0)
+        side.places[i] = (int)slot;
+    __syncthreads();
+    if (n >= 3)
+        return;
+    double sum = 0;
+    int count = 0;
+    for (int m = 0; m < 64; m++) {
+        sum += at[m][n];
+        count += atoms[m] >= 0;
+    }
+    side.centres[3 * (size_t)super + n] = sum / count;
+}
+
 // Boxes around groups and super clusters. One thread a super cluster.
 extern "C" __global__ void bound(const ClusterTask task)
 {
@@ -142,8 +258,6 @@ extern "C" __global__ void place(const ClusterTask task)
         side.forces[3 * (size_t)slot + d] = 0;
     for (int t = 0; t < (ENERGY ? TERMS : 0); t++)
         side.energies[(size_t)slot * TERMS + t] = 0;
-    if (number < 9)
-        task.virial[number] = 0;
 #endif
     if (i < 0) {
         atom.x = atom.y = atom.z = __int_as_float(0x7fc00000);
@@ -219,6 +333,55 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) distances(const Cluster
 }
 
 #else
+
+// Find the places of pairs that are left out, and their images, and count them. One thread a pair.
+extern "C" __global__ void find_excluded(const ClusterTask task)
+{
+    const int number = blockIdx.x * blockDim.x + threadIdx.x;
+    if (number >= task.pair_count)
+        return;
+    int first = task.first.places[task.pairs[2 * number]], second = task.first.places[task.pairs[2 * number + 1]];
+    double apart[3], turns[3];
+    for (int d = 0; d < 3; d++)
+        apart[d] = task.first.home[3 * (size_t)first + d] - task.first.home[3 * (size_t)second + d];
+    for (int d = 0; d < 3; d++)
+        turns[d] = rint(apart[0] * task.inverse[0][d] + apart[1] * task.inverse[1][d] + apart[2] * task.inverse[2][d]);
+    double least = 1e300;
+    int image[3] = {};
+    for (int n = 0; n < 27; n++) {  // the nearest image, in a cell that is reduced
+        const double at[3] = {turns[0] + n % 3 - 1, turns[1] + n / 3 % 3 - 1, turns[2] + n / 9 - 1};
+        double r2 = 0;
+        for (int d = 0; d < 3; d++) {
+            const double x = apart[d] - (at[0] * task.basis[0][d] + at[1] * task.basis[1][d] + at[2] * task.basis[2][d]);
+            r2 += x * x;
+        }
+        if (r2 < least) {
+            least = r2;
+            for (int d = 0; d < 3; d++)
+                image[d] = task.inverse[0][0] != 0 ? (int)at[d] : 0;
+        }
+    }
+    // the order that neighbours() counts in
+    const int i = first / 64, j = second / 64, steps = image[0] + 256 * image[1] + 65536 * image[2];
+    const bool turned = i == j ? steps < 0 || (steps == 0 && first > second) : (((i + j) & 1) != 0) != (i < j);
+    Excluded &pair = task.found[number];
+    pair.first = turned ? second : first;
+    pair.second = turned ? first : second;
+    pair.code = (turned ? -steps : steps) + HERE_ITSELF;
+    atomicAdd(&task.cursors[pair.first / 64], 1);
+}
+
+// Sort them by super cluster. One thread a pair.
+extern "C" __global__ void place_excluded(const ClusterTask task)
+{
+    const int number = blockIdx.x * blockDim.x + threadIdx.x;
+    if (number >= task.pair_count)
+        return;
+    Excluded pair = task.found[number];
+    const int slot = atomicAdd(&task.cursors[pair.first / 64], 1);
+    pair.first &= 63;
+    task.excluded[slot] = pair;
+}
 
 // Write the entries of a super cluster. One block each; a warp fills chunks of the list, an item of work each.
 extern "C" __global__ void __launch_bounds__(32 * WARPS) build(const ClusterTask task)
@@ -460,7 +623,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) force(const ClusterTask
 #if ENERGY
 #pragma unroll
         for (int t = 0; t < TERMS; t++) {
-            double energy = sums.energy[t][c];
+            float energy = sums.energy[t][c];
             energy += __shfl_xor_sync(ALL, energy, 8);
             energy += __shfl_xor_sync(ALL, energy, 16);
             if (lane < 8)
@@ -471,11 +634,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) force(const ClusterTask
 #if VIRIAL
 #pragma unroll
     for (int d = 0; d < 9; d++) {
-        double sum = sums.virial[d];
+        float sum = sums.virial[d];
         for (int step = 1; step < 32; step *= 2)
             sum += __shfl_xor_sync(ALL, sum, step);
         if (lane == 0)
-            atomicAdd(&task.virial[d], sum);
+            atomicAdd(&task.virial[9 * (number % VIRIALS) + d], (double)sum);
     }
 #endif
 }

@@ -12,6 +12,7 @@ from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.engines.cuda.programs import MAX_UNIFORMS, Programs
 from vmdpotential.engines.pairs import Atoms, Floats, Integers, PairResult, PairSum
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.grid.lattice import bounds
 from vmdpotential.molecule.cell import Cell
 
 FILE = "clusters.cu"
@@ -28,16 +29,27 @@ EXCLUDED = struct("Excluded", [("first", np.int32), ("second", np.int32), ("code
 #: Atoms of one set.
 SIDE = struct("Side", [
     ("atoms", address("struct Atom")),  # (places)
+    ("parameters", address("const struct Atom")),  # (atoms) records without places
     ("positions", address("const double")),  # (atoms, 3)
-    ("index", address("const int")),  # (places) the atom, -1 for none
-    ("home", address("const double")),  # (places, 3) where the atom was found
-    ("centres", address("const double")),  # (supers, 3)
+    ("bins", address("int")),  # how many atoms each has
+    ("next", address("int")),  # where the next one of a bin goes
+    ("bin", address("int")),  # (atoms)
+    ("placed", address("int")),  # (places) the atoms by bin
+    ("places", address("int")),  # (atoms) where they are
+    ("index", address("int")),  # (places) the atom, -1 for none
+    ("home", address("double")),  # (places, 3) where the atom was found
+    ("centres", address("double")),  # (supers, 3)
     ("groups", address("struct Box")),  # (places / 4)
     ("boxes", address("struct Box")),  # (supers)
     ("forces", address("float")),  # (places, 3)
     ("energies", address("double")),  # (places, terms)
     ("out_forces", address("float")),  # (atoms, 3)
     ("out_energies", address("double")),  # (atoms, terms)
+    ("low", np.float64, 3),  # corner of the bins, A
+    ("scale", np.float64, 3),  # bins in an A
+    ("across", np.int32, 3),  # bins
+    ("wraps", np.int32),  # whether atoms are put into the cell
+    ("count", np.int32),
     ("supers", np.int32),
 ], FILE)
 
@@ -50,11 +62,14 @@ TASK = struct("ClusterTask", [
     ("entries", address("struct Entry")),  # (room)
     ("items", address("struct Item")),  # (room / chunk)
     ("masks", address("unsigned int")),  # (mask_room, 8) bits of lanes whose pair is excluded, by cluster
-    ("starts", address("const int")),  # (supers + 1) of the pairs excluded in
-    ("excluded", address("const struct Excluded")),
+    ("pairs", address("const int")),  # (pair_count, 2) atoms that are left out
+    ("found", address("struct Excluded")),  # (pair_count), the first by its place among all
+    ("cursors", address("int")),  # (supers) where the next pair goes
+    ("starts", address("int")),  # (supers + 1) of the pairs excluded in
+    ("excluded", address("struct Excluded")),
     ("used", address("unsigned long long")),  # entries, masks, clusters in entries
     ("table", address("const struct Table")),  # (types, types)
-    ("virial", address("double")),  # (3, 3)
+    ("virial", address("double")),  # (VIRIALS, 3, 3)
     ("counts", address("unsigned long long")),  # (bins)
     ("u", np.float32, MAX_UNIFORMS),  # what the programs read
     ("reach", np.float32),
@@ -68,6 +83,7 @@ TASK = struct("ClusterTask", [
     ("room", np.int32),
     ("mask_room", np.int32),
     ("item_count", np.int32),
+    ("pair_count", np.int32),
     ("bins", np.int32),
     ("copies", np.int32),  # of the counts in shared memory
 ], FILE)
@@ -76,7 +92,13 @@ TASK = struct("ClusterTask", [
 ENTRY, ITEM = 32, 8
 
 #: Warps of a block that builds, sums, counts.
-WARPS = {"build": 4, "force": 4, "distances": 8}
+WARPS = {"build": 2, "force": 1, "distances": 8}
+
+#: Layers of bins that a super cluster is thick.
+LAYERS = 16
+
+#: Virials that items add to by turns: one alone would have them wait for each other.
+VIRIALS = 256
 
 #: How much farther pairs are listed than asked, A: rounding.
 MARGIN = 1e-3
@@ -87,55 +109,6 @@ COUNTS = 40_000
 #: What the kernels that count distances are compiled with: macros, and atoms without parameters.
 DISTANCES = {"REAL": "float", "WORDS": 1, "DISTANCES": 1}
 POINTS = "struct alignas(16) Atom { float x, y, z; };\n"
-
-
-class Clusters:
-    """Atoms in super clusters of 64: eight clusters of 8 and sixteen groups of 4, near each other.
-
-    Parameters
-    ----------
-    positions : (N, 3) float64, A
-    basis, inverse : (3, 3) float64
-        Of the lattice; an inverse of zeros where there is none.
-
-    Attributes
-    ----------
-    home : (N, 3) float64
-        The positions, wrapped.
-    index : (places,) int32
-        The atom of each place, -1 for none.
-    """
-
-    def __init__(self, positions: Floats, basis: Floats, inverse: Floats) -> None:
-        self.home = positions - np.floor(positions @ inverse) @ basis
-        self.index = _ordered(self.home)
-        self.supers = len(self.index) // SUPER
-        real = self.index >= 0
-        self.homes = np.where(real[:, None], self.home[self.index], 0.0)
-        count = real.reshape(-1, SUPER).sum(1)
-        self.centres = self.homes.reshape(-1, SUPER, 3).sum(1) / count[:, None]
-
-
-def _ordered(positions: Floats) -> NDArray[np.int32]:
-    """Return the atoms by place: columns along z, runs of 64 in them, halved along z, y, x and z."""
-    low = positions.min(0)
-    extent = positions.max(0) - low
-    extent = np.maximum(extent, max(0.1 * float(extent.max()), 1e-3))
-    side = (SUPER * extent.prod() / len(positions)) ** (1 / 3)
-    across = np.maximum(1, np.rint(extent[:2] / side)).astype(np.int64)
-    at = np.minimum(((positions[:, :2] - low[:2]) / extent[:2] * across).astype(np.int64), across - 1)
-    column = at[:, 0] * across[1] + at[:, 1]
-    order = np.lexsort((positions[:, 2], column))
-    count = np.bincount(column, minlength=int(across.prod()))
-    padded = -(-count // SUPER) * SUPER
-    shift = (np.cumsum(padded) - padded) - (np.cumsum(count) - count)
-    index = np.full(int(padded.sum()), -1, np.int32)
-    index[np.arange(len(positions)) + shift[column[order]]] = order
-    for size, axis in ((64, 2), (32, 1), (16, 0), (8, 2)):
-        rows = index.reshape(-1, size)
-        along = np.where(rows >= 0, positions[rows, axis], np.inf)
-        index = np.take_along_axis(rows, np.argsort(along, axis=1, kind="stable"), 1).ravel()
-    return index
 
 
 def lattice(cell: Cell | None) -> tuple[Floats, Floats]:
@@ -181,17 +154,107 @@ class Held:
         self.blocks[name] = self.gpu.take(max(size, 16))
         return int(self.blocks[name].address)
 
-    def place(self, name: str, clusters: Clusters, records: NDArray[np.float32]) -> Any:
-        """Return the record of atoms that are on the GPU, without what sums need."""
-        side = np.zeros((), SIDE)
-        side["atoms"] = self.keep(f"{name} atoms", records)
-        side["index"] = self.keep(f"{name} index", clusters.index)
-        side["home"] = self.keep(f"{name} home", clusters.homes)
-        side["centres"] = self.keep(f"{name} centres", clusters.centres)
-        side["groups"] = self.take(f"{name} groups", BOX.itemsize * len(clusters.index) // 4)
-        side["boxes"] = self.take(f"{name} boxes", BOX.itemsize * clusters.supers)
-        side["supers"] = clusters.supers
-        return side
+
+def set_bins(task: Any, side: Any, positions: Floats) -> int:
+    """Set the bins of atoms: columns along z as wide as a super cluster, in layers; return how many there are.
+
+    Atoms are wrapped into the cell, unless they fill so little of it that it says nothing about where they are.
+    """
+    basis = task["basis"]
+    low, high = bounds(positions)
+    extent, box, volume = high - low, np.abs(basis).sum(0), abs(float(np.linalg.det(basis)))
+    side["wraps"] = task["inverse"].any() and ((extent > box).any() or extent.prod() > volume / 2)
+    if side["wraps"]:
+        low, extent = np.minimum(basis, 0).sum(0), box
+    else:
+        extent = np.maximum(extent, max(0.1 * float(extent.max()), 1e-3))
+        volume = float(extent.prod())
+    width = (SUPER * volume / len(positions)) ** (1 / 3)
+    across = np.maximum(1, np.rint(extent / [width, width, width / LAYERS])).astype(np.int32)
+    side["low"], side["across"], side["scale"] = low, across, across / extent
+    return int(across.prod())
+
+
+def arrange(held: Held, task: Any, sets: list[Floats], records: list[NDArray[np.float32]], launch: Any) -> None:
+    """Put atoms into super clusters of 64, eight clusters of 8 and sixteen groups of 4, near each other.
+
+    Bins are in order along the columns, runs of 64 atoms in a column are the super clusters, and each is halved along
+    z, y, x and z.
+
+    Parameters
+    ----------
+    held : Held
+        Of the current GPU; it gets what lists need.
+    task : record of TASK
+        With the lattice and `same`.
+    sets : list of (N, 3) float64, A
+        Positions of one set of atoms or of two.
+    records : list of float32
+        Their records without places; empty where atoms have no parameters.
+    launch : callable
+        ``launch(name, blocks, threads)`` queues a kernel with the task.
+    """
+    gpu, drv = held.gpu, device.driver()
+    names = ("first", "second")[: len(sets)]
+    for name, positions in zip(names, sets, strict=True):
+        side, count = task[name], len(positions)
+        side["count"], side["positions"] = count, gpu.upload(f"pairs {name}", positions)
+        bins = set_bins(task, side, positions)
+        side["bins"] = gpu.buffer(f"pairs bins {name}", 4 * bins)
+        drv.memset_d32_async(int(side["bins"]), 0, bins, None)
+        side["bin"] = gpu.buffer(f"pairs bin {name}", 4 * count)
+        side["places"] = gpu.buffer(f"pairs places {name}", 4 * count)
+    for name, own in zip(names, records, strict=False):
+        task[name]["parameters"] = gpu.upload(f"pairs parameters {name}", own)
+    blocks = -(-sum(map(len, sets)) // 256)
+    launch("count", blocks, 256)
+    for name in names:
+        side = task[name]
+        counts = np.empty(side["across"].prod(), np.int32)
+        drv.memcpy_dtoh(counts, int(side["bins"]))
+        column = counts.reshape(-1, side["across"][2]).sum(1)
+        padded = -(-column // SUPER) * SUPER
+        shift = (np.cumsum(padded) - padded) - (np.cumsum(column) - column)
+        starts = np.cumsum(counts) - counts + np.repeat(shift, side["across"][2])
+        places = int(padded.sum())
+        side["supers"] = places // SUPER
+        side["next"] = gpu.upload(f"pairs next {name}", starts.astype(np.int32))
+        side["placed"] = gpu.buffer(f"pairs placed {name}", 4 * places)
+        side["index"] = held.take(f"{name} index", 4 * places)
+        drv.memset_d32_async(int(side["index"]), 0xFFFFFFFF, places, None)
+        side["atoms"] = held.take(f"{name} atoms", 4 * places * (records[0].shape[1] if records else 4))
+        side["home"] = held.take(f"{name} home", 24 * places)
+        side["centres"] = held.take(f"{name} centres", 24 * int(side["supers"]))
+        side["groups"] = held.take(f"{name} groups", BOX.itemsize * places // 4)
+        side["boxes"] = held.take(f"{name} boxes", BOX.itemsize * int(side["supers"]))
+    if task["same"]:
+        task["second"] = task["first"]
+    launch("fill", blocks, 256)
+    launch("order", blocks, 256)
+    launch("arrange", sum(int(task[name]["supers"]) for name in names), SUPER)
+
+
+def leave_out(held: Held, task: Any, exclusions: Integers | None, launch: Any) -> None:
+    """Sort the pairs excluded by super cluster, after :func:`arrange`."""
+    supers = int(task["first"]["supers"])
+    counts = np.zeros(supers, np.int32)
+    pairs = np.zeros((0, 2), np.int32) if exclusions is None else np.asarray(exclusions, np.int32)
+    task["pair_count"] = len(pairs)
+    task["excluded"] = held.take("excluded", EXCLUDED.itemsize * len(pairs))
+    blocks = -(-len(pairs) // 256)
+    if blocks:
+        gpu = held.gpu
+        task["pairs"] = gpu.upload("pairs excluded", pairs)
+        task["found"] = gpu.buffer("pairs found", EXCLUDED.itemsize * len(pairs))
+        task["cursors"] = gpu.upload("pairs cursors", counts)
+        launch("find_excluded", blocks, 256)
+        device.driver().memcpy_dtoh(counts, int(task["cursors"]))
+    starts = np.zeros(supers + 1, np.int32)
+    np.cumsum(counts, out=starts[1:])
+    task["starts"] = held.keep("starts", starts)
+    if blocks:
+        task["cursors"] = gpu.upload("pairs cursors", starts)
+        launch("place_excluded", blocks, 256)
 
 
 class PairsInRange:
@@ -202,7 +265,8 @@ class PairsInRange:
             raise UsageError("layout", "of the cuda engine is 8x4", value=work.layout)
         self.work = work
         self.programs = Programs(work)
-        self.macros = self.programs.macros | {"VIRIAL": int(work.virial), "DISTANCES": 0}
+        self.macros = self.programs.macros | {"VIRIAL": int(work.virial), "VIRIALS": VIRIALS,
+                                              "DISTANCES": 0}
 
     def kernel(self, gpu: Any, name: str) -> Any:
         """Return a kernel."""
@@ -233,42 +297,40 @@ class ClusterList:
             return
         programs, terms = pairs.programs, len(pairs.work.potential.terms)
         sides = [atoms] + ([others] if others is not None else [])
-        clusters = [Clusters(side.positions, task["basis"], task["inverse"]) for side in sides]
-        left_out = _excluded(clusters[0], atoms.exclusions if others is None else None, pairs.work.cell)
         self.gpu = gpu = device.idlest(1)[0]
         with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
             self.held = held = Held(gpu)
-            for name, of, found in zip(("first", "second"), sides, clusters, strict=False):
-                task[name] = side = held.place(name, found, programs.records(of, found.index))
-                side["forces"] = held.take(f"{name} forces", 12 * len(found.index))
+            task["same"] = others is None
+            arrange(held, task, [np.asarray(side.positions, np.float64) for side in sides],
+                    [programs.records(side) for side in sides], self._launch)
+            leave_out(held, task, atoms.exclusions if others is None else None, self._launch)
+            for name, of in zip(("first", "second"), sides, strict=False):
+                side, places = task[name], SUPER * int(task[name]["supers"])
+                side["forces"] = held.take(f"{name} forces", 12 * places)
                 side["out_forces"] = held.take(f"{name} out forces", 12 * len(of))
                 if pairs.work.energy:
-                    side["energies"] = held.take(f"{name} energies", 8 * terms * len(found.index))
+                    side["energies"] = held.take(f"{name} energies", 8 * terms * places)
                     side["out_energies"] = held.take(f"{name} out energies", 8 * terms * len(of))
-                task[name] = side
-            task["same"] = others is None
             if others is None:
                 task["second"] = task["first"]
             table = programs.table(atoms)
             task["table"], task["types"] = held.keep("table", table), len(table)
-            task["starts"], task["excluded"] = (held.keep(n, a) for n, a in zip(("starts", "excluded"), left_out,
-                                                                               strict=True))
-            task["virial"] = held.take("virial", 72)
+            task["virial"] = held.take("virial", 72 * VIRIALS)
             task["used"] = held.take("used", 24)
             task["u"][: len(programs.uniforms)] = programs.uniforms
             task["cutoff2"], task["softening2"] = programs.scaled.cutoff2, programs.scaled.softening2
-            self._send([side.positions for side in sides])
             self._queue("place", 256)
             self._queue("bound", 64, supers=True)
-            self._build(clusters)
+            self._build()
 
-    def _build(self, clusters: list[Clusters]) -> None:
+    def _build(self) -> None:
         """Make the list, anew with more room if it does not fit."""
         task, gpu, held = self.task, self.gpu, self.held
-        expected = _entries(clusters[-1], float(task["reach"]), bool(task["same"])) * clusters[0].supers
-        task["chunk"] = entries_of_items(expected, gpu.multiprocessors)
-        used = np.array([expected * 1.3 + WARPS["build"] * int(task["chunk"]) * clusters[0].supers,
-                         64 * clusters[0].supers, 0]).astype(np.uint64)
+        supers = int(task["first"]["supers"])
+        expected = _entries(task) * supers
+        task["chunk"] = entries_of_items(expected, gpu.multiprocessors, self.pairs.work.energy)
+        used = np.array([expected * 1.3 + WARPS["build"] * int(task["chunk"]) * supers, 64 * supers, 0]
+                        ).astype(np.uint64)
         while True:
             chunk = int(task["chunk"])
             task["room"], task["mask_room"] = -(-int(used[0]) // chunk) * chunk, max(1, int(used[1]))
@@ -295,23 +357,25 @@ class ClusterList:
         if self.task["same"]:
             self.task["second"]["positions"] = self.task["first"]["positions"]
 
+    def _launch(self, name: str, blocks: int, threads: int, stream: Any = None) -> None:
+        self.pairs.kernel(self.gpu, name).prepared_async_call((blocks, 1, 1), (threads, 1, 1), stream,
+                                                              self.task.tobytes())
+
     def _queue(self, name: str, threads: int, stream: Any = None, supers: bool = False) -> None:
         """Queue a kernel with a thread for each place or super cluster."""
         task = self.task
         count = int(task["first"]["supers"]) + (0 if task["same"] else int(task["second"]["supers"]))
-        blocks = -(-count * (1 if supers else SUPER) // threads)
-        kernel = self.pairs.kernel(self.gpu, name)
-        kernel.prepared_async_call((blocks, 1, 1), (threads, 1, 1), stream, task.tobytes())
+        self._launch(name, -(-count * (1 if supers else SUPER) // threads), threads, stream)
 
     def force(self, stream: Any = None) -> None:
         """Queue the kernel that sums over the pairs."""
         if self.task["item_count"]:
-            blocks = -(-int(self.task["item_count"]) // WARPS["force"])
-            self.pairs.kernel(self.gpu, "force").prepared_async_call(
-                (blocks, 1, 1), (32 * WARPS["force"], 1, 1), stream, self.task.tobytes())
+            self._launch("force", -(-int(self.task["item_count"]) // WARPS["force"]), 32 * WARPS["force"], stream)
 
     def launch(self, stream: Any = None) -> None:
         """Queue all kernels of a run."""
+        if self.pairs.work.virial:
+            device.driver().memset_d32_async(int(self.task["virial"]), 0, 18 * VIRIALS, stream)
         self._queue("place", 256, stream)
         self.force(stream)
         self._queue("collect", 256, stream)
@@ -321,7 +385,7 @@ class ClusterList:
         work = self.pairs.work
         forces = [np.zeros((n, 3), np.float32) for n in self.counts]
         energies = [np.zeros((n, len(work.potential.terms))) for n in self.counts]
-        virial = np.zeros((3, 3))
+        virials = np.zeros((VIRIALS, 3, 3))
         if not self.empty:
             with self.gpu as gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
                 self._send([positions] + ([others] if others is not None else []))
@@ -331,7 +395,9 @@ class ClusterList:
                     copy(found, int(self.task[name]["out_forces"]))
                     if work.energy:
                         copy(its, int(self.task[name]["out_energies"]))
-                copy(virial, int(self.task["virial"]))
+                if work.virial:
+                    copy(virials, int(self.task["virial"]))
+        virial = virials.sum(0)
         results = [PairResult(f.astype(np.float64), e if work.energy else None, virial if work.virial else None)
                    for f, e in zip(forces, energies, strict=True)]
         if len(results) == 1:
@@ -340,45 +406,21 @@ class ClusterList:
         return PairResult(own.forces, own.energies, own.virial, None, results[1])
 
 
-def entries_of_items(expected: float, multiprocessors: int) -> int:
-    """Return how many entries of a list an item of work has, so that all multiprocessors are busy."""
-    return int(min(64, max(8, 2 ** int(np.log2(max(1, expected / (64 * multiprocessors)))))))
+def entries_of_items(expected: float, multiprocessors: int, energy: bool) -> int:
+    """Return how many entries of a list an item of work has: few, to end together; more where ends are dear."""
+    items = (64 if energy else 192) * multiprocessors
+    return int(min(64, max(8, 2 ** int(np.log2(max(1, expected / items))))))
 
 
-def _entries(second: Clusters, reach: float, same: bool) -> float:
+def _entries(task: Any) -> float:
     """Return about how many entries a super cluster has, where atoms are as dense as over all."""
-    low, high = second.home.min(0), second.home.max(0)
-    density = len(second.home) / float(np.prod(np.maximum(high - low, 1.0)))
+    second, reach = task["second"], float(task["reach"])
+    volume = (abs(float(np.linalg.det(task["basis"]))) if second["wraps"]
+              else float(np.maximum(second["across"] / second["scale"], 1.0).prod()))
+    density = int(second["count"]) / volume
     side = (SUPER / density) ** (1 / 3)
     volume = side**3 + 6 * side**2 * reach + 3 * np.pi * side * reach**2 + 4 / 3 * np.pi * reach**3
-    return float(density * volume / 4 * (0.5 if same else 1.0))
-
-
-def _excluded(clusters: Clusters, exclusions: Integers | None,
-              cell: Cell | None) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Return where the pairs excluded of each super cluster start (supers + 1,), and the pairs (EXCLUDED)."""
-    if exclusions is None or not len(exclusions):
-        return np.zeros(clusters.supers + 1, np.int32), np.zeros(1, EXCLUDED)
-    places = np.empty(len(clusters.home), np.int64)
-    real = np.flatnonzero(clusters.index >= 0)
-    places[clusters.index[real]] = real
-    pairs = np.asarray(exclusions, np.int64)
-    image = np.zeros((len(pairs), 3), np.int64)
-    if cell is not None:
-        apart = clusters.home[pairs[:, 0]] - clusters.home[pairs[:, 1]]
-        image = np.rint((apart - cell.minimum_image(apart)) @ lattice(cell)[1]).astype(np.int64)
-    first, second = places[pairs].T
-    i, j = first // SUPER, second // SUPER
-    # the order that the kernel counts in: see neighbours() in clusters.cu
-    steps = image @ np.array([1, 256, 65536])
-    turned = np.where(i == j, (steps < 0) | ((steps == 0) & (first > second)), ((i + j) % 2 != 0) != (i < j))
-    first, second = np.where(turned, second, first), np.where(turned, first, second)
-    image = np.where(turned[:, None], -image, image)
-    order = np.argsort(first // SUPER, kind="stable")
-    made = np.zeros(len(pairs), EXCLUDED)
-    made["first"], made["second"] = first[order] % SUPER, second[order]
-    made["code"] = ((image + 128) @ np.array([1, 256, 65536]))[order]
-    return np.searchsorted(first[order] // SUPER, np.arange(clusters.supers + 1)).astype(np.int32), made
+    return float(density * volume / 4 * (0.5 if task["same"] else 1.0))
 
 
 def count_distances(positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
@@ -389,38 +431,30 @@ def count_distances(positions: Floats, others: Floats | None, cell: Cell | None,
     sets = [positions] if others is None else [positions, others]
     if not all(len(of) for of in sets):
         return counts.astype(np.int64)
-    clusters = [Clusters(np.asarray(of, np.float64), task["basis"], task["inverse"]) for of in sets]
     gpu = device.idlest(1)[0]
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
         held = Held(gpu)
-        for name, found in zip(("first", "second"), clusters, strict=False):
-            task[name] = held.place(name, found, np.zeros((len(found.index), 4), np.float32))
-            task[name]["positions"] = held.keep(f"{name} positions", found.home)
         task["same"] = others is None
-        if others is None:
-            task["second"] = task["first"]
+        launch = counting(gpu, task)
+        arrange(held, task, [np.asarray(of, np.float64) for of in sets], [], launch)
         task["bins"], task["per_length"] = bins, bins / reach
         task["copies"] = min(WARPS["distances"], COUNTS // (4 * bins))
         task["counts"] = held.keep("counts", counts)
-        launch = counting(gpu, task)
-        for name in ("place", "bound", "distances"):
-            launch(name, None)
+        supers = int(task["first"]["supers"])
+        every = supers + (0 if others is None else int(task["second"]["supers"]))
+        launch("place", -(-every * SUPER // 256), 256)
+        launch("bound", -(-every // 64), 64)
+        launch("distances", supers, 32 * WARPS["distances"], max(8, 4 * bins * int(task["copies"])))
         device.driver().memcpy_dtoh(counts, int(task["counts"]))
     return counts.astype(np.int64)
 
 
 def counting(gpu: Any, task: Any) -> Any:
-    """Return what queues a kernel for a task of distances on a stream."""
-    warps = WARPS["distances"]
-    macros = DISTANCES | {"WARPS": warps}
-    supers = int(task["first"]["supers"])
-    every = supers + (0 if task["same"] else int(task["second"]["supers"]))
-    shapes = {"place": (-(-every * SUPER // 256), 256, 0), "bound": (-(-every // 64), 64, 0),
-              "distances": (supers, 32 * warps, max(8, 4 * int(task["bins"]) * int(task["copies"])))}
+    """Return what queues a kernel for a task of distances."""
+    macros = DISTANCES | {"WARPS": WARPS["distances"]}
 
-    def launch(name: str, stream: Any) -> None:
-        blocks, threads, shared = shapes[name]
+    def launch(name: str, blocks: int, threads: int, shared: int = 0) -> None:
         kernel = gpu.kernel(FILE, name, macros, POINTS, TASK.itemsize)
-        kernel.prepared_async_call((blocks, 1, 1), (threads, 1, 1), stream, task.tobytes(), shared_size=shared)
+        kernel.prepared_async_call((blocks, 1, 1), (threads, 1, 1), None, task.tobytes(), shared_size=shared)
 
     return launch

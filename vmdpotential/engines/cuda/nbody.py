@@ -33,17 +33,22 @@ TASK = struct("AllPairsTask", [
     ("same", np.int32),  # whether the others are the atoms
 ], "nbody.cu")
 
-#: Threads of a block, and blocks that keep a multiprocessor busy.
-THREADS = 128
-BLOCKS = 16
+#: Blocks that keep a multiprocessor busy.
+BLOCKS = 128
 
 
-def knobs(count: int, others: int, multiprocessors: int) -> tuple[int, int]:
-    """Return how many atoms a thread has, and into how many parts the others are split."""
-    each = 4 if count >= 49152 else 2 if count >= 12288 else 1
-    blocks = -(-count // (THREADS * each))
-    tiles = -(-others // THREADS)
-    return each, min(max(1, BLOCKS * multiprocessors // blocks), tiles, 65535)
+def knobs(count: int, others: int, multiprocessors: int, jerk: bool) -> tuple[int, int, int]:
+    """Return how many atoms a thread has, into how many parts the others are split, and the threads of a block.
+
+    Many blocks, which end at about the same time, are faster than few that fill the GPU; jerks, for which most is read
+    of each atom, are faster with two atoms a thread where there are enough.
+    """
+    threads = 64 if count <= 2048 else 128
+    each = 2 if jerk and count >= 16384 else 1
+    blocks = -(-count // (threads * each))
+    parts = 2 ** round(np.log2(max(1.0, BLOCKS * multiprocessors / blocks)))
+    most = max(32 * each, 4 * multiprocessors // blocks)  # each part costs a sum of an atom
+    return each, min(parts, most, -(-others // (threads if count <= 2048 else 2 * threads))), threads
 
 
 class AllPairs:
@@ -64,20 +69,22 @@ class AllPairs:
         """
         raise UsageError("cutoff", "lists of pairs in range are of potentials with a cutoff")
 
-    def kernel(self, gpu: Any, each: int) -> Any:
+    def kernel(self, gpu: Any, each: int, threads: int) -> Any:
         """Return the kernel for so many atoms a thread."""
-        return gpu.kernel("nbody.cu", "all_pairs", self.macros(each), self.programs.source, TASK.itemsize)
+        return gpu.kernel("nbody.cu", "all_pairs", self.macros(each, threads), self.programs.source, TASK.itemsize)
 
-    def macros(self, each: int) -> dict[str, object]:
+    def macros(self, each: int, threads: int) -> dict[str, object]:
         """Return what it is compiled with."""
-        return self.programs.macros | {"JERK": int(self.work.jerk), "EACH": each, "THREADS": THREADS,
+        return self.programs.macros | {"JERK": int(self.work.jerk), "EACH": each, "THREADS": threads,
                                        "UNROLL": 8 // each}
 
     def run(self, atoms: Atoms, others: Atoms | None = None) -> PairResult:
         """Return the sum over all pairs, or over those of the atoms and the other atoms."""
         second = atoms if others is None else others
         empty = not len(atoms) or not len(second)
-        centre = np.zeros(3) if empty else (atoms.positions.mean(0) + second.positions.mean(0)) / 2
+        centre = np.zeros(3) if empty else atoms.positions.mean(0)
+        if others is not None and not empty:
+            centre = (centre + others.positions.mean(0)) / 2
         table = self.programs.table(atoms)
         gpu = device.idlest(1)[0]
         with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
@@ -109,7 +116,7 @@ class AllPairs:
         return totals
 
     def prepare(self, gpu: Any, atoms: Atoms, others: Atoms, centre: Floats, table: Single,
-                chosen: tuple[int, int] | None = None) -> tuple[Any, Any]:
+                chosen: tuple[int, int, int] | None = None) -> tuple[Any, Any]:
         """Return a task whose atoms are on the current GPU, and what queues its kernel on a stream.
 
         `chosen` takes the place of what :func:`knobs` returns.
@@ -132,28 +139,36 @@ class AllPairs:
         if same:
             starts, left_out = left_out_of(len(atoms), atoms.exclusions)
         task["starts"], task["excluded"] = gpu.upload("pairs starts", starts), gpu.upload("pairs excluded", left_out)
-        each, parts = chosen or knobs(len(atoms), len(others), gpu.multiprocessors)
-        part = -(-len(others) // (parts * THREADS)) * THREADS
-        parts, blocks = -(-len(others) // part), -(-len(atoms) // (THREADS * each))
+        each, parts, threads = chosen or knobs(len(atoms), len(others), gpu.multiprocessors, self.work.jerk)
+        part = -(-len(others) // (parts * threads)) * threads
+        parts, blocks = -(-len(others) // part), -(-len(atoms) // (threads * each))
         task["totals"] = gpu.buffer("pairs totals", parts * len(atoms) * self.total.itemsize)
         task["ended"] = gpu.upload("pairs ended", np.zeros(blocks, np.int32))
         task["u"][: len(self.programs.uniforms)] = self.programs.uniforms
         task["softening2"] = self.programs.scaled.softening2
         task["count"], task["others_count"], task["part"], task["same"] = len(atoms), len(others), part, same
-        kernel, argument = self.kernel(gpu, each), task.tobytes()
+        kernel, argument = self.kernel(gpu, each, threads), task.tobytes()
 
         def launch(stream: Any) -> None:
-            kernel.prepared_async_call((blocks, parts, 1), (THREADS, 1, 1), stream, argument)
+            kernel.prepared_async_call((blocks, parts, 1), (threads, 1, 1), stream, argument)
 
         return task, launch
 
 
 def left_out_of(count: int, exclusions: Integers | None) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return for each atom where its list starts (N + 1,), and the lists: its own number and those excluded, sorted."""
-    own = np.arange(count)
-    pairs = np.zeros((0, 2), np.int64) if exclusions is None else np.asarray(exclusions, np.int64).reshape(-1, 2)
-    first = np.concatenate([own, pairs[:, 0], pairs[:, 1]])
-    second = np.concatenate([own, pairs[:, 1], pairs[:, 0]])
-    key = np.unique(first * count + second)
-    starts = np.searchsorted(key, np.arange(count + 1) * count)
-    return starts.astype(np.int32), (key % max(count, 1)).astype(np.int32)
+    if exclusions is None or not len(exclusions):
+        return np.arange(count + 1, dtype=np.int32), np.arange(count, dtype=np.int32)
+    pairs = np.asarray(exclusions, np.int32)  # sorted
+    first, second = np.ascontiguousarray(pairs.T)
+    less, more = np.bincount(second, minlength=count), np.bincount(first, minlength=count)
+    starts = np.zeros(count + 1, np.int32)
+    np.cumsum(less + more + 1, out=starts[1:])
+    own = (starts[:-1] + less).astype(np.int32)
+    lists = np.empty(starts[-1], np.int32)
+    lists[own] = np.arange(count, dtype=np.int32)
+    number = np.arange(len(pairs), dtype=np.int32)
+    lists[number + (own + 1 - (np.cumsum(more) - more))[first]] = second
+    by_second = np.argsort(second, kind="stable")
+    lists[number + (starts[:-1] - (np.cumsum(less) - less))[second[by_second]]] = first[by_second]
+    return starts, lists

@@ -96,17 +96,14 @@ class Programs:
                 "const Table &pair, const float *u)\n{\n" + "\n".join(device.lines)
                 + f"\n  return Values{{{slope}, {bend}, {{{', '.join(energies)}}}}};\n}}\n")
 
-    def records(self, atoms: Atoms, order: NDArray[np.int32] | None = None) -> Single:
-        """Return records (N, 4 words) of atoms, with places of 0; in some order, where -1 is no atom."""
-        count = len(atoms) if order is None else len(order)
-        made = np.zeros((count, 4 * self.words), np.float32)
-        chosen: Any = slice(None) if order is None else order >= 0
-        index: Any = slice(None) if order is None else order[chosen]
+    def records(self, atoms: Atoms) -> Single:
+        """Return records (N, 4 words) of atoms, with places of 0."""
+        made = np.zeros((len(atoms), 4 * self.words), np.float32)
         for column, name in enumerate(self._parameters, 3):
-            made[chosen, column] = np.asarray(atoms.parameters[name])[index]
+            made[:, column] = atoms.parameters[name]
         if self._tables:
             assert atoms.types is not None
-            made.view(np.int32)[chosen, 3 + len(self._parameters)] = atoms.types[index]
+            made.view(np.int32)[:, 3 + len(self._parameters)] = atoms.types
         return made
 
     def table(self, atoms: Atoms) -> Single:

@@ -1,0 +1,389 @@
+"""Energies and forces between selections: against OpenMM, the exact sum, closed forms, and the command."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import MDAnalysisTests
+import numpy as np
+import openmm
+import openmmtools
+import pytest
+from openmm import app, unit
+
+from vmdpotential import errors, io, registry
+from vmdpotential.engines import get_engine
+from vmdpotential.engines.costs import AT_POINTS
+from vmdpotential.frontend import cli
+from vmdpotential.io.frames import Trajectory, parse_frames
+from vmdpotential.methods.reference import full_potential
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.nonbonded import Nonbonded
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.pairs.energy import ELECTROSTATICS, Between, by_residue, interaction_energy
+from vmdpotential.units import coulomb_constant
+
+TOOLS = Path(openmmtools.__file__).parent / "data"
+FILES = Path(MDAnalysisTests.__file__).parent / "data"
+C = coulomb_constant("kcal/mol/e")
+
+
+def openmm_between(prmtop, positions, cell, a, b, cutoff, method, platform="CPU"):
+    """Return Coulomb and Lennard-Jones energies of two sets by OpenMM's: of both less of each."""
+    made = app.AmberPrmtopFile(str(prmtop)).createSystem(
+        nonbondedMethod=method, nonbondedCutoff=cutoff * unit.angstrom, constraints=None, rigidWater=False)
+    force = openmm.XmlSerializer.clone(next(f for f in made.getForces() if isinstance(f, openmm.NonbondedForce)))
+    force.setUseDispersionCorrection(False)
+    force.setEwaldErrorTolerance(1e-7)
+    force.setReactionFieldDielectric(78.5)
+    system = openmm.System()
+    for _ in range(force.getNumParticles()):
+        system.addParticle(1)
+    if cell is not None:
+        system.setDefaultPeriodicBoxVectors(*(cell.vectors / 10))
+    system.addForce(force)
+    atoms = [force.getParticleParameters(n) for n in range(force.getNumParticles())]
+    exceptions = [force.getExceptionParameters(n) for n in range(force.getNumExceptions())]
+    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName(platform))
+    context.setPositions(positions / 10)
+
+    def one(mask, charges, depths):
+        for n, (q, sigma, epsilon) in enumerate(atoms):
+            force.setParticleParameters(n, q * mask[n] * charges, sigma, epsilon * mask[n] * depths)
+        for n, (i, j, qq, sigma, epsilon) in enumerate(exceptions):
+            on = mask[i] * mask[j]
+            force.setExceptionParameters(n, i, j, qq * on * charges, sigma, epsilon * on * depths)
+        force.updateParametersInContext(context)
+        return context.getState(getEnergy=True).getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
+
+    a, b = a.astype(float), b.astype(float)
+    return [one(np.maximum(a, b), *what) - one(a, *what) - one(b, *what) for what in ((1, 0), (0, 1))]
+
+
+@pytest.fixture(scope="module")
+def peptide():
+    folder = TOOLS / "alanine-dipeptide-explicit"
+    return io.read_structure(folder / "alanine-dipeptide.crd", folder / "alanine-dipeptide.prmtop")
+
+
+@pytest.fixture(scope="module")
+def lysozyme():
+    folder = TOOLS / "T4-lysozyme-L99A-implicit"
+    return io.read_structure(folder / "complex.crd", folder / "complex.prmtop")
+
+
+def halves(structure, count):
+    a = np.arange(len(structure)) < count
+    return a, ~a
+
+
+def brute(structure, a, b, cutoff):
+    """Return Coulomb (of all pairs) and Lennard-Jones energies of two sets apart in an open boundary, in float64."""
+    terms, q = structure.topology.nonbonded(), structure.charges
+    i, j = np.flatnonzero(a), np.flatnonzero(b)
+    r = np.linalg.norm(structure.positions[i][:, None] - structure.positions[j], axis=2)
+    excluded = np.zeros((len(q), len(q)), bool)
+    excluded[tuple(terms.exclusions.T)] = True
+    counts = ~(excluded | excluded.T)[np.ix_(i, j)]
+    types = np.ix_(terms.types[i], terms.types[j])
+    lj = (terms.c12[types] / r**12 - terms.c6[types] / r**6) * counts * (r < cutoff)
+    coulomb = C * np.outer(q[i], q[j]) / r * counts
+    near = terms.pairs14
+    cross = (a[near[:, 0]] & b[near[:, 1]]) | (b[near[:, 0]] & a[near[:, 1]])
+    r = np.linalg.norm(structure.positions[near[cross, 0]] - structure.positions[near[cross, 1]], axis=1)
+    qq = C * q[near[cross, 0]] * q[near[cross, 1]] * terms.charges14[cross]
+    return (coulomb.sum() + (qq / r).sum(),
+            lj.sum() + (terms.c12_14[cross] / r**12 - terms.c6_14[cross] / r**6).sum())
+
+
+def test_a_peptide_and_water_in_a_cell_are_as_openmm_and_ewald_have_them(peptide):
+    a, b = halves(peptide, 22)
+    found = interaction_energy(peptide, peptide.topology.nonbonded(), a, b, cutoff=9.0)
+    exact = C * peptide.charges[a] @ full_potential(
+        peptide.positions[a], peptide.positions[b], peptide.charges[b], peptide.cell, get_engine("cpu"))
+    assert found.coulomb.sum() == pytest.approx(exact, abs=5e-5)
+    coulomb, lj = openmm_between(TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.prmtop", peptide.positions,
+                                 peptide.cell, a, b, 9.0, app.PME)
+    assert found.coulomb.sum() == pytest.approx(coulomb, abs=2e-3)  # OpenMM's mesh
+    assert found.lennard_jones.sum() == pytest.approx(lj, rel=1e-5)
+
+
+def test_bonded_parts_of_a_peptide_are_as_openmm_has_them(peptide):
+    a, b = np.arange(2269) < 12, (np.arange(2269) >= 12) & (np.arange(2269) < 22)
+    found = interaction_energy(peptide, peptide.topology.nonbonded(), a, b, cutoff=9.0)
+    coulomb, lj = openmm_between(TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.prmtop", peptide.positions,
+                                 peptide.cell, a, b, 9.0, app.PME)
+    assert (found.coulomb.sum(), found.lennard_jones.sum()) == pytest.approx((coulomb, lj), rel=1e-5)
+
+
+def test_a_ligand_and_its_protein_are_as_openmm_has_them(lysozyme):
+    ligand = lysozyme.residue_names == lysozyme.residue_names[-1]
+    found = interaction_energy(lysozyme, lysozyme.topology.nonbonded(), ligand, ~ligand, cutoff=200.0)
+    coulomb, lj = openmm_between(TOOLS / "T4-lysozyme-L99A-implicit" / "complex.prmtop", lysozyme.positions, None,
+                                 ligand, ~ligand, 10.0, app.NoCutoff, "Reference")
+    assert found.coulomb.sum() == pytest.approx(coulomb, rel=1e-5)
+    assert found.lennard_jones.sum() == pytest.approx(lj, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_dna_and_water_are_as_openmm_has_them():
+    folder = TOOLS / "dna_dodecamer_explicit"
+    dna = io.read_structure(folder / "inpcrd", folder / "prmtop")
+    solute = dna.residue_names != "WAT"
+    found = interaction_energy(dna, dna.topology.nonbonded(), solute, ~solute, cutoff=9.0)
+    coulomb, lj = openmm_between(folder / "prmtop", dna.positions, dna.cell, solute, ~solute, 9.0, app.PME)
+    assert (found.coulomb.sum(), found.lennard_jones.sum()) == pytest.approx((coulomb, lj), rel=1e-5)
+
+
+def test_bonded_halves_in_an_open_boundary(lysozyme):
+    a, b = halves(lysozyme, 1200)
+    found = interaction_energy(lysozyme, lysozyme.topology.nonbonded(), a, b)
+    assert (found.coulomb.sum(), found.lennard_jones.sum()) == pytest.approx(brute(lysozyme, a, b, 12.0), rel=1e-6)
+
+
+def test_a_mesh_of_an_open_boundary_is_the_sum_of_all_pairs(lysozyme, monkeypatch):
+    a = np.arange(len(lysozyme)) < 1500
+    b = np.arange(len(lysozyme)) >= 1000
+    terms = lysozyme.topology.nonbonded()
+    exact = Between(lysozyme, terms, a, b, forces=True).run(lysozyme.positions, None)
+    monkeypatch.setattr("vmdpotential.pairs.energy.LEAST", 0.0)
+    monkeypatch.setattr("vmdpotential.pairs.energy.AT_POINTS", AT_POINTS._replace(pair=1.0))
+    mesh = Between(lysozyme, terms, a, b, forces=True)
+    found = mesh.run(lysozyme.positions, None)
+    assert mesh._long is not None
+    np.testing.assert_allclose(found.coulomb, exact.coulomb, atol=2e-4)
+    np.testing.assert_allclose(found.forces, exact.forces, atol=1e-4 * np.abs(exact.forces).max())
+
+
+@pytest.mark.parametrize("electrostatics", ELECTROSTATICS)
+def test_overlapping_selections_count_each_pair_once(peptide, electrostatics):
+    terms, n = peptide.topology.nonbonded(), np.arange(len(peptide))
+
+    def total(a, b):
+        found = interaction_energy(peptide, terms, a, b, electrostatics=electrostatics, cutoff=8.0)
+        return np.array([found.coulomb.sum(), found.lennard_jones.sum()])
+
+    a, b, both = n < 8, (n >= 12) & (n < 60), (n >= 8) & (n < 12)
+    parts = total(a, b) + total(a, both) + total(both, b) + total(both, both)
+    np.testing.assert_allclose(total(a | both, b | both), parts, rtol=1e-6, atol=1e-4)
+    np.testing.assert_allclose(total(b | both, a | both), parts, rtol=1e-6, atol=1e-4)
+
+
+@pytest.mark.parametrize("electrostatics", ELECTROSTATICS)
+def test_forces_are_slopes_of_energies(peptide, electrostatics):
+    n = np.arange(len(peptide))
+    for b, atom, axis in (((n >= 6) & (n < 100), 0, 0), (n < 100, 7, 2)):  # in A alone, and in both
+        between = Between(peptide, peptide.topology.nonbonded(), n < 10, b, electrostatics=electrostatics, cutoff=8.0,
+                          forces=True)
+        forces = between.run(peptide.positions, peptide.cell).forces
+        energies = []
+        for h in (-1e-3, 1e-3):
+            moved = peptide.positions.copy()
+            moved[atom, axis] += h
+            energies.append(between.run(moved, peptide.cell).total.sum())
+        assert forces[atom, axis] == pytest.approx((energies[0] - energies[1]) / 2e-3, abs=0.02)
+
+
+def ions(distance, cell=None):
+    c6, c12 = np.full((1, 1), 200.0), np.full((1, 1), 3e5)
+    none = np.zeros((0, 2), np.int64)
+    empty = np.zeros(0)
+    terms = Nonbonded("test", ("X",), np.zeros(2, np.int64), c6, c12, none, none, empty, empty, empty)
+    structure = Structure(
+        positions=np.array([[0, 0, 0], [distance, 0, 0.0]]), atom_names=["NA", "CL"], residue_names=["NA", "CL"],
+        residue_ids=[1, 2], residue_index=[0, 1], charges=np.array([1.0, -1.0]), cell=cell)
+    return structure, terms
+
+
+def test_two_ions_by_hand():
+    structure, terms = ions(3.0)
+    lj = 3e5 / 3.0**12 - 200 / 3.0**6
+    values = {"pme": 1 / 3, "cutoff": 1 / 3 - 1 / 10, "ddd": 1 / 36, "rf": 1 / 3 + 77.5 / 158 / 1000 * 9 - (
+        1 / 10 + 77.5 / 158 / 10)}
+    for electrostatics, value in values.items():
+        found = interaction_energy(structure, terms, [0], [1], electrostatics=electrostatics, cutoff=10.0)
+        assert found.coulomb[0] == pytest.approx(-C * value, rel=1e-6), electrostatics
+        assert found.lennard_jones[0] == pytest.approx(lj, rel=1e-5)
+    found = interaction_energy(structure, terms, [0], [1], dielectric=80.0)
+    assert found.coulomb[0] == pytest.approx(-C / 3 / 80, rel=1e-6)
+
+
+def test_rock_salt_has_madelungs_constant():
+    n = np.stack(np.meshgrid(*[np.arange(4)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    charges = 1.0 - 2 * (n.sum(1) % 2)
+    none, empty = np.zeros((0, 2), np.int64), np.zeros(0)
+    terms = Nonbonded("test", ("X",), np.zeros(64, np.int64), np.zeros((1, 1)), np.zeros((1, 1)), none, none, empty,
+                      empty, empty)
+    structure = Structure(positions=2.8 * n, atom_names=["X"] * 64, residue_names=["X"] * 64, residue_ids=np.arange(64),
+                          residue_index=np.arange(64), charges=charges, cell=Cell.from_parameters(11.2, 11.2, 11.2))
+    everything = np.arange(64)
+    found = interaction_energy(structure, terms, everything, everything, cutoff=5.0)
+    assert found.coulomb.sum() == pytest.approx(-1.747564594633 * 32 * C / 2.8, rel=1e-6)
+    assert np.abs(found.coulomb - found.coulomb[0]).max() < 1e-4
+
+
+def test_residues_and_atoms_sum_to_the_total(peptide):
+    a, b = halves(peptide, 22)
+    found = interaction_energy(peptide, peptide.topology.nonbonded(), b, a, cutoff=9.0)
+    residues, values = by_residue(peptide, found.atoms, found.total)
+    assert len(residues) == peptide.residue_count - 3
+    assert values.sum() == pytest.approx(found.total.sum())
+    other = interaction_energy(peptide, peptide.topology.nonbonded(), a, b, cutoff=9.0)
+    assert other.total.sum() == pytest.approx(found.total.sum(), abs=1e-4)
+
+
+def test_the_same_wherever_atoms_are(peptide):
+    a, b = halves(peptide, 22)
+    between = Between(peptide, peptide.topology.nonbonded(), a, b, cutoff=9.0)
+    first = between.run(peptide.positions, peptide.cell)
+    moved = peptide.positions + np.array([3.0, 50.0, -7.0])
+    moved[::5] += peptide.cell.vectors[1]
+    second = between.run(moved, peptide.cell)
+    np.testing.assert_allclose(second.total, first.total, atol=1e-4)
+
+
+def run(capsys, *words):
+    code = cli.main([str(word) for word in words])
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+PEPTIDE = (TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.crd", "--topology",
+           TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.prmtop")
+
+
+def test_the_command(capsys, tmp_path):
+    code, out, _ = run(capsys, "energy", *PEPTIDE, "--between", "protein", "water", "--between", "protein", "solute",
+                       "--cutoff", "9", "--json", "-o", tmp_path / "table.csv")
+    assert code == 0
+    data = json.loads(out)
+    assert [(row["a"], row["b"]) for row in data["pairs"]] == [("protein", "water"), ("protein", "solute")]
+    for row in data["pairs"]:
+        assert row["total"] == pytest.approx(row["coulomb"] + row["lennard_jones"])
+        assert row["total_std"] is None
+    assert data["pairs"][0]["lennard_jones"] == pytest.approx(-9.857209, abs=1e-4)
+    with open(tmp_path / "table.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert float(rows[0]["total"]) == pytest.approx(data["pairs"][0]["total"], rel=1e-6)
+    code, out, _ = run(capsys, "energy", *PEPTIDE, "--between", "protein", "water", "--cutoff", "9", "--json",
+                       "--by", "residue", "--figure", tmp_path / "residues.svg")
+    residues = json.loads(out)["pairs"]
+    assert [row["a"] for row in residues] == ["ACE1", "ALA2", "NME3"]
+    assert sum(row["total"] for row in residues) == pytest.approx(data["pairs"][0]["total"], abs=1e-6)
+    assert "ALA2" in (tmp_path / "residues.svg").read_text()
+
+
+def test_values_for_viewers_are_in_the_place_of_b_factors(peptide):
+    report = registry.get("command", "energy")(structure=peptide, between=["protein", "water"], by="residue",
+                                               electrostatics="rf")
+    shown = report.objects["values"]
+    assert shown.b_factors[0] == pytest.approx(report.data["pairs"][0]["total"])
+    assert not shown.b_factors[22:].any()
+
+
+def write_frames(peptide, path, count):
+    import MDAnalysis
+
+    universe = MDAnalysis.Universe.empty(len(peptide), trajectory=True)
+    rng = np.random.default_rng(3)
+    with MDAnalysis.Writer(str(path), len(peptide)) as writer:
+        for _ in range(count):
+            universe.atoms.positions = peptide.positions + rng.normal(0, 0.05, (len(peptide), 3))
+            universe.dimensions = peptide.cell.parameters
+            writer.write(universe.atoms)
+
+
+def test_a_trajectory(peptide, capsys, tmp_path):
+    path = tmp_path / "frames.dcd"
+    write_frames(peptide, path, 5)
+    code, out, err = run(capsys, "energy", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "protein", "water", "--frames",
+                         "1::2", "--electrostatics", "rf", "--json", "-o", tmp_path / "table.csv")
+    assert code == 0, err
+    row, = json.loads(out)["pairs"]
+    totals = []
+    terms = peptide.topology.nonbonded()
+    a, b = halves(peptide, 22)
+    for frame in Trajectory(path, len(peptide), slice(1, None, 2)):
+        found = interaction_energy(replace(peptide, positions=frame.positions, cell=frame.cell), terms, a, b,
+                                   electrostatics="rf")
+        totals.append(found.total.sum())
+    assert len(totals) == json.loads(out)["frames"] == 2
+    assert row["total"] == pytest.approx(np.mean(totals), rel=1e-5)
+    assert row["total_std"] == pytest.approx(np.std(totals, ddof=1), rel=1e-3)
+    with open(tmp_path / "table.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["frame"] for row in rows] == ["1", "3"]
+    assert [float(row["total"]) for row in rows] == pytest.approx(totals, rel=1e-5)
+    code, out, err = run(capsys, "forces", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "//*/2/CA", "water",
+                         "--electrostatics", "rf", "--json", "-o", tmp_path / "forces.npz")
+    assert code == 0, err
+    with np.load(tmp_path / "forces.npz") as saved:
+        assert saved["forces"].shape == (5, 1, 3)
+        np.testing.assert_allclose(saved["forces"].mean(0), json.loads(out)["forces"])
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (("energy", *PEPTIDE, "--between", "protein"), "--between: two selections are needed"),
+    (("energy", *PEPTIDE), "--between: energy needs it"),
+    (("energy", *PEPTIDE, "--between", "protein", "(XYZ)"), "--between '(XYZ)': selects no atoms"),
+    (("energy", *PEPTIDE, "--between", "protein", "water", "--frames", "2:"), "--frames: are of a trajectory"),
+    (("energy", *PEPTIDE, "--between", "protein", "water", "--frames", "a:b"), "--frames a:b: frames are written as"),
+    (("energy", *PEPTIDE, "--between", "protein", "water", "--figure", "x.png"), "--figure: shows residues"),
+    (("energy", PEPTIDE[0], FILES / "adk_dims.dcd", *PEPTIDE[1:], "--between", "protein", "water"),
+     "has 3341 atoms and the structure 2269"),
+    (("energy", FILES / "adk_oplsaa.gro", "--between", "protein", "water"), "van der Waals parameters"),
+    (("forces", *PEPTIDE, "--between", "protein", "water", "-o", "forces.txt"), "name it .csv or .npz"),
+    (("forces", *PEPTIDE, "--between", "protein", "water", "protein", "solute"), "takes two selections here"),
+])
+def test_what_is_wrong_is_said_in_one_line(capsys, words, message):
+    code, out, err = run(capsys, *words)
+    assert code == 2, err
+    assert out == ""
+    line, = err.strip().splitlines()[-1:]
+    assert message in line
+
+
+@pytest.mark.parametrize(("text", "frames"), [
+    ("2:8:3", [2, 5]), ("7:", [7, 8, 9]), ("-2:", [8, 9]), ("4", [4]), ("-1", [9]), ("::4", [0, 4, 8])])
+def test_frames_are_those_of_a_slice(text, frames):
+    found = list(Trajectory(FILES / "adk_oplsaa.xtc", 47681, parse_frames(text)))
+    assert [frame.number for frame in found] == frames
+    assert {frame.total for frame in found} == {len(frames)}
+    positions, cell = io.mdanalysis.read_frame(FILES / "adk_oplsaa.xtc", 47681, frames[-1])
+    np.testing.assert_array_equal(found[-1].positions, positions)
+    np.testing.assert_array_equal(found[-1].cell.vectors, cell.vectors)
+
+
+@pytest.mark.parametrize(("name", "atoms", "count"), [
+    ("adk_oplsaa.trr", 47681, 10), ("adk_dims.dcd", 3341, 98), ("Amber/tz2.truncoct.nc", 5827, 10),
+    ("nmr_neopetrosiamide.pdb", 392, 24)])
+def test_formats_of_frames(name, atoms, count):
+    found = list(Trajectory(FILES / name, atoms, slice(None, None, 3)))
+    assert len(found) == -(-count // 3)
+    assert all(frame.positions.shape == (atoms, 3) for frame in found)
+
+
+def test_frames_that_are_not_there(tmp_path):
+    for path, frames, message in ((FILES / "adk_dims.dcd", slice(200, None), "98 frames, and none"),
+                                  (tmp_path / "none.dcd", slice(None), "none.dcd"),
+                                  (FILES / "adk_oplsaa.gro", slice(None), "47681 atoms")):
+        with pytest.raises(errors.InputError, match=message):
+            list(Trajectory(path, 3341, frames))
+    for text in ("", "1:2:0", "1:2:3:4", "x", "1.5:"):
+        with pytest.raises(ValueError, match="frames"):
+            parse_frames(text)
+
+
+def test_frames_left_early_end_the_reading():
+    import threading
+
+    before = threading.active_count()
+    for frame in Trajectory(FILES / "adk_oplsaa.xtc", 47681):
+        if frame.number == 2:
+            break
+    del frame
+    import gc
+
+    gc.collect()
+    assert threading.active_count() == before

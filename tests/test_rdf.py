@@ -1,0 +1,146 @@
+"""Radial distribution functions: ideal gas, lattice, MDAnalysis, and the command."""
+
+import csv
+import json
+from pathlib import Path
+
+import MDAnalysis
+import MDAnalysisTests
+import numpy as np
+import openmmtools
+import pytest
+from MDAnalysis.analysis.rdf import InterRDF
+
+from vmdpotential import io
+from vmdpotential.frontend import cli
+from vmdpotential.io.frames import Trajectory
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.pairs.rdf import Counts, same_residue
+
+WATER = Path(openmmtools.__file__).parent / "data" / "alanine-dipeptide-explicit"
+FILES = Path(MDAnalysisTests.__file__).parent / "data"
+
+
+@pytest.mark.parametrize("cell", [(30, 30, 30), (33, 30, 28, 70, 80, 95)])
+def test_an_ideal_gas_has_none(cell):
+    cell = Cell.from_parameters(*cell)
+    positions = np.random.default_rng(1).random((4000, 3)) @ cell.vectors
+    n = np.arange(4000)
+    for a, b in ((n < 4000, n < 4000), (n < 2500, n > 1500)):
+        one = Counts(a, b, 20.0, 40)  # beyond half of the cell
+        one.add(positions, cell)
+        found = one.result()
+        shells = 4 / 3 * np.pi * np.diff(found.edges**3)
+        noise = 1 / np.sqrt(one.pairs / 2 * shells / cell.volume)
+        assert (np.abs(found.g - 1) < 5 * noise)[5:].all()
+        density = b.sum() / cell.volume
+        assert found.count[-1] == pytest.approx(density * 4 / 3 * np.pi * 20**3, rel=0.01)
+
+
+def test_a_lattice_has_its_shells():
+    n = np.stack(np.meshgrid(*[np.arange(5)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    everything = np.ones(125, bool)
+    one = Counts(everything, everything, 7.05, 47)  # bins of 0.15 A
+    for _ in range(2):
+        one.add(3.0 * n, Cell.from_parameters(15, 15, 15))
+    found = one.result()
+    for distance, atoms in ((3, 6), (3 * 2**0.5, 18), (3 * 3**0.5, 26), (6, 32), (3 * 5**0.5, 56)):
+        assert found.count[int((distance + 1e-9) / 0.15)] == atoms
+    shell = np.flatnonzero(found.g)[0]
+    volume = 4 / 3 * np.pi * (found.edges[shell + 1] ** 3 - found.edges[shell] ** 3)
+    assert found.g[shell] == pytest.approx(6 * 15**3 / 124 / volume)
+
+
+def test_as_mdanalysis_has_it():
+    structure = io.read_structure(WATER / "alanine-dipeptide.crd", WATER / "alanine-dipeptide.prmtop")
+    universe = MDAnalysis.Universe.empty(len(structure), trajectory=True)
+    universe.atoms.positions = structure.positions
+    universe.dimensions = structure.cell.parameters
+    oxygen = structure.atom_names == "O"
+    hydrogen = structure.atom_names == "H1"
+    for a, b, block in ((oxygen, oxygen, (1, 1)), (oxygen, hydrogen, None)):
+        pair = universe.atoms[a], universe.atoms[b]
+        theirs = InterRDF(*pair, nbins=75, range=(0.0, 10.0), exclusion_block=block).run()
+        one = Counts(a, b, 10.0, 75)
+        one.add(universe.atoms.positions.astype(float), structure.cell)
+        found = one.result()
+        pairs = a.sum() * b.sum()
+        # of N atoms with themselves they normalise by N^2
+        np.testing.assert_allclose(found.g, theirs.results.rdf * pairs / one.pairs, rtol=0.02, atol=0.02)
+        assert one.counts.sum() == pytest.approx(theirs.results.count.sum(), abs=3)  # float32 at the ends of ranges
+
+
+def test_overlapping_selections_and_what_is_left_out():
+    cell = Cell.from_parameters(12, 13, 14)
+    rng = np.random.default_rng(2)
+    positions = rng.random((60, 3)) * 12
+    n = np.arange(60)
+    a, b = n < 40, n >= 25
+    left_out = same_residue(n // 3, a | b)
+    assert len(left_out) == 60
+    one = Counts(a, b, 5.0, 10, left_out)
+    one.add(positions, cell)
+    expected = np.zeros(10, int)
+    for i in np.flatnonzero(a):
+        for j in np.flatnonzero(b):
+            r = np.linalg.norm(cell.minimum_image(positions[i] - positions[j]))
+            if i != j and r < 5 and i // 3 != j // 3:
+                expected[int(r * 2)] += 1
+    np.testing.assert_array_equal(one.counts, expected)
+
+
+def run(capsys, *words):
+    code = cli.main([str(word) for word in words])
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+def test_the_command(capsys, tmp_path):
+    pdb = WATER / "alanine-dipeptide.pdb"
+    options = ("--between", "(HOH)/O", "(HOH)/O", "--between", "(HOH)/O", "(HOH)/H1", "--range", "8", "--bins", "80",
+               "--cell", "32.853,32.862,31.855")
+    options = tuple(word.replace("(HOH)", "//*/(HOH)") for word in options)
+    code, out, err = run(capsys, "rdf", pdb, *options, "--json", "-o", tmp_path / "rdf.csv", "--figure",
+                         tmp_path / "rdf.png")
+    assert code == 0, err
+    data = json.loads(out)
+    assert len(data["r"]) == 80
+    assert [len(curve) for curve in data["g"]] == [len(curve) for curve in data["count"]] == [80, 80]
+    assert data["count"][1][15] == pytest.approx(1, abs=0.01)  # the atom's own hydrogen
+    assert data["r"][int(np.argmax(data["g"][0]))] == pytest.approx(2.75, abs=0.15)
+    with open(tmp_path / "rdf.csv", newline="") as stream:
+        rows = list(csv.reader(stream))
+    assert len(rows) == 81
+    assert float(rows[50][1]) == pytest.approx(data["g"][0][49], rel=1e-6)
+    assert (tmp_path / "rdf.png").read_bytes()[:4] == b"\x89PNG"
+    code, out, _ = run(capsys, "rdf", pdb, *options, "--json", "--exclude", "residue")
+    again = json.loads(out)
+    assert again["count"][1][15] == 0
+    assert again["g"][0] == data["g"][0]
+
+
+def test_the_command_over_frames(capsys):
+    code, out, err = run(capsys, "rdf", FILES / "adk_oplsaa.gro", FILES / "adk_oplsaa.xtc", "--between", "ions",
+                         "//*/(SOL)/OW", "--frames", "::4", "--range", "6", "--json")
+    assert code == 0, err
+    data = json.loads(out)
+    assert data["frames"] == 3
+    frames = list(Trajectory(FILES / "adk_oplsaa.xtc", 47681, slice(None, None, 4)))
+    gro = io.read_structure(FILES / "adk_oplsaa.gro")
+    one = Counts(gro.residue_names == "NA+", gro.atom_names == "OW", 6.0, 150)
+    for frame in frames:
+        one.add(frame.positions, frame.cell)
+    np.testing.assert_allclose(data["g"][0], one.result().g)
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (("--between", "water"), "--between: two selections"),
+    (("--between", "water", "water", "--bins", "0"), "--bins 0: must be at least 1"),
+    (("--between", "water", "water", "--range", "-3"), "--range -3: must be above 0"),
+    (("--between", "water", "water", "--exclude", "bonded"), "--exclude bonded: needs bonds"),
+    (("--between", "water", "water", "--figure", "x.txt"), "no figure format"),
+])
+def test_what_is_wrong_is_said_in_one_line(capsys, words, message):
+    code, out, err = run(capsys, "rdf", FILES / "adk_oplsaa.gro", *words)
+    assert (code, out) == (2, "")
+    assert message in err.strip().splitlines()[-1]

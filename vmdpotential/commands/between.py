@@ -1,0 +1,89 @@
+"""What the commands on pairs of selections share: their options, selections, and frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from vmdpotential import progress, registry
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.io.frames import Frame, Trajectory, parse_frames
+from vmdpotential.maps import choose_cell
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.selection import Mask, select
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.pairs.energy import ELECTROSTATICS
+from vmdpotential.parameters import Option
+
+
+def engines() -> Sequence[str]:
+    """Return the names of engines that may be chosen."""
+    return ("auto", *registry.available("engine"))
+
+
+TrajectoryOption = Annotated[Path | None, Option(
+    "frames of these atoms (XTC, TRR, DCD, NetCDF, PDB of several models ...); the structure's own positions unless "
+    "given", positional=True, viewer=False)]
+FramesOption = Annotated[slice | None, Option(
+    "which frames of the trajectory, counted from 0: begin, end (left out) and step", parse=parse_frames,
+    metavar="B:E:S", viewer=False)]
+BetweenOption = Annotated[tuple[str, ...], Option(
+    "two selections; more pairs of selections go on: all, solute, protein, water ..., or CIDs", metavar="SEL")]
+Parameters = Annotated[tuple[Path, ...], Option(
+    "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml", metavar="FILE")]
+Boundary = Annotated[str, Option("open, or with all periodic images", choices=("auto", "open", "periodic"))]
+Electrostatics = Annotated[str, Option(
+    "Coulomb energies: with all images by a mesh, with a reaction field, shifted to zero at the cutoff, or with a "
+    "permittivity of 4 r", choices=ELECTROSTATICS)]
+Cutoff = Annotated[float, Option("of Lennard-Jones, and of electrostatics but for pme", unit="A", low=1, high=1000)]
+Dielectric = Annotated[float, Option("relative permittivity that divides Coulomb energies", above=0, high=1e6)]
+
+
+def selections(structure: Structure, between: Sequence[str]) -> list[tuple[str, str, Mask, Mask]]:
+    """Return the pairs of selections: both names, and which atoms they mean.
+
+    Raises
+    ------
+    UsageError
+        When their number is odd, or one selects no atoms.
+    """
+    if not between or len(between) % 2:
+        raise UsageError("between", f"two selections are needed for each pair, and there are {len(between)}",
+                         "such as {between protein water}")
+    masks = {name: select(structure, name, "between") for name in between}
+    return [(a, b, masks[a], masks[b]) for a, b in zip(between[::2], between[1::2], strict=True)]
+
+
+def frames_of(structure: Structure, trajectory: Path | None, frames: slice | None, boundary: str,
+              cell: Cell | None) -> Iterator[Frame]:
+    """Yield the frames with the cells that hold in a boundary: each its own, unless the user gave one.
+
+    Raises
+    ------
+    UsageError
+        For frames without a trajectory.
+    InputError
+        When the trajectory cannot be read or is of other atoms, or a frame has no cell for a periodic boundary.
+    """
+    if trajectory is None:
+        if frames is not None:
+            raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
+        yield Frame(0, structure.positions, choose_cell(structure, "auto", boundary))
+        return
+    periodic = None
+    for done, frame in enumerate(Trajectory(trajectory, len(structure), frames or slice(None)), 1):
+        found = cell or frame.cell or structure.cell
+        if periodic is None:
+            periodic = boundary == "periodic" or (boundary == "auto" and found is not None)
+        if periodic and found is None:
+            raise InputError(f"{trajectory}: frame {frame.number} has no periodic cell", "give {cell}")
+        yield frame._replace(cell=found if periodic else None)
+        progress.report("frames", done / frame.total)
+
+
+def label(structure: Structure, atom: int, whole_residue: bool) -> str:
+    """Return what a residue or an atom is called in tables: ``A/LEU10``, ``A/LEU10/CA``."""
+    where = str(structure.chain_ids[atom] or structure.segment_ids[atom])
+    residue = f"{structure.residue_names[atom]}{structure.residue_ids[atom]}{structure.insertion_codes[atom]}"
+    return "/".join(filter(None, (where, residue, "" if whole_residue else str(structure.atom_names[atom]))))

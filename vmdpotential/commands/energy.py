@@ -1,0 +1,249 @@
+"""The command ``energy``: Coulomb and Lennard-Jones energies between selections."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import progress
+from vmdpotential.commands.between import (
+    BetweenOption,
+    Boundary,
+    Cutoff,
+    Dielectric,
+    Electrostatics,
+    FramesOption,
+    Parameters,
+    TrajectoryOption,
+    engines,
+    frames_of,
+    label,
+    selections,
+)
+from vmdpotential.commands.options import CellOption, ForceField, Water
+from vmdpotential.errors import UsageError
+from vmdpotential.io import output as files
+from vmdpotential.io.cellfile import boundary_text, with_cell
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.pairs.energy import Between, Energies, by_residue
+from vmdpotential.parameters import Command, Option, Report
+
+Floats = NDArray[np.float64]
+
+_COLUMNS = ("coulomb", "lennard_jones", "total")
+#: Rows of the longest part of a table that is printed.
+_PRINTED = 10
+
+
+class _Rows:
+    """The rows of one pair of selections: their names, and sums over frames."""
+
+    def __init__(self, structure: Structure, a: str, b: str, by: str, atoms: NDArray[np.int64]) -> None:
+        self.structure, self.a, self.b, self.by = structure, a, b, by
+        self.names = {"total": [a]}.get(by) or (
+            [label(structure, int(n), False) for n in atoms] if by == "atom" else
+            [label(structure, int(structure.residue_starts[n]), True)
+             for n in by_residue(structure, atoms, np.zeros(len(atoms)))[0]])
+        self.mean: Floats = np.zeros((len(self.names), 3))
+        self.squares: Floats = np.zeros((len(self.names), 3))
+        self.frames: list[tuple[int, Floats]] = []  # the totals of each
+
+    def add(self, number: int, found: Energies) -> None:
+        """Add a frame (Welford)."""
+        values = np.stack([found.coulomb, found.lennard_jones, found.total], axis=1)
+        self.frames.append((number, values.sum(0)))
+        if self.by == "total":
+            values = values.sum(0, keepdims=True)
+        elif self.by == "residue":
+            values = by_residue(self.structure, found.atoms, values)[1]
+        before = values - self.mean
+        self.mean += before / len(self.frames)
+        self.squares += before * (values - self.mean)
+
+    @property
+    def deviation(self) -> Floats | None:
+        """Standard deviation over frames; None of one alone."""
+        return None if len(self.frames) < 2 else np.sqrt(self.squares / (len(self.frames) - 1))
+
+    def data(self) -> list[dict[str, Any]]:
+        """Return the rows for programs."""
+        spread = self.deviation
+        return [
+            {"a": name, "b": self.b, **dict(zip(_COLUMNS, self.mean[n].tolist(), strict=True)),
+             **{f"{column}_std": None if spread is None else float(spread[n, k]) for k, column in enumerate(_COLUMNS)}}
+            for n, name in enumerate(self.names)]
+
+
+def energy(
+    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    between: BetweenOption,
+    trajectory: TrajectoryOption = None,
+    by: Annotated[str, Option(
+        "what has a row: the pair of selections, or each residue or atom of the first with all of the second",
+        choices=("total", "residue", "atom"))] = "total",
+    topology: Annotated[Path | None, Option(
+        "file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
+    parameters: Parameters = (),
+    force_field: ForceField = "auto",
+    water: Water = "auto",
+    cell: CellOption = None,
+    boundary: Boundary = "auto",
+    electrostatics: Electrostatics = "pme",
+    cutoff: Cutoff = 12.0,
+    dielectric: Dielectric = 1.0,
+    frames: FramesOption = None,
+    engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
+    output: Annotated[Path | None, Option(
+        "CSV file of the rows; by total with a trajectory, of every frame; - is standard output", short="o",
+        viewer=False, written=True)] = None,
+    figure: Annotated[Path | None, Option(
+        "figure of the residues that matter most: .png, .pdf or .svg; by residue", viewer=False, written=True)] = None,
+    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+) -> Report:
+    """Compute Coulomb and Lennard-Jones energies between selections, in kcal/mol.
+
+    Every pair of atoms counts once, also where selections overlap; pairs that the force field excludes do not count,
+    and pairs of three bonds count by their own parameters. Rows of residues and atoms are those of the first
+    selection, and add up to the total. Of a trajectory, mean and standard deviation over its frames are told.
+
+    Raises
+    ------
+    UsageError
+        For options that do not fit together.
+    InputError
+        For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
+    """
+    from vmdpotential.engines import get_engine
+    from vmdpotential.figures.page import check_figure_format, render
+    from vmdpotential.io.forcefield import nonbonded
+    from vmdpotential.molecule.charges import charges_and_report
+
+    if figure is not None:
+        check_figure_format(figure)
+        if by != "residue":
+            raise UsageError("figure", "shows residues", "use {by residue}")
+    paths = [path for path in (output, figure) if path is not None]
+    files.check(paths, force)
+    structure, report = charges_and_report(read(structure, topology, cell), force_field, water)
+    chosen = selections(structure, between)
+    terms = nonbonded(structure, parameters)
+    sums = [Between(structure, terms, a, b, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
+                    engine=engine) for _, _, a, b in chosen]
+    rows = [_Rows(structure, a, b, by, one.atoms) for (a, b, _, _), one in zip(chosen, sums, strict=True)]
+    start = time.perf_counter()
+    last: Cell | None = None
+    with progress.clock() as clock:
+        for frame in frames_of(structure, trajectory, frames, boundary, cell):
+            last = frame.cell
+            for one, row in zip(sums, rows, strict=True):
+                row.add(frame.number, one.run(frame.positions, frame.cell))
+    seconds = time.perf_counter() - start - clock.compiling
+    count = len(rows[0].frames)
+
+    drawn = _draw(rows[0]) if by == "residue" and (figure is not None or not paths) else None
+    with files.writing(paths, force) as places:
+        if output is not None:
+            _write(rows, places[0], trajectory is not None)
+        if figure is not None and drawn is not None:
+            places[-1].write_bytes(render(drawn, figure, title=f"{rows[0].a} with {rows[0].b}"))
+    lines = [
+        str(report),
+        f"{terms.source} parameters, {electrostatics}, {boundary_text(last)}, cutoff {cutoff:g} A, "
+        f"dielectric {dielectric:g}",
+        *(line for row in rows for line in _lines(row)),
+        f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {get_engine(engine).name} engine",
+        *(f"wrote {path}" for path in paths),
+    ]
+    data = {
+        **report.data, "pairs": [item for row in rows for item in row.data()], "by": by, "unit": "kcal/mol",
+        "electrostatics": electrostatics, "cutoff": cutoff, "dielectric": dielectric, "frames": count,
+        "boundary": "open" if last is None else "periodic", "parameters": terms.source,
+        "engine": get_engine(engine).name, "seconds": seconds, "files": [str(path) for path in paths],
+    }
+    objects: dict[str, Any] = {"structure": structure}
+    if by != "total":
+        objects["values"] = _coloured(structure, rows[0], sums[0].atoms)
+    if drawn is not None:
+        objects["figure"] = drawn
+    return Report(lines, data, objects)
+
+
+def read(structure: Path | Structure, topology: Path | None, cell: Cell | None) -> Structure:
+    """Return the structure of a file, or one that a viewer gave, with the cell that a user gave."""
+    from vmdpotential.io import read_structure
+
+    if isinstance(structure, Structure):
+        if topology is not None:
+            raise UsageError("topology", "is for structures read from a file")
+        return with_cell(structure, cell)
+    return with_cell(read_structure(structure, topology=topology), cell)
+
+
+def _lines(row: _Rows) -> list[str]:
+    """Return the rows for people, the largest ones of many."""
+    spread = row.deviation
+    largest = np.argsort(-np.abs(row.mean[:, 2]), kind="stable")
+    shown = np.sort(largest[:_PRINTED])
+    lines = []
+    if row.by != "total":
+        coulomb, lennard_jones, total = row.mean.sum(0)
+        lines.append(f"{row.a} with {row.b}: {total:.4f} kcal/mol (Coulomb {coulomb:.4f}, Lennard-Jones "
+                     f"{lennard_jones:.4f})" + (f"; the largest of {len(row.names)}:" if len(row.names) > len(shown)
+                                                else ""))
+    for n in shown.tolist():
+        coulomb, lennard_jones, total = row.mean[n]
+        beside = "" if spread is None else f" +- {spread[n, 2]:.4f}"
+        lines.append(f"{'' if row.by == 'total' else '  '}{row.names[n]} with {row.b}: {total:.4f}{beside} kcal/mol "
+                     f"(Coulomb {coulomb:.4f}, Lennard-Jones {lennard_jones:.4f})")
+    return lines
+
+
+def _write(rows: Sequence[_Rows], path: Path, series: bool) -> None:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        by_frame = series and rows[0].by == "total"
+        if by_frame:
+            writer.writerow(("frame", "a", "b", *_COLUMNS))
+            writer.writerows((number, row.a, row.b, *map(_number, values)) for row in rows
+                             for number, values in row.frames)
+            return
+        items = [item for row in rows for item in row.data()]
+        columns = [name for name in items[0] if items[0][name] is not None]
+        writer.writerow(columns)
+        writer.writerows([_number(item[name]) for name in columns] for item in items)
+
+
+def _number(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.8g}"
+
+
+def _draw(row: _Rows) -> Any:
+    from vmdpotential.figures.pairs import residues
+
+    spread = row.deviation
+    return residues(row.names, row.mean[:, 0], row.mean[:, 1], None if spread is None else spread[:, 2],
+                    f"{row.a} with {row.b}")
+
+
+def _coloured(structure: Structure, row: _Rows, atoms: NDArray[np.int64]) -> Structure:
+    """Return the structure with energies in the place of B factors: an atom has its residue's."""
+    values = np.zeros(len(structure))
+    if row.by == "atom":
+        values[atoms] = row.mean[:, 2]
+    else:
+        residues = by_residue(structure, atoms, np.zeros(len(atoms)))[0]
+        of_residue = np.zeros(structure.residue_count)
+        of_residue[residues] = row.mean[:, 2]
+        values = np.repeat(of_residue, np.diff(structure.residue_starts))
+    return replace(structure, b_factors=values)
+
+
+command = Command.of(energy)

@@ -1,0 +1,125 @@
+"""The command ``forces``: the forces on the atoms of one selection by another."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+
+from vmdpotential.commands.between import (
+    BetweenOption,
+    Boundary,
+    Cutoff,
+    Dielectric,
+    Electrostatics,
+    FramesOption,
+    Parameters,
+    TrajectoryOption,
+    engines,
+    frames_of,
+    label,
+    selections,
+)
+from vmdpotential.commands.energy import read
+from vmdpotential.commands.options import CellOption, ForceField, Water
+from vmdpotential.errors import UsageError
+from vmdpotential.io import output as files
+from vmdpotential.io.cellfile import boundary_text
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.pairs.energy import Between
+from vmdpotential.parameters import Command, Option, Report
+
+
+def forces(
+    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    between: BetweenOption,
+    trajectory: TrajectoryOption = None,
+    topology: Annotated[Path | None, Option(
+        "file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
+    parameters: Parameters = (),
+    force_field: ForceField = "auto",
+    water: Water = "auto",
+    cell: CellOption = None,
+    boundary: Boundary = "auto",
+    electrostatics: Electrostatics = "pme",
+    cutoff: Cutoff = 12.0,
+    dielectric: Dielectric = 1.0,
+    frames: FramesOption = None,
+    engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
+    output: Annotated[Path | None, Option(
+        "file of the forces: .csv, a row for each atom and frame, or .npz, arrays (frames, atoms, 3)", short="o",
+        viewer=False, written=True)] = None,
+    force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
+) -> Report:
+    """Compute the forces on the atoms of one selection by another, in kcal/mol/A.
+
+    Those of Coulomb and Lennard-Jones energies as the command energy has them, bonded terms left out.
+
+    Raises
+    ------
+    UsageError
+        For options that do not fit together.
+    InputError
+        For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
+    """
+    from vmdpotential.engines import get_engine
+    from vmdpotential.io.forcefield import nonbonded
+    from vmdpotential.molecule.charges import charges_and_report
+
+    if output is not None and output.suffix.lower() not in (".csv", ".npz") and not files.is_standard(output):
+        raise UsageError("output", f"{output}: forces cannot be written in this format", "name it .csv or .npz")
+    if output is not None:
+        files.check([output], force)
+    if len(between) != 2:
+        raise UsageError("between", f"takes two selections here, and there are {len(between)}",
+                         "such as {between protein water}")
+    structure, report = charges_and_report(read(structure, topology, cell), force_field, water)
+    (a, b, first, second), = selections(structure, between)
+    terms = nonbonded(structure, parameters)
+    pair = Between(structure, terms, first, second, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
+                   engine=engine, forces=True)
+    numbers, found, last = [], [], None
+    for frame in frames_of(structure, trajectory, frames, boundary, cell):
+        last = frame.cell
+        numbers.append(frame.number)
+        found.append(pair.run(frame.positions, frame.cell).forces)
+    values = np.array(found)
+    mean = values.mean(0)
+    sum_of_all = mean.sum(0)
+    names = [label(structure, int(n), False) for n in pair.atoms]
+    if output is not None:
+        with files.writing([output], force) as (place,):
+            if output.suffix.lower() == ".npz":
+                with place.open("wb") as binary:
+                    np.savez(binary, forces=values, frames=np.array(numbers), atoms=pair.atoms)
+            else:
+                with place.open("w", newline="", encoding="utf-8") as stream:
+                    writer = csv.writer(stream, lineterminator="\n")
+                    writer.writerow(("frame", "index", "atom", "fx", "fy", "fz"))
+                    writer.writerows(
+                        (number, int(n), name, *(f"{x:.8g}" for x in row))
+                        for number, rows in zip(numbers, values, strict=True)
+                        for n, name, row in zip(pair.atoms, names, rows, strict=True))
+    sizes = np.linalg.norm(mean, axis=1)
+    most = int(sizes.argmax())
+    lines = [
+        str(report),
+        f"{terms.source} parameters, {electrostatics}, {boundary_text(last)}, cutoff {cutoff:g} A, "
+        f"dielectric {dielectric:g}",
+        f"on {len(names)} atoms of {a} by {b}, {len(numbers)} frame{'s' * (len(numbers) != 1)}: "
+        f"sum ({', '.join(f'{x:.4f}' for x in sum_of_all)}) kcal/mol/A; the largest on {names[most]}, "
+        f"{sizes[most]:.4f}",
+        *([] if output is None else [f"wrote {output}"]),
+    ]
+    data = {
+        **report.data, "a": a, "b": b, "unit": "kcal/mol/A", "frames": len(numbers), "atoms": pair.atoms.tolist(),
+        "forces": mean.tolist(), "sum": sum_of_all.tolist(), "electrostatics": electrostatics, "cutoff": cutoff,
+        "dielectric": dielectric, "boundary": "open" if last is None else "periodic", "parameters": terms.source,
+        "engine": get_engine(engine).name, "file": None if output is None else str(output),
+    }
+    return Report(lines, data, {"structure": structure})
+
+
+command = Command.of(forces)

@@ -1,0 +1,129 @@
+"""The command ``rdf``: radial distribution functions between selections."""
+
+from __future__ import annotations
+
+import csv
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+
+from vmdpotential import progress
+from vmdpotential.commands.between import (
+    BetweenOption,
+    FramesOption,
+    TrajectoryOption,
+    engines,
+    frames_of,
+    selections,
+)
+from vmdpotential.commands.energy import read
+from vmdpotential.commands.options import CellOption
+from vmdpotential.errors import UsageError
+from vmdpotential.io import output as files
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.pairs.rdf import Counts, same_residue
+from vmdpotential.parameters import Command, Option, Report
+
+
+def rdf(
+    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    between: BetweenOption,
+    trajectory: TrajectoryOption = None,
+    topology: Annotated[Path | None, Option(
+        "topology that names the structure's atoms, where its own file does not", viewer=False)] = None,
+    cell: CellOption = None,
+    range: Annotated[float, Option("longest distance", unit="A", above=0, high=1000)] = 15.0,
+    bins: Annotated[int, Option("of the distance, all of one width", low=1, high=100_000)] = 150,
+    exclude: Annotated[str, Option(
+        "pairs that do not count: none, those within a residue, or those up to three bonds apart",
+        choices=("none", "residue", "bonded"))] = "none",
+    frames: FramesOption = None,
+    engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
+    output: Annotated[Path | None, Option(
+        "CSV file of the curves; - is standard output", short="o", viewer=False, written=True)] = None,
+    figure: Annotated[Path | None, Option(
+        "figure of the curves: .png, .pdf or .svg", viewer=False, written=True)] = None,
+    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+) -> Report:
+    """Compute radial distribution functions g(r) and running coordination numbers.
+
+    Several pairs of selections are counted in one pass over the frames. All periodic images count, and an atom with
+    itself does not.
+
+    Raises
+    ------
+    UsageError
+        For options that do not fit together.
+    InputError
+        Without a periodic cell, or for a trajectory of other atoms.
+    """
+    from vmdpotential.engines import get_engine
+    from vmdpotential.figures.page import check_figure_format, render
+
+    if figure is not None:
+        check_figure_format(figure)
+    paths = [path for path in (output, figure) if path is not None]
+    files.check(paths, force)
+    structure = read(structure, topology, cell)
+    chosen = selections(structure, between)
+    counts = []
+    for _, _, a, b in chosen:
+        left_out = None
+        if exclude == "residue":
+            left_out = same_residue(structure.residue_index, a | b)
+        elif exclude == "bonded":
+            left_out = _bonded(structure)
+        counts.append(Counts(a, b, range, bins, left_out, engine))
+    start = time.perf_counter()
+    with progress.clock() as clock:
+        for frame in frames_of(structure, trajectory, frames, "periodic", cell):
+            for one in counts:
+                one.add(frame.positions, frame.cell)
+    seconds = time.perf_counter() - start - clock.compiling
+    found = [one.result() for one in counts]
+    names = [f"{a} - {b}" for a, b, _, _ in chosen]
+    drawn = None
+    if figure is not None or not paths:
+        from vmdpotential.figures.pairs import distributions
+
+        drawn = distributions(found, names)
+    with files.writing(paths, force) as places:
+        if output is not None:
+            with places[0].open("w", newline="", encoding="utf-8") as stream:
+                writer = csv.writer(stream, lineterminator="\n")
+                writer.writerow(["r", *(f"{kind} {name}" for name in names for kind in ("g", "count"))])
+                table = np.column_stack([found[0].r, *(part for one in found for part in (one.g, one.count))])
+                writer.writerows([f"{x:.8g}" for x in row] for row in table)
+        if figure is not None and drawn is not None:
+            places[-1].write_bytes(render(drawn, figure, title=", ".join(names)))
+    lines = []
+    for name, curve in zip(names, found, strict=True):
+        top = int(curve.g.argmax())
+        lines.append(f"{name}: highest g(r) {curve.g[top]:.3f} at {curve.r[top]:.3f} A; {curve.count[-1]:.2f} atoms "
+                     f"within {range:g} A")
+    count = found[0].frames
+    lines += [f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {get_engine(engine).name} engine",
+              *(f"wrote {path}" for path in paths)]
+    data = {
+        "r": found[0].r.tolist(), "g": [one.g.tolist() for one in found],
+        "count": [one.count.tolist() for one in found],
+        "between": [[a, b] for a, b, _, _ in chosen], "range": range, "bins": bins, "exclude": exclude,
+        "frames": count, "engine": get_engine(engine).name, "seconds": seconds,
+        "files": [str(path) for path in paths],
+    }
+    return Report(lines, data, {"structure": structure, **({} if drawn is None else {"figure": drawn})})
+
+
+def _bonded(structure: Structure) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    from vmdpotential.molecule.nonbonded import pairs_by_bonds
+
+    topology = structure.topology
+    if topology is None or not len(topology.bonds):
+        raise UsageError("exclude", "needs bonds", "give a {topology} that has them, or use {exclude residue}",
+                         value="bonded")
+    return pairs_by_bonds(topology.bonds, len(structure))[0]
+
+
+command = Command.of(rdf)

@@ -1,0 +1,82 @@
+"""Figures of what atoms do to each other: energies by residue, radial distribution functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.figures import prepare
+from vmdpotential.figures.page import WIDTHS, style
+from vmdpotential.figures.slices import SHADES, drawable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from vmdpotential.pairs.rdf import Distribution
+
+Floats = NDArray[np.float64]
+
+#: Residues that are drawn.
+MOST = 20
+
+_MM = 1 / 25.4
+
+
+def residues(names: Sequence[str], coulomb: Floats, lennard_jones: Floats, spread: Floats | None = None,
+             title: str = "") -> Figure:
+    """Return a bar chart of the residues whose energies are largest, of either sign.
+
+    Parameters
+    ----------
+    names : sequence of str
+    coulomb, lennard_jones : (n,) float64, kcal/mol
+    spread : (n,) float64, optional
+        Standard deviation of their sum over frames.
+    title : str
+    """
+    prepare()
+    from matplotlib.figure import Figure
+
+    total = coulomb + lennard_jones
+    rows = np.argsort(-np.abs(total), kind="stable")[:MOST]
+    rows = rows[np.argsort(total[rows], kind="stable")]
+    place = np.arange(len(rows))
+    with style():
+        figure = Figure(figsize=(WIDTHS["single"] * _MM, (18 + 4 * len(rows)) * _MM), layout="constrained")
+        ax = figure.add_subplot()
+        ax.barh(place - 0.2, coulomb[rows], 0.4, color=SHADES[0], label="Coulomb")
+        ax.barh(place + 0.2, lennard_jones[rows], 0.4, color=SHADES[1], label="Lennard-Jones")
+        ax.errorbar(total[rows], place, xerr=None if spread is None else spread[rows], fmt="D", color="black",
+                    markersize=2.5, elinewidth=0.6, label="total")
+        ax.axvline(0, color="#808080", linewidth=0.4)
+        ax.set_yticks(place, [drawable(names[n]) for n in rows])
+        ax.invert_yaxis()
+        ax.set_xlabel("Energy (kcal/mol)")
+        if title:
+            ax.set_title(drawable(title))
+        ax.legend(frameon=False)
+    return figure
+
+
+def distributions(found: Sequence[Distribution], names: Sequence[str]) -> Figure:
+    """Return curves of g(r), and below them the running coordination numbers."""
+    prepare()
+    from matplotlib.figure import Figure
+
+    with style():
+        figure = Figure(figsize=(WIDTHS["single"] * _MM, 90 * _MM), layout="constrained")
+        above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
+        for n, (one, name) in enumerate(zip(found, names, strict=True)):
+            above.plot(one.r, one.g, color=SHADES[n % len(SHADES)], label=drawable(name))
+            below.plot(one.edges[1:], one.count, color=SHADES[n % len(SHADES)])
+        above.axhline(1, color="#808080", linewidth=0.4, zorder=0)
+        above.set_ylabel("g(r)")
+        above.legend(frameon=False)
+        below.set_ylabel("Atoms within r")
+        below.set_xlabel("r (Å)")
+        below.set_xlim(0, float(found[0].edges[-1]))
+        below.set_ylim(0)
+    return figure

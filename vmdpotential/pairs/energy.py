@@ -1,0 +1,341 @@
+"""Coulomb and Lennard-Jones energies between two selections of atoms, and the forces of one on the other.
+
+Each pair of atoms counts once, also where the selections overlap: A and B are split into what is in one of them alone
+and what is in both. Excluded pairs do not count, pairs of three bonds (1-4) by parameters of their own. With `pme` the
+Coulomb energy is that with all periodic images, in conducting surroundings and, for a selection with a net charge, with
+a background that neutralises it; in an open boundary it is that of all pairs. Lennard-Jones ends at the cutoff, without
+a shift or a correction.
+
+Energies of rows belong to atoms of A: what each has with B, where a pair of atoms that are both in A and B counts half
+for each of them. They sum to the total.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential.engines import get_engine
+from vmdpotential.engines.costs import AT_POINTS
+from vmdpotential.engines.pairs import Atoms, PairSum, PreparedPairs
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.interactions import coulomb, distance_dependent, lennard_jones, reaction_field
+from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, LORENTZ_BERTHELOT, TABLE, PairPotential, Rule, Term
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.nonbonded import Nonbonded
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.pairs.longrange import Field, LongRange
+from vmdpotential.units import coulomb_constant
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: How the Coulomb energy is summed: in full; with a medium beyond the cutoff; shifted to zero there; and with a
+#: permittivity that grows with the distance.
+ELECTROSTATICS = ("pme", "rf", "cutoff", "ddd")
+
+#: Permittivity of the medium of ``rf``, water's, and that of ``ddd`` at 1 A.
+MEDIUM, SLOPE = 78.5, 4.0
+
+#: Energies of opposite sign nearly cancel, and those of excluded pairs, 1e6 kcal/mol, are taken away again.
+PRECISION = "double"
+
+#: Seconds from which on a mesh is thought of for all pairs of an open boundary.
+LEAST = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Energies:
+    """What the atoms of A have with B.
+
+    Parameters
+    ----------
+    atoms : (n,) int64
+        Indices of the atoms of A, increasing.
+    coulomb, lennard_jones : (n,) float64, kcal/mol
+    forces : (n, 3) float64 or None, kcal/mol/A
+        On each atom of A by all of B, where they were asked for.
+    """
+
+    atoms: Integers
+    coulomb: Floats
+    lennard_jones: Floats
+    forces: Floats | None = None
+
+    @property
+    def total(self) -> Floats:
+        """(n,) sum of both, kcal/mol."""
+        return self.coulomb + self.lennard_jones
+
+
+def interaction_energy(
+    structure: Structure, nonbonded: Nonbonded, a: ArrayLike, b: ArrayLike, *, electrostatics: str = "pme",
+    cutoff: float = 12.0, dielectric: float = 1.0, engine: str = "auto",
+) -> Energies:
+    """Return the energies of the atoms of one selection with another, in the frame of the structure.
+
+    Parameters
+    ----------
+    structure : Structure
+        With charges.
+    nonbonded : Nonbonded
+        Lennard-Jones parameters, exclusions and 1-4 pairs of its atoms.
+    a, b : (n,) int or (N,) bool
+        Indices or masks.
+    electrostatics : {"pme", "rf", "cutoff", "ddd"}
+        See :data:`ELECTROSTATICS`.
+    cutoff : float, A
+        Of Lennard-Jones, and of electrostatics but for ``pme``.
+    dielectric : float
+        Relative permittivity by which Coulomb energies are divided.
+    engine : str
+
+    Raises
+    ------
+    InputError
+        For a structure without charges, or parameters of other atoms.
+    UsageError
+        For an empty selection, or a wrong option.
+    """
+    between = Between(structure, nonbonded, a, b, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
+                      engine=engine)
+    return between.run(structure.positions, structure.cell)
+
+
+def by_residue(structure: Structure, atoms: Integers, values: Floats) -> tuple[Integers, Floats]:
+    """Return the residues (rows of `residue_starts`) that atoms are in, and the sums of values (n, ...) over them."""
+    residues = np.repeat(np.arange(structure.residue_count), np.diff(structure.residue_starts))[atoms]
+    found, first = np.unique(residues, return_index=True)
+    return found, np.add.reduceat(values, first, axis=0)
+
+
+class Between:
+    """Energies between two selections, planned once and run for every frame.
+
+    Parameters are those of :func:`interaction_energy`, and `forces`: whether these are wanted too.
+    """
+
+    def __init__(self, structure: Structure, nonbonded: Nonbonded, a: ArrayLike, b: ArrayLike, *,
+                 electrostatics: str = "pme", cutoff: float = 12.0, dielectric: float = 1.0,
+                 engine: str = "auto", forces: bool = False) -> None:
+        if electrostatics not in ELECTROSTATICS:
+            raise UsageError("electrostatics", f"choose one of {', '.join(ELECTROSTATICS)}", value=electrostatics)
+        if not 0 < cutoff < np.inf:
+            raise UsageError("cutoff", "must be a distance in A, above 0", value=f"{cutoff:g}")
+        if len(nonbonded) != len(structure):
+            raise InputError(f"parameters of {len(nonbonded)} atoms do not fit the structure, which has "
+                             f"{len(structure)}")
+        self.engine = get_engine(engine)
+        self.electrostatics, self.cutoff, self.forces = electrostatics, cutoff, forces
+        self.known = structure.known_charges
+        self.charges = self.known * np.sqrt(coulomb_constant("kcal/mol/e", dielectric=dielectric))
+        self.nonbonded = nonbonded
+        count = len(structure)
+        self.in_a, self.in_b = _mask(a, count), _mask(b, count)
+        self.atoms = np.flatnonzero(self.in_a)
+        self.others = np.flatnonzero(self.in_b)
+        self.both = np.flatnonzero(self.in_a & self.in_b)
+        self.every = np.flatnonzero(self.in_a | self.in_b)
+        self.row = np.cumsum(self.in_a) - 1
+        #: Sets whose pairs are summed: each atom of the first with each of the second, or all of the first.
+        self.sets = [(first, second) for first, second in (
+            (np.flatnonzero(self.in_a & ~self.in_b), self.others), (self.both, np.flatnonzero(self.in_b & ~self.in_a)))
+            if len(first) and len(second)]
+        self.excluded = self._towards(nonbonded.exclusions)
+        self.pairs14 = self._towards(nonbonded.pairs14)
+        inner = self.in_a & self.in_b
+        self.excluded_apart = self.excluded.some(~(inner[self.excluded.first] & inner[self.excluded.second]))
+        self._rule, self._parameters = _lennard_jones(nonbonded)
+        self._own_exclusions = nonbonded.take(self.both).exclusions
+        self._sums: list[PairPotential] = []
+        self._pairs: list[PreparedPairs] = []
+        self._cell: Cell | None = None
+        self._long: LongRange | None = None
+        self._field: Field | None = None
+
+    def run(self, positions: Floats, cell: Cell | None) -> Energies:
+        """Return the energies for positions (N, 3), A, and a cell or none."""
+        if not self._sums:
+            self._plan(positions, cell)
+        self._prepare(positions, cell)
+        energies, forces = np.zeros((len(self.atoms), 2)), np.zeros((len(self.atoms), 3))
+        for first, second in [*self.sets, *([(self.both, None)] if len(self.both) else [])]:
+            rows = self.row[first]
+            for potential, pairs in zip(self._sums, self._pairs, strict=True):
+                atoms = self._some(potential, positions, first, second is None)
+                others = None if second is None else self._some(potential, positions, second, False)
+                if potential.cutoff is None:
+                    result = pairs.run(atoms, others)
+                else:
+                    result = pairs.search(atoms, others).run(
+                        atoms.positions, None if others is None else others.positions)
+                assert result.energies is not None
+                for n, name in enumerate(potential.names):
+                    # half of a pair's energy is each atom's, all of it is the row's, unless both atoms have rows
+                    energies[rows, int(name != "coulomb")] += result.energies[:, n] * (1 if second is None else 2)
+                forces[rows] += result.forces
+        if self._field is not None:
+            self._add_smooth(self._field, positions, energies, forces)
+        self._add_bonded(positions, cell, energies, forces)
+        return Energies(self.atoms, energies[:, 0].copy(), energies[:, 1].copy(), forces if self.forces else None)
+
+    def _plan(self, positions: Floats, cell: Cell | None) -> None:
+        """Choose the potentials that are summed pair by pair."""
+        cutoff = self.cutoff
+        bound, self._removed = coulomb.INTERACTION.bind(), coulomb.INTERACTION.bind().truncated(cutoff)
+        if self.electrostatics == "rf":
+            bound = reaction_field.INTERACTION.bind(cutoff=cutoff, permittivity=MEDIUM)
+        elif self.electrostatics == "cutoff":
+            bound = self._removed = coulomb.CUT.bind(cutoff=cutoff)
+        elif self.electrostatics == "ddd":
+            bound = self._removed = distance_dependent.INTERACTION.bind(slope=SLOPE).truncated(cutoff)
+        else:
+            direct = AT_POINTS.pair * len(self.atoms) * len(self.others)
+            if cell is not None or direct > LEAST:
+                plan = LongRange.plan(cutoff, positions[self.every], self.known[self.every], len(self.atoms), cell)
+                if cell is not None or plan.seconds < direct:
+                    self._long, bound = plan, plan.splitting.short()
+            self._removed = bound
+        lj = Term("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), self._rule)
+        term = Term("coulomb", bound, CHARGES)
+        self._sums = [PairPotential((term, lj))] if bound.cutoff is not None else [
+            PairPotential((term,)), PairPotential((lj,))]
+
+    def _prepare(self, positions: Floats, cell: Cell | None) -> None:
+        """Prepare pair sums and mesh for a cell, unless the last frame had the same."""
+        same = bool(self._pairs) and _same(self._cell, cell)
+        if not same:
+            self._cell = cell
+            self._pairs = [self.engine.prepare_pairs(PairSum(
+                potential, None if potential.cutoff is None else cell, PRECISION, energy=True))
+                for potential in self._sums]
+        if self._long is not None and (cell is None or not same):
+            self._field = Field(self._long.mesh(positions[self.every], cell))
+
+    def _some(self, potential: PairPotential, positions: Floats, index: Integers, alone: bool) -> Atoms:
+        """Return atoms for the engine; with the exclusions among them where their own pairs are summed."""
+        parameters = {"charge": self.charges, **self._parameters}
+        tables = {"a6": 6 * self.nonbonded.c6, "a12": 12 * self.nonbonded.c12} if potential.tables else {}
+        exclusions = self._own_exclusions if alone else None
+        return Atoms(
+            positions[index], {name: parameters[name][index] for name in potential.atoms},
+            self.nonbonded.types[index] if tables else None, tables, exclusions)
+
+    def _add_smooth(self, field: Field, positions: Floats, energies: Floats, forces: Floats) -> None:
+        """Add the mesh's part of the Coulomb energy, without that of atoms with themselves."""
+        q, both = self.charges, self.both
+        own = q * float(field.mesh.splitting.long(0.0))
+        potential, gradient = field.at(positions[self.atoms], positions[self.others], q[self.others], self.forces)
+        if gradient is not None:
+            forces += q[self.atoms, None] * gradient
+        rows = self.row[both]
+        potential[rows] -= own[both]
+        if len(both):
+            among = potential[rows] if len(both) == len(self.others) else (
+                field.at(positions[both], positions[both], q[both], False)[0] - own[both])
+            potential[rows] -= among / 2
+        energies[:, 0] += q[self.atoms] * potential
+
+    def _add_bonded(self, positions: Floats, cell: Cell | None, energies: Floats, forces: Floats) -> None:
+        """Take away what was summed of excluded pairs, and add the 1-4 pairs."""
+        q, nonbonded = self.charges, self.nonbonded
+
+        def add(pairs: Oriented, d: Floats, column: int, energy: Floats, slope: Floats) -> None:
+            """Add pairs with their energy and -1/r dE/dr."""
+            rows = self.row[pairs.first]
+            np.add.at(energies[:, column], rows, pairs.weight * energy)
+            np.add.at(forces, rows, slope[:, None] * d)
+
+        def displacement(pairs: Oriented) -> tuple[Floats, Floats]:
+            d = positions[pairs.first] - positions[pairs.second]
+            d = d if cell is None else cell.minimum_image(d)
+            return d, np.sqrt((d * d).sum(1))
+
+        def charges(pairs: Oriented) -> Floats:
+            product: Floats = q[pairs.first] * q[pairs.second]
+            return product
+
+        whole = coulomb.INTERACTION.bind()
+        if self._long is not None and len(self.excluded.first):  # the mesh's part: 1/r less the short range
+            d, r = displacement(self.excluded)
+            qq = charges(self.excluded)
+            short = self._removed
+            add(self.excluded, d, 0, qq * (short(r) - 1 / r), qq * (-short.derivative(r) / r - 1 / r**3))
+        apart = self.excluded_apart
+        if len(apart.first):  # the kernels summed all of them; a medium answers to them too
+            d, r = displacement(apart)
+            qq, inside, law = charges(apart), r < self.cutoff, self._removed
+            add(apart, d, 0, -qq * law(r), qq * law.derivative(r) / r)
+            types = nonbonded.types[apart.first], nonbonded.types[apart.second]
+            value, slope = _lj(nonbonded.c6[types] * inside, nonbonded.c12[types] * inside, r)
+            add(apart, d, 1, -value, -slope)
+        near = self.pairs14
+        if len(near.first):
+            d, r = displacement(near)
+            qq = charges(near) * nonbonded.charges14[near.pair]
+            law = distance_dependent.INTERACTION.bind(slope=SLOPE) if self.electrostatics == "ddd" else whole
+            add(near, d, 0, qq * law(r), -qq * law.derivative(r) / r)
+            add(near, d, 1, *_lj(nonbonded.c6_14[near.pair], nonbonded.c12_14[near.pair], r))
+
+    def _towards(self, pairs: Integers) -> Oriented:
+        """Return those of pairs (E, 2) that have an atom in A and the other in B, from A to B.
+
+        Where both are in both, they go both ways, with half of the energy each.
+        """
+        number = np.arange(len(pairs))
+        forth = self.in_a[pairs[:, 0]] & self.in_b[pairs[:, 1]]
+        back = self.in_a[pairs[:, 1]] & self.in_b[pairs[:, 0]]
+        weight = np.where(forth & back, 0.5, 1.0)
+        return Oriented(
+            np.concatenate([pairs[forth, 0], pairs[back, 1]]), np.concatenate([pairs[forth, 1], pairs[back, 0]]),
+            np.concatenate([weight[forth], weight[back]]), np.concatenate([number[forth], number[back]]))
+
+
+@dataclass(frozen=True, eq=False)
+class Oriented:
+    """Pairs from an atom of A to one of B: their atoms, how much of the energy counts, and which pair it is."""
+
+    first: Integers
+    second: Integers
+    weight: Floats
+    pair: Integers
+
+    def some(self, chosen: NDArray[np.bool_]) -> Oriented:
+        """Return some of them."""
+        return Oriented(self.first[chosen], self.second[chosen], self.weight[chosen], self.pair[chosen])
+
+
+def _mask(selection: ArrayLike, count: int) -> NDArray[np.bool_]:
+    index = np.asarray(selection)
+    mask = np.zeros(count, bool)
+    mask[index] = True
+    if not mask.any():
+        raise UsageError("between", "a selection holds no atoms")
+    return mask
+
+
+def _same(one: Cell | None, other: Cell | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return bool(np.array_equal(one.vectors, other.vectors))
+
+
+def _lj(c6: Floats, c12: Floats, r: Floats) -> tuple[Floats, Floats]:
+    """Return Lennard-Jones energies, and -1/r dE/dr."""
+    r2 = 1 / (r * r)
+    r6 = r2**3
+    return r6 * (c12 * r6 - c6), r2 * r6 * (12 * c12 * r6 - 6 * c6)
+
+
+def _lennard_jones(nonbonded: Nonbonded) -> tuple[Rule, dict[str, Floats]]:
+    """Return the rule that makes a pair's Lennard-Jones, and what it takes of each atom."""
+    types = nonbonded.types
+    if nonbonded.rule == "geometric":
+        return GEOMETRIC, {"root_a6": np.sqrt(6 * np.diagonal(nonbonded.c6))[types],
+                           "root_a12": np.sqrt(12 * np.diagonal(nonbonded.c12))[types]}
+    if nonbonded.rule == "lorentz-berthelot":
+        return LORENTZ_BERTHELOT, {"half_rmin": (2 ** (1 / 6) / 2 * nonbonded.sigma)[types],
+                                   "root_depth": np.sqrt(12 * nonbonded.epsilon)[types]}
+    return TABLE, {}

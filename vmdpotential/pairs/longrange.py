@@ -1,0 +1,122 @@
+"""The smooth part of 1/r at atoms by a mesh, for one frame after another.
+
+The split radius is the cutoff of the pairs, so that one pass over the pairs sums what is left beside Lennard-Jones;
+with a radius so long the mesh is coarse, and its transforms take less time than spreading the charges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import memory
+from vmdpotential.engines.costs import AT_POINTS as COSTS
+from vmdpotential.engines.cpu import mesh as engine
+from vmdpotential.engines.cpu import threads
+from vmdpotential.errors import TaskError
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.methods import Charges
+from vmdpotential.methods.costs import ORDERS, RATIOS
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.coulomb import Splitting, optimal
+from vmdpotential.splitting.mesh import Mesh, around, over_cell
+
+Floats = NDArray[np.float64]
+
+#: Error of the potential, 1/A, for uncorrelated unit charges, one in 1 A^3: 1e-4 kcal/mol for a protein in water.
+ERROR = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class LongRange:
+    """A splitting of 1/r, and the mesh that its smooth part needs.
+
+    Parameters
+    ----------
+    spacing : float, A
+        Of the mesh, at most.
+    order : int
+        Of its B-splines.
+    splitting : Splitting
+    seconds : float
+        What a frame takes, about.
+    """
+
+    spacing: float
+    order: int
+    splitting: Splitting
+    seconds: float
+
+    @classmethod
+    def plan(cls, radius: float, positions: Floats, charges: Floats, points: int, cell: Cell | None) -> LongRange:
+        """Return the cheapest plan for a split radius (A), charges at positions, and a number of points.
+
+        Raises
+        ------
+        TaskError
+            When no mesh is good enough.
+        """
+        density = Charges.of(positions, charges, cell).density
+        extents = np.ptp(positions, axis=0) if cell is None else np.linalg.norm(cell.vectors, axis=1)
+        plans = []
+        for order in ORDERS:
+            ratio = next((r for r in RATIOS if optimal(radius, radius / r, order)[1] * density <= ERROR), None)
+            if ratio is None:
+                continue
+            spacing = radius / ratio
+            nodes = (COSTS.node_open * np.prod(2 * (extents / spacing + order)) if cell is None
+                     else COSTS.node_periodic * np.prod(extents / spacing + 1))
+            time = nodes + order**3 * (COSTS.spread * len(positions) + COSTS.gather * points)
+            plans.append((float(time), spacing, order))
+        if not plans:
+            raise TaskError("no mesh sums the long range so precisely", "use a longer {cutoff}")
+        time, spacing, order = min(plans)
+        return cls(spacing, order, optimal(radius, spacing, order)[0], time)
+
+    def mesh(self, positions: Floats, cell: Cell | None) -> Mesh:
+        """Return the mesh for all positions of a frame.
+
+        Raises
+        ------
+        MemoryPlanError
+            When it does not fit into memory.
+        """
+        radius = self.splitting.radius
+        extents = np.ptp(positions, axis=0) if cell is None else np.linalg.norm(cell.vectors, axis=1)
+        size = float(np.prod(2 * (extents / self.spacing + self.order) if cell is None else extents / self.spacing + 1))
+        memory.require(int(30 * size), f"a mesh of {size:.3g} points", "correct atoms that are far off")
+
+        def split(*_: float) -> tuple[Splitting, float]:
+            return self.splitting, 0.0  # one for all frames, whose meshes are as fine or a little finer
+
+        ratio = radius / self.spacing
+        if cell is not None:
+            return over_cell(cell, self.spacing, self.order, ratio, split)
+        counts = [int(n) for n in np.ceil(extents / self.spacing)]
+        lattice = Lattice(positions.min(0), np.full(3, self.spacing), (counts[0] + 1, counts[1] + 1, counts[2] + 1))
+        return around(lattice, Charges.of(positions, np.zeros(0)).box, self.spacing, self.order, ratio, split)
+
+
+class Field:
+    """The smooth part's potential and field at points, for any charges, on one mesh."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.kernel = engine.load(mesh, "double")
+        self.influence = mesh.influence()
+
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> tuple[Floats, Floats | None]:
+        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, of charges at positions."""
+        kernel, mesh = self.kernel, self.mesh
+        nodes = engine.spread(kernel, mesh, positions, charges)
+        smooth = np.ascontiguousarray(engine.solve(kernel, mesh, nodes, self.influence))
+        places = np.ascontiguousarray(mesh.coordinates(points))
+        values = np.empty((4 if field else 1, len(points)))
+        for n, out in enumerate(values):
+            threads.run(lambda first, last, n=n, out=out: kernel.gather_along(  # type: ignore[misc]
+                smooth, places, n - 1, out, first, last), len(points), "interpolation", 1024)
+        if not field:
+            return values[0], None
+        return values[0], -(values[1:].T @ np.linalg.inv(mesh.steps).T)

@@ -1,0 +1,126 @@
+"""Radial distribution functions g(r) between two selections, over frames of a periodic cell.
+
+Pairs with all their images count, so that the range may be longer than half of the cell. Definition, with n(r) the mean
+number of pairs of different atoms, one of A and one of B, in the shell of a bin and V the mean volume::
+
+    g(r) = V n(r) / (pairs * 4/3 pi (r_high^3 - r_low^3)),    pairs = |A| |B| - |A and B|
+
+`count` is the running coordination number: the mean number of atoms of B within r of an atom of A.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential.engines import get_engine
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.molecule.cell import Cell
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """A radial distribution function.
+
+    Parameters
+    ----------
+    edges : (bins + 1,) float64, A
+    g : (bins,) float64
+    count : (bins,) float64
+        Atoms of B within the upper edge of each bin from an atom of A.
+    frames : int
+    """
+
+    edges: Floats
+    g: Floats
+    count: Floats
+    frames: int
+
+    @property
+    def r(self) -> Floats:
+        """(bins,) middle of each bin, A."""
+        middle: Floats = (self.edges[1:] + self.edges[:-1]) / 2
+        return middle
+
+
+class Counts:
+    """Pairs of two selections by their distance, summed over frames.
+
+    Parameters
+    ----------
+    a, b : (N,) bool
+        The selections, which may overlap or be the same.
+    reach : float, A
+    bins : int
+    left_out : (E, 2) int64, optional
+        Pairs of atoms that do not count: their nearest image.
+    engine : str
+    """
+
+    def __init__(self, a: ArrayLike, b: ArrayLike, reach: float = 15.0, bins: int = 150,
+                 left_out: Integers | None = None, engine: str = "auto") -> None:
+        self.a, self.b = np.asarray(a, bool), np.asarray(b, bool)
+        if not self.a.any() or not self.b.any():
+            raise UsageError("between", "a selection holds no atoms")
+        self.engine, self.reach, self.bins = get_engine(engine), reach, bins
+        both = self.a & self.b
+        #: What is counted: pairs of two sets, or all of one, which are those of either order.
+        self.parts = [(first, second, times) for first, second, times in (
+            (self.a & ~both, self.b, 1), (both, self.b & ~both, 1), (both, None, 2))
+            if first.any() and (second is None or second.any())]
+        self.pairs = int(self.a.sum()) * int(self.b.sum()) - int(both.sum())
+        if not self.pairs:
+            raise UsageError("between", "one atom with itself makes no pair")
+        pairs = np.zeros((0, 2), np.int64) if left_out is None else left_out
+        i, j = pairs[:, 0], pairs[:, 1]
+        orders = (self.a[i] & self.b[j]).astype(np.int64) + (self.a[j] & self.b[i])
+        self.left_out = np.repeat(pairs, orders, axis=0)
+        self.counts = np.zeros(bins, np.int64)
+        self.volume, self.frames = 0.0, 0
+
+    def add(self, positions: Floats, cell: Cell | None) -> None:
+        """Count the pairs of a frame.
+
+        Raises
+        ------
+        InputError
+            When there is no cell.
+        """
+        if cell is None:
+            raise InputError("g(r) needs a periodic cell, which gives the density", "give {cell}")
+        for first, second, times in self.parts:
+            others = None if second is None else np.ascontiguousarray(positions[second])
+            self.counts += times * self.engine.count_distances(
+                np.ascontiguousarray(positions[first]), others, cell, self.reach, self.bins)
+        if len(self.left_out):
+            d = cell.minimum_image(positions[self.left_out[:, 0]] - positions[self.left_out[:, 1]])
+            place = np.sqrt((d * d).sum(1)) * (self.bins / self.reach)
+            self.counts -= np.bincount(place[place < self.bins].astype(np.int64), minlength=self.bins)
+        self.volume += cell.volume
+        self.frames += 1
+
+    def result(self) -> Distribution:
+        """Return the distribution of all frames that were added."""
+        edges = np.linspace(0, self.reach, self.bins + 1)
+        shells = 4 / 3 * np.pi * np.diff(edges**3)
+        mean = self.counts / self.frames
+        density = self.pairs / (self.volume / self.frames)
+        return Distribution(edges, mean / (density * shells), np.cumsum(mean) / int(self.a.sum()), self.frames)
+
+
+def same_residue(residue_index: Integers, chosen: NDArray[np.bool_]) -> Integers:
+    """Return all pairs (E, 2) of chosen atoms (N,) that are in one residue, i < j."""
+    atoms = np.flatnonzero(chosen)
+    residues = residue_index[atoms]
+    found = []
+    for step in range(1, len(atoms)):  # as many steps as the largest residue has atoms
+        same = residues[step:] == residues[:-step]
+        if not same.any():
+            break
+        found.append(np.stack([atoms[:-step][same], atoms[step:][same]], axis=1))
+    return np.concatenate(found) if found else np.zeros((0, 2), np.int64)
