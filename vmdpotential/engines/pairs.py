@@ -130,7 +130,10 @@ class PairList(Protocol):
         """Pairs that are computed, in range or not."""
 
     def run(self, positions: Floats, others: Floats | None = None) -> PairResult:
-        """Sum for the atoms, which have moved by less than half of the buffer since the search."""
+        """Sum for the atoms, which have moved by less than half of the buffer since the search.
+
+        Many times, but not from two threads at once: a list keeps what it works with.
+        """
 
 
 class PreparedPairs(Protocol):

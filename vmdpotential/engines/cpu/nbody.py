@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.engines.cpu import build, threads
+from vmdpotential.engines.cpu.clusters import aligned
 from vmdpotential.engines.pairs import Atoms, PairList, PairResult, PairSum
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions.pairs import ScaledPairs
@@ -174,8 +175,8 @@ class AllPairs:
         """Return what a thread needs: sums of atoms i, a table for atoms j, and sums in float64 of each set."""
         shape, kernel = self._shape, self._kernel
         size = shape.first + shape.terms
-        return (_aligned((size, shape.unroll_i * kernel.WIDTH), self._real),
-                _aligned((size, kernel.VECTORS * kernel.WIDTH), self._real),
+        return (_zeros((size, shape.unroll_i * kernel.WIDTH), self._real),
+                _zeros((size, kernel.VECTORS * kernel.WIDTH), self._real),
                 *(np.zeros((size, table.shape[1])) for table in tables))
 
     def _table(self, atoms: Atoms, places: Floats) -> Any:
@@ -183,7 +184,7 @@ class AllPairs:
         shape, count = self._shape, len(atoms)
         room = -(-count // self._kernel.WIDTH) * self._kernel.WIDTH
         room += max(self._kernel.WIDTH, shape.unroll_i)  # columns a whole page apart would fall on the same lines
-        table = _aligned((shape.first + len(shape.names), room), self._real)
+        table = _zeros((shape.first + len(shape.names), room), self._real)
         table[:3, :count] = places
         if shape.jerk:
             if atoms.velocities is None:
@@ -236,12 +237,11 @@ def _symmetric(program: Program) -> bool:
     return np.allclose(evaluate_all(program, values), evaluate_all(program, turned), rtol=1e-12, atol=0)
 
 
-def _aligned(shape: tuple[int, int], real: Any) -> Any:
+def _zeros(shape: tuple[int, int], real: Any) -> Any:
     """Return zeros that begin with a line of the cache."""
-    count = shape[0] * shape[1]
-    room = np.zeros(count + 64 // np.dtype(real).itemsize, real)
-    skip = -room.ctypes.data % 64 // room.itemsize
-    return room[skip : skip + count].reshape(shape)
+    found = aligned(shape, real)
+    found.fill(0)
+    return found
 
 
 def _special(count: int, others: int, alone: bool, exclusions: Any, corrected: bool, unroll: int,
