@@ -121,7 +121,6 @@ def energy(
     InputError
         For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
     """
-    from vmdpotential.engines import get_engine
     from vmdpotential.figures.page import check_figure_format, render
     from vmdpotential.io.forcefield import nonbonded
     from vmdpotential.molecule.charges import charges_and_report
@@ -159,14 +158,14 @@ def energy(
         f"{terms.source} parameters, {electrostatics}, {boundary_text(last)}, cutoff {cutoff:g} A, "
         f"dielectric {dielectric:g}",
         *(line for row in rows for line in _lines(row)),
-        f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {get_engine(engine).name} engine",
+        f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {sums[0].engine.name} engine",
         *(f"wrote {path}" for path in paths),
     ]
     data = {
         **report.data, "pairs": [item for row in rows for item in row.data()], "by": by, "unit": "kcal/mol",
         "electrostatics": electrostatics, "cutoff": cutoff, "dielectric": dielectric, "frames": count,
         "boundary": "open" if last is None else "periodic", "parameters": terms.source,
-        "engine": get_engine(engine).name, "seconds": seconds, "files": [str(path) for path in paths],
+        "engine": sums[0].engine.name, "seconds": seconds, "files": [str(path) for path in paths],
     }
     objects: dict[str, Any] = {"structure": structure}
     if by != "total":

@@ -64,7 +64,6 @@ def forces(
     InputError
         For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
     """
-    from vmdpotential.engines import get_engine
     from vmdpotential.io.forcefield import nonbonded
     from vmdpotential.molecule.charges import charges_and_report
 
@@ -117,7 +116,7 @@ def forces(
         **report.data, "a": a, "b": b, "unit": "kcal/mol/A", "frames": len(numbers), "atoms": pair.atoms.tolist(),
         "forces": mean.tolist(), "sum": sum_of_all.tolist(), "electrostatics": electrostatics, "cutoff": cutoff,
         "dielectric": dielectric, "boundary": "open" if last is None else "periodic", "parameters": terms.source,
-        "engine": get_engine(engine).name, "file": None if output is None else str(output),
+        "engine": pair.engine.name, "file": None if output is None else str(output),
     }
     return Report(lines, data, {"structure": structure})
 
