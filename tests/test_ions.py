@@ -20,6 +20,7 @@ from vmdpotential.commands.ionize import command
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import ewald_pair
 from vmdpotential.errors import InputError, NoRoomError, UsageError
+from vmdpotential.io.forcefield import nonbonded
 from vmdpotential.ions import place_ions, potential
 from vmdpotential.ions.counts import Species, parse_list, plan_counts, water_molarity
 from vmdpotential.ions.edit import name_ion
@@ -805,3 +806,9 @@ def test_kept_atoms_are_those_the_new_structure_begins_with(jac):
     assert len(kept) + len(placement.ions) == len(placement.structure)
     np.testing.assert_array_equal(placement.structure.positions[: len(kept)], jac.positions[kept])
     np.testing.assert_array_equal(placement.structure.atom_names[: len(kept)], jac.atom_names[kept])
+
+
+def test_placed_ions_have_no_parameters_of_the_file_that_does_not_know_them(jac):
+    placed = place_ions(jac, concentration=0.1).structure
+    with pytest.raises(InputError, match="Lennard-Jones|van der Waals|parameters"):
+        nonbonded(placed)

@@ -225,6 +225,7 @@ def replace_waters(structure: Structure, residues: Integers, positions: Floats, 
             topology,
             types=np.concatenate([topology.types, [ion.type for ion in ions]]),
             masses=np.concatenate([topology.masses, [ion.mass for ion in ions]]),
+            nonbonded=None,  # the file that has it knows nothing of the ions
         )
     return replace(kept, topology=topology, **arrays)
 
