@@ -27,10 +27,10 @@ from vmdpotential.commands.between import (
     label,
     selections,
 )
-from vmdpotential.commands.options import CellOption, ForceField, Water
+from vmdpotential.commands.options import CellOption, ForceField, Water, read
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
-from vmdpotential.io.cellfile import boundary_text, with_cell
+from vmdpotential.io.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import Between, Energies, by_residue
@@ -173,17 +173,6 @@ def energy(
     if drawn is not None:
         objects["figure"] = drawn
     return Report(lines, data, objects)
-
-
-def read(structure: Path | Structure, topology: Path | None, cell: Cell | None) -> Structure:
-    """Return the structure of a file, or one that a viewer gave, with the cell that a user gave."""
-    from vmdpotential.io import read_structure
-
-    if isinstance(structure, Structure):
-        if topology is not None:
-            raise UsageError("topology", "is for structures read from a file")
-        return with_cell(structure, cell)
-    return with_cell(read_structure(structure, topology=topology), cell)
 
 
 def _lines(row: _Rows) -> list[str]:

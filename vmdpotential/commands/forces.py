@@ -22,8 +22,7 @@ from vmdpotential.commands.between import (
     label,
     selections,
 )
-from vmdpotential.commands.energy import read
-from vmdpotential.commands.options import CellOption, ForceField, Water
+from vmdpotential.commands.options import CellOption, ForceField, Water, read
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
 from vmdpotential.io.cellfile import boundary_text

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 from vmdpotential import registry
-from vmdpotential.commands.options import CellOption, ForceField, Water
+from vmdpotential.commands.options import CellOption, ForceField, Water, read
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
-from vmdpotential.io.cellfile import boundary_text, with_cell
+from vmdpotential.io.cellfile import boundary_text
 from vmdpotential.ions import CONVENTIONS, COUNT_METHODS, SITE_METHODS, PlacedIon, Placement, parse_list, place_ions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport, charges_and_report
@@ -117,15 +117,9 @@ def _prepare(
     outputs: Sequence[Path],
 ) -> tuple[Structure, ChargeReport]:
     """Return the structure with charges and where they are from, and refuse outputs it cannot be written to."""
-    from vmdpotential.io import check_formats, read_structure
+    from vmdpotential.io import check_formats
 
-    if isinstance(structure, Structure):
-        if topology is not None:
-            raise UsageError("topology", "is for structures read from a file")
-        system = structure
-    else:
-        system = read_structure(structure, topology=topology)
-    system, report = charges_and_report(with_cell(system, cell), force_field, water)
+    system, report = charges_and_report(read(structure, topology, cell), force_field, water)
     check_formats(system, outputs)
     return system, report
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 from vmdpotential import progress, registry
-from vmdpotential.commands.options import CellOption, ForceField, Water
+from vmdpotential.commands.options import CellOption, ForceField, Water, read
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
-from vmdpotential.io.cellfile import boundary_text, with_cell
+from vmdpotential.io.cellfile import boundary_text
 from vmdpotential.maps import CUTOFF, potential_map
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
@@ -111,16 +111,11 @@ def map_(
     files.check(paths, force)
 
     from vmdpotential.engines import get_engine, reason
-    from vmdpotential.io import read_structure
     from vmdpotential.methods.accuracy import POINTS, Errors
     from vmdpotential.molecule.charges import charges_and_report
     from vmdpotential.molecule.selection import select
 
-    if isinstance(structure, Path):
-        structure = read_structure(structure, topology=topology)
-    elif topology is not None:
-        raise UsageError("topology", "is for structures read from a file")
-    structure, charge_report = charges_and_report(with_cell(structure, cell), force_field, water)
+    structure, charge_report = charges_and_report(read(structure, topology, cell), force_field, water)
     start = time.perf_counter()
     with progress.clock() as clock:
         grid = potential_map(

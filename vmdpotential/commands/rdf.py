@@ -18,8 +18,7 @@ from vmdpotential.commands.between import (
     frames_of,
     selections,
 )
-from vmdpotential.commands.energy import read
-from vmdpotential.commands.options import CellOption
+from vmdpotential.commands.options import CellOption, read
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
 from vmdpotential.molecule.structure import Structure

@@ -368,10 +368,9 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
                                 atoms += 1
                         if flags < MASKED and atoms <= MOST - N:
                             continue
-                        if entry >= len(entries) or filled + flags + holds > len(chunks) or masked + flags > len(masks):
+                        if not _write(entry, ci, sh, light[ci], filled, masked, atoms, flagged, flags, held, held_bits,
+                                      holds, entries, chunks, bits, masks):
                             return ci
-                        _write(entries[entry], ci, sh, filled, flags, holds, masked, light[ci], atoms)
-                        _fill(flagged, flags, held, held_bits, holds, chunks, bits, filled)
                         for k in range(flags):
                             _masks(ci, flagged[k], half and flagged[k] == own, slots_i, slots_j, starts, partners,
                                    codes, image, corrects, masks, masked + k)
@@ -379,10 +378,9 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
                         holds, atoms, flags = 0, 0, 0
             if flags + holds == 0:
                 continue
-            if entry >= len(entries) or filled + flags + holds > len(chunks) or masked + flags > len(masks):
+            if not _write(entry, ci, sh, light[ci], filled, masked, atoms, flagged, flags, held, held_bits,
+                          holds, entries, chunks, bits, masks):
                 return ci
-            _write(entries[entry], ci, sh, filled, flags, holds, masked, light[ci], atoms)
-            _fill(flagged, flags, held, held_bits, holds, chunks, bits, filled)
             for k in range(flags):
                 _masks(ci, flagged[k], half and flagged[k] == own, slots_i, slots_j, starts, partners, codes, image,
                        corrects, masks, masked + k)
@@ -392,14 +390,16 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
 
 
 @njit(**FAST)
-def _write(row, ci, sh, filled, flags, holds, masked, light, atoms):
+def _write(entry, ci, sh, light, filled, masked, atoms, flagged, flags, held, held_bits, holds, entries, chunks, bits,
+           masks):
+    """Write an entry with its chunks, those with masks first; return whether there was room."""
+    if entry >= len(entries) or filled + flags + holds > len(chunks) or masked + flags > len(masks):
+        return False
+    row = entries[entry]
     row[0], row[1], row[2], row[3], row[4], row[5] = ci, sh, filled, filled + flags, filled + flags + holds, masked
     row[6], row[7] = light, atoms
-
-
-@njit(**FAST)
-def _fill(flagged, flags, held, held_bits, holds, chunks, bits, at):
     for k in range(flags):
-        chunks[at + k], bits[at + k] = flagged[k], ALL
+        chunks[filled + k], bits[filled + k] = flagged[k], ALL
     for k in range(holds):
-        chunks[at + flags + k], bits[at + flags + k] = held[k], held_bits[k]
+        chunks[filled + flags + k], bits[filled + flags + k] = held[k], held_bits[k]
+    return True

@@ -112,14 +112,22 @@ __device__ __forceinline__ void home_of(const ClusterTask &task, const Side &sid
         at[d] = x[d] - (turns[0] * task.basis[0][d] + turns[1] * task.basis[1][d] + turns[2] * task.basis[2][d]);
 }
 
+// Return the side that a thread is for, and in `i` which of its `first` or `second` things; null beyond the last.
+__device__ __forceinline__ const Side *side_of(const ClusterTask &task, int first, int second, int &i)
+{
+    const int number = blockIdx.x * blockDim.x + threadIdx.x;
+    i = number < first ? number : number - first;
+    return number < first ? &task.first : !task.same && i < second ? &task.second : nullptr;
+}
+
 // Find the bins of atoms, and count what is in them. One thread an atom.
 extern "C" __global__ void count(const ClusterTask task)
 {
-    const int number = blockIdx.x * blockDim.x + threadIdx.x;
-    const int i = number < task.first.count ? number : number - task.first.count;
-    const Side &side = number < task.first.count ? task.first : task.second;
-    if (number >= task.first.count + (task.same ? 0 : task.second.count))
+    int i;
+    const Side *of = side_of(task, task.first.count, task.second.count, i);
+    if (!of)
         return;
+    const Side &side = *of;
     double at[3];
     home_of(task, side, i, at);
     int bin = 0;
@@ -133,21 +141,20 @@ extern "C" __global__ void count(const ClusterTask task)
 // Put atoms into their bins in the order of arrival. One thread an atom.
 extern "C" __global__ void fill(const ClusterTask task)
 {
-    const int number = blockIdx.x * blockDim.x + threadIdx.x;
-    const int i = number < task.first.count ? number : number - task.first.count;
-    const Side &side = number < task.first.count ? task.first : task.second;
-    if (number < task.first.count + (task.same ? 0 : task.second.count))
-        side.placed[atomicAdd(&side.next[side.bin[i]], 1)] = i;
+    int i;
+    const Side *of = side_of(task, task.first.count, task.second.count, i);
+    if (of)
+        of->placed[atomicAdd(&of->next[of->bin[i]], 1)] = i;
 }
 
 // Put them in the order of the input within each bin, so that it is the same every time. One thread an atom.
 extern "C" __global__ void order(const ClusterTask task)
 {
-    const int number = blockIdx.x * blockDim.x + threadIdx.x;
-    const int i = number < task.first.count ? number : number - task.first.count;
-    const Side &side = number < task.first.count ? task.first : task.second;
-    if (number >= task.first.count + (task.same ? 0 : task.second.count))
+    int i;
+    const Side *of = side_of(task, task.first.count, task.second.count, i);
+    if (!of)
         return;
+    const Side &side = *of;
     const int bin = side.bin[i], end = side.next[bin];
     int place = end - side.bins[bin];
     for (int n = end - side.bins[bin]; n < end; n++)
@@ -218,11 +225,11 @@ extern "C" __global__ void __launch_bounds__(64) arrange(const ClusterTask task)
 // Boxes around groups and super clusters. One thread a super cluster.
 extern "C" __global__ void bound(const ClusterTask task)
 {
-    const int number = blockIdx.x * blockDim.x + threadIdx.x;
-    const int i = number < task.first.supers ? number : number - task.first.supers;
-    const Side &side = number < task.first.supers ? task.first : task.second;
-    if (number >= task.first.supers + (task.same ? 0 : task.second.supers))
+    int i;
+    const Side *of = side_of(task, task.first.supers, task.second.supers, i);
+    if (!of)
         return;
+    const Side &side = *of;
     Box whole = {{3e30f, 3e30f, 3e30f}, {-3e30f, -3e30f, -3e30f}};
     for (int g = 0; g < 16; g++) {
         Box box = {{3e30f, 3e30f, 3e30f}, {-3e30f, -3e30f, -3e30f}};
@@ -246,11 +253,11 @@ extern "C" __global__ void bound(const ClusterTask task)
 // Put the atoms, at the images where they were found, into their records. One thread a place.
 extern "C" __global__ void place(const ClusterTask task)
 {
-    const int number = blockIdx.x * blockDim.x + threadIdx.x;
-    const int split = 64 * task.first.supers, slot = number < split ? number : number - split;
-    const Side &side = number < split ? task.first : task.second;
-    if (number >= split + (task.same ? 0 : 64 * task.second.supers))
+    int slot;
+    const Side *of = side_of(task, 64 * task.first.supers, 64 * task.second.supers, slot);
+    if (!of)
         return;
+    const Side &side = *of;
     Atom &atom = side.atoms[slot];
     const int i = side.index[slot];
 #if !DISTANCES
@@ -646,11 +653,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) force(const ClusterTask
 // Take sums to the order of the atoms. One thread a place.
 extern "C" __global__ void collect(const ClusterTask task)
 {
-    const int number = blockIdx.x * blockDim.x + threadIdx.x;
-    const int split = 64 * task.first.supers, slot = number < split ? number : number - split;
-    const Side &side = number < split ? task.first : task.second;
-    if (number >= split + (task.same ? 0 : 64 * task.second.supers) || side.index[slot] < 0)
+    int slot;
+    const Side *of = side_of(task, 64 * task.first.supers, 64 * task.second.supers, slot);
+    if (!of || of->index[slot] < 0)
         return;
+    const Side &side = *of;
     const size_t i = side.index[slot];
     for (int d = 0; d < 3; d++)
         side.out_forces[3 * i + d] = side.forces[3 * (size_t)slot + d];
