@@ -84,7 +84,7 @@ def gpu(folder, monkeypatch):
     monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(
         memcpy_dtoh=copy, memset_d32_async=host.memset, MemoryError=nothing, Error=nothing))
     monkeypatch.setattr(device, "idlest", lambda count: [host])
-    monkeypatch.setattr(clusters, "WARPS", {"build": 1, "force": 1, "distances": 1})
+    monkeypatch.setattr(clusters, "WARPS", {"build": 1, "force": 1, "lean": 1, "distances": 1})
     return host
 
 
@@ -189,7 +189,7 @@ def compiled_with(prepared):
     """Return what a kernel file of a sum is compiled from: its name, macros and programs."""
     if isinstance(prepared, nbody.AllPairs):
         return "nbody.cu", prepared.macros(2, 128), prepared.programs.source
-    return "clusters.cu", prepared.macros | {"WARPS": clusters.WARPS["force"]}, prepared.programs.source
+    return "clusters.cu", prepared.macros | {"WARPS": clusters.WARPS[prepared.summing]}, prepared.programs.source
 
 
 @pytest.mark.parametrize(("potential", "wanted"), [

@@ -90,7 +90,7 @@ def test_water_keeps_its_momentum_and_any_sizes_of_work_give_the_same(engine, mo
     found = prepared.run(atoms).forces
     assert np.abs(found.sum(0)).max() < 1e-4 * np.sqrt((found**2).sum())
     for warps, entries in ((1, 8), (8, 128)):
-        monkeypatch.setattr(clusters, "WARPS", {"build": warps, "force": warps, "distances": 8})
+        monkeypatch.setattr(clusters, "WARPS", {"build": warps, "force": warps, "lean": warps, "distances": 8})
         monkeypatch.setattr(clusters, "entries_of_items", lambda *_, entries=entries: entries)
         assert relative_rms(prepared.run(atoms).forces, found) < 1e-6
 

@@ -4,6 +4,7 @@
 // range. Positions are relative to the centre of the super cluster, in single precision; the shift between two of them
 // is computed in double when the list is made. S. Pall, B. Hess, Comput. Phys. Commun. 184 (2013) 2641-2650. Knobs:
 //   WARPS       of a block
+//   LEAN        1 where forces alone are summed, in single precision
 //   DISTANCES   1 for the kernel that counts distances alone
 // Tasks are grid constants, so that an address of a part of one needs no copy on the stack.
 // A pair of two super clusters belongs to one of them; places without an atom are not numbers, so never in range.
@@ -592,8 +593,15 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
 #endif
 }
 
+// A few registers less let a multiprocessor that can hold 64 warps hold 36.
+#if LEAN && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900)
+#define BOUNDS __launch_bounds__(32 * WARPS, 36 / WARPS)
+#else
+#define BOUNDS __launch_bounds__(32 * WARPS)
+#endif
+
 // Forces of the items of the list. One warp an item.
-extern "C" __global__ void __launch_bounds__(32 * WARPS) force(const __grid_constant__ ClusterTask task)
+extern "C" __global__ void BOUNDS force(const __grid_constant__ ClusterTask task)
 {
     __shared__ Four shared[WARPS][WORDS][64];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, number = blockIdx.x * WARPS + warp;

@@ -90,8 +90,8 @@ TASK = struct("ClusterTask", [
 #: Bytes of the struct Entry by those of its numbers, and of Item.
 ENTRY, ITEM = {4: 32, 8: 48}, 8
 
-#: Warps of a block that builds, sums, counts.
-WARPS = {"build": 2, "force": 1, "distances": 8}
+#: Warps of a block that builds, sums, sums forces alone in single precision, counts.
+WARPS = {"build": 2, "force": 1, "lean": 2, "distances": 8}
 
 #: Layers of bins that a super cluster is thick.
 LAYERS = 16
@@ -264,12 +264,14 @@ class PairsInRange:
             raise UsageError("layout", "of the cuda engine is 8x4", value=work.layout)
         self.work = work
         self.programs = Programs(work)
-        self.macros = self.programs.macros | {"VIRIAL": int(work.virial), "VIRIALS": VIRIALS,
-                                              "DISTANCES": 0}
+        lean = work.precision == "single" and not work.energy and not work.virial
+        self.macros = self.programs.macros | {"VIRIAL": int(work.virial), "VIRIALS": VIRIALS, "DISTANCES": 0,
+                                              "LEAN": int(lean)}
+        self.summing = "lean" if lean else "force"
 
     def kernel(self, gpu: Any, name: str) -> Any:
         """Return a kernel."""
-        macros = self.macros | {"WARPS": WARPS["force" if name != "build" else name]}
+        macros = self.macros | {"WARPS": WARPS["build" if name == "build" else self.summing]}
         return gpu.kernel(FILE, name, macros, self.programs.source, TASK.itemsize)
 
     def search(self, atoms: Atoms, others: Atoms | None = None) -> ClusterList:
@@ -367,8 +369,9 @@ class ClusterList:
 
     def force(self, stream: Any = None) -> None:
         """Queue the kernel that sums over the pairs."""
+        warps = WARPS[self.pairs.summing]
         if self.task["item_count"]:
-            self._launch("force", -(-int(self.task["item_count"]) // WARPS["force"]), 32 * WARPS["force"], stream)
+            self._launch("force", -(-int(self.task["item_count"]) // warps), 32 * warps, stream)
 
     def launch(self, stream: Any = None) -> None:
         """Queue all kernels of a run."""

@@ -33,20 +33,21 @@ TASK = struct("AllPairsTask", [
     ("same", np.int32),  # whether the others are the atoms
 ], "nbody.cu")
 
-#: Blocks that keep a multiprocessor busy.
+#: Blocks of 128 threads that keep a multiprocessor busy.
 BLOCKS = 128
 
 
 def knobs(count: int, others: int, multiprocessors: int, jerk: bool) -> tuple[int, int, int]:
     """Return how many atoms a thread has, into how many parts the others are split, and the threads of a block.
 
-    Many blocks, which end at about the same time, are faster than few that fill the GPU; jerks, for which most is read
-    of each atom, are faster with two atoms a thread where there are enough.
+    Many blocks, which end at about the same time, are faster than few that fill the GPU; where there are enough atoms,
+    two a thread read less of each other one.
     """
-    threads = 64 if count <= 2048 else 128
-    each = 2 if jerk and count >= 16384 else 1
+    many = count >= 16384
+    threads = 64 if count <= 2048 else 256 if jerk and many else 128
+    each = 2 if many else 1
     blocks = -(-count // (threads * each))
-    parts = 2 ** round(np.log2(max(1.0, BLOCKS * multiprocessors / blocks)))
+    parts = 2 ** round(np.log2(max(1.0, BLOCKS * 128 / threads * multiprocessors / blocks)))
     most = max(32 * each, 4 * multiprocessors // blocks)  # each part costs a sum of an atom
     return each, min(parts, most, -(-others // (threads if count <= 2048 else 2 * threads))), threads
 
@@ -76,8 +77,8 @@ class AllPairs:
 
     def macros(self, each: int, threads: int) -> dict[str, object]:
         """Return what it is compiled with."""
-        return self.programs.macros | {"JERK": int(self.work.jerk), "EACH": each, "THREADS": threads,
-                                       "UNROLL": 8 // each}
+        unroll = 8 if self.work.jerk or each == 1 else 32 // each
+        return self.programs.macros | {"JERK": int(self.work.jerk), "EACH": each, "THREADS": threads, "UNROLL": unroll}
 
     def run(self, atoms: Atoms, others: Atoms | None = None) -> PairResult:
         """Return the sum over all pairs, or over those of the atoms and the other atoms."""
