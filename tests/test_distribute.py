@@ -158,7 +158,7 @@ def listening():
 def test_a_cluster_of_this_machine_listens_there_alone_and_shares_its_processors(client):
     assert listening() == ["127.0.0.1"]
     assert list(client.run(listening).values()) == [["127.0.0.1"]] * 2
-    assert list(client.run(os.environ.get, "VMDPOTENTIAL_THREADS").values()) == ["2", "2"]
+    assert list(client.run(os.getenv, "VMDPOTENTIAL_THREADS").values()) == ["2", "2"]
 
 
 @pytest.mark.slow
