@@ -98,9 +98,9 @@ def map_(
     TaskError
         When the tolerance cannot be kept.
     """
+    from vmdpotential.grid.stored import StoredGrid
     from vmdpotential.io.field import field_paths, put_field
     from vmdpotential.io.mapformat import check_finite
-    from vmdpotential.grid.stored import StoredGrid
     from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map
 
     if output is None and field is None and isinstance(structure, Path):

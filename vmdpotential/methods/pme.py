@@ -112,7 +112,8 @@ def make_mesh(request: Request, spacing: float, ratio: float, order: int, cure: 
     else:
         mesh = around(request.lattice, request.charges.box, spacing, order, ratio, split)
     memory.require(_bytes(request, float(np.prod(mesh.transform_shape)), mesh.splitting.radius),
-                   f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points", f"use a larger {cure}{slabs_cure(request)}")
+                   f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points",
+                   f"use a larger {cure}{slabs_cure(request)}")
     return mesh
 
 

@@ -211,7 +211,7 @@ class Sum:
         return run(self, positions, charges)
 
     def parts(self, positions: Any, charges: Any, parts: Iterable[Lattice]) -> Iterator[Result]:
-        """Yield the sum on parts of the lattice, each one prepared and run on its own: on a GPU a mesh takes no time."""
+        """Yield the sum on parts of the lattice, each run on its own: a mesh takes little time on a GPU."""
         for part in parts:
             yield type(self)(replace(self.work, lattice=part)).run(positions, charges)
 
