@@ -70,7 +70,7 @@ def test_blocks_of_zarr_are_a_megabyte_and_shards_whole_layers():
     group = zarr.create_group(store={})
     array = omezarr._create(group, "0", Lattice((0, 0, 0), 1.0, (2000, 1500, 1000)))
     assert array.chunks == (16, 128, 128)
-    assert array.shards == (16, 512, 512)
+    assert array.shards == (16, 512, 256)
 
 
 def test_cmap_is_as_chimera_writes_it(tmp_path, small_levels):

@@ -200,6 +200,9 @@ def test_a_run_that_ends_early_leaves_nothing(tmp_path, monkeypatch, suffix):
 
 BIG = """
 import resource, sys
+from pathlib import Path
+import numpy as np
+from vmdpotential import Grid, Lattice, write_map
 from vmdpotential.frontend import cli
 import vmdpotential.engines.cpu.tiles, vmdpotential.engines.cpu.mesh, scipy.fft, numba, gemmi
 
@@ -208,6 +211,10 @@ def make(spacing, name):
                     f"-o {name}.SUFFIX".split())
 
 assert make(1, "small") == 0
+if "SUFFIX" == "zarr":  # whose threads have stacks
+    noise = Grid(Lattice((0, 0, 0), 1.0, (512, 512, 16)), np.random.default_rng(1).normal(size=(512, 512, 16)))
+    write_map(noise, Path("noise.zarr"))
+    del noise
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 most = 1024 * int(status["VmData"].split()[0]) + ROOM
 resource.setrlimit(resource.RLIMIT_DATA, (most, most))

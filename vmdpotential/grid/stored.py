@@ -45,10 +45,14 @@ class StoredGrid(Grid):
         Of the file, for messages.
     """
 
+    #: Least and largest value, where they are known.
     extremes: tuple[float, float] | None
+    _read: Read
+    _name: str
+    _remembered: dict[bytes, Floats]
 
     def __init__(self, lattice: Lattice, header: Mapping[str, str], read: Read, name: str = "") -> None:
-        known = Grid.from_header(Lattice(np.zeros(3), 1.0, (1, 1, 1)), np.zeros((1, 1, 1)), header)
+        known = Grid.from_header(Lattice(np.zeros(3), np.ones(3), (1, 1, 1)), np.zeros((1, 1, 1)), header)
         self._set(lattice, known.unit, known.temperature, known.dielectric, known.provenance, read, name)
 
     def _set(self, lattice: Lattice, unit: str, temperature: float | None, dielectric: float | None,
@@ -112,7 +116,7 @@ class StoredGrid(Grid):
     def display_limit(self) -> float:
         """Return the limit that :meth:`vmdpotential.grid.lattice.Grid.display_limit` has, of the thinned map."""
         shape = self.lattice.shape
-        return self.window((0, 0, 0), shape, thinning(shape, WINDOW)).display_limit()
+        return self.window((0, 0, 0), shape, thinning(shape, WINDOW // 16)).display_limit()
 
     def sample(self, points: ArrayLike, outside: float = np.nan) -> Floats:
         """Return the trilinear interpolation at points, see :meth:`vmdpotential.grid.lattice.Grid.sample`."""

@@ -3,7 +3,7 @@
 Zarr version 3 with the metadata of OME-Zarr 0.5, which napari and Neuroglancer read: array ``0`` is the map, (z, y, x)
 float32; arrays ``1``, ``2`` ... hold one node of every 2, 4 ... of it along each axis. Nodes are taken, not averaged,
 so that the first node of every level is where that of the map is: all have the same translation. Scale and
-translation are in angstrom. A block has 16 x 128 x 128 values, 1 MiB; a shard (a file) has 16 blocks, 16 planes
+translation are in angstrom. A block has 16 x 128 x 128 values, 1 MiB; a shard (a file) has 8 blocks, 16 planes
 thick, and several processes may write different ones at once. What this package says of a map, as in other formats,
 is the attribute ``vmdpotential``.
 """
@@ -28,7 +28,7 @@ from vmdpotential.io import text as files
 from vmdpotential.io.mapformat import check_header, entries, exact_lattice, title
 
 #: Values of a block along z, y and x, and the blocks of a shard along each.
-BLOCK, BLOCKS = (16, 128, 128), (1, 4, 4)
+BLOCK, BLOCKS = (16, 128, 128), (1, 4, 2)
 
 #: Points of the coarsest level, at most.
 COARSEST = 2**21
@@ -51,7 +51,8 @@ def library() -> ModuleType:
                            "pip install 'vmdpotential[large]', or use .cmap, .mrc or .dx") from None
     if int(zarr.__version__.split(".")[0]) < 3:
         raise BackendError(f"Zarr maps need zarr 3, not {zarr.__version__}", "pip install 'vmdpotential[large]'")
-    return zarr
+    found: ModuleType = zarr
+    return found
 
 
 class ZarrWriter:

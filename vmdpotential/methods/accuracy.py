@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,10 +260,10 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
                 raise
             break  # no better plan is to be had
         log.debug("%s", plan)
-        result: Result
         if request.planes and sink:
             points = np.zeros((0, 3), np.int64) if exact is None else exact.indices
-            result = slabs.run(method, plan, request, positions, charges, engine, points, sink)
+            gone = slabs.run(method, plan, request, positions, charges, engine, points, sink)
+            result = cast(Result, gone)  # it knows what is asked of it here
         else:
             result = plan.run(positions, charges)
         if exact is None:

@@ -116,13 +116,15 @@ def run(method: Method, plan: Planned, request: Request, positions: Floats, char
     noted = SlabResult(lattice, indices, 4 if request.field else 1)
     sink.begin(lattice)
     with progress.parts("map in slabs", len(parts)) as part_done:
-        for start, result in zip(starts, _results(method, plan, request, positions, charges, engine, parts),
-                                 strict=True):
+        results = _results(method, plan, request, positions, charges, engine, parts)
+        for start in starts:
+            result = next(results)
             field = result.field()
             slab = result.values()[None] if field is None else np.concatenate([result.values()[None], field])
             noted.add(start, slab, result)
             sink.put(start, slab)
             part_done()
+            del result, field, slab  # while the next one is made
     return noted
 
 

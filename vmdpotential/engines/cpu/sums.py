@@ -44,9 +44,11 @@ class CpuSum:
         positions, charges = in_box(work, *charges_and_positions(positions, charges))
         solved = self.smooth.potential(positions, charges) if self.smooth is not None and len(positions) else None
         for part in parts:
-            smooth = None if solved is None or self.smooth is None else self.smooth.on(part, solved, work.field)
-            if work.pairs.cutoff is None:
-                maps = tiles.direct(part, positions, charges, work.pairs, work.precision, work.field)
-            else:
-                maps = tiles.cutoff(part, positions, charges, work.pairs, work.precision, work.cell, work.field, smooth)
-            yield HostResult(maps.reshape(-1, *part.shape))
+            yield HostResult(self._on(part, positions, charges, solved).reshape(-1, *part.shape))
+
+    def _on(self, part: Lattice, positions: Floats, charges: Floats, solved: NDArray[Any] | None) -> NDArray[Any]:
+        work = self.work
+        if work.pairs.cutoff is None:
+            return tiles.direct(part, positions, charges, work.pairs, work.precision, work.field)
+        smooth = None if solved is None or self.smooth is None else self.smooth.on(part, solved, work.field)
+        return tiles.cutoff(part, positions, charges, work.pairs, work.precision, work.cell, work.field, smooth)
