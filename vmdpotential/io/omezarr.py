@@ -11,7 +11,8 @@ is the attribute ``vmdpotential``.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -116,32 +117,28 @@ def _create(group: Any, name: str, lattice: Lattice) -> Any:
 
 def _write(array: Any, start: int, values: NDArray[np.float32]) -> None:
     """Write planes (n, ny, nx), a shard at a time: it is in memory as a whole."""
-    dz, dy, dx = array.shards
-    if start % dz:
-        raise ValueError(f"a slab begins at a multiple of {dz} planes, not at {start}")
-    nz, ny, nx = values.shape
-    for z in range(0, nz, dz):
-        for y in range(0, ny, dy):
-            for x in range(0, nx, dx):
-                part = np.ascontiguousarray(values[z : z + dz, y : y + dy, x : x + dx], "<f4")
-                array[start + z : start + z + part.shape[0], y : y + part.shape[1], x : x + part.shape[2]] = part
+    if start % array.shards[0]:
+        raise ValueError(f"a slab begins at a multiple of {array.shards[0]} planes, not at {start}")
+    for low, high in _boxes((0, 0, 0), values.shape, array.shards):
+        part = np.ascontiguousarray(values[tuple(map(slice, low, high))], "<f4")
+        array[start + low[0] : start + high[0], low[1] : high[1], low[2] : high[2]] = part
 
 
 def _coarsen(fine: Any, coarse: Any) -> None:
-    dz, dy, dx = coarse.shards
-    nz, ny, nx = coarse.shape
-    for z in range(0, nz, dz):
-        for y in range(0, ny, dy):
-            for x in range(0, nx, dx):
-                low, high = (z, y, x), (min(z + dz, nz), min(y + dy, ny), min(x + dx, nx))
-                coarse[tuple(map(slice, low, high))] = _strided(fine, low, high)
+    """Fill an array with every second node of another along each axis: read by blocks, written by shards."""
+    for low, high in _boxes((0, 0, 0), coarse.shape, coarse.shards):
+        shard = np.empty(np.subtract(high, low), np.float32)
+        for first, last in _boxes(low, high, coarse.chunks):
+            places = tuple(slice(a - c, b - c) for a, b, c in zip(first, last, low, strict=True))
+            shard[places] = fine[tuple(slice(2 * a, 2 * b, 2) for a, b in zip(first, last, strict=True))]
+        coarse[tuple(map(slice, low, high))] = shard
 
 
-def _strided(fine: Any, low: tuple[int, int, int], high: tuple[int, int, int]) -> NDArray[np.float32]:
-    """Return every second node of an array, at indices of the coarser one; read by a few planes at a time."""
-    planes = [np.asarray(fine[2 * z : 2 * min(z + 8, high[0]) : 2, 2 * low[1] : 2 * high[1] : 2,
-                              2 * low[2] : 2 * high[2] : 2]) for z in range(low[0], high[0], 8)]
-    return np.concatenate(planes)
+def _boxes(low: Sequence[int], high: Sequence[int],
+           size: Sequence[int]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield first and last indices, the last one not included, of boxes of a size that fill another."""
+    for first in product(*map(range, low, high, size)):
+        yield first, tuple(min(a + n, b) for a, n, b in zip(first, size, high, strict=True))
 
 
 def write_zarr(path: Path, grid: Grid) -> None:
@@ -187,8 +184,9 @@ def open_zarr(path: Path) -> StoredGrid:
     for array in arrays:
         if array.dtype.kind not in "fiu":
             raise InputError(f"{path}: its values are no numbers")
-        memory.require(3 * int(np.prod(array.shards or array.chunks)) * array.dtype.itemsize, f"reading {path}",
-                       "write it in smaller blocks")
+        block = int(np.prod(array.chunks)) * array.dtype.itemsize
+        if block > 2**24:
+            memory.require(3 * block, f"reading {path}", "write it in smaller blocks")
     # levels whose nodes are nodes of the finest
     levels = {1: arrays[0]}
     for (coarse, *_), array in zip(placed[1:], arrays[1:], strict=True):
