@@ -223,7 +223,8 @@ sys.exit(make(SPACING, "big"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("method", "suffix"), [("cutoff --cutoff 2", "zarr"), ("pme", "cmap"), ("cutoff --cutoff 2", "mrc")])
+@pytest.mark.parametrize(("method", "suffix"), [
+    ("cutoff --cutoff 2", "zarr"), ("pme", "cmap"), ("cutoff --cutoff 2", "mrc")])
 def test_a_map_four_times_as_large_as_memory(tmp_path, method, suffix):
     """256 MB, where a limit of the process leaves 64 MB beside what the program itself takes."""
     write_structure(water(14), tmp_path / "box.pqr")
