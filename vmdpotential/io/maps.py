@@ -17,8 +17,8 @@ from vmdpotential.grid.stored import WINDOW, StoredGrid
 from vmdpotential.io import output
 from vmdpotential.io import text as files
 
-#: Suffixes of map files, longest first.
-SUFFIXES = (".ome.zarr", ".dx.gz", ".zarr", ".cmap", ".dx", ".mrc", ".map", ".ccp4", ".cube", ".cub", ".npz")
+#: Suffixes of map files; of one that ends in another, the longer is first.
+SUFFIXES = (".dx.gz", ".dx", ".mrc", ".map", ".ccp4", ".cube", ".cub", ".npz", ".ome.zarr", ".zarr", ".cmap")
 
 #: Those of files that may be larger than memory: written slab by slab, and read in parts.
 LARGE = (".ome.zarr", ".zarr", ".cmap", ".mrc", ".map", ".ccp4")
