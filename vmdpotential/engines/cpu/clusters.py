@@ -21,6 +21,10 @@ Integers = NDArray[np.int64]
 #: would lose digits to coordinates in a chunk of a thin gas.
 CLOSE = 8.0
 
+#: Side of a column by that of a cube of as many atoms as a chunk: clusters, which are a quarter of it, are nearer to
+#: cubes then, and fewer chunks are in range of them.
+FLAT = 1.15
+
 #: Parts that a list is made in, and chunks of atoms i in a part at least.
 PARTS, LEAST = 64, 16
 
@@ -130,7 +134,7 @@ class Clusters:
         count, n = len(positions), kernel.N
         extent = np.maximum(brick.sides, 3.0)
         limit = max(0.75 * reach, CLOSE)
-        side = min((n * np.prod(extent) / max(count, 1)) ** (1 / 3), limit)
+        side = min(FLAT * (n * np.prod(extent) / max(count, 1)) ** (1 / 3), limit)
         while np.prod(np.ceil(extent[:2] / side)) > max(2**20, 4 * count):
             side *= 2
         self.shape = np.maximum(np.rint(extent[:2] / side), 1).astype(np.int64)
