@@ -168,6 +168,10 @@ class Clusters:
         """Choose the centres of chunks, multiples of `grid`."""
         middle = (self.chunk_boxes[:, :3] + self.chunk_boxes[:, 3:]) / 2
         self.centres = (np.rint(middle / grid) * grid).astype(kernel.REAL)
+        self.before, self.homes = np.empty((len(self.slots), 3)), np.empty((len(self.slots), 3))
+        kernel.remember(self.slots, self.found, self.places, self.centres, self.before, self.homes)
+        # half of the shortest way between two opposite faces of the cell
+        self.near2 = 0.25 / max(float((self.brick.inverse**2).sum(0).max()), 1e-300)
 
     def chunks(self, kernel: Any) -> NDArray[Any]:
         """Return the chunks (C, 3 + R, N) without positions."""
@@ -181,9 +185,9 @@ class Clusters:
         ways = [0.0]
 
         def write_some(first: int, last: int) -> None:
-            ways.append(kernel.write_places(self.slots[first * n : last * n], positions, brick.turn, self.found,
-                                            brick.vectors, brick.inverse, self.places, self.centres[first:last],
-                                            atoms[first:last]))
+            slots = slice(first * n, last * n)
+            ways.append(kernel.write_places(self.slots[slots], positions, brick.turn, self.before[slots], brick.vectors,
+                                            brick.inverse, self.near2, self.homes[slots], atoms[first:last]))
 
         by_parts(write_some, len(atoms), "pairs")
         return float(np.sqrt(max(ways)))

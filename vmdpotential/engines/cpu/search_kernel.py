@@ -185,11 +185,21 @@ def bound(slots, places, boxes):
 
 
 @njit(**FAST)
-def write_places(slots, positions, turn, found, vectors, inverse, places, centres, atoms):
-    """Write positions (N, 3), turned, into chunks; return the square of the longest way from where they were `found`.
+def remember(slots, positions, places, centres, before, homes):
+    """Write of every slot where its atom was in the search: its position, and its place from its chunk's centre."""
+    for s in range(len(slots)):
+        for d in range(3):
+            if slots[s] >= 0:
+                before[s, d] = positions[slots[s], d]
+                homes[s, d] = places[slots[s], d] - np.float64(centres[s // N, d])
 
-    `places` are those that atoms had in the search, inside the brick, and `found` their positions then. An atom that
-    has been wrapped since is the image that has moved least.
+
+@njit(**FAST)
+def write_places(slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
+    """Write positions (N, 3), turned, into chunks; return the square of the longest way from where they were `before`.
+
+    `homes` are the places that atoms had in chunks then. An atom that has been wrapped since is the image that has
+    moved least; one that has come no farther than the root of `near2` has not.
     """
     longest = 0.0
     for s in range(len(slots)):
@@ -198,21 +208,23 @@ def write_places(slots, positions, turn, found, vectors, inverse, places, centre
             for d in range(3):
                 atoms[chunk, d, lane] = FAR
             continue
-        mx, my, mz = (positions[a, 0] - found[a, 0], positions[a, 1] - found[a, 1], positions[a, 2] - found[a, 2])
+        mx, my, mz = (positions[a, 0] - before[s, 0], positions[a, 1] - before[s, 1], positions[a, 2] - before[s, 2])
         x = mx * turn[0, 0] + my * turn[1, 0] + mz * turn[2, 0]
         y = mx * turn[0, 1] + my * turn[1, 1] + mz * turn[2, 1]
         z = mx * turn[0, 2] + my * turn[1, 2] + mz * turn[2, 2]
-        fx = np.rint(x * inverse[0, 0] + y * inverse[1, 0] + z * inverse[2, 0])
-        fy = np.rint(x * inverse[0, 1] + y * inverse[1, 1] + z * inverse[2, 1])
-        fz = np.rint(x * inverse[0, 2] + y * inverse[1, 2] + z * inverse[2, 2])
-        x -= fx * vectors[0, 0] + fy * vectors[1, 0] + fz * vectors[2, 0]
-        y -= fx * vectors[0, 1] + fy * vectors[1, 1] + fz * vectors[2, 1]
-        z -= fx * vectors[0, 2] + fy * vectors[1, 2] + fz * vectors[2, 2]
         way = x * x + y * y + z * z
+        if way >= near2:
+            fx = np.rint(x * inverse[0, 0] + y * inverse[1, 0] + z * inverse[2, 0])
+            fy = np.rint(x * inverse[0, 1] + y * inverse[1, 1] + z * inverse[2, 1])
+            fz = np.rint(x * inverse[0, 2] + y * inverse[1, 2] + z * inverse[2, 2])
+            x -= fx * vectors[0, 0] + fy * vectors[1, 0] + fz * vectors[2, 0]
+            y -= fx * vectors[0, 1] + fy * vectors[1, 1] + fz * vectors[2, 1]
+            z -= fx * vectors[0, 2] + fy * vectors[1, 2] + fz * vectors[2, 2]
+            way = x * x + y * y + z * z
         longest = max(longest, way)
-        atoms[chunk, 0, lane] = places[a, 0] + x - centres[chunk, 0]
-        atoms[chunk, 1, lane] = places[a, 1] + y - centres[chunk, 1]
-        atoms[chunk, 2, lane] = places[a, 2] + z - centres[chunk, 2]
+        atoms[chunk, 0, lane] = homes[s, 0] + x
+        atoms[chunk, 1, lane] = homes[s, 1] + y
+        atoms[chunk, 2, lane] = homes[s, 2] + z
     return longest
 
 
