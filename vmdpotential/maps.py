@@ -16,9 +16,11 @@ from vmdpotential.engines import Engine, get_engine, near
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, UsageError, Words
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance, bounds
+from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.interactions import Bound
 from vmdpotential.methods import Charges, Estimate, Method, Refusal, Request, accuracy, check_memory, map_bytes
 from vmdpotential.methods.accuracy import Sample
+from vmdpotential.methods.slabs import Sink, SlabResult, by_slabs
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_solvated, select
 from vmdpotential.molecule.structure import Structure
@@ -36,7 +38,7 @@ CUTOFF = 12.0
 LEAST_TOLERANCE = 1e-6
 
 #: Sums that take less than this many times an engine's fixed cost are not worth looking for a faster one.
-SOON = 10.0
+SOON = 2.0
 
 
 def potential_map(
@@ -59,6 +61,7 @@ def potential_map(
     precision: str = "single",
     engine: str = "auto",
     lattice: Lattice | None = None,
+    sink: Sink | None = None,
 ) -> Grid:
     """Return the electrostatic potential map of a structure with charges.
 
@@ -99,11 +102,15 @@ def potential_map(
     engine : str
     lattice : Lattice, optional
         Where to compute, instead of around the atoms or over the cell.
+    sink : Sink, optional
+        What a map goes to, slab by slab, that does not fit into memory, such as
+        :class:`vmdpotential.io.maps.MapWriters`.
 
     Returns
     -------
     Grid
-        A point nearer than 0.01 A to an atom has the potential at 0.01 A, and no field from it.
+        A point nearer than 0.01 A to an atom has the potential at 0.01 A, and no field from it. Of a map that went
+        to the sink, a :class:`vmdpotential.grid.stored.StoredGrid` that says what it is and has no values.
 
     Raises
     ------
@@ -131,8 +138,12 @@ def potential_map(
         positions, charges = near(lattice, bound.cutoff, positions, charges)
     request = Request(lattice, cell, bound, Charges.of(positions, charges, cell), precision, check_tolerance(tolerance),
                       field)
+    volts = coulomb_constant("V", dielectric=dielectric) / constant
+    if sink is not None:
+        request = by_slabs(request)
     summing, request, exact = choose_method(wanted, request, positions, charges, backend)
-    _, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend)
+    _, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend,
+                                                 None if sink is None else _InUnits(sink, volts))
     if not np.isfinite(result.mean_squares()).all():
         raise InputError(f"{_name(structure)}: its potential is too large for a map (3e38 {unit})",
                          "correct the charges, {temperature} or {dielectric}")
@@ -145,7 +156,14 @@ def potential_map(
     if errors is not None:
         provenance = replace(provenance, error=errors.everywhere, error_away=errors.away, error_field=errors.field,
                              error_field_away=errors.field_away)
-    volts = coulomb_constant("V", dielectric=dielectric) / constant
+    if isinstance(result, SlabResult):
+        described = StoredGrid.described(
+            lattice, unit, temperature, dielectric, provenance, (result.low, result.high))
+        if field:
+            x, y, z = (StoredGrid.described(lattice, "V/A", None, dielectric, made)
+                       for made in _of_field(provenance))
+            object.__setattr__(described, "field", (x, y, z))
+        return described
     return Grid(lattice, result.values(), unit, temperature, dielectric, provenance,
                 _field(result, volts, lattice, dielectric, provenance))
 
@@ -157,11 +175,27 @@ def _field(result: Result, factor: float, lattice: Lattice, dielectric: float,
     if parts is None:
         return None
     parts *= np.float32(factor)
-    x, y, z = (Grid(lattice, part, "V/A", None, dielectric, replace(
-        provenance, quantity=f"electric field along {axis}", error=provenance.error_field,
-        error_away=provenance.error_field_away, error_field=None, error_field_away=None))
-        for axis, part in zip("xyz", parts, strict=True))
+    x, y, z = (Grid(lattice, part, "V/A", None, dielectric, made)
+               for made, part in zip(_of_field(provenance), parts, strict=True))
     return x, y, z
+
+
+def _of_field(provenance: Provenance) -> list[Provenance]:
+    """Return how the maps of a field along x, y and z were made, with the potential."""
+    return [replace(provenance, quantity=f"electric field along {axis}", error=provenance.error_field,
+                    error_away=provenance.error_field_away, error_field=None, error_field_away=None) for axis in "xyz"]
+
+
+class _InUnits:
+    """A sink whose field is in V/A."""
+
+    def __init__(self, sink: Sink, factor: float) -> None:
+        self.begin, self._put, self._factor = sink.begin, sink.put, np.float32(factor)
+
+    def put(self, start: int, maps: NDArray[np.float32]) -> None:
+        """Pass a slab on."""
+        maps[1:] *= self._factor
+        self._put(start, maps)
 
 
 def check_tolerance(tolerance: float) -> float:

@@ -57,9 +57,15 @@ class MeshSum:
 
     def maps(self, positions: Floats, charges: Floats, field: bool) -> NDArray[np.float32]:
         """Return the smooth part on the lattice, see :func:`smooth_maps`."""
-        kernel, mesh = self.kernel, self.mesh
-        potential = solve(kernel, mesh, spread(kernel, mesh, positions, charges), self.influence)
-        return smooth_maps(kernel, potential, mesh, self.lattice, field)
+        return self.on(self.lattice, self.potential(positions, charges), field)
+
+    def potential(self, positions: Floats, charges: Floats) -> NDArray[Any]:
+        """Return the mesh of the smooth potential."""
+        return solve(self.kernel, self.mesh, spread(self.kernel, self.mesh, positions, charges), self.influence)
+
+    def on(self, part: Lattice, potential: NDArray[Any], field: bool) -> NDArray[np.float32]:
+        """Return the mesh interpolated to a part of the lattice, see :func:`smooth_maps`."""
+        return smooth_maps(self.kernel, potential, self.mesh, part, field)
 
 
 def load(mesh: Nodes, precision: str, basis: str = "bspline") -> Any:

@@ -1,0 +1,216 @@
+"""Blocks on GPUs' threads and on a Dask cluster: the same bits as in one process, whatever is lost meanwhile."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import test_batch
+from test_blocks import Draws, total
+
+from vmdpotential import progress
+from vmdpotential.errors import BackendError, InputError, TaskError
+from vmdpotential.frames import distribute
+from vmdpotential.frames.blocks import run_blocks
+
+WHOLE = total(run_blocks(Draws(7), range(40), size=4)).tobytes()
+
+
+@dataclass(frozen=True)
+class Fails(Draws):
+    """Something happens at a frame: an error, the end of its process once or always, a wait."""
+
+    flag: Path = Path()
+
+    def block(self, numbers):
+        if int(self.stop) in numbers:
+            if self.how == "input":
+                raise InputError("a.dcd: frame 21 is damaged", "use other {frames}")
+            if self.how == "odd":
+                raise ZeroDivisionError("by\nzero")
+            if self.how == "wait":
+                self.flag.touch()
+                time.sleep(30)
+            if self.how == "die" or not self.flag.exists():
+                self.flag.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return Draws(self.seed).block(numbers)
+
+
+class Lanes:
+    """An engine with three GPUs."""
+
+    bound = threading.local()
+
+    def lanes(self):
+        return [lambda n=n: self.bind(n) for n in range(3)]
+
+    @contextlib.contextmanager
+    def bind(self, number):
+        self.bound.number = number
+        yield
+
+
+@dataclass(frozen=True)
+class OnGpus(Draws):
+    engine: str = "lanes"
+    slow: int = -1
+
+    def block(self, numbers):
+        time.sleep(0.05 if numbers[0] == self.slow else 0.002)
+        progress.report("kernels", 0.5)
+        if str(numbers[0]) == self.stop:
+            raise InputError("a.dcd: is damaged")
+        return {**Draws(self.seed).block(numbers), "gpu": np.array(Lanes.bound.number)}
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    lanes = Lanes()
+    monkeypatch.setattr(distribute, "get_engine", lambda name: lanes)
+
+
+@pytest.mark.usefixtures("gpus")
+def test_each_gpu_has_a_thread_and_order_is_kept():
+    results = list(run_blocks(OnGpus(7, slow=4), range(40), size=4))
+    assert total(results).tobytes() == WHOLE
+    assert {int(result["gpu"]) for result in results} == {0, 1, 2}
+
+
+@pytest.mark.usefixtures("gpus")
+def test_few_blocks_are_under_way(monkeypatch):
+    started = []
+    monkeypatch.setattr(OnGpus, "block", lambda self, numbers: started.append(numbers[0]) or {"sum": np.zeros(3)})
+    run = iter(run_blocks(OnGpus(7), range(1000), size=1))
+    next(run)
+    time.sleep(0.05)
+    assert 1 <= len(started) <= 6
+    run.close()
+    assert not [thread for thread in threading.enumerate() if thread.daemon and "_serve" in str(thread)]
+
+
+@pytest.mark.usefixtures("gpus")
+def test_errors_and_stops_end_all_threads(tmp_path):
+    before = threading.active_count()
+    with pytest.raises(InputError, match="damaged"):
+        list(run_blocks(OnGpus(7, stop="12"), range(40), size=4))
+
+    def stop(label, fraction):
+        if fraction > 0.4:
+            raise KeyboardInterrupt
+
+    run = run_blocks(OnGpus(7), range(40), size=4, folder=tmp_path / "blocks")
+    with progress.listening(stop), pytest.raises(KeyboardInterrupt):
+        list(run)
+    assert threading.active_count() == before
+    again = run_blocks(OnGpus(7), range(40), size=4, folder=tmp_path / "blocks", resume=True)
+    assert len(again.kept) >= 4
+    assert total(again).tobytes() == WHOLE
+
+
+def test_missing_dask_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(BackendError, match=r"Dask is not installed.*vmdpotential\[dask\]"):
+        next(iter(run_blocks(Draws(7), range(4), workers=2)))
+
+
+@pytest.fixture(scope="module")
+def client():
+    pytest.importorskip("distributed", reason="needs Dask: pip install 'vmdpotential[dask]'")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VMDPOTENTIAL_THREADS", "4")
+        with distribute.cluster(2) as found:
+            yield found
+
+
+@pytest.fixture
+def address(client):
+    return client.scheduler.address
+
+
+@pytest.mark.slow
+def test_two_workers_of_this_machine_give_the_same_bits(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(distribute, "cluster", lambda workers, scheduler: contextlib.nullcontext(client))
+    heard = []
+    run = run_blocks(Draws(7), range(40), size=4, workers=2, folder=tmp_path / "blocks")
+    with progress.listening(lambda label, fraction: heard.append(fraction)):
+        assert total(run).tobytes() == WHOLE
+    assert heard == sorted(heard)
+    assert heard[-1] == 1
+    again = run_blocks(Draws(7), range(40), size=4, folder=tmp_path / "blocks", resume=True)
+    assert len(again.kept) == 10
+    assert total(again).tobytes() == WHOLE
+
+
+def listening():
+    """Return where this process listens."""
+    process = pytest.importorskip("psutil").Process()
+    connections = process.net_connections if hasattr(process, "net_connections") else process.connections
+    return sorted({one.laddr.ip for one in connections("tcp") if one.status == "LISTEN"})
+
+
+@pytest.mark.slow
+def test_a_cluster_of_this_machine_listens_there_alone_and_shares_its_processors(client):
+    assert listening() == ["127.0.0.1"]
+    assert list(client.run(listening).values()) == [["127.0.0.1"]] * 2
+    assert list(client.run(os.getenv, "VMDPOTENTIAL_THREADS").values()) == ["2", "2"]
+
+
+@pytest.mark.slow
+def test_a_killed_worker_changes_nothing(address, tmp_path):
+    run = run_blocks(Fails(7, "21", "once", tmp_path / "flag"), range(40), size=4, scheduler=address)
+    assert total(run).tobytes() == WHOLE
+    assert (tmp_path / "flag").exists()
+
+
+@pytest.mark.slow
+def test_errors_of_workers_are_one_line(address):
+    at = {"scheduler": address}
+    with pytest.raises(InputError, match="frame 21 is damaged; use other frames"):
+        list(run_blocks(Fails(7, "21", "input"), range(40), size=4, **at))
+    with pytest.raises(TaskError, match="frames 20 to 23: ZeroDivisionError: by zero"):
+        list(run_blocks(Fails(7, "21", "odd"), range(40), size=4, **at))
+
+
+@pytest.mark.slow
+def test_many_structures_on_workers(address, tmp_path):
+    paths = test_batch.write(tmp_path / "in", one="one", bad="bad", odd="odd", two="two")
+    found = test_batch.run(paths, tmp_path / "out", scheduler=address)
+    assert [row["status"] for row in found.rows] == ["done", "failed", "failed", "done"]
+    assert [row["message"] for row in found.rows][1:] == [
+        "has no atoms; use another cell", "ZeroDivisionError: by zero", "is two"]
+    assert (tmp_path / "out" / "two.txt").read_text() == "TWO"
+
+
+@dataclass(frozen=True)
+class Slow(Draws):
+    def block(self, numbers):
+        time.sleep(0.02)
+        return super().block(numbers)
+
+
+@pytest.mark.slow
+def test_a_lost_scheduler_is_told_and_blocks_are_kept(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'vmdpotential[dask]'")
+    monkeypatch.setattr(distribute, "PATIENCE", 1.0)
+    with pytest.raises(BackendError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 "):
+        next(iter(run_blocks(Draws(7), range(4), scheduler="tcp://127.0.0.1:9")))
+    folder = tmp_path / "blocks"
+    lost = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", host="127.0.0.1", silence_logs=60,
+        dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False})
+    try:
+        results = iter(run_blocks(Slow(7), range(400), size=4, folder=folder, scheduler=lost.scheduler_address))
+        next(results)
+        lost.sync(lost.scheduler.close)
+        with pytest.raises(TaskError, match="was lost; blocks that were done are kept; start it, and resume"):
+            list(results)
+    finally:
+        with contextlib.suppress(TimeoutError):  # there is no scheduler to say goodbye to
+            lost.close(timeout=0.5)
+    assert run_blocks(Slow(7), range(400), size=4, folder=folder, resume=True).kept
