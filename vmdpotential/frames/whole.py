@@ -353,7 +353,7 @@ class Alignment:
         return whole + np.repeat(moves, sizes, axis=0)
 
     def _wrapped(self, whole: Floats, cell: Cell, around: Floats) -> Floats:
-        """Return positions with every molecule at the image nearest to a point; in an open boundary all but the group."""
+        """Return positions with every molecule at the image nearest to a point, but the group's in an open boundary."""
         sizes = self.molecules.sizes
         centres = np.add.reduceat(whole, self.molecules.starts) / sizes[:, None]
         apart = centres - around
