@@ -193,7 +193,7 @@ class MapPlan:
             *_counted(replace(self.request, lattice=lattice, cell=cell), chosen, self.charges), cell, self.margin))
         if error is not None:
             request = request.with_error(min(request.error, accuracy.SPARE * error))
-        provenance = self.provenance if cell is None else replace(self.provenance, cell=tuple(cell.vectors.ravel().tolist()))
+        provenance = replace(self.provenance, cell=None if cell is None else tuple(cell.vectors.ravel().tolist()))
         return replace(self, structure=structure, request=request, plan=self.method.plan(request, self.engine),
                        provenance=provenance)
 
@@ -227,10 +227,12 @@ def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], ce
 
 def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: float, padding: float, tolerance: float,
              atoms: str, unit: str, temperature: float, dielectric: float, field: bool, precision: str, engine: str,
-             lattice: Lattice | None = None, margin: float = 0.0) -> tuple[MapPlan, Result]:
+             lattice: Lattice | None = None, margin: float = 0.0,
+             soon: float = SOON) -> tuple[MapPlan, Result]:
     """Return the plan of a map that keeps the tolerance, and what it gives; see :func:`potential_map`.
 
-    `margin` is how far (A) atoms of an open boundary may leave the box around them.
+    `margin` is how far (A) atoms of an open boundary may leave the box around them; `soon` is 0 where a plan is made
+    for many frames, so that the fastest method is worth looking for.
     """
     constant = coulomb_constant(unit, temperature, dielectric)
     cell = choose_cell(structure, wanted.method, boundary)
@@ -246,7 +248,7 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
         positions, charges = near(lattice, bound.cutoff, positions, charges)
     request = Request(lattice, cell, bound, _statistics(positions, charges, cell, margin), precision,
                       check_tolerance(tolerance), field)
-    summing, request, exact = choose_method(wanted, request, positions, charges, backend)
+    summing, request, exact = choose_method(wanted, request, positions, charges, backend, soon)
     plan, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend)
     if not np.isfinite(result.mean_squares()).all():
         raise InputError(f"{_name(structure)}: its potential is too large for a map (3e38 {unit})",
@@ -347,10 +349,11 @@ def bind(wanted: Wanted, cell: Cell | None) -> Bound:
 
 
 def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
-                  engine: Engine) -> tuple[Method, Request, Sample | None]:
+                  engine: Engine, soon: float = SOON) -> tuple[Method, Request, Sample | None]:
     """Return the method that is wanted, or the one that should be the soonest of all that keep the tolerance.
 
-    One that does not fit into memory is taken only where none does.
+    One that does not fit into memory is taken only where none does; one that is exact, without looking further, where
+    it takes less than `soon` times the engine's fixed cost.
 
     Returns
     -------
@@ -374,7 +377,7 @@ def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float6
     for method in sorted(_ways(wanted), key=lambda method: not method.exact):
         estimate: Estimate | Refusal | None = method.refusal(request)
         if estimate is None:
-            if best is not None and not method.exact and best[0] < (False, SOON * engine.costs.fixed):
+            if best is not None and not method.exact and best[0] < (False, soon * engine.costs.fixed):
                 break
             if not method.exact and exact is None:
                 exact = accuracy.sample(request, positions, charges, engine)

@@ -17,6 +17,7 @@ from vmdpotential.commands import map as map_
 from vmdpotential.commands.options import read
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.live import LiveMap
+from vmdpotential.grid.lattice import Grid
 from vmdpotential.io import output as files
 from vmdpotential.io.cellfile import boundary_text
 from vmdpotential.io.pdb import cell_of
@@ -111,6 +112,10 @@ _OWN = ("structure", "topology", "force_field", "water", "cell", "method", "algo
 _OUTPUT = Option("map that a viewer reads, written anew for every frame: .mrc, .dx ...", short="o", viewer=False,
                  written=True)
 
+#: What is fast enough to follow, and good enough to look at.
+_DEFAULTS = {"spacing": 1.0, "tolerance": 1e-3}
+
 command = Command("live", live, tuple(
-    replace(parameter, option=_OUTPUT) if parameter.name == "output" else parameter
+    replace(parameter, default=_DEFAULTS.get(parameter.name, parameter.default),
+            option=_OUTPUT if parameter.name == "output" else parameter.option)
     for parameter in map_.command.parameters if parameter.name not in ("field", "format", "force")))

@@ -52,7 +52,7 @@ class LiveMap:
     """
 
     def __init__(self, structure: Structure, wanted: Wanted, *, fixed_cell: bool = False, **options: Any) -> None:
-        plan, result = plan_map(structure, wanted, margin=min(MARGIN, PART * options["padding"]), **options)
+        plan, result = plan_map(structure, wanted, margin=min(MARGIN, PART * options["padding"]), soon=0.0, **options)
         #: The map of the structure as it was given.
         self.first = plan.grid(result)
         self._cell = structure.cell if fixed_cell else None
