@@ -226,7 +226,8 @@ def _turned(half: int, reach: int) -> Floats:
     """
     m = np.arange(half + 1.0)
     t = np.maximum(m - reach, 0) / (half - reach)
-    return np.minimum(m, reach) + (half - reach) * t * (1 - t**4 * (7 + t * (-14 + t * (10 - 2.5 * t))))
+    turned: Floats = np.minimum(m, reach) + (half - reach) * t * (1 - t**4 * (7 + t * (-14 + t * (10 - 2.5 * t))))
+    return turned
 
 
 def over_cell(cell: Cell, spacing: float, order: int, ratio: float, split: Split = optimal) -> Mesh:
