@@ -165,7 +165,8 @@ class HostGpu:
     number, name, multiprocessors = 0, "host", 2
 
     def __init__(self, folder):
-        self.folder, self.buffers, self.kept, self.libraries, self.used = folder, {}, {}, {}, set()
+        self.folder, self.buffers, self.kept, self.shared, self.libraries = folder, {}, {}, {}, {}
+        self.used = set()
 
     def buffer(self, name, size):
         self.buffers[name] = np.full(size, 0xFF, np.uint8)  # not a number, for whoever reads what was not written
@@ -185,6 +186,11 @@ class HostGpu:
         array = np.array(array, order="C")
         self.kept[array.ctypes.data] = array
         return SimpleNamespace(address=array.ctypes.data)
+
+    def share(self, key, make):
+        if key not in self.shared:
+            self.shared[key] = self.keep(make())
+        return self.shared[key]
 
     def take(self, size):
         return self.keep(np.full(size, 0xFF, np.uint8))

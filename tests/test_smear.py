@@ -1,4 +1,4 @@
-"""Gaussian charges: maps against Ewald's sum of Gaussians, closed forms, means over frames, other cells, the command."""
+"""Gaussian charges: maps against exact sums and closed forms, means over frames, other cells, the command."""
 
 import json
 import pickle
