@@ -333,6 +333,9 @@ def bind(wanted: Wanted, cell: Cell | None) -> Bound:
             raise UsageError("smear", f"makes the interaction gaussian, not {name}", "leave out {interaction}",
                              value=f"{wanted.smear:g}")
         name, values["smear"] = "gaussian", wanted.smear
+        if all(method.interactions is not None and name not in method.interactions for method in methods):
+            raise UsageError("smear", f"the method {wanted.method} sums point charges alone", "use {method auto}",
+                             value=f"{wanted.smear:g}")
     if name == "auto":
         name = "coulomb" if wanted.method == "auto" else methods[0].interaction
     interaction = registry.get("interaction", name)
