@@ -71,7 +71,8 @@ def test_auto_with_another_interaction_is_exact():
         grid = potential_map(system, interaction="screened_coulomb", spacing=2, engine="cpu", **options)
         assert grid.provenance.method == method
         assert grid.provenance.interaction.startswith("screened_coulomb")
-    with pytest.raises(UsageError, match="sums coulomb alone, not screened_coulomb; use method=cutoff or") as error:
+    words = "sums coulomb and gaussian alone, not screened_coulomb; use method=cutoff or"
+    with pytest.raises(UsageError, match=words) as error:
         potential_map(system, method="pme", interaction="screened_coulomb", spacing=2)
     assert (error.value.parameter, error.value.value) == ("method", "pme")
 

@@ -15,10 +15,20 @@ from vmdpotential import __version__, memory, registry
 from vmdpotential.engines import Engine, get_engine, near
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, UsageError, Words
-from vmdpotential.grid.lattice import Grid, Lattice, Provenance, bounds
+from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance, bounds
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.interactions import Bound
-from vmdpotential.methods import Charges, Estimate, Method, Refusal, Request, accuracy, check_memory, map_bytes
+from vmdpotential.methods import (
+    Charges,
+    Estimate,
+    Method,
+    Planned,
+    Refusal,
+    Request,
+    accuracy,
+    check_memory,
+    map_bytes,
+)
 from vmdpotential.methods.accuracy import Sample
 from vmdpotential.methods.slabs import Sink, SlabResult, by_slabs
 from vmdpotential.molecule.cell import Cell
@@ -52,6 +62,7 @@ def potential_map(
     algorithm: str = "pair",
     interaction: str = "auto",
     parameters: Mapping[str, float] | None = None,
+    smear: float = 0.0,
     tolerance: float = 1e-4,
     atoms: str = "all",
     unit: str = "kT/e",
@@ -87,6 +98,9 @@ def potential_map(
         A registered interaction; ``auto`` is the method's own.
     parameters : mapping
         Further parameters of the interaction.
+    smear : float
+        A, standard deviation of the Gaussian that every charge is, erf(r / (sqrt(2) s)) / r; 0 for points. VMD's
+        PMEPot gives it as an Ewald factor, 1 / (sqrt(2) s).
     tolerance : float
         Of methods that are not exact: root mean square error over that of the potential, 1e-6 to 0.1, over all
         points, and over those farther than 2 A from every charge; of the field too where it is asked for. The
@@ -124,26 +138,141 @@ def potential_map(
     TaskError
         When the tolerance cannot be kept.
     """
+    planned, result = plan_map(
+        structure, Wanted(method, algorithm, interaction, parameters or {}, cutoff, smear), boundary=boundary,
+        spacing=spacing, padding=padding, tolerance=tolerance, atoms=atoms, unit=unit, temperature=temperature,
+        dielectric=dielectric, field=field, precision=precision, engine=engine, lattice=lattice, sink=sink)
+    return planned.grid(result)
+
+
+@dataclass(frozen=True, eq=False)
+class MapPlan:
+    """A map with every choice made, for one set of positions after another.
+
+    Parameters
+    ----------
+    structure : Structure
+        What it was planned for.
+    chosen : (N,) bool
+        Which atoms make the potential.
+    charges : (n,) float64
+        Theirs, in units in which the sum of q V(r) is the potential.
+    method : Method
+    request : Request
+        With the box in which the atoms of an open boundary have to stay.
+    plan : Planned
+    engine : Engine
+    unit, temperature, dielectric, provenance
+        Of the maps.
+    spacing, padding, margin : float, A
+        Of the lattice, and of the box around the atoms of an open boundary.
+    """
+
+    structure: Structure
+    chosen: NDArray[np.bool_]
+    charges: NDArray[np.float64]
+    method: Method
+    request: Request
+    plan: Planned
+    engine: Engine
+    unit: str
+    temperature: float
+    dielectric: float
+    provenance: Provenance
+    spacing: float
+    padding: float
+    margin: float
+
+    def fits(self, positions: NDArray[np.float64], cell: Cell | None) -> bool:
+        """Tell whether the plan is for atoms at these positions (N, 3), A, and for their cell."""
+        planned = self.request.cell
+        if planned is not None:
+            return cell is not None and bool(np.allclose(planned.vectors, cell.vectors, rtol=0, atol=1e-4))
+        return self.request.charges.box.holds(positions[self.chosen])
+
+    def run(self, positions: NDArray[np.float64]) -> Result:
+        """Return the sum for all atoms at other positions (N, 3), A."""
+        return self.plan.run(*_counted(self.request, positions[self.chosen], self.charges))
+
+    def again(self, positions: NDArray[np.float64], cell: Cell | None) -> MapPlan:
+        """Return the plan for positions, or a cell, that this one is not for; as good as this one, not measured."""
+        structure = replace(self.structure, positions=positions, cell=cell)
+        chosen, cell = positions[self.chosen], None if self.request.cell is None else cell
+        lattice = lay_lattice(structure, chosen, cell, self.spacing, self.padding)
+        error = self.plan.error
+        request = replace(self.request, lattice=lattice, cell=cell, charges=_statistics(
+            *_counted(replace(self.request, lattice=lattice, cell=cell), chosen, self.charges), cell, self.margin))
+        if error is not None:
+            request = request.with_error(min(request.error, accuracy.SPARE * error))
+        provenance = replace(self.provenance, cell=None if cell is None else tuple(cell.vectors.ravel().tolist()))
+        return replace(self, structure=structure, request=request, plan=self.method.plan(request, self.engine),
+                       provenance=provenance)
+
+    def grid(self, result: Result) -> Grid:
+        """Return the map of a result."""
+        volts = coulomb_constant("V", dielectric=self.dielectric) / coulomb_constant(
+            self.unit, self.temperature, self.dielectric)
+        lattice = self.request.lattice
+        if isinstance(result, SlabResult):
+            described = StoredGrid.described(lattice, self.unit, self.temperature, self.dielectric, self.provenance,
+                                             (result.low, result.high))
+            if self.request.field:
+                x, y, z = (StoredGrid.described(lattice, "V/A", None, self.dielectric, made)
+                           for made in _of_field(self.provenance))
+                object.__setattr__(described, "field", (x, y, z))
+            return described
+        return Grid(lattice, result.values(), self.unit, self.temperature, self.dielectric, self.provenance,
+                    _field(result, volts, lattice, self.dielectric, self.provenance))
+
+
+def _counted(request: Request, positions: NDArray[np.float64],
+             charges: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the charges that a map sees."""
+    reach = request.interaction.cutoff
+    if reach is None or request.cell is not None:
+        return positions, charges
+    return near(request.lattice, reach, positions, charges)
+
+
+def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], cell: Cell | None,
+                margin: float) -> Charges:
+    """Return the statistics of charges that may leave their box by `margin`, A."""
+    found = Charges.of(positions, charges, cell)
+    if not margin:
+        return found
+    (a, b, c), (d, e, f) = found.box.low, found.box.high
+    return replace(found, box=Box((a - margin, b - margin, c - margin), (d + margin, e + margin, f + margin)))
+
+
+def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: float, padding: float, tolerance: float,
+             atoms: str, unit: str, temperature: float, dielectric: float, field: bool, precision: str, engine: str,
+             lattice: Lattice | None = None, margin: float = 0.0, soon: float = SOON,
+             sink: Sink | None = None) -> tuple[MapPlan, Result]:
+    """Return the plan of a map that keeps the tolerance, and what it gives; see :func:`potential_map`.
+
+    `margin` is how far (A) atoms of an open boundary may leave the box around them; `soon` is 0 where a plan is made
+    for many frames, so that the fastest method is worth looking for; `sink` takes a map in slabs.
+    """
     constant = coulomb_constant(unit, temperature, dielectric)
-    cell = choose_cell(structure, method, boundary)
+    cell = choose_cell(structure, wanted.method, boundary)
     chosen = select(structure, atoms)
     # in units in which the sum of q V(r) is the potential
-    positions, charges = structure.positions[chosen], constant * structure.known_charges[chosen]
+    positions, own = structure.positions[chosen], constant * structure.known_charges[chosen]
     if lattice is None:
         lattice = lay_lattice(structure, positions, cell, spacing, padding)
     backend = get_engine(engine)
-    wanted = Wanted(method, algorithm, interaction, parameters or {}, cutoff)
     bound = bind(wanted, cell)
+    charges = own
     if bound.cutoff is not None and cell is None:
         positions, charges = near(lattice, bound.cutoff, positions, charges)
-    request = Request(lattice, cell, bound, Charges.of(positions, charges, cell), precision, check_tolerance(tolerance),
-                      field)
+    request = Request(lattice, cell, bound, _statistics(positions, charges, cell, margin), precision,
+                      check_tolerance(tolerance), field)
     volts = coulomb_constant("V", dielectric=dielectric) / constant
     if sink is not None:
         request = by_slabs(request)
-    summing, request, exact = choose_method(wanted, request, positions, charges, backend)
-    _, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend,
-                                                 None if sink is None else _InUnits(sink, volts))
+    summing, request, exact = choose_method(wanted, request, positions, charges, backend, soon)
+    plan, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend,
+                                                     None if sink is None else _InUnits(sink, volts))
     if not np.isfinite(result.mean_squares()).all():
         raise InputError(f"{_name(structure)}: its potential is too large for a map (3e38 {unit})",
                          "correct the charges, {temperature} or {dielectric}")
@@ -156,16 +285,8 @@ def potential_map(
     if errors is not None:
         provenance = replace(provenance, error=errors.everywhere, error_away=errors.away, error_field=errors.field,
                              error_field_away=errors.field_away)
-    if isinstance(result, SlabResult):
-        described = StoredGrid.described(
-            lattice, unit, temperature, dielectric, provenance, (result.low, result.high))
-        if field:
-            x, y, z = (StoredGrid.described(lattice, "V/A", None, dielectric, made)
-                       for made in _of_field(provenance))
-            object.__setattr__(described, "field", (x, y, z))
-        return described
-    return Grid(lattice, result.values(), unit, temperature, dielectric, provenance,
-                _field(result, volts, lattice, dielectric, provenance))
+    return MapPlan(structure, chosen, own, summing, request, plan, backend, unit, temperature, dielectric, provenance,
+                   spacing, padding, margin), result
 
 
 def _field(result: Result, factor: float, lattice: Lattice, dielectric: float,
@@ -212,13 +333,14 @@ def check_tolerance(tolerance: float) -> float:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What of a sum is asked for by name: method, algorithm, interaction with its parameters, cutoff in A."""
+    """What of a sum is asked for by name: method, algorithm, interaction with its parameters, cutoff and smear in A."""
 
     method: str = "auto"
     algorithm: str = "pair"
     interaction: str = "auto"
     parameters: Mapping[str, float] = field_(default_factory=dict)
     cutoff: float | None = None
+    smear: float = 0.0
 
     @property
     def methods(self) -> list[Method]:
@@ -240,10 +362,18 @@ def bind(wanted: Wanted, cell: Cell | None) -> Bound:
     """
     methods = wanted.methods
     name = wanted.interaction
+    values = dict(wanted.parameters)
+    if wanted.smear:
+        if name not in ("auto", "gaussian"):
+            raise UsageError("smear", f"makes the interaction gaussian, not {name}", "leave out {interaction}",
+                             value=f"{wanted.smear:g}")
+        name, values["smear"] = "gaussian", wanted.smear
+        if all(method.interactions is not None and name not in method.interactions for method in methods):
+            raise UsageError("smear", f"the method {wanted.method} sums point charges alone", "use {method auto}",
+                             value=f"{wanted.smear:g}")
     if name == "auto":
         name = "coulomb" if wanted.method == "auto" else methods[0].interaction
     interaction = registry.get("interaction", name)
-    values = dict(wanted.parameters)
     has_cutoff = any(quantity.name == "cutoff" for quantity in interaction.quantities)
     if has_cutoff:
         values.setdefault("cutoff", wanted.cutoff or CUTOFF)
@@ -267,10 +397,11 @@ def bind(wanted: Wanted, cell: Cell | None) -> Bound:
 
 
 def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
-                  engine: Engine) -> tuple[Method, Request, Sample | None]:
+                  engine: Engine, soon: float = SOON) -> tuple[Method, Request, Sample | None]:
     """Return the method that is wanted, or the one that should be the soonest of all that keep the tolerance.
 
-    One that does not fit into memory is taken only where none does.
+    One that does not fit into memory is taken only where none does; one that is exact, without looking further, where
+    it takes less than `soon` times the engine's fixed cost.
 
     Returns
     -------
@@ -294,7 +425,7 @@ def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float6
     for method in sorted(_ways(wanted), key=lambda method: not method.exact):
         estimate: Estimate | Refusal | None = method.refusal(request)
         if estimate is None:
-            if best is not None and not method.exact and best[0] < (False, SOON * engine.costs.fixed):
+            if best is not None and not method.exact and best[0] < (False, soon * engine.costs.fixed):
                 break
             if not method.exact and exact is None:
                 exact = accuracy.sample(request, positions, charges, engine)

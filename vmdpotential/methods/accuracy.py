@@ -172,8 +172,9 @@ def _at_end(request: Request, points: Floats, positions: Floats) -> NDArray[np.b
 def _exact(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine,
            distances: Floats) -> Floats:
     cell, reach = request.cell, request.interaction.cutoff
-    if reach is None and request.interaction.interaction.name == "coulomb":
-        return full_potential(points, positions, charges, cell, engine, distances)
+    if reach is None and request.interaction.interaction.name in ("coulomb", "gaussian"):
+        return full_potential(points, positions, charges, cell, engine, distances,
+                              request.interaction.values.get("smear", 0.0))
     if cell is not None and reach is not None and 2 * reach > np.linalg.norm(cell.reduced, axis=1).min():
         # more than the nearest image
         positions, which = cell.images_in_box(positions, points.min(0) - reach, points.max(0) + reach)
@@ -217,6 +218,9 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
 
 #: An error measured at so few points is uncertain by some percent: one below this part of the tolerance is taken.
 SURE = 0.85
+
+#: How much more error than a plan expects a request for one like it allows.
+SPARE = 1.5
 
 #: Plans that are tried at most.
 MOST = 4
@@ -282,7 +286,7 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
         if len(made) == MOST or made[-1] in made[:-1]:
             break
         # the next plan has to do better than this one, which may be better than was asked; and by more each time
-        expected = request.error if plan.error is None else min(request.error, 1.5 * plan.error)
+        expected = request.error if plan.error is None else min(request.error, SPARE * plan.error)
         better = (1.1 + 0.2 * len(made)) * errors.largest / request.tolerance
         request = request.with_error(expected / min(better, 20.0))
     if within:

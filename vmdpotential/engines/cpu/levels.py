@@ -33,7 +33,8 @@ class LevelSum:
 
     def potential(self, positions: Floats, charges: Floats) -> NDArray[Any]:
         """Return the finest level's smooth potential."""
-        return self.solve(mesh.spread(self.kernel, self.levels, positions, charges))
+        nodes = mesh.spread(self.kernel, self.levels, positions, charges)
+        return self.solve(nodes.astype(self.kernel.REAL, copy=False))
 
     def on(self, part: Lattice, potential: NDArray[Any], field: bool) -> NDArray[np.float32]:
         """Return it interpolated to a part of the lattice, see :func:`~vmdpotential.engines.cpu.mesh.smooth_maps`."""

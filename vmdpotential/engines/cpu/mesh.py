@@ -13,6 +13,10 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
+
+#: Parts in which the atoms of a coarse mesh are spread, whatever the number of threads, and atoms that are worth it.
+COPIES, ATOMS_A_COPY = 8, 4096
+
 #: Nodes (P, taps) and weights (P, taps), an even number, for every place along an axis.
 Table = tuple[NDArray[np.int64], NDArray[Any]] | None
 
@@ -35,6 +39,10 @@ class Nodes(Protocol):
     @property
     def order(self) -> int:
         """Nodes along each axis that a charge goes to."""
+
+    @property
+    def periodic(self) -> bool | tuple[bool, bool, bool]:
+        """Whether it is, or whether it is along each axis."""
 
     def coordinates(self, positions: ArrayLike) -> Floats:
         """Return positions in mesh steps."""
@@ -61,7 +69,11 @@ class MeshSum:
 
     def potential(self, positions: Floats, charges: Floats) -> NDArray[Any]:
         """Return the mesh of the smooth potential."""
-        return solve(self.kernel, self.mesh, spread(self.kernel, self.mesh, positions, charges), self.influence)
+        return self.solved(spread(self.kernel, self.mesh, positions, charges))
+
+    def solved(self, nodes: Floats) -> NDArray[Any]:
+        """Return the mesh of the smooth potential of charges on the nodes."""
+        return solve(self.kernel, self.mesh, nodes.astype(self.kernel.REAL, copy=False), self.influence)
 
     def on(self, part: Lattice, potential: NDArray[Any], field: bool) -> NDArray[np.float32]:
         """Return the mesh interpolated to a part of the lattice, see :func:`smooth_maps`."""
@@ -74,22 +86,39 @@ def load(mesh: Nodes, precision: str, basis: str = "bspline") -> Any:
                       precision="single" if precision == "single" else "double")
 
 
-def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats) -> NDArray[Any]:
-    """Return the charges on the nodes of the mesh."""
-    nodes = np.zeros(mesh.shape)
-    places = np.ascontiguousarray(mesh.coordinates(positions))
+def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats, nodes: Floats | None = None) -> Floats:
+    """Return the charges on the nodes of the mesh, added to those that are there."""
+    nodes = np.zeros(mesh.shape) if nodes is None else nodes
+    count = len(charges)
+    charges = np.ascontiguousarray(charges, np.float64)
+    places = np.empty((count, 3))
     # an even number of blocks of planes, each thicker than a spline, so that in a round of every
     # second one no two touch the same plane, also around the end of a periodic mesh
     blocks = max(1, mesh.shape[0] // (2 * mesh.order)) * 2 if mesh.shape[0] >= 2 * mesh.order else 1
-    plane = np.minimum(places[:, 0], np.nextafter(mesh.shape[0], 0)).astype(np.int64)
-    block = plane * blocks // mesh.shape[0]
-    order = np.argsort(block.astype(np.int16), kind="stable")
-    start = np.searchsorted(block[order], np.arange(blocks + 1))
-    fixed = (places, np.ascontiguousarray(charges, np.float64), order)
+    if few := blocks < COPIES and count > ATOMS_A_COPY:  # too few for the threads: each has parts on a mesh of its own
+        block, blocks = np.arange(count) * COPIES // count, COPIES
+    else:
+        block = np.empty(count, np.int64)
+    where = (np.ascontiguousarray(positions, np.float64), np.asarray(mesh.origin, np.float64),
+             np.linalg.inv(mesh.steps), np.broadcast_to(mesh.periodic, 3), np.array(mesh.shape))
+    threads.run(partial(kernel.place, *where, places, block, 0 if few else blocks), count, "spreading charges",
+                max(4096, -(-count // (4 * threads.count()))))
+    start, order = kernel.sort(block, blocks)
+    fixed = places, charges, order
+    if few:
+        copies = np.zeros((COPIES, *mesh.shape))
+
+        def part(first: int, last: int) -> None:
+            for n in range(first, last):
+                kernel.spread(*fixed, start[n:], copies[n], 1, 0, 1)
+
+        threads.run(part, COPIES, "spreading charges")
+        nodes += copies.sum(0)
+        return nodes
     step = min(2, blocks)
     for parity in range(step):
         threads.run(partial(kernel.spread, *fixed, start[parity:], nodes, step), blocks // step, "spreading charges")
-    return nodes.astype(kernel.REAL, copy=False)
+    return nodes
 
 
 def solve(kernel: Any, mesh: Mesh, nodes: NDArray[Any], influence: NDArray[np.float32] | None = None) -> NDArray[Any]:

@@ -54,7 +54,8 @@ def pme_at_points(points: Floats, positions: Floats, charges: Floats, plan: Mesh
     values = np.empty(len(points))
     threads.run(lambda first, last: kernel.gather(smooth, places, values, first, last), len(points),
                 "interpolation", GRAIN)
-    values += cutoff_at_points(points, positions, charges, plan.short, plan.cell)
+    if plan.short is not None:
+        values += cutoff_at_points(points, positions, charges, plan.short, plan.cell)
     out = np.empty(len(points))
     out[order] = values
     return out

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import LatticeSum, charges_and_positions, in_box
 from vmdpotential.engines.cpu import levels, mesh, tiles
-from vmdpotential.engines.result import HostResult
+from vmdpotential.engines.result import HostResult, Maps, Mean, MeanOfResults, check_frames
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
 
@@ -44,11 +44,48 @@ class CpuSum:
         positions, charges = in_box(work, *charges_and_positions(positions, charges))
         solved = self.smooth.potential(positions, charges) if self.smooth is not None and len(positions) else None
         for part in parts:
-            yield HostResult(self._on(part, positions, charges, solved).reshape(-1, *part.shape))
+            smooth = None if solved is None or self.smooth is None else self.smooth.on(part, solved, work.field)
+            yield HostResult(self.with_pairs(part, positions, charges, smooth).reshape(-1, *part.shape))
 
-    def _on(self, part: Lattice, positions: Floats, charges: Floats, solved: NDArray[Any] | None) -> NDArray[Any]:
+    def with_pairs(self, part: Lattice, positions: Floats, charges: Floats, smooth: Maps | None) -> Maps:
+        """Return the sum over pairs on a part of the lattice, added to a smooth part where there is one."""
         work = self.work
+        if work.pairs is None:
+            return np.zeros((work.maps, *part.shape), np.float32) if smooth is None else smooth
         if work.pairs.cutoff is None:
             return tiles.direct(part, positions, charges, work.pairs, work.precision, work.field)
-        smooth = None if solved is None or self.smooth is None else self.smooth.on(part, solved, work.field)
         return tiles.cutoff(part, positions, charges, work.pairs, work.precision, work.cell, work.field, smooth)
+
+    def new_mean(self) -> Mean:
+        """Return the mean of no frames yet."""
+        return MeshMean(self, self.smooth) if isinstance(self.smooth, mesh.MeshSum) else MeanOfResults(self.run)
+
+
+class MeshMean:
+    """The mean of a sum by a mesh, with one transform at the end; see :class:`vmdpotential.engines.result.Mean`."""
+
+    def __init__(self, whole: CpuSum, smooth: mesh.MeshSum) -> None:
+        self.whole, self.smooth, self.count = whole, smooth, 0
+        work = whole.work
+        self._nodes = np.zeros(smooth.mesh.shape)
+        self._pairs = None if work.pairs is None else np.zeros((work.maps, *work.lattice.shape))
+
+    def add(self, positions: Any, charges: Any) -> None:
+        """Spread the charges of a frame, and sum its pairs."""
+        work = self.whole.work
+        positions, charges = in_box(work, *charges_and_positions(positions, charges))
+        if len(positions):
+            mesh.spread(self.smooth.kernel, self.smooth.mesh, positions, charges, self._nodes)
+        if self._pairs is not None:
+            self._pairs += self.whole.with_pairs(work.lattice, positions, charges, None)
+        self.count += 1
+
+    def result(self) -> HostResult:
+        """Return the mean."""
+        check_frames(self.count)
+        work = self.whole.work
+        solved = self.smooth.solved(self._nodes / self.count)
+        maps = self.smooth.on(work.lattice, solved, work.field).reshape(-1, *work.lattice.shape)
+        if self._pairs is not None:
+            maps += self._pairs / self.count
+        return HostResult(maps)

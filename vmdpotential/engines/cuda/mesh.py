@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cuda import fft, maps
 from vmdpotential.engines.cuda.nodes import NodeSum
+from vmdpotential.engines.result import Mean
+from vmdpotential.interactions.gaussian import ewald_factor
 from vmdpotential.splitting.coulomb import Splitting
+from vmdpotential.splitting.gaussian import Gaussian
 from vmdpotential.splitting.mesh import Mesh, spline_correction
 
 Floats = NDArray[np.float64]
@@ -49,18 +52,19 @@ class MeshSum(NodeSum):
         job, mesh, shape = super().prepare(gpu, positions, charges, stream), self.mesh, self.shape
         own = job.nodes
         own["correction"] = self.table(gpu, "correction", lambda: np.concatenate(
-            [correction(n, mesh.order) for n in shape]))
+            [correction(n, mesh.order) for n in shape]), (shape, mesh.order))
         if self.sampled:
             own["squares"] = self.table(gpu, "squares", lambda: np.concatenate(mesh.squared_distances))
             octant = [n // 2 + 1 for n in shape]
             own["influence"] = self.table(gpu, "influence", lambda: np.empty(octant, self.real))
         else:
-            own["window"] = self.table(gpu, "window", lambda: mesh.window_table(*window_size(mesh)).astype(self.real))
+            size = window_size(mesh)
+            own["window"] = self.table(gpu, "window", lambda: mesh.window_table(*size).astype(self.real),
+                                       (mesh.splitting, size, self.real))
         return job
 
-    def sort(self, job: maps.Job) -> None:
-        """Queue the kernels that sort the atoms by cell, and the sums on the mesh."""
-        super().sort(job)
+    def solve(self, job: maps.Job) -> None:
+        """Queue the transforms, and what is between them."""
         shape, nodes, gpu = self.shape, int(job.nodes["nodes"]), job.gpu
         a, b, _ = shape
         transform = gpu.plan((shape, self.real), lambda: fft.Transform(shape, self.real, job.stream))
@@ -75,6 +79,13 @@ class MeshSum(NodeSum):
         transform.inverse(nodes)
 
 
+    def new_mean(self) -> Mean:
+        """Return the mean of no frames yet."""
+        from vmdpotential.engines.cuda.mean import MeshMean
+
+        return MeshMean(self)
+
+
 def set_influence(task: Any, mesh: Mesh) -> None:
     """Set what the factors between the transforms need."""
     counts = np.array(mesh.transform_shape)
@@ -86,8 +97,11 @@ def set_influence(task: Any, mesh: Mesh) -> None:
         task["factor"] *= 4 * np.pi / volume
         task["constant"] = mesh.splitting.integral / (volume * counts.prod())
     else:
-        assert isinstance(mesh.splitting, Splitting)
-        task["inverse_square"], task["smooth"] = mesh.splitting.radius**-2, mesh.splitting.polynomial
+        if isinstance(mesh.splitting, Splitting):
+            task["inverse_square"], task["smooth"] = mesh.splitting.radius**-2, mesh.splitting.polynomial
+        else:
+            assert isinstance(mesh.splitting, Gaussian)
+            task["gaussian"] = ewald_factor(mesh.splitting.width)
 
 
 @lru_cache(maxsize=64)
@@ -100,4 +114,5 @@ def window_size(mesh: Mesh) -> tuple[float, int]:
     """Return the scale and the length of the table of the smooth part's transform, as far as the mesh has waves."""
     # the longest wave vector is a corner of the box of phases from -pi to pi
     signs = np.array([[1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1]])
-    return mesh.window_size(float(np.linalg.norm(np.pi * signs @ np.linalg.inv(mesh.steps).T, axis=1).max()))
+    scale, count = mesh.window_size(float(np.linalg.norm(np.pi * signs @ np.linalg.inv(mesh.steps).T, axis=1).max()))
+    return scale, -(-count // 4096) * 4096  # the same for cells of nearly one size
