@@ -161,7 +161,7 @@ def test_frames_are_fitted_by_rotation_in_an_open_boundary_alone():
 
 def test_atoms_that_leave_an_open_box_are_summed():
     molecule = solute()
-    frames = [molecule.positions, molecule.positions + [30.0, 0, 0], molecule.positions]
+    frames = [molecule.positions + np.array([shift, 0, 0]) for shift in (0.0, 30.0, 0.0)]
     made = command(structure=molecule, trajectory=Held.of(frames), fit="none", padding=4.0, **OPTIONS)
     maps = each(molecule, frames, made.objects["grid"])
     assert relative_rms(made.objects["grid"].values, maps.mean(0)) < 2e-3

@@ -387,8 +387,8 @@ def _average(planning: Planning, blocks: BlockMean, cells: Moments, variance: Fl
     error, inefficiency = None, None
     if len(blocks.counts) > 1:
         error = blocks.standard_error()
-        known = np.flatnonzero(variance > 0) if variance is not None else []
-        if variance is not None and len(known):
+        if variance is not None and (variance > 0).any():
+            known = np.flatnonzero(variance > 0)
             found = blocks.count * np.square(error.reshape(-1)[work.sample][known])
             ratio = float(np.median(found / variance[known]))
             # a variance about the frames' own mean is too small by g / n
