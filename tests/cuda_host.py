@@ -23,11 +23,13 @@ HEAD = """
 #define __host__
 #define __device__
 #define __global__
+#define __grid_constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__ static
 #define asm(...)
-using std::erf; using std::fabs; using std::floor; using std::fma; using std::fmax; using std::fmin; using std::llrint; using std::sqrt;
+using std::erf;
+using std::fabs; using std::floor; using std::fma; using std::fmax; using std::fmin; using std::llrint; using std::sqrt;
 template <class T> static T min(T a, T b) { return b < a ? b : a; }
 template <class T> static T max(T a, T b) { return a < b ? b : a; }
 struct Index { unsigned x, y, z; };
@@ -164,7 +166,8 @@ class HostGpu:
     number, name, multiprocessors = 0, "host", 2
 
     def __init__(self, folder):
-        self.folder, self.buffers, self.kept, self.libraries, self.used = folder, {}, {}, {}, set()
+        self.folder, self.buffers, self.kept, self.shared, self.libraries = folder, {}, {}, {}, {}
+        self.used = set()
 
     def buffer(self, name, size):
         self.buffers[name] = np.full(size, 0xFF, np.uint8)  # not a number, for whoever reads what was not written
@@ -184,6 +187,11 @@ class HostGpu:
         array = np.array(array, order="C")
         self.kept[array.ctypes.data] = array
         return SimpleNamespace(address=array.ctypes.data)
+
+    def share(self, key, make):
+        if key not in self.shared:
+            self.shared[key] = self.keep(make())
+        return self.shared[key]
 
     def take(self, size):
         return self.keep(np.full(size, 0xFF, np.uint8))

@@ -157,6 +157,21 @@ def test_a_mean_is_made_of_charges_on_the_nodes_and_pairs_in_maps(gpu, monkeypat
     assert mean.count == 4
 
 
+def test_sums_of_like_cells_share_their_tables(gpu):
+    mesh = MESHES["smeared"](6)
+    nodes_of(gpu, mesh)
+    kept = set(gpu.kept)
+    cell = Cell(mesh.cell.vectors * [1.003, 0.999, 1.001])
+    work = MeshSum(LatticeSum.split(LATTICE, mesh).in_cell(cell))
+    job = work.prepare(gpu, POSITIONS, CHARGES)
+    work.sort(job)
+    assert set(gpu.kept) == kept
+    out = np.full(LATTICE.shape, np.nan, np.float32)
+    work.launch(job, maps.Slab(0, LATTICE.shape[0]), out.ctypes.data, LATTICE.size)
+    assert relative_rms(out, cpu.MeshSum(mesh.in_cell(cell), work.lattice, "double").maps(
+        POSITIONS, CHARGES, False)) < 1e-6
+
+
 def test_a_mean_that_does_not_fit_on_the_gpu_is_that_of_maps(gpu, monkeypatch):
     monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
     monkeypatch.setattr(gpu, "free", lambda: 1000)

@@ -13,6 +13,10 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
+
+#: Parts in which the atoms of a coarse mesh are spread, whatever the number of threads, and atoms that are worth it.
+COPIES, ATOMS_A_COPY = 8, 4096
+
 #: Nodes (P, taps) and weights (P, taps), an even number, for every place along an axis.
 Table = tuple[NDArray[np.int64], NDArray[Any]] | None
 
@@ -74,15 +78,28 @@ def load(mesh: Nodes, precision: str, basis: str = "bspline") -> Any:
 def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats, nodes: Floats | None = None) -> Floats:
     """Return the charges on the nodes of the mesh, added to those that are there."""
     nodes = np.zeros(mesh.shape) if nodes is None else nodes
-    places = np.ascontiguousarray(mesh.coordinates(positions))
+    count = len(charges)
+    charges = np.ascontiguousarray(charges, np.float64)
+    places = np.empty((count, 3))
     # an even number of blocks of planes, each thicker than a spline, so that in a round of every
     # second one no two touch the same plane, also around the end of a periodic mesh
     blocks = max(1, mesh.shape[0] // (2 * mesh.order)) * 2 if mesh.shape[0] >= 2 * mesh.order else 1
-    plane = np.minimum(places[:, 0], np.nextafter(mesh.shape[0], 0)).astype(np.int64)
-    block = plane * blocks // mesh.shape[0]
-    order = np.argsort(block.astype(np.int16), kind="stable")
-    start = np.searchsorted(block[order], np.arange(blocks + 1))
-    fixed = (places, np.ascontiguousarray(charges, np.float64), order)
+    if few := blocks < COPIES and count > ATOMS_A_COPY:  # too few for the threads: each has parts on a mesh of its own
+        block, blocks = np.arange(count) * COPIES // count, COPIES
+    else:
+        block = np.empty(count, np.int64)
+    fixed = (np.ascontiguousarray(positions, np.float64), np.asarray(mesh.origin, np.float64),
+             np.linalg.inv(mesh.steps), np.broadcast_to(mesh.periodic, 3), np.array(mesh.shape))
+    threads.run(partial(kernel.place, *fixed, places, block, 0 if few else blocks), count, "spreading charges",
+                max(4096, -(-count // (4 * threads.count()))))
+    start, order = kernel.sort(block, blocks)
+    fixed = places, charges, order
+    if few:
+        copies = np.zeros((COPIES, *mesh.shape))
+        threads.run(lambda first, last: [kernel.spread(*fixed, start[n:], copies[n], 1, 0, 1)
+                                         for n in range(first, last)], COPIES, "spreading charges")
+        nodes += copies.sum(0)
+        return nodes
     step = min(2, blocks)
     for parity in range(step):
         threads.run(partial(kernel.spread, *fixed, start[parity:], nodes, step), blocks // step, "spreading charges")

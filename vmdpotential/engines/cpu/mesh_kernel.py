@@ -158,6 +158,39 @@ else:
 
 
 @njit(**FAST)
+def place(positions, origin, inverse, periodic, shape, places, block, blocks, first_atom, last_atom):
+    """Write places in mesh steps (N, 3), within the period of a periodic axis, and the block of planes of each.
+
+    No blocks are written where there are none.
+    """
+    for n in range(first_atom, last_atom):
+        x, y, z = positions[n, 0] - origin[0], positions[n, 1] - origin[1], positions[n, 2] - origin[2]
+        for d in range(3):
+            at = x * inverse[0, d] + y * inverse[1, d] + z * inverse[2, d]
+            if periodic[d]:
+                at -= shape[d] * math.floor(at / shape[d])
+            places[n, d] = at
+        if blocks > 0:
+            block[n] = min(int(places[n, 0]), shape[0] - 1) * blocks // shape[0]
+
+
+@njit(**FAST)
+def sort(block, blocks):
+    """Return where each block's atoms start (blocks + 1,) and the atoms by block (N,), in order within each."""
+    start = np.zeros(blocks + 1, np.int64)
+    for n in range(len(block)):
+        start[block[n] + 1] += 1
+    for n in range(blocks):
+        start[n + 1] += start[n]
+    filled = start[:-1].copy()
+    order = np.empty(len(block), np.int64)
+    for n in range(len(block)):
+        order[filled[block[n]]] = n
+        filled[block[n]] += 1
+    return start, order
+
+
+@njit(**FAST)
 def spread(places, charges, order, start, mesh, step, first_block, last_block):
     """Add the charges of blocks of planes, every `step`-th one, to the mesh, which is float64 in every precision.
 

@@ -151,6 +151,7 @@ class Gpu:
         self.users = 0
         self._modules: dict[Any, Any] = {}
         self._plans: dict[Any, Any] = {}
+        self._shared: weakref.WeakValueDictionary[Any, Block] = weakref.WeakValueDictionary()
         self._lanes: tuple[Any, list[tuple[Any, Any]]] | None = None
 
     def __enter__(self) -> Gpu:
@@ -250,6 +251,13 @@ class Gpu:
         block = self.take(max(array.nbytes, 16))
         if array.nbytes:
             driver().memcpy_htod(block.address, np.ascontiguousarray(array))
+        return block
+
+    def share(self, key: Any, make: Callable[[], np.ndarray[Any, Any]]) -> Block:
+        """Return a block with a copy of an array, the same for all that give this key while one of them holds it."""
+        block = self._shared.get(key)
+        if block is None:
+            block = self._shared[key] = self.keep(make())
         return block
 
     def give_back(self, allocation: Any, size: int) -> None:

@@ -220,11 +220,14 @@ class Sum:
         """Return the bytes that a GPU needs for some atoms beside the map."""
         return 32 * count + (cells.needed(self.task, self.starts, self.images * count) if self.sorted else 0)
 
-    def table(self, gpu: Any, name: str, make: Callable[[], np.ndarray[Any, Any]]) -> int:
-        """Return the address of an array that is the same for all charges; it stays on the GPU with this sum."""
+    def table(self, gpu: Any, name: str, make: Callable[[], np.ndarray[Any, Any]], shared: Any = None) -> int:
+        """Return the address of an array that is the same for all charges; it stays on the GPU with this sum.
+
+        Where it is the same for other sums too, `shared` is what they know it by.
+        """
         key = gpu.number, name
         if key not in self._tables:
-            self._tables[key] = gpu.keep(make())
+            self._tables[key] = gpu.keep(make()) if shared is None else gpu.share((name, shared), make)
         return int(self._tables[key].address)
 
     def prepare(self, gpu: Any, positions: Floats, charges: Floats, stream: Any = None) -> Job:

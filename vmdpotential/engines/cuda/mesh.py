@@ -52,13 +52,15 @@ class MeshSum(NodeSum):
         job, mesh, shape = super().prepare(gpu, positions, charges, stream), self.mesh, self.shape
         own = job.nodes
         own["correction"] = self.table(gpu, "correction", lambda: np.concatenate(
-            [correction(n, mesh.order) for n in shape]))
+            [correction(n, mesh.order) for n in shape]), (shape, mesh.order))
         if self.sampled:
             own["squares"] = self.table(gpu, "squares", lambda: np.concatenate(mesh.squared_distances))
             octant = [n // 2 + 1 for n in shape]
             own["influence"] = self.table(gpu, "influence", lambda: np.empty(octant, self.real))
         else:
-            own["window"] = self.table(gpu, "window", lambda: mesh.window_table(*window_size(mesh)).astype(self.real))
+            size = window_size(mesh)
+            own["window"] = self.table(gpu, "window", lambda: mesh.window_table(*size).astype(self.real),
+                                       (mesh.splitting, size, self.real))
         return job
 
     def solve(self, job: maps.Job) -> None:
@@ -112,4 +114,5 @@ def window_size(mesh: Mesh) -> tuple[float, int]:
     """Return the scale and the length of the table of the smooth part's transform, as far as the mesh has waves."""
     # the longest wave vector is a corner of the box of phases from -pi to pi
     signs = np.array([[1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1]])
-    return mesh.window_size(float(np.linalg.norm(np.pi * signs @ np.linalg.inv(mesh.steps).T, axis=1).max()))
+    scale, count = mesh.window_size(float(np.linalg.norm(np.pi * signs @ np.linalg.inv(mesh.steps).T, axis=1).max()))
+    return scale, -(-count // 4096) * 4096  # the same for cells of nearly one size
