@@ -85,11 +85,7 @@ def average(structure: Path | Structure, trajectory: Path | Frames, topology: Pa
     if motion == "rotation" and group is None:
         raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=motion)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    summed = Wanted(method, algorithm, interaction, set or {}, cutoff)
-    if smear:
-        if interaction != "auto":
-            raise UsageError("smear", "makes an interaction of its own", "leave out {interaction}", value=f"{smear:g}")
-        summed = Wanted(method, algorithm, "gaussian", {"smear": smear}, cutoff)
+    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear)
     source: Frames = trajectory if not isinstance(trajectory, Path) else Trajectory(
         trajectory, len(structure), frames or slice(None), single=True)
     start = time.perf_counter()
@@ -205,9 +201,6 @@ def _declared(
     motion: Annotated[str, Option(
         "how they are moved; auto rotates in an open boundary, a periodic cell is translated only",
         choices=("auto", "translation", "rotation"))] = "auto",
-    smear: Annotated[float, Option(
-        "standard deviation of the Gaussian that each charge is smeared over; 0 for points", unit="A", low=0,
-        high=100)] = 0.0,
     like: Annotated[Path | Grid | None, Option("map whose lattice is used")] = None,
     resume: Annotated[bool, Option(
         "go on after a run that was stopped, with the blocks it left", viewer=False)] = False,
@@ -228,7 +221,7 @@ def _defaults() -> dict[str, Any]:
 
 
 _OWN = Command.of(_declared).parameters
-_MAP = [p for p in map_.command.parameters if p.name not in {"field", "batch", "frame", *(own.name for own in _OWN)}]
+_MAP = [p for p in map_.command.parameters if p.name not in {"field", "batch", "frame", "trajectory", *(own.name for own in _OWN)}]
 _HANDED_ON = ("atoms", "boundary", "spacing", "padding", "tolerance", "unit", "temperature", "dielectric", "precision",
               "engine")
 
