@@ -5,6 +5,7 @@ import logging
 import pickle
 import tracemalloc
 from dataclasses import dataclass, replace
+from io import StringIO
 
 import numpy as np
 import pytest
@@ -233,7 +234,7 @@ class Stop:
         self.after = after
 
     def __call__(self, label, fraction):
-        if label == blocks.LABEL and fraction >= self.after:
+        if label == "20 frames" and fraction >= self.after:
             raise KeyboardInterrupt
 
 
@@ -273,6 +274,16 @@ def test_a_run_that_is_stopped_writes_what_is_done_where_it_is_asked_to(files, t
     assert "interrupted after 9" in printed.err
     assert main(["average", *map(str, files), *WORDS, "-o", str(tmp_path / "none.npz")]) == 130
     assert not (tmp_path / "none.npz").exists()
+
+
+def test_progress_tells_frames_a_second(monkeypatch):
+    stream, now = StringIO(), [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    terminal = progress.Terminal(stream)
+    for second in (0, 10, 20):
+        now[0] = second
+        terminal("1000 frames", second / 50)
+    assert "1000 frames:  40 %, 30 s left, 20 a second" in stream.getvalue()
 
 
 class Quiet(Stop):
