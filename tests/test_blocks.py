@@ -151,5 +151,6 @@ def test_fingerprint_follows_what_counts(tmp_path):
     assert fingerprint({"b": [2, None], "a": 1}) == first[2]
     assert fingerprint(Draws(1, stop="3")) == first[3] != fingerprint(Draws(2))
     assert fingerprint(["a", "bc"]) != first[6]
+    assert fingerprint({"a", "b"}, lambda: 1, int) == fingerprint({"b", "a"}, lambda: 1, int) != fingerprint({"a"})
     os.utime(path, ns=(1, 1))
     assert fingerprint(path) != first[0]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import test_batch
 from test_blocks import Draws, total
 
 from vmdpotential import progress
@@ -119,18 +120,24 @@ def test_missing_dask_is_named(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'vmdpotential[dask]'")
-    with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=60,
-            scheduler_kwargs={"dashboard": False}) as found:
-        yield found
+def client():
+    pytest.importorskip("distributed", reason="needs Dask: pip install 'vmdpotential[dask]'")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VMDPOTENTIAL_THREADS", "4")
+        with distribute.cluster(2) as found:
+            yield found
+
+
+@pytest.fixture
+def address(client):
+    return client.scheduler.address
 
 
 @pytest.mark.slow
-def test_two_workers_give_the_same_bits(cluster, tmp_path):
+def test_two_workers_of_this_machine_give_the_same_bits(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(distribute, "cluster", lambda workers, scheduler: contextlib.nullcontext(client))
     heard = []
-    run = run_blocks(Draws(7), range(40), size=4, scheduler=cluster.scheduler_address, folder=tmp_path / "blocks")
+    run = run_blocks(Draws(7), range(40), size=4, workers=2, folder=tmp_path / "blocks")
     with progress.listening(lambda label, fraction: heard.append(fraction)):
         assert total(run).tobytes() == WHOLE
     assert heard == sorted(heard)
@@ -140,49 +147,44 @@ def test_two_workers_give_the_same_bits(cluster, tmp_path):
     assert total(again).tobytes() == WHOLE
 
 
+def listening():
+    """Return where this process listens."""
+    process = pytest.importorskip("psutil").Process()
+    connections = process.net_connections if hasattr(process, "net_connections") else process.connections
+    return sorted({one.laddr.ip for one in connections("tcp") if one.status == "LISTEN"})
+
+
 @pytest.mark.slow
-def test_a_killed_worker_changes_nothing(cluster, tmp_path):
-    run = run_blocks(Fails(7, "21", "once", tmp_path / "flag"), range(40), size=4, scheduler=cluster.scheduler_address)
+def test_a_cluster_of_this_machine_listens_there_alone_and_shares_its_processors(client):
+    assert listening() == ["127.0.0.1"]
+    assert list(client.run(listening).values()) == [["127.0.0.1"]] * 2
+    assert list(client.run(os.getenv, "VMDPOTENTIAL_THREADS").values()) == ["2", "2"]
+
+
+@pytest.mark.slow
+def test_a_killed_worker_changes_nothing(address, tmp_path):
+    run = run_blocks(Fails(7, "21", "once", tmp_path / "flag"), range(40), size=4, scheduler=address)
     assert total(run).tobytes() == WHOLE
     assert (tmp_path / "flag").exists()
 
 
 @pytest.mark.slow
-def test_errors_of_workers_are_one_line(cluster, tmp_path):
-    at = {"scheduler": cluster.scheduler_address}
+def test_errors_of_workers_are_one_line(address):
+    at = {"scheduler": address}
     with pytest.raises(InputError, match="frame 21 is damaged; use other frames"):
         list(run_blocks(Fails(7, "21", "input"), range(40), size=4, **at))
     with pytest.raises(TaskError, match="frames 20 to 23: ZeroDivisionError: by zero"):
         list(run_blocks(Fails(7, "21", "odd"), range(40), size=4, **at))
 
 
-@dataclass(frozen=True)
-class Listens(Draws):
-    """Tells where its process listens, and how many threads it may have."""
-
-    def block(self, numbers):
-        psutil = pytest.importorskip("psutil")
-        process = psutil.Process()
-        found = [one.laddr.ip for one in getattr(process, "net_connections", process.connections)("tcp")
-                 if one.status == "LISTEN"]
-        return {**Draws(self.seed).block(numbers), "addresses": np.array(found),
-                "threads": np.array(os.environ["VMDPOTENTIAL_THREADS"])}
-
-
 @pytest.mark.slow
-def test_a_cluster_of_this_machine_listens_there_alone(monkeypatch):
-    pytest.importorskip("distributed", reason="needs Dask: pip install 'vmdpotential[dask]'")
-    psutil = pytest.importorskip("psutil")
-    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "4")
-    process, found, results = psutil.Process(), set(), []
-    for result in run_blocks(Listens(7), range(40), size=4, workers=2):
-        results.append(result)
-        found |= {one.laddr.ip for one in getattr(process, "net_connections", process.connections)("tcp")
-                  if one.status == "LISTEN"}
-        found |= set(result["addresses"].tolist())
-    assert total(results).tobytes() == WHOLE
-    assert found == {"127.0.0.1"}
-    assert {str(result["threads"]) for result in results} == {"2"}
+def test_many_structures_on_workers(address, tmp_path):
+    paths = test_batch.write(tmp_path / "in", one="one", bad="bad", odd="odd", two="two")
+    found = test_batch.run(paths, tmp_path / "out", scheduler=address)
+    assert [row["status"] for row in found.rows] == ["done", "failed", "failed", "done"]
+    assert [row["message"] for row in found.rows][1:] == [
+        "has no atoms; use another cell", "ZeroDivisionError: by zero", "is two"]
+    assert (tmp_path / "out" / "two.txt").read_text() == "TWO"
 
 
 @dataclass(frozen=True)
@@ -199,12 +201,16 @@ def test_a_lost_scheduler_is_told_and_blocks_are_kept(tmp_path, monkeypatch):
     with pytest.raises(BackendError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 "):
         next(iter(run_blocks(Draws(7), range(4), scheduler="tcp://127.0.0.1:9")))
     folder = tmp_path / "blocks"
-    with distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", host="127.0.0.1",
-            dashboard_address="127.0.0.1:0", silence_logs=60, scheduler_kwargs={"dashboard": False}) as lost:
+    lost = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", host="127.0.0.1", silence_logs=60,
+        dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False})
+    try:
         results = iter(run_blocks(Slow(7), range(400), size=4, folder=folder, scheduler=lost.scheduler_address))
         next(results)
         lost.sync(lost.scheduler.close)
         with pytest.raises(TaskError, match="was lost; blocks that were done are kept; start it, and resume"):
             list(results)
+    finally:
+        with contextlib.suppress(TimeoutError):  # there is no scheduler to say goodbye to
+            lost.close(timeout=0.5)
     assert run_blocks(Slow(7), range(400), size=4, folder=folder, resume=True).kept

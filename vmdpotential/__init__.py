@@ -18,6 +18,7 @@ _PUBLIC = {
     "Provenance": "grid.lattice",
     "read_structure": "io",
     "write_structure": "io",
+    "open_map": "io",
     "read_map": "io",
     "write_map": "io",
     "assign_charges": "molecule.charges",

@@ -16,6 +16,7 @@ from vmdpotential.engines import Engine, get_engine, near
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, UsageError, Words
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance, bounds
+from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.interactions import Bound
 from vmdpotential.methods import (
     Charges,
@@ -29,6 +30,7 @@ from vmdpotential.methods import (
     map_bytes,
 )
 from vmdpotential.methods.accuracy import Sample
+from vmdpotential.methods.slabs import Sink, SlabResult, by_slabs
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_solvated, select
 from vmdpotential.molecule.structure import Structure
@@ -70,6 +72,7 @@ def potential_map(
     precision: str = "single",
     engine: str = "auto",
     lattice: Lattice | None = None,
+    sink: Sink | None = None,
 ) -> Grid:
     """Return the electrostatic potential map of a structure with charges.
 
@@ -113,11 +116,15 @@ def potential_map(
     engine : str
     lattice : Lattice, optional
         Where to compute, instead of around the atoms or over the cell.
+    sink : Sink, optional
+        What a map goes to, slab by slab, that does not fit into memory, such as
+        :class:`vmdpotential.io.maps.MapWriters`.
 
     Returns
     -------
     Grid
-        A point nearer than 0.01 A to an atom has the potential at 0.01 A, and no field from it.
+        A point nearer than 0.01 A to an atom has the potential at 0.01 A, and no field from it. Of a map that went
+        to the sink, a :class:`vmdpotential.grid.stored.StoredGrid` that says what it is and has no values.
 
     Raises
     ------
@@ -134,7 +141,7 @@ def potential_map(
     planned, result = plan_map(
         structure, Wanted(method, algorithm, interaction, parameters or {}, cutoff, smear), boundary=boundary,
         spacing=spacing, padding=padding, tolerance=tolerance, atoms=atoms, unit=unit, temperature=temperature,
-        dielectric=dielectric, field=field, precision=precision, engine=engine, lattice=lattice)
+        dielectric=dielectric, field=field, precision=precision, engine=engine, lattice=lattice, sink=sink)
     return planned.grid(result)
 
 
@@ -206,6 +213,14 @@ class MapPlan:
         volts = coulomb_constant("V", dielectric=self.dielectric) / coulomb_constant(
             self.unit, self.temperature, self.dielectric)
         lattice = self.request.lattice
+        if isinstance(result, SlabResult):
+            described = StoredGrid.described(lattice, self.unit, self.temperature, self.dielectric, self.provenance,
+                                             (result.low, result.high))
+            if self.request.field:
+                x, y, z = (StoredGrid.described(lattice, "V/A", None, self.dielectric, made)
+                           for made in _of_field(self.provenance))
+                object.__setattr__(described, "field", (x, y, z))
+            return described
         return Grid(lattice, result.values(), self.unit, self.temperature, self.dielectric, self.provenance,
                     _field(result, volts, lattice, self.dielectric, self.provenance))
 
@@ -231,12 +246,12 @@ def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], ce
 
 def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: float, padding: float, tolerance: float,
              atoms: str, unit: str, temperature: float, dielectric: float, field: bool, precision: str, engine: str,
-             lattice: Lattice | None = None, margin: float = 0.0,
-             soon: float = SOON) -> tuple[MapPlan, Result]:
+             lattice: Lattice | None = None, margin: float = 0.0, soon: float = SOON,
+             sink: Sink | None = None) -> tuple[MapPlan, Result]:
     """Return the plan of a map that keeps the tolerance, and what it gives; see :func:`potential_map`.
 
     `margin` is how far (A) atoms of an open boundary may leave the box around them; `soon` is 0 where a plan is made
-    for many frames, so that the fastest method is worth looking for.
+    for many frames, so that the fastest method is worth looking for; `sink` takes a map in slabs.
     """
     constant = coulomb_constant(unit, temperature, dielectric)
     cell = choose_cell(structure, wanted.method, boundary)
@@ -252,8 +267,12 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
         positions, charges = near(lattice, bound.cutoff, positions, charges)
     request = Request(lattice, cell, bound, _statistics(positions, charges, cell, margin), precision,
                       check_tolerance(tolerance), field)
+    volts = coulomb_constant("V", dielectric=dielectric) / constant
+    if sink is not None:
+        request = by_slabs(request)
     summing, request, exact = choose_method(wanted, request, positions, charges, backend, soon)
-    plan, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend)
+    plan, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend,
+                                                     None if sink is None else _InUnits(sink, volts))
     if not np.isfinite(result.mean_squares()).all():
         raise InputError(f"{_name(structure)}: its potential is too large for a map (3e38 {unit})",
                          "correct the charges, {temperature} or {dielectric}")
@@ -277,11 +296,27 @@ def _field(result: Result, factor: float, lattice: Lattice, dielectric: float,
     if parts is None:
         return None
     parts *= np.float32(factor)
-    x, y, z = (Grid(lattice, part, "V/A", None, dielectric, replace(
-        provenance, quantity=f"electric field along {axis}", error=provenance.error_field,
-        error_away=provenance.error_field_away, error_field=None, error_field_away=None))
-        for axis, part in zip("xyz", parts, strict=True))
+    x, y, z = (Grid(lattice, part, "V/A", None, dielectric, made)
+               for made, part in zip(_of_field(provenance), parts, strict=True))
     return x, y, z
+
+
+def _of_field(provenance: Provenance) -> list[Provenance]:
+    """Return how the maps of a field along x, y and z were made, with the potential."""
+    return [replace(provenance, quantity=f"electric field along {axis}", error=provenance.error_field,
+                    error_away=provenance.error_field_away, error_field=None, error_field_away=None) for axis in "xyz"]
+
+
+class _InUnits:
+    """A sink whose field is in V/A."""
+
+    def __init__(self, sink: Sink, factor: float) -> None:
+        self.begin, self._put, self._factor = sink.begin, sink.put, np.float32(factor)
+
+    def put(self, start: int, maps: NDArray[np.float32]) -> None:
+        """Pass a slab on."""
+        maps[1:] *= self._factor
+        self._put(start, maps)
 
 
 def check_tolerance(tolerance: float) -> float:
@@ -333,6 +368,9 @@ def bind(wanted: Wanted, cell: Cell | None) -> Bound:
             raise UsageError("smear", f"makes the interaction gaussian, not {name}", "leave out {interaction}",
                              value=f"{wanted.smear:g}")
         name, values["smear"] = "gaussian", wanted.smear
+        if all(method.interactions is not None and name not in method.interactions for method in methods):
+            raise UsageError("smear", f"the method {wanted.method} sums point charges alone", "use {method auto}",
+                             value=f"{wanted.smear:g}")
     if name == "auto":
         name = "coulomb" if wanted.method == "auto" else methods[0].interaction
     interaction = registry.get("interaction", name)

@@ -42,6 +42,31 @@ def listening(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
+@contextlib.contextmanager
+def parts(label: str, count: int) -> Iterator[Callable[[], None]]:
+    """Report work of several equal parts as one: what is reported meanwhile counts within the part under way.
+
+    Yields
+    ------
+    callable
+        To call when a part is done.
+    """
+    outer, done = _listener.get(), 0
+
+    def inner(name: str, fraction: float) -> None:
+        if outer is not None:
+            outer(*((name, fraction) if name == COMPILING else (label, min(done / count, 0.999))))
+
+    def part_done() -> None:
+        nonlocal done
+        done += 1
+        if outer is not None:
+            outer(label, done / count)
+
+    with listening(inner):
+        yield part_done
+
+
 @dataclass
 class Clock:
     """What a run spent on work that is done once for all runs."""

@@ -57,7 +57,7 @@ def view(
         if output.suffix.lower() not in (".html", ".htm") and not files.is_standard(output):
             raise UsageError("output", "a page is written as .html", value=str(output))
         files.check([output], force)
-    from vmdpotential.io.maps import map_name, read_map
+    from vmdpotential.io.maps import map_name, open_map
 
     from .page import view_page
     from .script import find_viewer_script
@@ -68,7 +68,7 @@ def view(
 
         structure = read_structure(structure, topology)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
-    grids = [read_map(item) if isinstance(item, Path) else item for item in maps]
+    grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
     page = view_page(
         structure, grids, ions, atoms=atoms, level=level, title=title or "", names=names, margin=margin, points=points,
         viewer_script=viewer_script,

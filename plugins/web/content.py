@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from vmdpotential import io
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.stored import StoredGrid, thinning
 from vmdpotential.io import text as files
 from vmdpotential.io.numbers import real
 from vmdpotential.ions import PlacedIon, Placement
@@ -80,9 +81,10 @@ def map_content(grid: Grid, name: str, around: Floats, margin: float, points: in
     InputError
         When a value is not a number.
     """
-    if not np.isfinite(grid.values).all():
+    part = cut(grid, around, margin, 8 * points)
+    if not np.isfinite(part.values).all():
         raise InputError(f"{name}: has values that are not numbers", "compute the map again")
-    kept = thinned(cut(grid, around, margin), points)
+    kept = thinned(part, points)
     size = np.abs(kept.values)
     scale = 2.0 ** np.ceil(np.log2(max(float(size.max()), 1e-30) / 32768))
     lattice = kept.lattice
@@ -107,17 +109,19 @@ def overlaps(grid: Grid, around: Floats) -> bool:
     return bool(((around >= grid.lattice.origin) & (around <= grid.lattice.last)).all(1).any())
 
 
-def cut(grid: Grid, around: Floats, margin: float) -> Grid:
-    """Return the part of a map that covers atoms and a margin, on the map's own points; all where none is inside."""
+def cut(grid: Grid, around: Floats, margin: float, most: int) -> Grid:
+    """Return the part of a map that covers atoms and a margin, on the map's own points; all where none is inside.
+
+    Of a map of which only parts are read, one of every 2, 4 ... points, where there are more than `most`.
+    """
     lattice = grid.lattice
-    if not overlaps(grid, around):
-        return grid
     top = np.array(lattice.shape) - 1
     low = np.clip(np.floor((around.min(0) - margin - lattice.origin) / lattice.spacing), 0, top).astype(int)
     high = np.clip(np.ceil((around.max(0) + margin - lattice.origin) / lattice.spacing), 0, top).astype(int)
-    part = tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))
-    kept = Lattice(lattice.origin + low * lattice.spacing, lattice.spacing, tuple(high - low + 1))
-    return replace(grid, lattice=kept, values=grid.values[part])
+    if not overlaps(grid, around):
+        low, high = np.zeros_like(top), top
+    step = thinning(high - low + 1, most) if isinstance(grid, StoredGrid) else 1
+    return grid.window(low // step * step, high + 1, step)
 
 
 def thinned(grid: Grid, points: int) -> Grid:

@@ -88,7 +88,8 @@ def map_(
         "which frame of the trajectory, or of the structure file where there is none, counted from 0",
         viewer=False)] = None,
     output: Annotated[Path | None, Option(
-        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube or .npz; - is standard output", short="o", viewer=False,
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; a map larger than memory goes to "
+        ".zarr, .cmap, .mrc, .map or .ccp4 in slabs; - is standard output", short="o", viewer=False,
         written=True)] = None,
     field: Annotated[Path | None, Option(
         "electric field to write, V/A: one .npz, or three files in another map format, their names ending in _x, _y "
@@ -132,9 +133,10 @@ def map_(
         if value:
             raise UsageError(option, "is for many structures", "give {batch}")
 
+    from vmdpotential.grid.stored import StoredGrid
     from vmdpotential.io.field import field_paths, put_field
     from vmdpotential.io.mapformat import check_finite
-    from vmdpotential.io.maps import check_map_format, is_map, put_map, read_map
+    from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map, read_map
 
     if output is None and field is None and isinstance(structure, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output map.dx}")
@@ -143,7 +145,7 @@ def map_(
     names = files.named(paths, format, is_map)
     for name in names:
         check_map_format(name)
-    files.check(paths, force)
+    files.check(paths, force, names)
 
     from vmdpotential.engines import get_engine, reason
     from vmdpotential.interactions.gaussian import ewald_factor
@@ -154,26 +156,35 @@ def map_(
     structure, charge_report = charges_and_report(
         at_frame(read(structure, topology, cell), structure, trajectory, frame, cell), force_field, water)
     start = time.perf_counter()
-    with progress.clock() as clock:
+    which = [*([] if output is None else [0]), *range(1, 1 + len(fields))]
+    with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:
         grid = potential_map(
             structure, method=method, boundary=boundary, spacing=spacing, padding=padding, cutoff=cutoff,
             algorithm=algorithm, interaction=interaction, parameters=set, smear=smear, tolerance=tolerance, atoms=atoms,
             unit=unit,
             temperature=temperature, dielectric=dielectric, field=field is not None, precision=precision,
             engine=engine, lattice=None if like is None else read_map(like).lattice,
+            sink=writers if paths and writers.can_take(names) else None,
         )
+        if isinstance(grid, StoredGrid):
+            writers.finish(grid)
     seconds = time.perf_counter() - start - clock.compiling
-    for name in names:
-        check_map_format(name, grid.lattice)
-        check_finite(name, grid.lattice, grid.values)
-    with files.writing(paths, force, names) as places:  # all of them or none
+    if isinstance(grid, StoredGrid):
+        low, high = grid.extremes or (0.0, 0.0)
         if output is not None:
-            put_map(grid, places[0])
-        if grid.field is not None:
-            put_field(grid.field, places[-len(fields) :])
+            grid = open_map(output, 0)
+    else:
+        for name in names:
+            check_map_format(name, grid.lattice)
+            check_finite(name, grid.lattice, grid.values)
+        with files.writing(paths, force, names) as places:  # all of them or none
+            if output is not None:
+                put_map(grid, places[0])
+            if grid.field is not None:
+                put_field(grid.field, places[-len(fields) :])
+        low, high = float(grid.values.min()), float(grid.values.max())
 
     made, lattice = grid.provenance, grid.lattice
-    low, high = float(grid.values.min()), float(grid.values.max())
     points = " x ".join(map(str, lattice.shape))
     net_charge = charge_report.net_charge
     of_atoms = []
@@ -209,7 +220,7 @@ def map_(
         "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
         "unit": unit,
         "temperature": temperature, "dielectric": dielectric, "minimum": low, "maximum": high,
-        "display_limit": grid.display_limit(),
+        "display_limit": None if output is None and isinstance(grid, StoredGrid) else grid.display_limit(),
         **charge_report.data, "net_charge": net_charge, "method": made.method,
         "boundary": made.boundary, "cell": None if periodic is None else list(periodic.parameters),
         "interaction": made.interaction, "cutoff": made.cutoff, "smear": smear,

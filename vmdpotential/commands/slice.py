@@ -92,7 +92,7 @@ def slice_(
     from vmdpotential.figures import slices
     from vmdpotential.grid import planes
     from vmdpotential.io import output as files
-    from vmdpotential.io.maps import map_name, read_map
+    from vmdpotential.io.maps import map_name, open_map
 
     if not maps:
         raise UsageError("maps", "a map file is needed")
@@ -108,7 +108,7 @@ def slice_(
         name, = files.named([output], format, figures.is_figure)
         figures.check_figure_format(name)
         files.check([output], force)
-    grids = [read_map(item) if isinstance(item, Path) else item for item in maps]
+    grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     atoms = structure
     if isinstance(atoms, Path):

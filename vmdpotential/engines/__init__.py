@@ -21,6 +21,7 @@ water (:data:`vmdpotential.engines.accuracy.ROUNDING`):
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -122,6 +123,9 @@ class Prepared(Protocol):
 
     def run(self, positions: Floats, charges: Floats) -> Result:
         """Return the sum for positions (N, 3), A, and charges (N,), e; from any thread, any number of times."""
+
+    def parts(self, positions: Floats, charges: Floats, parts: Iterable[Lattice]) -> Iterator[Result]:
+        """Yield the sum on parts of the lattice, one after the other, so that no more than one is in memory."""
 
     def new_mean(self) -> Mean:
         """Return the mean of no sums yet, to which those of many frames can be added."""

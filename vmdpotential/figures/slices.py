@@ -328,8 +328,11 @@ def profile(grid: Grid, axis: int) -> tuple[Floats, Floats]:
     where, cell = grid.lattice.axes()[axis], grid.provenance.cell
     periodic = None if cell is None else Cell(np.array(cell))
     if periodic is None or periodic.orthogonal:
-        others = tuple(d for d in range(3) if d != axis)
-        return where, grid.values.mean(axis=others, dtype=np.float64)
+        mean, others = np.zeros(len(where)), tuple(d for d in range(3) if d != axis)
+        for start, values in grid.slabs():
+            part = slice(start, start + values.shape[2]) if axis == 2 else slice(None)
+            mean[part] += values.sum(axis=others, dtype=np.float64)
+        return where, mean * len(where) / grid.lattice.size
     step = _repeat(periodic, axis)
     if step is None:
         name = "xyz"[axis]
@@ -381,7 +384,14 @@ def _mean_over_periods(grid: Grid, cell: Cell, axis: int, step: float) -> Floats
         for plane in range(int(count)):
             inside = (plane + climb >= 0) & (plane + climb < count)
             shares.append(own / (weight(p, shifts[inside, p]).T @ weight(q, shifts[inside, q])))
-        sums = np.einsum(over_plane, grid.values, np.stack(shares))
+        weights = np.stack(shares)
+        sums = np.zeros((len(weights), len(x)))
+        for start, values in grid.slabs():
+            part = slice(start, start + values.shape[2])
+            if axis == 2:
+                sums[:, part] = np.einsum(over_plane, values, weights)
+            else:
+                sums += np.einsum(over_plane, values, weights[:, :, part])
         chosen = below + above + 1 == count
         lowest = x[chosen] - below[chosen] * step
         of_planes = [np.interp(lowest + n * step, x, row) for n, row in enumerate(sums)]

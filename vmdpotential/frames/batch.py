@@ -179,7 +179,8 @@ def run_batch(make: Make, paths: Sequence[Path], folder: Path, suffix: str, opti
         if fits and old["status"] == "done" and file.exists():
             rows.append({**old, "structure": str(path)})
             continue
-        if file.exists() and not fits and not force:
+        # what was under way when a run was killed is that run's
+        if file.exists() and not fits and not force and old.get("status") != "pending":
             raise UsageError("", f"{file}: exists, and is of another run", "use {force} to replace it")
         rows.append({**dict.fromkeys(COLUMNS, ""), "name": name, "structure": str(path), "file": file.name,
                      "status": "pending", "run": digest})

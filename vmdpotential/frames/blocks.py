@@ -13,8 +13,9 @@ import hashlib
 import logging
 import os
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
@@ -226,9 +227,10 @@ class _Told:
 def fingerprint(*parts: object) -> str:
     """Return a digest of what determines a result.
 
-    Numbers, text, arrays, ranges, slices, and sequences, mappings and dataclasses of them count by their values; a Path
-    is a file, and counts by its place, size and time of change; an object with a method ``identity()`` by what that
-    returns; any other by its pickle, which at worst differs where the object does not.
+    Numbers, text, arrays, ranges, slices, and sequences, sets, mappings and dataclasses of them count by their values;
+    functions and classes by their names; a Path is a file, and counts by its place, size and time of change; an object
+    with a method ``identity()`` by what that returns; any other by its pickle, which at worst differs where the object
+    does not.
     """
     digest = hashlib.sha256()
     for part in parts:
@@ -261,6 +263,10 @@ def _feed(digest: Any, part: object) -> None:
         for name in sorted(part, key=str):
             _feed(digest, name)
             _feed(digest, part[name])
+    elif isinstance(part, Set):
+        _feed(digest, sorted(part, key=repr))
+    elif isinstance(part, (FunctionType, type)):
+        tell(part.__module__, part.__qualname__)
     elif isinstance(part, Sequence):
         tell("sequence", len(part))
         for item in part:

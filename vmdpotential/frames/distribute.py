@@ -337,7 +337,8 @@ def cluster(workers: int, scheduler: str = "") -> Iterator[Any]:
             address = stack.enter_context(distributed.LocalCluster(
                 n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
                 scheduler_kwargs={"dashboard": False}, silence_logs=logging.CRITICAL + 1, memory_limit=0,
-                env=share(workers), local_directory=folder))
+                env=share(workers), local_directory=folder,
+                preload=[__name__]))
         try:
             if scheduler:  # a client that finds nobody makes a noise when it is collected
                 socket.create_connection(distributed.comm.get_address_host_port(scheduler), PATIENCE).close()
@@ -429,6 +430,11 @@ class _Cluster(_Pool):
     def _gone(self) -> TaskError:
         return TaskError(f"the Dask scheduler at {self._address} was lost; blocks that were done are kept",
                          "start it, and {resume}")
+
+
+def dask_setup(worker: Any) -> None:
+    """Leave Ctrl-C to the process that started a worker; Dask calls this in each of this machine's."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _same(work: Any) -> Any:

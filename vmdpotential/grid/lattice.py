@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -158,10 +158,22 @@ class Lattice:
             indices = np.indices(self.shape).reshape(3, -1).T
         return self.origin + self.spacing * np.asarray(indices, np.float64)
 
-    def slab(self, start: int, stop: int) -> Lattice:
-        """Return the nodes with ``start <= i < stop`` along x (the slowest axis in memory)."""
-        origin = self.origin + np.array([start * self.spacing[0], 0, 0])
-        return Lattice(origin, self.spacing, (stop - start, *self.shape[1:]))
+    def slab(self, start: int, stop: int, axis: int = 0) -> Lattice:
+        """Return the nodes with ``start <= i < stop`` along x (the slowest axis in memory), or along y or z."""
+        low, high = [0, 0, 0], list(self.shape)
+        low[axis], high[axis] = start, stop
+        return self.window(low, high)
+
+    def window(self, low: ArrayLike, high: ArrayLike) -> Lattice:
+        """Return the nodes from indices `low` (3,) on and before `high` (3,)."""
+        low, high = np.asarray(low), np.asarray(high)
+        nx, ny, nz = (int(n) for n in high - low)
+        return Lattice(self.origin + self.spacing * low, self.spacing, (nx, ny, nz))
+
+    def every(self, step: int) -> Lattice:
+        """Return one node of every `step` along each axis, beginning with the first."""
+        nx, ny, nz = (-(-n // step) for n in self.shape)
+        return Lattice(self.origin, self.spacing * step, (nx, ny, nz))
 
 
 @dataclass(frozen=True)
@@ -279,6 +291,16 @@ class Grid:
     def with_values(self, values: NDArray[Any]) -> Grid:
         """Return the same map with other values, without a field."""
         return replace(self, values=values, field=None)
+
+    def window(self, low: ArrayLike, high: ArrayLike, step: int = 1) -> Grid:
+        """Return the nodes of a map from indices `low` (3,) on and before `high` (3,), every `step` along each axis."""
+        part = tuple(slice(int(a), int(b), step) for a, b in zip(np.asarray(low), np.asarray(high), strict=True))
+        lattice = self.lattice.window(low, high).every(step)
+        return replace(self, lattice=lattice, values=self.values[part], field=None)
+
+    def slabs(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """Yield the first plane and the values (nx, ny, n) of slabs along z: of a map in memory, one."""
+        yield 0, self.values
 
     def display_limit(self) -> float:
         """Return 1, 2 or 5 times a power of ten beyond which lies about one value of ten, for surfaces and colours."""

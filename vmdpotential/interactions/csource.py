@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from vmdpotential.errors import UsageError
+
 
 class CSource:
     """Back end that writes C statements, for a host or CUDA compiler.
@@ -74,3 +76,7 @@ class CSource:
     def erfc(self, a: str) -> str:
         """Return the complementary error function."""
         return self._let(f"erfc{self._suffix}({a})")
+
+    def interpolate(self, a: str, first: str, *others: str) -> str:
+        """Look up a table, which engines in C do not do: their processors compute faster."""
+        raise UsageError("interaction", "tables are for sums over pairs on the CPU", "use the page without a table")

@@ -138,6 +138,19 @@ def erfc(a: Scalar) -> Scalar:
     return special.erfc(a)
 
 
+def interpolate(a: Scalar, values: Sequence[Scalar]) -> Scalar:
+    """Return what lies between values[k] and values[k + 1] at a = k + fraction, linearly; at the end for a beyond it.
+
+    The values are parameters that stand one after another, and a is not negative. Engines on the CPU have this.
+    """
+    a = minimum(a, len(values) - 1.001)
+    if _traced(a):
+        return _record("interpolate", a, *values)
+    k = np.asarray(a).astype(np.int64)
+    low, high = np.asarray(values)[k], np.asarray(values)[k + 1]
+    return low + (a - k) * (high - low)
+
+
 @dataclass(frozen=True)
 class Program:
     """A traced radial function in static single assignment form.
@@ -406,6 +419,7 @@ class Record:
     sqrt = staticmethod(lambda a: _record("sqrt", a))
     exp = staticmethod(lambda a: _record("exp", a))
     erfc = staticmethod(lambda a: _record("erfc", a))
+    interpolate = staticmethod(lambda a, *values: _record("interpolate", a, *values))
 
 
 class Numpy:
@@ -424,6 +438,7 @@ class Numpy:
     sqrt = staticmethod(np.sqrt)
     exp = staticmethod(np.exp)
     erfc = staticmethod(erfc)
+    interpolate = staticmethod(lambda a, *values: interpolate(a, values))
 
 
 def evaluate(program: Program, values: Mapping[str, Any]) -> Any:

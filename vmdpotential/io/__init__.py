@@ -19,7 +19,7 @@ from vmdpotential.molecule import elements
 from vmdpotential.molecule.structure import Structure
 
 __all__ = [
-    "check_formats", "merge", "read_map", "read_structure", "read_topology", "write_map", "write_structure",
+    "check_formats", "merge", "open_map", "read_map", "read_structure", "read_topology", "write_map", "write_structure",
     "write_structures",
 ]
 
@@ -31,7 +31,7 @@ _CAN_BE_WRITTEN = ".pdb, .cif, .psf or .pqr, each also with .gz"
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("read_map", "write_map"):
+    if name in ("open_map", "read_map", "write_map"):
         return getattr(import_module("vmdpotential.io.maps"), name)
     raise AttributeError(f"module 'vmdpotential.io' has no attribute '{name}'")
 

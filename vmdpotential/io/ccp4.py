@@ -9,8 +9,10 @@ Layout (words of four bytes): https://www.ccpem.ac.uk/mrc-format/mrc2014/
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +20,9 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io import text as files
-from vmdpotential.io.mapformat import finish, header_lines, parse_header
+from vmdpotential.io.mapformat import check_header, exact_lattice, finish, header_lines, parse_header
 
 _HEADER = 1024
 _LABELS, _LABEL = 10, 80
@@ -45,49 +48,84 @@ def starts(path: Path, lattice: Lattice) -> NDArray[np.int64]:
     return whole.astype(np.int64)
 
 
-def write_ccp4(path: Path, grid: Grid, use_nstart: bool = False) -> None:
-    """Write a map in mode 2, placed by ORIGIN, or by NSTART if `use_nstart`.
+class Ccp4Writer:
+    """Writes a map in mode 2 slab by slab, placed by ORIGIN, or by NSTART if `use_nstart`.
 
-    The provenance fills the ten labels of the header, and goes on in the extended header.
+    The provenance fills the ten labels of the header, and goes on in the extended header, whose size has to be known
+    before the values come: `reserve` is how many lines it has room for.
     """
-    lattice = grid.lattice
-    records = header_lines(grid, _LABEL)
-    extended = b"".join(text.encode("ascii").ljust(_LABEL, b"\0") for text in records[_LABELS:])
-    words = np.zeros(_HEADER // 4, "<i4")
-    floats = words.view("<f4")
-    text = words.view("u1")
-    words[0:3] = lattice.shape
-    words[3] = 2
-    words[7:10] = lattice.shape
-    floats[10:13] = lattice.spacing * lattice.shape
-    floats[13:16] = 90
-    words[16:19] = 1, 2, 3
-    mean = grid.values.mean(dtype=np.float64)
-    floats[19:22] = grid.values.min(), grid.values.max(), mean
-    words[22:24] = 1, len(extended)
-    if extended:
-        text[104:108] = bytearray(b"TEXT")
-    words[27] = 20140
-    if use_nstart:
-        words[4:7] = starts(path, lattice)
-    else:
-        floats[49:52] = lattice.origin
-    text[208:216] = bytearray(b"MAP \x44\x44\0\0")
-    # a plane at a time, as the squares of all would be twice the map
-    squares = sum(float(np.square(plane, dtype=np.float64).sum()) for plane in grid.values) / lattice.size
-    floats[54] = np.sqrt(max(0.0, squares - mean**2))
-    labels = records[:_LABELS]
-    words[55] = len(labels)
-    for n, label in enumerate(labels):
-        start = 224 + _LABEL * n
-        text[start : start + len(label)] = bytearray(label, "ascii")
-    with open(path, "wb") as stream:
-        stream.write(words.tobytes() + extended)
-        step = 16
-        for k in range(0, lattice.shape[2], step):
-            sections = np.ascontiguousarray(grid.values[:, :, k : k + step].transpose(2, 1, 0), "<f4")
-            stream.write(sections.data)
-            progress.report("writing the map", min(1.0, (k + step) / lattice.shape[2]))
+
+    def __init__(self, path: Path, use_nstart: bool = False, reserve: int = 200) -> None:
+        self.path, self.use_nstart, self.reserve = path, use_nstart, reserve
+
+    def begin(self, lattice: Lattice) -> None:
+        """Make the file; what is in it is removed."""
+        self.lattice = lattice
+        self.sums, self.squares = np.zeros((2, lattice.shape[2]))
+        self.low, self.high = np.inf, -np.inf
+        if self.use_nstart:
+            starts(self.path, lattice)
+        self.data = _HEADER + _LABEL * self.reserve
+        self.path.write_bytes(b"")
+
+    def put(self, start: int, values: NDArray[np.float32]) -> None:
+        """Write the planes (nx, ny, n) from `start` on along z."""
+        nx, ny, nz = values.shape
+        with open(self.path, "r+b") as stream:
+            stream.seek(self.data + 4 * nx * ny * start)
+            step = 16
+            for k in range(0, nz, step):
+                sections = np.ascontiguousarray(values[:, :, k : k + step].transpose(2, 1, 0), "<f4")
+                stream.write(sections.data)
+                for n, plane in enumerate(sections, start + k):
+                    self.sums[n] = plane.sum(dtype=np.float64)
+                    self.squares[n] = np.square(plane, dtype=np.float64).sum()
+                self.low, self.high = min(self.low, sections.min()), max(self.high, sections.max())
+
+    def finish(self, grid: Grid) -> None:
+        """Write the header; the map's values are not looked at."""
+        lattice = self.lattice
+        records = header_lines(grid, _LABEL)[: _LABELS + self.reserve]
+        extended = b"".join(text.encode("ascii").ljust(_LABEL, b"\0") for text in records[_LABELS:])
+        words = np.zeros(_HEADER // 4, "<i4")
+        floats = words.view("<f4")
+        text = words.view("u1")
+        words[0:3] = lattice.shape
+        words[3] = 2
+        words[7:10] = lattice.shape
+        floats[10:13] = lattice.spacing * lattice.shape
+        floats[13:16] = 90
+        words[16:19] = 1, 2, 3
+        mean = self.sums.sum() / lattice.size
+        floats[19:22] = self.low, self.high, mean
+        words[22:24] = 1, _LABEL * self.reserve
+        if self.reserve:
+            text[104:108] = bytearray(b"TEXT")
+        words[27] = 20140
+        if self.use_nstart:
+            words[4:7] = starts(self.path, lattice)
+        else:
+            floats[49:52] = lattice.origin
+        text[208:216] = bytearray(b"MAP \x44\x44\0\0")
+        floats[54] = np.sqrt(max(0.0, self.squares.sum() / lattice.size - mean**2))
+        labels = records[:_LABELS]
+        words[55] = len(labels)
+        for n, label in enumerate(labels):
+            start = 224 + _LABEL * n
+            text[start : start + len(label)] = bytearray(label, "ascii")
+        with open(self.path, "r+b") as stream:
+            stream.write(words.tobytes() + extended)
+
+
+def write_ccp4(path: Path, grid: Grid, use_nstart: bool = False) -> None:
+    """Write a map that is in memory, see :class:`Ccp4Writer`."""
+    writer = Ccp4Writer(path, use_nstart, max(0, len(header_lines(grid, _LABEL)) - _LABELS))
+    writer.begin(grid.lattice)
+    step, nz = 16, grid.lattice.shape[2]
+    for k in range(0, nz, step):
+        writer.put(k, grid.values[:, :, k : k + step])
+        progress.report("writing the map", min(1.0, (k + step) / nz))
+    writer.finish(grid)
 
 
 def read_ccp4(path: Path) -> Grid:
@@ -101,39 +139,62 @@ def read_ccp4(path: Path) -> Grid:
         When the file is not such a map, is truncated, holds complex values, or is not orthogonal.
     """
     with files.seekable(path) as stream:
-        size = stream.seek(0, os.SEEK_END)
-        stream.seek(0)
-        header = stream.read(_HEADER)
-        if len(header) < _HEADER or header[208:211] != b"MAP":
-            what = "is empty" if not size else "has no 'MAP' at byte 208"
-            raise InputError(f"{path}: {what}, so it is not an MRC or CCP4 map")
-        order = _byte_order(header, size)
-        words = np.frombuffer(header, order + "i4")
-        floats = np.frombuffer(header, order + "f4")
-        mode, extension = int(words[3]), int(words[23])
-        if mode not in _MODES:
-            raise InputError(f"{path}: holds values of mode {mode}", "write a real map (mode 2)")
-        dtype = np.dtype(order + _MODES[mode])
-        sections, rows, columns = (int(n) for n in words[2::-1])
-        if min(sections, rows, columns) < 1:
-            raise InputError(f"{path}: states {columns} x {rows} x {sections} points; the header is damaged")
-        count = sections * rows * columns
-        wanted = count * dtype.itemsize
-        if size == _HEADER + wanted:
-            extension = 0  # some programs announce symmetry records and write none
-        if extension < 0 or size != _HEADER + extension + wanted:
-            problem = "is truncated" if size < _HEADER + extension + wanted else "does not fit its header"
-            raise InputError(
-                f"{path}: {problem}: {columns} x {rows} x {sections} points need {_HEADER + extension + wanted:,} "
-                f"bytes, the file has {size:,}"
-            )
-        memory.require(_HEADER + extension + count * (dtype.itemsize + 8), f"reading {path}", "read a smaller map")
-        extended = stream.read(extension)
-        data = np.frombuffer(stream.read(wanted), dtype).reshape(sections, rows, columns)
+        dtype, shape, offset, words, floats, header = _header(path, stream)
+        count = math.prod(shape)
+        memory.require(offset + count * (dtype.itemsize + 8), f"reading {path}", "read a smaller map")
+        stream.seek(offset)
+        data = np.frombuffer(stream.read(count * dtype.itemsize), dtype).reshape(shape)
     lattice, values = _place(path, words, floats, data)
-    labels = header[224:] + (extended if header[104:108] == b"TEXT" else b"")
+    return finish(path, lattice, np.ascontiguousarray(values, np.float32), header)
+
+
+def open_ccp4(path: Path) -> StoredGrid:
+    """Return a map of which only parts are read, from a file that is not compressed; errors as :func:`read_ccp4`."""
+    with open(path, "rb") as stream:
+        dtype, shape, offset, words, floats, header = _header(path, stream)
+    data = np.memmap(path, dtype, "r", offset, shape)
+    lattice, values = _place(path, words, floats, data)
+    check_header(path, header)
+
+    def read(low: NDArray[np.int64], high: NDArray[np.int64], step: int) -> NDArray[np.float32]:
+        part = tuple(slice(int(a), int(b), step) for a, b in zip(low, high, strict=True))
+        return np.ascontiguousarray(values[part], np.float32)
+
+    return StoredGrid(exact_lattice(lattice, header), header or {"quantity": ""}, read, str(path))
+
+
+def _header(path: Path, stream: IO[bytes]) -> tuple[
+        np.dtype[Any], tuple[int, int, int], int, NDArray[np.int32], NDArray[np.float32], dict[str, str]]:
+    """Return type, shape and place of the values in a file, words and floats of its header, and what it says."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(0)
+    header = stream.read(_HEADER)
+    if len(header) < _HEADER or header[208:211] != b"MAP":
+        what = "is empty" if not size else "has no 'MAP' at byte 208"
+        raise InputError(f"{path}: {what}, so it is not an MRC or CCP4 map")
+    order = _byte_order(header, size)
+    words = np.frombuffer(header, order + "i4")
+    floats = np.frombuffer(header, order + "f4")
+    mode, extension = int(words[3]), int(words[23])
+    if mode not in _MODES:
+        raise InputError(f"{path}: holds values of mode {mode}", "write a real map (mode 2)")
+    dtype = np.dtype(order + _MODES[mode])
+    sections, rows, columns = (int(n) for n in words[2::-1])
+    if min(sections, rows, columns) < 1:
+        raise InputError(f"{path}: states {columns} x {rows} x {sections} points; the header is damaged")
+    wanted = sections * rows * columns * dtype.itemsize
+    if size == _HEADER + wanted:
+        extension = 0  # some programs announce symmetry records and write none
+    if extension < 0 or size != _HEADER + extension + wanted:
+        problem = "is truncated" if size < _HEADER + extension + wanted else "does not fit its header"
+        raise InputError(
+            f"{path}: {problem}: {columns} x {rows} x {sections} points need {_HEADER + extension + wanted:,} "
+            f"bytes, the file has {size:,}"
+        )
+    memory.require(2 * extension, f"reading {path}", "read a smaller map")
+    labels = header[224:] + (stream.read(extension) if header[104:108] == b"TEXT" else b"")
     lines = [labels[n : n + _LABEL].rstrip(b"\0").decode("latin-1") for n in range(0, len(labels), _LABEL)]
-    return finish(path, lattice, values, parse_header(filter(None, lines)))
+    return (dtype, (sections, rows, columns), _HEADER + extension, words, floats, parse_header(filter(None, lines)))
 
 
 def _byte_order(header: bytes, size: int) -> str:
@@ -151,8 +212,9 @@ def _byte_order(header: bytes, size: int) -> str:
 
 
 def _place(
-    path: Path, words: NDArray[np.int32], floats: NDArray[np.float32], data: NDArray[np.generic]
-) -> tuple[Lattice, NDArray[np.float32]]:
+    path: Path, words: NDArray[np.int32], floats: NDArray[np.float32], data: NDArray[Any]
+) -> tuple[Lattice, NDArray[Any]]:
+    """Return the lattice, and the values with the axes x, y and z, not copied."""
     axes = [int(n) for n in words[16:19]] if words[16:19].any() else [1, 2, 3]
     if sorted(axes) != [1, 2, 3]:
         raise InputError(f"{path}: the axes are numbered {axes}, not 1, 2, 3 in some order; the header is damaged")
@@ -167,7 +229,7 @@ def _place(
     spacing = cell / intervals
     # data is (section, row, column); column is the first of `axes`
     position = [axes.index(n) for n in (1, 2, 3)]
-    values = np.ascontiguousarray(data.transpose([2 - p for p in position]), np.float32)
+    values = data.transpose([2 - p for p in position])
     first = words[4:7][position]
     origin = floats[49:52].astype(np.float64)
     if not np.isfinite(origin).all():

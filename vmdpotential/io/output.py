@@ -6,6 +6,9 @@ a hidden name until the last has its own, and comes back when a rename fails. In
 there knows which hidden files nobody finishes, and removes them. Before the first of several renames the lock's file
 says what is renamed to what: a run that was killed among them is brought to its end.
 
+A Zarr map is a folder: it is written and renamed likewise, and replaces a folder only where that is a Zarr map and
+nothing else.
+
 ``-`` is standard output. That, and what is no regular file (a pipe, /dev/null), gets the whole content at the end.
 """
 
@@ -44,6 +47,21 @@ _OURS = tuple(map(Path, ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")))
 
 # what systems say where nothing can be locked, linked or synced
 _UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EBADF, errno.EPERM, errno.EMLINK)
+
+
+def is_folder(name: Path) -> bool:
+    """Return whether what has this name is a folder."""
+    return name.suffix.lower() == ".zarr"
+
+
+def _is_map_folder(path: Path) -> bool:
+    """Return whether a folder is a Zarr map and holds nothing else."""
+    try:
+        attributes = json.loads((path / "zarr.json").read_text())["attributes"]
+        known = {dataset["path"] for image in attributes["ome"]["multiscales"] for dataset in image["datasets"]}
+        return {item.name for item in path.iterdir()} <= {"zarr.json", *known}
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def is_standard(path: Path) -> bool:
@@ -104,7 +122,7 @@ def writing(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | 
     OutputError
         When a folder is missing, nothing can be written there, or the disk is full.
     """
-    check(paths, force)
+    check(paths, force, names)
     try:
         with _Run(paths, names or paths) as run:
             yield [file.temporary for file in run.files]
@@ -115,10 +133,10 @@ def writing(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | 
         raise describe(error, paths) from error
 
 
-def check(paths: Sequence[Path], force: bool = False) -> None:
+def check(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | None = None) -> None:
     """Raise what :func:`writing` would raise, before any work is done."""
     places: set[str] = set()
-    for path in paths:
+    for path, name in zip(paths, names or paths, strict=True):
         if is_standard(path):
             place = str(STANDARD)
         elif _is_stream(path):
@@ -130,16 +148,19 @@ def check(paths: Sequence[Path], force: bool = False) -> None:
         if place:
             places.add(place)
         try:
-            _check_one(path, force)
+            _check_one(path, force, is_folder(name))
         except OSError as error:  # a name that is too long, a loop of links
             raise describe(error, [path]) from error
 
 
-def _check_one(path: Path, force: bool) -> None:
+def _check_one(path: Path, force: bool, folder_wanted: bool) -> None:
+    if folder_wanted and _is_stream(path):
+        raise OutputError(f"{path}: takes no Zarr map, which is a folder", "name a folder, or write another format")
     if is_standard(path):
         return
-    if path.is_dir():
-        raise OutputError(f"{path}: is a folder", "name a file")
+    if path.is_dir() and not (folder_wanted and _is_map_folder(path)):
+        raise OutputError(f"{path}: is a folder", "name a new one: what is in it is no Zarr map alone" if folder_wanted
+                          else "name a file")
     if _is_stream(path):
         if not (path.is_fifo() or path.is_char_device()):
             raise OutputError(f"{path}: is no file", "name another")
@@ -208,12 +229,15 @@ class _File(NamedTuple):
     former : Path
         Where the file that stood there is kept meanwhile.
     stream : bool
+    folder : bool
+        Whether it is a folder.
     """
 
     temporary: Path
     place: Path
     former: Path
     stream: bool
+    folder: bool = False
 
 
 class _Run:
@@ -227,7 +251,8 @@ class _Run:
             place = path if stream else _place(path)
             folder = Path(tempfile.gettempdir()) if stream else place.parent
             # the end of a long name is enough, and keeps the whole as short as file systems want it
-            self.files.append(_File(folder / f"{prefix}{n}-{name.name[-40:]}", place, folder / f"{prefix}{n}", stream))
+            self.files.append(_File(folder / f"{prefix}{n}-{name.name[-40:]}", place, folder / f"{prefix}{n}", stream,
+                                    is_folder(name)))
         self.locks: dict[Path, int] = {}
         self.prefix = prefix
         self.lost = False
@@ -243,6 +268,9 @@ class _Run:
             for file in self.files:
                 # nobody else reads what takes the place of a file that nobody else may read
                 mode = 0o600 if file.stream or file.place.exists() else 0o666
+                if file.folder:
+                    file.temporary.mkdir(0o700 if file.place.is_dir() else 0o777)
+                    continue
                 os.close(os.open(file.temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         except BaseException:
             self.__exit__()
@@ -253,8 +281,8 @@ class _Run:
         """Remove what is left."""
         if not self.lost:
             for file in self.files:
-                _unlink(file.temporary)
-                _unlink(file.former)
+                _remove(file.temporary)
+                _remove(file.former)
         for path, lock in self.locks.items():
             os.close(lock)
             if not self.lost:
@@ -264,13 +292,16 @@ class _Run:
         """Put every file in its place, or none."""
         files = [file for file in self.files if not file.stream]
         for file in files:
+            if file.folder:
+                _sync_inside(file.temporary)
             _sync(file.temporary, like=file.place)
         for file in self.files:
             if file.stream:
                 _pour(file.temporary, file.place)
         moves = [_Move(str(file.temporary), str(file.place), str(file.former), _known(file.place),
                        _known(file.temporary)) for file in files]
-        several = len(moves) > 1
+        # a folder is replaced by two renames
+        several = len(moves) > 1 or any(file.folder and file.place.exists() for file in files)
         journal = json.dumps(moves).encode()
         try:
             if several:
@@ -321,7 +352,9 @@ class _Move(NamedTuple):
 
 
 def _move(move: _Move, several: bool) -> None:
-    if move.before is not None:
+    if move.before is not None and (Path(move.place).is_dir() or Path(move.temporary).is_dir()):
+        os.replace(move.place, move.former)
+    elif move.before is not None:
         try:
             os.link(move.place, move.former)
         except OSError as error:  # a file system without hard links; others' files cannot always be linked
@@ -339,9 +372,11 @@ def _put_back(moves: Sequence[_Move]) -> list[str]:
         place, former = Path(move.place), Path(move.former)
         try:
             if former.exists():
+                if place.is_dir():  # the new one
+                    os.replace(place, move.temporary)
                 os.replace(former, place)
             elif move.before is None and move.new is not None and _known(place) == move.new:
-                place.unlink()
+                _remove(place)
             elif move.before is not None and _known(place) == move.new:  # it was replaced and not kept
                 lost.append(move.place)
         except OSError:
@@ -355,6 +390,8 @@ def _go_on(moves: Sequence[_Move]) -> None:
         temporary, place, former = Path(move.temporary), Path(move.place), Path(move.former)
         there = _known(place)
         if temporary.exists() and (there == move.before or (there is None and former.exists())):
+            if place.is_dir() or (there is not None and temporary.is_dir()):
+                os.replace(place, former)
             os.replace(temporary, place)
 
 
@@ -375,7 +412,10 @@ def collect(folder: Path) -> None:
                 continue
             _recover(handle, prefix)
             for path in [path for path in folder.glob(f"{prefix}*") if path != lock]:
-                path.unlink(missing_ok=True)
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
             lock.unlink(missing_ok=True)
         finally:
             os.close(handle)
@@ -451,7 +491,7 @@ def _sync(path: Path, like: Path | None = None) -> None:
         return
     handle = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
     try:
-        if like is not None and like.exists():
+        if like is not None and like.exists() and like.is_dir() == path.is_dir():
             _make_alike(path, like)
         os.fsync(handle)
     except OSError as error:
@@ -459,6 +499,15 @@ def _sync(path: Path, like: Path | None = None) -> None:
             raise
     finally:
         os.close(handle)
+
+
+def _sync_inside(folder: Path) -> None:
+    """Wait until all that a folder holds is on the disk."""
+    for path, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            _sync(Path(path, name))
+        if Path(path) != folder:
+            _sync(Path(path))
 
 
 def _pour(source: Path, place: Path) -> None:
@@ -479,6 +528,14 @@ def _pour(source: Path, place: Path) -> None:
 def _unlink(path: Path) -> None:
     with contextlib.suppress(OSError):
         path.unlink()
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder with all that it holds."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        _unlink(path)
 
 
 def describe(error: OSError, paths: Iterable[Path]) -> OutputError:

@@ -211,6 +211,14 @@ def seekable(path: Path) -> Iterator[IO[bytes]]:
     yield io.BytesIO(read_bytes(path))
 
 
+def is_compressed(path: Path) -> bool:
+    """Return whether a file of the disk is compressed; a folder is not."""
+    if path.is_dir():
+        return False
+    with open(path, "rb") as file:
+        return bool(_compression(path, file))
+
+
 def take(file: IO[bytes], path: Path, times: float = 3, count: int | None = None) -> bytes:
     """Return what is left in a file, or its next `count` bytes, in pieces: no number of a header is believed.
 

@@ -88,6 +88,9 @@ class Request:
     error : float, e/A
         The rms error of the potential that keeps the tolerance (:func:`vmdpotential.methods.accuracy.goal`);
         infinite where it is not known.
+    planes : int or None
+        Planes across z of the lattice that are in memory at once, where the map is computed in slabs
+        (:mod:`vmdpotential.methods.slabs`).
     """
 
     lattice: Lattice
@@ -98,6 +101,7 @@ class Request:
     tolerance: float = 1e-4
     field: bool = False
     error: float = np.inf
+    planes: int | None = None
 
     def __post_init__(self) -> None:
         check_precision(self.precision)
@@ -106,6 +110,12 @@ class Request:
     def boundary(self) -> str:
         """``open`` or ``periodic``."""
         return "open" if self.cell is None else "periodic"
+
+    @property
+    def points_held(self) -> int:
+        """Points of the lattice that are in memory at once."""
+        nx, ny, nz = self.lattice.shape
+        return nx * ny * (nz if self.planes is None else min(nz, self.planes))
 
     @property
     def relative_error(self) -> float:
@@ -270,7 +280,7 @@ class Method(abc.ABC):
                            f"use {' or '.join(f'{{boundary {b}}}' for b in self.boundaries)}, or another {{method}}")
         if self.interactions is not None and name not in self.interactions:
             return Refusal(f"sums {' and '.join(self.interactions)} alone, not {name}",
-                           "use {method auto}")
+                           "use {method cutoff} or {method direct}")
         if self.cutoff and request.interaction.cutoff is None:
             return Refusal(f"needs an interaction with a cutoff, which {name} has not")
         if request.precision not in self.precisions:
@@ -290,7 +300,8 @@ class Method(abc.ABC):
 
 def map_bytes(request: Request) -> int:
     """Return the bytes of the maps themselves, and of the atoms with sorted copies."""
-    return 4 * request.lattice.size * (4 if request.field else 1) + 200 * request.charges.count
+    copies = 1 if request.planes is None else 3  # of a slab in a file's order, and in its blocks
+    return 4 * copies * request.points_held * (4 if request.field else 1) + 200 * request.charges.count
 
 
 def interpolated_bytes(request: Request) -> int:
@@ -301,7 +312,7 @@ def interpolated_bytes(request: Request) -> int:
     """
     real = 4 if request.precision == "single" else 8
     maps = 4 if request.field else real == 8
-    return (4 * maps + 2 * real) * request.lattice.size
+    return (4 * maps + 2 * real) * request.points_held
 
 
 def check_memory(request: Request, estimate: Estimate, what: str = "", cure: str = "") -> None:
@@ -313,5 +324,10 @@ def check_memory(request: Request, estimate: Estimate, what: str = "", cure: str
     """
     points = " x ".join(map(str, request.lattice.shape))
     memory.require(estimate.bytes, f"a map of {points} points{' with its field' if request.field else ''}{what}",
-                   f"use a shorter {cure} or fewer {{atoms}}" if cure else
-                   "use a larger {spacing}, less {padding} or fewer {atoms}")
+                   (f"use a shorter {cure} or fewer {{atoms}}" if cure else
+                    "use a larger {spacing}, less {padding} or fewer {atoms}") + slabs_cure(request))
+
+
+def slabs_cure(request: Request) -> str:
+    """Return what else to do where a map does not fit: formats that take it in slabs, unless it is made so."""
+    return "" if request.planes else ", or write .zarr, .cmap or .mrc, which take it in slabs"

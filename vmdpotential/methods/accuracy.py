@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,9 @@ from vmdpotential.engines import SOFT_CORE, Engine
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, TaskError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Method, Planned, Request
+from vmdpotential.methods import Method, Planned, Request, slabs
 from vmdpotential.methods.reference import full_potential
+from vmdpotential.methods.slabs import Sink
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
@@ -225,7 +227,7 @@ MOST = 4
 
 
 def run_to_tolerance(method: Method, request: Request, positions: Floats, charges: Floats, exact: Sample | None,
-                     engine: Engine) -> tuple[Planned, Result, Errors | None]:
+                     engine: Engine, sink: Sink | None = None) -> tuple[Planned, Result, Errors | None]:
     """Return a plan, what it gives, and the errors that were measured, which are within the tolerance.
 
     The error is known beforehand for charges without correlation; those of molecules have one, so that a plan that
@@ -240,6 +242,8 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
     exact : Sample or None
         None for a method that is exact to rounding, and whose errors are None.
     engine : Engine
+    sink : Sink, optional
+        What a map that is requested in slabs goes to.
 
     Raises
     ------
@@ -260,7 +264,12 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
                 raise
             break  # no better plan is to be had
         log.debug("%s", plan)
-        result = plan.run(positions, charges)
+        if request.planes and sink:
+            points = np.zeros((0, 3), np.int64) if exact is None else exact.indices
+            gone = slabs.run(method, plan, request, positions, charges, engine, points, sink)
+            result = cast(Result, gone)  # it knows what is asked of it here
+        else:
+            result = plan.run(positions, charges)
         if exact is None:
             return plan, result, None
         errors = exact.errors(result)

@@ -23,7 +23,7 @@ import numpy as np
 from vmdpotential import memory
 from vmdpotential.engines import Engine, LatticeSum
 from vmdpotential.errors import BackendError, TaskError
-from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, interpolated_bytes
+from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, interpolated_bytes, slabs_cure
 from vmdpotential.methods.costs import Size, cheapest, cheapest_smeared
 from vmdpotential.splitting.coulomb import optimal
 from vmdpotential.splitting.gaussian import rendered
@@ -132,7 +132,8 @@ def make_mesh(request: Request, spacing: float, ratio: float, order: int, cure: 
     else:
         mesh = around(request.lattice, request.charges.box, spacing, order, ratio, split)
     memory.require(_bytes(request, float(np.prod(mesh.transform_shape)), ratio * spacing),
-                   f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points", f"use a larger {cure}")
+                   f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points",
+                   f"use a larger {cure}{slabs_cure(request)}")
     return mesh
 
 

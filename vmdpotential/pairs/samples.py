@@ -61,9 +61,14 @@ def water(edge: float) -> Water:
 
 
 def potential(name: str, cutoff: float) -> PairPotential:
-    """Return Lennard-Jones with a conductor's reaction field (``rf``) or Ewald's real-space part (``ewald``)."""
-    coulomb = (reaction_field.INTERACTION.bind(cutoff=cutoff, permittivity=0.0) if name == "rf"
-               else ewald.polynomial(cutoff, BETA_CUTOFF / cutoff))
+    """Return Lennard-Jones with a conductor's reaction field (``rf``) or Ewald's real-space part (``ewald``).
+
+    That is a polynomial, or a table (``ewald-table``, on the CPU).
+    """
+    if name == "rf":
+        coulomb = reaction_field.INTERACTION.bind(cutoff=cutoff, permittivity=0.0)
+    else:
+        coulomb = (ewald.tabulated if name == "ewald-table" else ewald.polynomial)(cutoff, BETA_CUTOFF / cutoff)
     return PairPotential((Term("coulomb", coulomb, CHARGES),
                           Term("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), GEOMETRIC)))
 

@@ -14,7 +14,7 @@ from chimerax.atomic import concatenate
 from vmdpotential.errors import InputError, UsageError, VmdpotentialError
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.io.maps import read_map
+from vmdpotential.io.maps import open_map
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -186,7 +186,7 @@ def _header(volume: Any) -> Mapping[str, str]:
     if not isinstance(path, str) or not Path(path).is_file():
         return {}
     try:
-        return read_map(Path(path)).header()
+        return open_map(Path(path)).header()
     except VmdpotentialError:  # a format that only ChimeraX reads
         return {}
 

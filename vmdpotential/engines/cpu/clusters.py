@@ -21,8 +21,12 @@ Integers = NDArray[np.int64]
 #: would lose digits to coordinates in a chunk of a thin gas.
 CLOSE = 8.0
 
-#: Parts that a list is made in, and clusters in a part at least.
-PARTS, LEAST = 64, 64
+#: Side of a column by that of a cube of as many atoms as a chunk: clusters, which are a quarter of it, are nearer to
+#: cubes then, and fewer chunks are in range of them.
+FLAT = 1.15
+
+#: Parts that a list is made in, and chunks of atoms i in a part at least.
+PARTS, LEAST = 64, 16
 
 #: Chunks that are worth a thread where atoms are copied.
 GRAIN = 1024
@@ -130,7 +134,7 @@ class Clusters:
         count, n = len(positions), kernel.N
         extent = np.maximum(brick.sides, 3.0)
         limit = max(0.75 * reach, CLOSE)
-        side = min((n * np.prod(extent) / max(count, 1)) ** (1 / 3), limit)
+        side = min(FLAT * (n * np.prod(extent) / max(count, 1)) ** (1 / 3), limit)
         while np.prod(np.ceil(extent[:2] / side)) > max(2**20, 4 * count):
             side *= 2
         self.shape = np.maximum(np.rint(extent[:2] / side), 1).astype(np.int64)
@@ -149,16 +153,13 @@ class Clusters:
         memory.require(chunks * n * (8 * (3 + len(rows)) + 40), "the list of pairs", "use fewer atoms")
         self.slots = np.full(chunks * n, -1, np.int64)
         kernel.make_chunks(order, column, self.places, limit, self.slots, self.columns)
-        kernel.make_clusters(self.slots, self.places, lacks.astype(np.float64)[:, None])
-        self.boxes = np.empty((len(self.slots) // kernel.M, 6))
-        kernel.bound(self.slots, self.places, kernel.M, self.boxes)
+        lack = lacks.astype(np.float64)[:, None]
+        kernel.make_clusters(self.slots, self.places, lack)
         self.chunk_boxes = np.empty((chunks, 6))
-        kernel.bound(self.slots, self.places, n, self.chunk_boxes)
-        self.real = self.slots >= 0
-        self.rows = np.zeros((chunks, len(rows), n), kernel.REAL)
-        for k, row in enumerate(rows):
-            self.rows[:, k] = np.where(self.real, row[self.slots], 0).reshape(chunks, n)
-        self.light = (~self.real | lacks[self.slots]).reshape(-1, kernel.M)[:, kernel.M // 2 :].all(1)
+        kernel.bound(self.slots, self.places, self.chunk_boxes)
+        self.rows = np.empty((chunks, len(rows), n), kernel.REAL)
+        self.light = np.empty(chunks * kernel.EACH, np.bool_)
+        kernel.fill(self.slots, rows, lack, self.rows, self.light)
 
     def __len__(self) -> int:
         return len(self.found)
@@ -167,6 +168,10 @@ class Clusters:
         """Choose the centres of chunks, multiples of `grid`."""
         middle = (self.chunk_boxes[:, :3] + self.chunk_boxes[:, 3:]) / 2
         self.centres = (np.rint(middle / grid) * grid).astype(kernel.REAL)
+        self.before, self.homes = np.empty((len(self.slots), 3)), np.empty((len(self.slots), 3))
+        kernel.remember(self.slots, self.found, self.places, self.centres, self.before, self.homes)
+        # half of the shortest way between two opposite faces of the cell
+        self.near2 = 0.25 / max(float((self.brick.inverse**2).sum(0).max()), 1e-300)
 
     def chunks(self, kernel: Any) -> NDArray[Any]:
         """Return the chunks (C, 3 + R, N) without positions."""
@@ -180,9 +185,9 @@ class Clusters:
         ways = [0.0]
 
         def write_some(first: int, last: int) -> None:
-            ways.append(kernel.write_places(self.slots[first * n : last * n], positions, brick.turn, self.found,
-                                            brick.vectors, brick.inverse, self.places, self.centres[first:last],
-                                            atoms[first:last]))
+            slots = slice(first * n, last * n)
+            ways.append(kernel.write_places(self.slots[slots], positions, brick.turn, self.before[slots], brick.vectors,
+                                            brick.inverse, self.near2, self.homes[slots], atoms[first:last]))
 
         by_parts(write_some, len(atoms), "pairs")
         return float(np.sqrt(max(ways)))
@@ -238,33 +243,34 @@ def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, ex
     i.write(kernel, i.found, atoms_i)
     if not same:
         j.write(kernel, j.found, atoms_j)
-    starts, partners, codes = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    starts, partners = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if exclusions is not None and len(exclusions):
         slot = np.empty(len(i), np.int64)
-        slot[i.slots[i.real]] = np.flatnonzero(i.real)
+        real = np.flatnonzero(i.slots >= 0)
+        slot[i.slots[real]] = real
         starts = np.zeros(len(i.slots) + 2, np.int64)
-        partners, codes = np.empty(2 * len(exclusions), np.int64), np.empty(2 * len(exclusions), np.int64)
+        partners = np.empty(2 * len(exclusions), np.int64)
         kernel.exclude(np.ascontiguousarray(exclusions, np.int64), slot, i.places, brick.vectors, brick.inverse,
-                       int(around), starts, partners, codes)
+                       int(around), starts, partners)
         starts = starts[:-1]
     numbers = np.array([kernel.code(*image) for image in images.tolist()], np.int64)
-    clusters = len(i.boxes)
-    size = max(-(-clusters // PARTS), LEAST)
-    parts: list[Part | None] = [None] * -(-clusters // size)
+    chunks_i, each = len(i.chunk_boxes), kernel.EACH
+    size = max(-(-chunks_i // PARTS), LEAST)
+    parts: list[Part | None] = [None] * -(-chunks_i // size)
     density = len(j) / max(float(np.prod(brick.sides)), 1.0)
     near = 4.2 * (reach + 3 * CLOSE / 4) ** 3 * density / kernel.N / (2 if same else 1) + 8
 
     def one_part(first: int, _: int) -> None:
-        begin, end = first * size, min(first * size + size, clusters)
-        entries = np.empty((4 * size + len(shifts), 8), np.int64)
-        chunks, bits = (np.empty(int(size * near) + 1024, kind) for kind in (np.int32, np.uint16))
-        masks = np.empty((8 * size + 1024, kernel.M, 2), np.uint16)
+        begin, end = first * size, min(first * size + size, chunks_i)
+        entries = np.empty((4 * size * each + len(shifts), 9), np.int64)
+        chunks, bits = (np.empty(int(size * each * near) + 1024, kind) for kind in (np.int32, np.uint16))
+        masks = np.empty((8 * size * each + 1024, kernel.M, 2), np.uint16)
         counts = np.zeros(3, np.int64)
         while True:
-            begin = kernel.search(begin, end, same, i.slots, atoms_i, i.centres, i.boxes, j.slots, atoms_j, j.centres,
-                                  j.chunk_boxes, j.columns, j.shape, j.side, np.zeros(3), j.slack, shifts, steps,
-                                  rests, numbers, reach, starts, partners, codes, corrects, i.light, entries, chunks,
-                                  bits, masks, counts)
+            begin = kernel.search(begin, end, same, i.slots, atoms_i, i.centres, i.chunk_boxes, j.slots, atoms_j,
+                                  j.centres, j.chunk_boxes, j.columns, j.shape, j.side, np.zeros(3), j.slack, shifts,
+                                  steps, rests, numbers, reach, starts, partners, corrects, i.light, entries,
+                                  chunks, bits, masks, counts)
             if begin == end:
                 break
             entries, chunks, bits, masks = (np.resize(a, (2 * len(a), *a.shape[1:]))

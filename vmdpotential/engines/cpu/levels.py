@@ -29,9 +29,16 @@ class LevelSum:
 
     def maps(self, positions: Floats, charges: Floats, field: bool) -> NDArray[np.float32]:
         """Return the smooth part on the lattice, see :func:`~vmdpotential.engines.cpu.mesh.smooth_maps`."""
+        return self.on(self.lattice, self.potential(positions, charges), field)
+
+    def potential(self, positions: Floats, charges: Floats) -> NDArray[Any]:
+        """Return the finest level's smooth potential."""
         nodes = mesh.spread(self.kernel, self.levels, positions, charges)
-        potential = self.solve(nodes.astype(self.kernel.REAL, copy=False))
-        return mesh.smooth_maps(self.kernel, potential, self.levels, self.lattice, field)
+        return self.solve(nodes.astype(self.kernel.REAL, copy=False))
+
+    def on(self, part: Lattice, potential: NDArray[Any], field: bool) -> NDArray[np.float32]:
+        """Return it interpolated to a part of the lattice, see :func:`~vmdpotential.engines.cpu.mesh.smooth_maps`."""
+        return mesh.smooth_maps(self.kernel, potential, self.levels, part, field)
 
     def solve(self, charges: NDArray[Any]) -> NDArray[Any]:
         """Return the finest level's potential for its charges, with that of all coarser ones."""

@@ -40,6 +40,10 @@ class Nodes(Protocol):
     def order(self) -> int:
         """Nodes along each axis that a charge goes to."""
 
+    @property
+    def periodic(self) -> bool | tuple[bool, bool, bool]:
+        """Whether it is, or whether it is along each axis."""
+
     def coordinates(self, positions: ArrayLike) -> Floats:
         """Return positions in mesh steps."""
 
@@ -61,12 +65,19 @@ class MeshSum:
 
     def maps(self, positions: Floats, charges: Floats, field: bool) -> NDArray[np.float32]:
         """Return the smooth part on the lattice, see :func:`smooth_maps`."""
-        return self.maps_of(spread(self.kernel, self.mesh, positions, charges), field)
+        return self.on(self.lattice, self.potential(positions, charges), field)
 
-    def maps_of(self, nodes: Floats, field: bool) -> NDArray[np.float32]:
-        """Return the smooth part of charges on the nodes of the mesh."""
-        potential = solve(self.kernel, self.mesh, nodes.astype(self.kernel.REAL, copy=False), self.influence)
-        return smooth_maps(self.kernel, potential, self.mesh, self.lattice, field)
+    def potential(self, positions: Floats, charges: Floats) -> NDArray[Any]:
+        """Return the mesh of the smooth potential."""
+        return self.solved(spread(self.kernel, self.mesh, positions, charges))
+
+    def solved(self, nodes: Floats) -> NDArray[Any]:
+        """Return the mesh of the smooth potential of charges on the nodes."""
+        return solve(self.kernel, self.mesh, nodes.astype(self.kernel.REAL, copy=False), self.influence)
+
+    def on(self, part: Lattice, potential: NDArray[Any], field: bool) -> NDArray[np.float32]:
+        """Return the mesh interpolated to a part of the lattice, see :func:`smooth_maps`."""
+        return smooth_maps(self.kernel, potential, self.mesh, part, field)
 
 
 def load(mesh: Nodes, precision: str, basis: str = "bspline") -> Any:
@@ -88,16 +99,20 @@ def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats, nodes: 
         block, blocks = np.arange(count) * COPIES // count, COPIES
     else:
         block = np.empty(count, np.int64)
-    fixed = (np.ascontiguousarray(positions, np.float64), np.asarray(mesh.origin, np.float64),
+    where = (np.ascontiguousarray(positions, np.float64), np.asarray(mesh.origin, np.float64),
              np.linalg.inv(mesh.steps), np.broadcast_to(mesh.periodic, 3), np.array(mesh.shape))
-    threads.run(partial(kernel.place, *fixed, places, block, 0 if few else blocks), count, "spreading charges",
+    threads.run(partial(kernel.place, *where, places, block, 0 if few else blocks), count, "spreading charges",
                 max(4096, -(-count // (4 * threads.count()))))
     start, order = kernel.sort(block, blocks)
     fixed = places, charges, order
     if few:
         copies = np.zeros((COPIES, *mesh.shape))
-        threads.run(lambda first, last: [kernel.spread(*fixed, start[n:], copies[n], 1, 0, 1)
-                                         for n in range(first, last)], COPIES, "spreading charges")
+
+        def part(first: int, last: int) -> None:
+            for n in range(first, last):
+                kernel.spread(*fixed, start[n:], copies[n], 1, 0, 1)
+
+        threads.run(part, COPIES, "spreading charges")
         nodes += copies.sum(0)
         return nodes
     step = min(2, blocks)

@@ -57,8 +57,8 @@ else:
 
     @njit(**FAST)
     def whole_entry(atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, chunks, bitsets, masks, values,
-                    pair_tables, types_count, step, rest, cutoff2, soft2, aside, chunk_i, lane_i, first, dense, end,
-                    mask, buffer, total):
+                    pair_tables, types_count, step, rest, cutoff2, soft2, aside, chunk_i, lane_i, first, dense, packs,
+                    end, mask, buffer, total):
         """Do what :mod:`vmdpotential.engines.cpu.pair_vectors` does, in loops over pairs."""
         d = np.empty(3, REAL)
         origin, table = np.empty(3, REAL), np.zeros(max(1, len(TABLES)), REAL)
@@ -125,14 +125,14 @@ def run(entries, chunks, bits, masks, atoms_i, centres_i, sums_i, atoms_j, centr
     buffer = room[(64 - room.ctypes.data % 64) % 64 * 8 // BITS :]
     for e in range(len(entries)):
         ci, sh = entries[e, 0], entries[e, 1]
-        if LIGHT and entries[e, 6]:
+        if LIGHT and entries[e, 7]:
             light_entry(atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, chunks, bits, masks, values, tables,
                         kinds, steps[sh], rests[sh], cutoff2, soft2, aside, ci * M // N, ci * M % N, entries[e, 2],
-                        entries[e, 3], entries[e, 4], entries[e, 5], buffer, total)
+                        entries[e, 3], entries[e, 4], entries[e, 5], entries[e, 6], buffer, total)
         else:
             whole_entry(atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, chunks, bits, masks, values, tables,
                         kinds, steps[sh], rests[sh], cutoff2, soft2, aside, ci * M // N, ci * M % N, entries[e, 2],
-                        entries[e, 3], entries[e, 4], entries[e, 5], buffer, total)
+                        entries[e, 3], entries[e, 4], entries[e, 5], entries[e, 6], buffer, total)
 
 
 @njit(**FAST)

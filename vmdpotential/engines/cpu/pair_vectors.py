@@ -7,6 +7,8 @@ first-level cache first, a dense loop sums them, and what it gives them is unpac
 # numba's intrinsics have no annotations that mypy could check
 # mypy: ignore-errors
 
+from functools import partial
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -20,11 +22,17 @@ I16 = ir.IntType(16)
 #: Length of a row of the buffer of packed atoms; not a multiple of 4 KiB, whose rows would push each other out.
 ROW = 1104
 
+#: Atoms i whose pairs are computed side by side: a processor sees too few instructions ahead to find those of the next
+#: atom while it waits for a result, and it has too few registers for more.
+BESIDE = 2
+
 
 class _Pairs(Vector):
     """Vector code for programs whose unit of length is twice that of the distances."""
 
     raw = quarter = None
+    #: Where parameters stand, of those that are loaded.
+    places: dict = {}  # noqa: RUF012
 
     def square(self, r2):
         """Return the program's r2 for a squared distance."""
@@ -53,15 +61,35 @@ class _Pairs(Vector):
             number = self.builder.trunc(number, ir.IntType(self.lanes))
         return self.builder.bitcast(number, ir.VectorType(ir.IntType(1), self.lanes))
 
-    def pack(self, vector, mask):
-        """Return a vector's elements where the mask is set, one after another."""
-        return self.call(f"llvm.x86.avx512.mask.compress.v{self.lanes}f{self.bits}",
-                         [vector, ir.Constant(self.type, None), mask], self.type)
+    def _numbers(self, name, mask):
+        """Return 0, 1, 2 ... packed or unpacked by a mask: which elements :meth:`pick` is to take to do that to others.
 
-    def unpack(self, vector, mask):
-        """Return the elements of a vector, one after another where the mask is set, 0 elsewhere."""
-        return self.call(f"llvm.x86.avx512.mask.expand.v{self.lanes}f{self.bits}",
-                         [vector, ir.Constant(self.type, None), mask], self.type)
+        A permutation is half of the work of packing.
+        """
+        whole = ir.VectorType(self.integer, self.lanes)
+        count = ir.Constant(whole, list(range(self.lanes)))
+        return self.call(f"llvm.x86.avx512.mask.{name}.v{self.lanes}i{self.bits}",
+                         [count, ir.Constant(whole, None), mask], whole)
+
+    def packing(self, mask):
+        """Return which elements are where the mask is set, one after another."""
+        return self._numbers("compress", mask)
+
+    def unpacking(self, mask):
+        """Return which elements go where the mask is set."""
+        return self._numbers("expand", mask)
+
+    def pick(self, vector, numbers):
+        """Return some elements of a vector of 512 bits."""
+        kind = "sf" if self.bits == 32 else "df"
+        return self.call(f"llvm.x86.avx512.permvar.{kind}.512", [vector, numbers], self.type)
+
+    def opaque(self, vector):
+        """Return a vector that LLVM knows nothing of: it neither reorders sums with it nor makes a scalar of it."""
+        kind, width = {"avx512": ("v", 512), "avx2": ("x", 256)}.get(LEVEL, ("", 0))
+        if self.lanes * self.bits > width:
+            return vector
+        return self.builder.asm(ir.FunctionType(self.type, [self.type]), "", f"={kind},0", [vector], False)
 
     def shuffle(self, a, b, lanes):
         """Return some lanes of two vectors."""
@@ -96,6 +124,15 @@ class _Pairs(Vector):
             one = self.builder.load(self.builder.gep(address, [self.builder.extract_element(index, lane)]))
             result = self.builder.insert_element(result, one, lane)
         return result
+
+
+    def interpolate(self, a, first, *others):
+        """Return what lies between two values of a table in memory."""
+        index = self.builder.fptosi(a, ir.VectorType(I32, self.lanes))
+        table = self.places[first]
+        low = self.look_up(table, index)
+        high = self.look_up(self.builder.gep(table, [constant(1)]), index)
+        return self.fma(self.sub(a, self.builder.sitofp(index, self.type)), self.sub(high, low), low)
 
 
 class _Loop:
@@ -139,13 +176,16 @@ def _align_stack(builder, kind):
     builder.asm(kept, "", "r", [slot], side_effect=True)  # no code, but the variable may not be dropped
 
 
-def range_filter(m, n, bits):
-    """Return the function that tells which atoms of a chunk are in range of any of M places."""
+def range_filter(m, n, bits, clusters):
+    """Return the function that tells which atoms of a chunk of N are in range of some clusters of M atoms."""
     real = types.float64 if bits == 64 else types.float32
 
     @intrinsic
     def in_range(typing, place, atoms, chunk, limit, x, y, z):
-        """Return which atoms of a chunk, moved by (x, y, z), are nearer to one of M places (3, M) than the limit."""
+        """Return which atoms of a chunk, moved by (x, y, z), are nearer to an atom of a cluster than the limit.
+
+        N bits for each M of the places (3, clusters * M), the lowest for the first.
+        """
         signature = types.int64(place, atoms, types.int64, real, real, real, real)
 
         def codegen(context, builder, sig, arguments):
@@ -156,16 +196,29 @@ def range_filter(m, n, bits):
             first = builder.mul(arguments[2], stride)
             j = [v.add(v.load(p_atoms, builder.add(first, constant(d * n))), v.broadcast(arguments[4 + d]))
                  for d in range(3)]
-            least = v.broadcast(arguments[3])
-            limit = least
-            for i in range(m):
-                dx, dy, dz = (v.sub(v.load_one(p_place, constant(d * m + i)), j[d]) for d in range(3))
-                least = v.min(v.fma(dx, dx, v.fma(dy, dy, v.mul(dz, dz))), least)
-            return builder.zext(builder.bitcast(v.less(least, limit), ir.IntType(n)), I64)
+            limit, found = v.broadcast(arguments[3]), constant(0)
+            for c in range(clusters):
+                least = limit
+                for i in range(c * m, c * m + m):
+                    dx, dy, dz = (v.sub(v.load_one(p_place, constant(d * clusters * m + i)), j[d]) for d in range(3))
+                    least = v.min(v.fma(dx, dx, v.fma(dy, dy, v.mul(dz, dz))), least)
+                near = builder.zext(builder.bitcast(v.less(least, limit), ir.IntType(n)), I64)
+                found = builder.or_(found, builder.shl(near, constant(c * n)))
+            return found
 
         return signature, codegen
 
     return in_range
+
+
+@intrinsic
+def ones(typing, number):
+    """Return how many bits of a whole number are set."""
+
+    def codegen(context, builder, sig, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.int64), codegen
 
 
 def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, soft, one_sided):
@@ -196,11 +249,11 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
 
     @intrinsic
     def entry(typing, atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, chunks, bitsets, masks, values,
-              pair_tables, types_count, step, rest, cutoff2, soft2, aside, chunk_i, lane_i, first, dense, end, mask,
-              buffer, total):
+              pair_tables, types_count, step, rest, cutoff2, soft2, aside, chunk_i, lane_i, first, dense, packs, end,
+              mask, buffer, total):
         i = types.int64
         signature = types.void(atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, chunks, bitsets, masks, values,
-                               pair_tables, i, step, rest, real, real, real, i, i, i, i, i, i, buffer, total)
+                               pair_tables, i, step, rest, real, real, real, i, i, i, i, i, i, i, buffer, total)
 
         def codegen(context, builder, sig, arguments):
             v = _Pairs(builder, bits, n)
@@ -213,8 +266,8 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
             p_i, p_centre_i, p_sum_i, p_j, p_centre_j, p_sum_j = (array(k) for k in range(6))
             p_chunks, p_bits, p_masks = array(6, I32), array(7, I16), array(8, I16)
             p_values, p_tables, p_step, p_rest = array(9), array(10), array(12), array(13)
-            p_buffer, p_total = array(23), array(24, ir.DoubleType())
-            kinds, chunk_i, lane_i, first, dense, end, mask = (arguments[k] for k in (11, 17, 18, 19, 20, 21, 22))
+            p_buffer, p_total = array(24), array(25, ir.DoubleType())
+            kinds, chunk_i, lane_i, first, dense, packs, end, mask = (arguments[k] for k in (11, *range(17, 24)))
             cutoff2, soft2, aside = (v.broadcast(arguments[k]) for k in (14, 15, 16))
 
             def at(address, index):
@@ -222,8 +275,8 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
 
             # what stays the same: of atoms i, and of programs
             base = builder.add(builder.mul(chunk_i, constant(rows * n)), lane_i)
-            origin = [v.broadcast(builder.fadd(at(p_centre_i, builder.add(builder.mul(chunk_i, constant(3)),
-                                                                          constant(d))), at(p_step, constant(d))))
+            origin = [v.opaque(v.broadcast(builder.fadd(
+                at(p_centre_i, builder.add(builder.mul(chunk_i, constant(3)), constant(d))), at(p_step, constant(d)))))
                       for d in range(3)]
             mine = []
             for k in range(rows):
@@ -236,6 +289,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 else:
                     mine.append([v.broadcast(x) for x in row])
             value = {name: v.load_one(p_values, constant(k)) for k, name in enumerate(program.parameters)}
+            v.places = {value[name]: builder.gep(p_values, [constant(k)]) for k, name in enumerate(value)}
 
             def own(some):
                 """Return of each atom i what a program makes of it alone."""
@@ -269,54 +323,67 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 back = run_program(some, v, inputs, done=known[a])
                 return result, [back[k] for k in some.results]
 
+            def distance(a, j, flags):
+                """Return the way from atoms j to atom a, its square, twice 1 over its length, and whether it counts."""
+                d = [v.sub(mine[k][a], j[k]) for k in range(3)]
+                r2 = v.fma(d[0], d[0], v.fma(d[1], d[1], v.fma(d[2], d[2], soft2) if soft else v.mul(d[2], d[2])))
+                use = v.less(r2, cutoff2)
+                if flags is not None:
+                    use = builder.and_(use, flags[a][0])
+                    r2 = v.select(use, r2, cutoff2)
+                return d, r2, v.rsqrt_twice(r2, v.rsqrt_estimate(r2), steps), use
+
+            def slopes(a, j, r2, rinv, use, flags):
+                """Return slopes and energies that count, of atom a with atoms j, of these with it; and which terms."""
+                some, known, of = program, done, outputs[0]
+                if light is not None and a >= m // 2:
+                    some, known, of = light, done_light, outputs[1]
+                mine_of, theirs_of = evaluate(some, known, a, j, r2, rinv)
+                if flags is not None and excluded is not None:
+                    ours, theirs = evaluate(excluded, done_excluded, a, j, r2, rinv)
+                    ours, theirs = ([x[0], *(x[1 + k] for k in of)] for x in (ours, theirs))
+                    mine_of = [v.select(flags[a][1], x, y) for x, y in zip(mine_of, ours, strict=True)]
+                    theirs_of = [v.select(flags[a][1], x, y) for x, y in zip(theirs_of, theirs, strict=True)]
+                mine_of = [v.select(use, x, v.const(0.0)) for x in mine_of]
+                return mine_of, [v.select(use, x, v.const(0.0)) for x in theirs_of] if one_sided else mine_of, of
+
+            def add(new, given, a, d, mine_of, theirs_of, of):
+                """Add to the sums of atom a, and to those of atoms j."""
+                for k in range(3):
+                    new[channels * a + k] = v.fma(mine_of[0], d[k], new[channels * a + k])
+                    given[k] = v.fma(theirs_of[0], d[k], given[k])
+                for k, name in enumerate(of):
+                    new[channels * a + 3 + name] = v.add(new[channels * a + 3 + name], mine_of[1 + k])
+                    given[3 + name] = v.add(given[3 + name], theirs_of[1 + k])
+                if virial:
+                    both = v.mul(v.add(mine_of[0], theirs_of[0]), v.const(0.5)) if one_sided else mine_of[0]
+                    pull = [v.mul(both, x) for x in d]
+                    for k, (x, y) in enumerate(((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))):
+                        new[channels * m + k] = v.fma(pull[x], d[y], new[channels * m + k])
+
             def block(j, sums, flags=None):
                 """Add what atoms j do to the sums of atoms i and return what these do to them."""
                 new = list(sums)
                 given = [v.const(0.0)] * channels
-                for a in range(m):
-                    d = [v.sub(mine[k][a], j[k]) for k in range(3)]
-                    r2 = v.fma(d[0], d[0], v.fma(d[1], d[1], v.fma(d[2], d[2], soft2) if soft else v.mul(d[2], d[2])))
-                    use = v.less(r2, cutoff2)
-                    if flags is not None:
-                        use = builder.and_(use, flags[a][0])
-                        r2 = v.select(use, r2, cutoff2)
-                    rinv = v.rsqrt_twice(r2, v.rsqrt_estimate(r2), steps)
-                    some, known, of = (program, done, outputs[0])
-                    if light is not None and a >= m // 2:
-                        some, known, of = (light, done_light, outputs[1])
-                    mine_of, theirs_of = evaluate(some, known, a, j, r2, rinv)
-                    if flags is not None and excluded is not None:
-                        ours, theirs = evaluate(excluded, done_excluded, a, j, r2, rinv)
-                        ours, theirs = ([x[0], *(x[1 + k] for k in of)] for x in (ours, theirs))
-                        mine_of = [v.select(flags[a][1], x, y) for x, y in zip(mine_of, ours, strict=True)]
-                        theirs_of = [v.select(flags[a][1], x, y) for x, y in zip(theirs_of, theirs, strict=True)]
-                    zero = v.const(0.0)
-                    slope = v.select(use, mine_of[0], zero)
-                    back = v.select(use, theirs_of[0], zero) if one_sided else slope
-                    for k in range(3):
-                        new[channels * a + k] = v.fma(slope, d[k], new[channels * a + k])
-                        given[k] = v.fma(back, d[k], given[k])
-                    for k, name in enumerate(of):
-                        x = v.select(use, mine_of[1 + k], zero)
-                        y = v.select(use, theirs_of[1 + k], zero) if one_sided else x
-                        new[channels * a + 3 + name] = v.add(new[channels * a + 3 + name], x)
-                        given[3 + name] = v.add(given[3 + name], y)
-                    if virial:
-                        both = v.mul(v.add(slope, back), v.const(0.5)) if one_sided else slope
-                        pull = [v.mul(both, x) for x in d]
-                        for k, (x, y) in enumerate(((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))):
-                            new[channels * m + k] = v.fma(pull[x], d[y], new[channels * m + k])
+                for first_a in range(0, m, BESIDE):
+                    some_a = range(first_a, first_a + BESIDE)
+                    distances = {a: distance(a, j, flags) for a in some_a}
+                    found = {a: slopes(a, j, *distances[a][1:], flags) for a in some_a}
+                    for a in some_a:
+                        add(new, given, a, distances[a][0], *found[a])
                 return new, given
 
             def chunk_at(index):
                 return builder.zext(builder.load(builder.gep(p_chunks, [index]), align=4), I64)
 
-            def load(chunk):
-                """Return the rows of a chunk, relative to the centre of atoms i."""
+            def load(chunk, picked=lambda row: row):
+                """Return the rows of a chunk, or some atoms of it, relative to the centre of atoms i."""
                 start, centre = builder.mul(chunk, constant(rows * n)), builder.mul(chunk, constant(3))
-                j = [v.load(p_j, builder.add(start, constant(k * n))) for k in range(rows)]
+                j = [picked(v.load(p_j, builder.add(start, constant(k * n)))) for k in range(rows)]
                 for k in range(3):
-                    j[k] = v.add(j[k], v.sub(v.load_one(p_centre_j, builder.add(centre, constant(k))), origin[k]))
+                    # an exact difference, which may not be taken apart
+                    j[k] = v.add(j[k], v.opaque(v.sub(v.load_one(p_centre_j, builder.add(centre, constant(k))),
+                                                      origin[k])))
                 return j
 
             def with_types(j):
@@ -341,22 +408,23 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
             hand_over(chunk, given)
             sums = loop.close(new)
 
-            if not packed:
-                loop = _Loop(builder, dense, end, sums)
-                chunk = chunk_at(loop.index)
-                new, given = block(with_types(load(chunk)), loop.state)
-                hand_over(chunk, given)
-                sums = loop.close(new)
-            else:
+            loop = _Loop(builder, dense, packs if packed else end, sums)
+            chunk = chunk_at(loop.index)
+            new, given = block(with_types(load(chunk)), loop.state)
+            hand_over(chunk, given)
+            sums = loop.close(new)
+
+            if packed:
                 def flags_at(index):
                     number = builder.load(builder.gep(p_bits, [index]), align=2)
                     return v.bits_of(number), builder.zext(v.call("llvm.ctpop.i16", [number], I16), I64)
 
-                loop = _Loop(builder, dense, end, [constant(0)])
+                loop = _Loop(builder, packs, end, [constant(0)])
                 filled, = loop.state
                 flag, count = flags_at(loop.index)
-                for k, row in enumerate(load(chunk_at(loop.index))):
-                    v.store(p_buffer, builder.add(filled, constant(k * ROW)), v.pack(row, flag))
+                numbers = v.packing(flag)
+                for k, row in enumerate(load(chunk_at(loop.index), partial(v.pick, numbers=numbers))):
+                    v.store(p_buffer, builder.add(filled, constant(k * ROW)), row)
                 filled, = loop.close([builder.add(filled, count)])
                 for k in range(rows):
                     v.store(p_buffer, builder.add(filled, constant(k * ROW)), aside if k < 3 else v.const(0.0))
@@ -368,12 +436,13 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                     v.store(p_buffer, builder.add(loop.index, constant((rows + k) * ROW)), given[k])
                 sums = loop.close(new)
 
-                loop = _Loop(builder, dense, end, [constant(0)])
+                loop = _Loop(builder, packs, end, [constant(0)])
                 filled, = loop.state
                 flag, count = flags_at(loop.index)
+                numbers, zero = v.unpacking(flag), v.const(0.0)
                 hand_over(chunk_at(loop.index), [
-                    v.unpack(v.load(p_buffer, builder.add(filled, constant((rows + k) * ROW))), flag)
-                    for k in range(channels)])
+                    v.select(flag, v.pick(v.load(p_buffer, builder.add(filled, constant((rows + k) * ROW))), numbers),
+                             zero) for k in range(channels)])
                 loop.close([builder.add(filled, count)])
 
             start = builder.add(builder.mul(chunk_i, constant(channels * n)), lane_i)

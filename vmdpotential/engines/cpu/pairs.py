@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines.cpu import build, threads
-from vmdpotential.engines.cpu.clusters import Brick, Clusters, Search, aligned, by_parts, search
+from vmdpotential.engines.cpu.clusters import Brick, Clusters, Part, Search, aligned, by_parts, search
 from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
@@ -166,15 +166,20 @@ class ClusterList:
         self.pairs, self.kernel, self.sums = pairs, kernel, sums
         self.sets, self.found, self.tables = sets, found, tables
         self.totals = [np.empty(0) for _ in sets]
-        self.work = np.array([self._slots(part.entries) for part in found.parts], np.int64)
+        self._keep(found.parts)
+
+    def _keep(self, parts: list[Part]) -> None:
+        """Take a list, that of the search or what pruning has left of it."""
+        self.parts = parts
+        self.work = np.array([self._slots(part.entries) for part in parts], np.int64)
 
     def _slots(self, entries: NDArray[np.int64]) -> int:
         """Return how many pairs some entries compute."""
         m, n = self.pairs.m, self.pairs.n
-        masked, dense = entries[:, 3] - entries[:, 2], entries[:, 4] - entries[:, 3]
+        whole = entries[:, 5] - entries[:, 2]
         if self.pairs.packed:
-            dense = -(-entries[:, 7] // n)
-        return int((masked + dense).sum()) * m * n
+            whole = entries[:, 4] - entries[:, 2] - (-entries[:, 8] // n)
+        return int(whole.sum()) * m * n
 
     @property
     def slots(self) -> int:
@@ -184,12 +189,57 @@ class ClusterList:
     @property
     def entries(self) -> int:
         """How many times a cluster i meets chunks of one image."""
-        return sum(len(part.entries) for part in self.found.parts)
+        return sum(len(part.entries) for part in self.parts)
 
     @property
     def masked(self) -> int:
         """Pairs of a cluster and a chunk that need masks."""
-        return sum(len(part.masks) for part in self.found.parts)
+        return sum(len(part.masks) for part in self.parts)
+
+    def _place(self, positions: Floats, others: Floats | None) -> None:
+        """Write positions to the chunks.
+
+        Raises
+        ------
+        UsageError
+            When atoms have moved further than the list allows.
+        """
+        work = self.pairs.work
+        given = [_positions(positions)] if others is None else [_positions(positions), _positions(others)]
+        if [len(x) for x in given] != [len(x) for x in self.sets]:
+            raise UsageError("positions", "others than the pairs were searched for")
+        if not all(np.isfinite(x).all() for x in given):
+            raise InputError("a position is not a finite number")
+        way = max(one.write(self.kernel, x, c) for one, x, c in zip(self.sets, given, self.found.chunks, strict=True))
+        if not way <= work.buffer / 2:
+            raise UsageError("buffer", f"an atom has moved by {way:.3g} A since the pairs were searched, and they hold "
+                             f"up to {work.buffer / 2:g} A", "search them again, or use a longer {buffer}")
+
+    def prune(self, positions: Floats, buffer: float, others: Floats | None = None) -> None:
+        """Leave pairs out of the sums until the next pruning, see :class:`vmdpotential.engines.pairs.PairList`."""
+        if not 0 <= buffer <= self.pairs.work.buffer:
+            raise UsageError("buffer", f"a list is pruned to 0 to {self.pairs.work.buffer:g} A, its own buffer",
+                             value=f"{buffer:g}")
+        self._place(positions, others)
+        found, kernel, chunks = self.found, self.kernel, self.found.chunks
+        reach = self.pairs.reach - self.pairs.work.buffer + buffer
+        left: list[Part | None] = [None] * len(found.parts)
+
+        def prune_one(number: int, _: int) -> None:
+            part = found.parts[number]
+            entries = np.empty((kernel.entries_left(part.entries), part.entries.shape[1]), np.int64)
+            some, bits = (np.empty(len(old) + 1, old.dtype) for old in (part.chunks, part.bits))
+            count, filled = kernel.prune(part.entries, part.chunks, part.bits, chunks[0], self.sets[0].centres,
+                                         chunks[-1], self.sets[-1].centres, found.steps, found.rests, reach, entries,
+                                         some, bits)
+            left[number] = Part(entries[:count], some[:filled], bits[:filled], part.masks)
+
+        if threads.count() == 1:
+            for number in range(len(found.parts)):
+                prune_one(number, number + 1)
+        else:
+            threads.run(prune_one, len(found.parts), "pairs")
+        self._keep([part for part in left if part is not None])
 
     def run(self, positions: Floats, others: Floats | None = None) -> PairResult:
         """Return the sum for the atoms, which have moved by less than half of the buffer since the search.
@@ -199,18 +249,9 @@ class ClusterList:
         UsageError
             When they have moved further.
         """
+        self._place(positions, others)
         kernel, sums, work = self.kernel, self.sums, self.pairs.work
-        given = [_positions(positions)] if others is None else [_positions(positions), _positions(others)]
-        if [len(x) for x in given] != [len(x) for x in self.sets]:
-            raise UsageError("positions", "others than the pairs were searched for")
-        if not all(np.isfinite(x).all() for x in given):
-            raise InputError("a position is not a finite number")
-        chunks = self.found.chunks
-        way = max(one.write(kernel, x, c) for one, x, c in zip(self.sets, given, chunks, strict=True))
-        if not way <= work.buffer / 2:
-            raise UsageError("buffer", f"an atom has moved by {way:.3g} A since the pairs were searched, and they hold "
-                             f"up to {work.buffer / 2:g} A", "search them again, or use a longer {buffer}")
-        parts = self.found.parts
+        chunks, parts = self.found.chunks, self.parts
         workers = max(1, min(threads.count(), len(parts)))
         shares = np.searchsorted(np.cumsum(self.work), self.work.sum() * (np.arange(workers + 1) / workers) - 0.5)
         if len(self.totals[0]) != workers:

@@ -51,6 +51,12 @@ class PythonSource(CSource):
         """Return the complementary error function."""
         return self._let(f"math.erfc({a})")
 
+    def interpolate(self, a: str, first: str, *others: str) -> str:
+        """Return what lies between two values of a table: `first` is ``values[...]``, and the others follow."""
+        k, table = self._let(f"int({a})"), first.removesuffix("]")
+        low, high = self._let(f"{table} + {k}]"), self._let(f"{table} + {k} + 1]")
+        return self._let(f"{low} + ({a} - {k}) * ({high} - {low})")
+
 
 def scalar(program: Program, real: Any, field: bool = False) -> Any:
     """Return ``radial(r2, rinv, values)`` for Numba: the potential, with `field` a pair of it and dV/d(r^2).

@@ -31,29 +31,49 @@ FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil":
 FAR = 1e6
 #: Atoms j of an entry of the list at most, so that a kernel finds them in the first-level cache.
 MOST = 960
-#: Chunks with masks in an entry at most.
-MASKED = 64
+#: Bits of a slot beside the code of an image.
+SLOTS = 33
+SLOT = (1 << SLOTS) - 1
+#: A chunk with so many atoms in range is summed as it is: packing it would take longer than the others' pairs.
+FULL = 3 * N // 4
 ALL = (1 << N) - 1
+
+#: Clusters of a chunk.
+EACH = N // M
 
 if PLAIN:
 
-    @njit(**FAST)
-    def in_range(place, atoms, chunk, limit, x, y, z):
-        """Return which atoms of a chunk, moved by (x, y, z), are nearer to one of M places (3, M) than the limit."""
-        found = 0
-        for j in range(N):
-            least = limit
-            for i in range(M):
-                dx = place[0, i] - (atoms[chunk, 0, j] + x)
-                dy = place[1, i] - (atoms[chunk, 1, j] + y)
-                dz = place[2, i] - (atoms[chunk, 2, j] + z)
-                least = min(least, dx * dx + dy * dy + dz * dz)
-            found |= (least < limit) << j
-        return found
-else:
-    from vmdpotential.engines.cpu.pair_vectors import range_filter
+    def range_filter(m, n, bits, clusters):
+        """Return what :func:`vmdpotential.engines.cpu.pair_vectors.range_filter` does, in loops."""
 
-    in_range = range_filter(M, N, BITS)
+        @njit(**FAST)
+        def in_range(place, atoms, chunk, limit, x, y, z):
+            found = 0
+            for c in range(clusters):
+                for j in range(n):
+                    least = limit
+                    for i in range(c * m, c * m + m):
+                        dx = place[0, i] - (atoms[chunk, 0, j] + x)
+                        dy = place[1, i] - (atoms[chunk, 1, j] + y)
+                        dz = place[2, i] - (atoms[chunk, 2, j] + z)
+                        least = min(least, dx * dx + dy * dy + dz * dz)
+                    found |= (least < limit) << (c * n + j)
+            return found
+
+        return in_range
+
+    @njit(**FAST)
+    def ones(number):
+        """Return how many bits of a whole number are set."""
+        count = 0
+        while number:
+            number &= number - 1
+            count += 1
+        return count
+else:
+    from vmdpotential.engines.cpu.pair_vectors import ones, range_filter
+
+in_range, in_range_of_one = range_filter(M, N, BITS, EACH), range_filter(M, N, BITS, 1)
 
 
 @njit(**FAST)
@@ -104,38 +124,60 @@ def make_chunks(order, column, places, tallest, slots, start):
 
 
 @njit(**FAST)
-def _sort(slots, first, count, keys, axis):
-    """Sort some slots by a key of their atoms (N, axes), empty ones last; stable."""
-    for k in range(first + 1, first + count):
-        a = slots[k]
-        p = k
-        while p > first and a >= 0 and (slots[p - 1] < 0 or keys[slots[p - 1], axis] > keys[a, axis]):
-            slots[p] = slots[p - 1]
-            p -= 1
-        slots[p] = a
+def _sort(slots, first, count, keys, axis, kept, key):
+    """Sort some slots by the keys of their atoms, those of empty ones last; stable.
+
+    Every slot goes to as many places from the first as there are before it: no branches, which here nobody could guess.
+    """
+    for k in range(count):
+        kept[k] = a = slots[first + k]
+        key[k] = keys[a, axis] if a >= 0 else 1e300
+    for k in range(count):
+        rank = 0
+        for n in range(k):
+            rank += key[n] <= key[k]
+        for n in range(k + 1, count):
+            rank += key[n] < key[k]
+        slots[first + rank] = kept[k]
 
 
 @njit(**FAST)
 def make_clusters(slots, places, lacks):
     """Halve chunks along x and y in turn down to clusters, and put atoms that lack a term last in these."""
+    kept, key = np.empty(N, np.int64), np.empty(N)
     for first in range(0, len(slots), N):
         size, axis = N, 0
         while size > M:
             for part in range(first, first + N, size):
-                _sort(slots, part, size, places, axis)
+                _sort(slots, part, size, places, axis, kept, key)
             size //= 2
             axis = 1 - axis
         for part in range(first, first + N, M):
-            _sort(slots, part, M, lacks, 0)
+            _sort(slots, part, M, lacks, 0, kept, key)
 
 
 @njit(**FAST)
-def bound(slots, places, size, boxes):
-    """Write the boxes (lowest and highest x, y, z) around every `size` slots; low is above high where all are empty."""
+def fill(slots, rows, lacks, chunks, light):
+    """Write rows (R, N) of atoms to chunks (C, R, N), 0 where there is none, and which clusters' second halves lack."""
+    for c in range(len(chunks)):
+        for k in range(len(rows)):
+            for lane in range(N):
+                a = slots[c * N + lane]
+                chunks[c, k, lane] = rows[k, a] if a >= 0 else 0
+        for n in range(EACH):
+            light[c * EACH + n] = True
+            for lane in range(n * M + M // 2, n * M + M):
+                a = slots[c * N + lane]
+                light[c * EACH + n] &= a < 0 or lacks[a, 0] > 0
+
+
+@njit(**FAST)
+def bound(slots, places, boxes):
+    """Write the boxes (lowest and highest x, y, z) around the atoms of every chunk."""
     for b in range(len(boxes)):
         for d in range(3):
             boxes[b, d], boxes[b, 3 + d] = 1e300, -1e300
-        for s in range(b * size, b * size + size):
+        for s in range(b * N, b * N + N):
             if slots[s] >= 0:
                 for d in range(3):
                     boxes[b, d] = min(boxes[b, d], places[slots[s], d])
@@ -143,11 +185,21 @@ def bound(slots, places, size, boxes):
 
 
 @njit(**FAST)
-def write_places(slots, positions, turn, found, vectors, inverse, places, centres, atoms):
-    """Write positions (N, 3), turned, into chunks; return the square of the longest way from where they were `found`.
+def remember(slots, positions, places, centres, before, homes):
+    """Write of every slot where its atom was in the search: its position, and its place from its chunk's centre."""
+    for s in range(len(slots)):
+        for d in range(3):
+            if slots[s] >= 0:
+                before[s, d] = positions[slots[s], d]
+                homes[s, d] = places[slots[s], d] - np.float64(centres[s // N, d])
 
-    `places` are those that atoms had in the search, inside the brick, and `found` their positions then. An atom that
-    has been wrapped since is the image that has moved least.
+
+@njit(**FAST)
+def write_places(slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
+    """Write positions (N, 3), turned, into chunks; return the square of the longest way from where they were `before`.
+
+    `homes` are the places that atoms had in chunks then. An atom that has been wrapped since is the image that has
+    moved least; one that has come no farther than the root of `near2` has not.
     """
     longest = 0.0
     for s in range(len(slots)):
@@ -156,31 +208,31 @@ def write_places(slots, positions, turn, found, vectors, inverse, places, centre
             for d in range(3):
                 atoms[chunk, d, lane] = FAR
             continue
-        mx, my, mz = (positions[a, 0] - found[a, 0], positions[a, 1] - found[a, 1], positions[a, 2] - found[a, 2])
+        mx, my, mz = (positions[a, 0] - before[s, 0], positions[a, 1] - before[s, 1], positions[a, 2] - before[s, 2])
         x = mx * turn[0, 0] + my * turn[1, 0] + mz * turn[2, 0]
         y = mx * turn[0, 1] + my * turn[1, 1] + mz * turn[2, 1]
         z = mx * turn[0, 2] + my * turn[1, 2] + mz * turn[2, 2]
-        fx = np.rint(x * inverse[0, 0] + y * inverse[1, 0] + z * inverse[2, 0])
-        fy = np.rint(x * inverse[0, 1] + y * inverse[1, 1] + z * inverse[2, 1])
-        fz = np.rint(x * inverse[0, 2] + y * inverse[1, 2] + z * inverse[2, 2])
-        x -= fx * vectors[0, 0] + fy * vectors[1, 0] + fz * vectors[2, 0]
-        y -= fx * vectors[0, 1] + fy * vectors[1, 1] + fz * vectors[2, 1]
-        z -= fx * vectors[0, 2] + fy * vectors[1, 2] + fz * vectors[2, 2]
         way = x * x + y * y + z * z
+        if way >= near2:
+            fx = np.rint(x * inverse[0, 0] + y * inverse[1, 0] + z * inverse[2, 0])
+            fy = np.rint(x * inverse[0, 1] + y * inverse[1, 1] + z * inverse[2, 1])
+            fz = np.rint(x * inverse[0, 2] + y * inverse[1, 2] + z * inverse[2, 2])
+            x -= fx * vectors[0, 0] + fy * vectors[1, 0] + fz * vectors[2, 0]
+            y -= fx * vectors[0, 1] + fy * vectors[1, 1] + fz * vectors[2, 1]
+            z -= fx * vectors[0, 2] + fy * vectors[1, 2] + fz * vectors[2, 2]
+            way = x * x + y * y + z * z
         longest = max(longest, way)
-        atoms[chunk, 0, lane] = places[a, 0] + x - centres[chunk, 0]
-        atoms[chunk, 1, lane] = places[a, 1] + y - centres[chunk, 1]
-        atoms[chunk, 2, lane] = places[a, 2] + z - centres[chunk, 2]
+        atoms[chunk, 0, lane] = homes[s, 0] + x
+        atoms[chunk, 1, lane] = homes[s, 1] + y
+        atoms[chunk, 2, lane] = homes[s, 2] + z
     return longest
 
 
 @njit(**FAST)
 def _nearest(d, vectors, inverse, around, shift):
-    """Write by which lattice vectors d has to be moved to be shortest; `around` is 1 where rounding is not enough."""
+    """Write by which lattice vectors d has to be moved to be shortest, where rounding may be off by `around`."""
     for k in range(3):
         shift[k] = -np.rint(d[0] * inverse[0, k] + d[1] * inverse[1, k] + d[2] * inverse[2, k])
-    if not around:
-        return
     best, bi, bj, bk = 1e300, 0, 0, 0
     for i in range(-around, around + 1):
         for j in range(-around, around + 1):
@@ -204,8 +256,8 @@ def code(i, j, k):
 
 
 @njit(**FAST)
-def exclude(pairs, slot, places, vectors, inverse, around, start, partners, codes):
-    """Write for every slot, from start[slot] on, the slots that are excluded for it and the images in which it is."""
+def exclude(pairs, slot, places, vectors, inverse, around, start, partners):
+    """Write for every slot, from start[slot] on, the images (from bit SLOTS on) and slots that are excluded for it."""
     for p in range(len(pairs)):
         start[slot[pairs[p, 0]] + 2] += 1
         start[slot[pairs[p, 1]] + 2] += 1
@@ -214,14 +266,20 @@ def exclude(pairs, slot, places, vectors, inverse, around, start, partners, code
     d, shift = np.empty(3), np.zeros(3)
     for p in range(len(pairs)):
         i, j = pairs[p, 0], pairs[p, 1]
-        for c in range(3):
-            d[c] = places[i, c] - places[j, c]
-        _nearest(d, vectors, inverse, around, shift)
-        for a, b, sign in ((slot[i], slot[j], 1), (slot[j], slot[i], -1)):
-            at = start[a + 1]
-            partners[at] = b
-            codes[at] = code(sign * int(shift[0]), sign * int(shift[1]), sign * int(shift[2]))
-            start[a + 1] += 1
+        dx, dy, dz = places[i, 0] - places[j, 0], places[i, 1] - places[j, 1], places[i, 2] - places[j, 2]
+        if around:
+            d[0], d[1], d[2] = dx, dy, dz
+            _nearest(d, vectors, inverse, around, shift)
+            x, y, z = int(shift[0]), int(shift[1]), int(shift[2])
+        else:
+            x = -int(np.rint(dx * inverse[0, 0] + dy * inverse[1, 0] + dz * inverse[2, 0]))
+            y = -int(np.rint(dx * inverse[0, 1] + dy * inverse[1, 1] + dz * inverse[2, 1]))
+            z = -int(np.rint(dx * inverse[0, 2] + dy * inverse[1, 2] + dz * inverse[2, 2]))
+        a, b = slot[i], slot[j]
+        partners[start[a + 1]] = code(x, y, z) << SLOTS | b
+        partners[start[b + 1]] = code(-x, -y, -z) << SLOTS | a
+        start[a + 1] += 1
+        start[b + 1] += 1
 
 
 @njit(**FAST)
@@ -237,7 +295,7 @@ def _first_at(boxes, low, high, height):
 
 
 @njit(**FAST)
-def _masks(ci, cj, half, slots_i, slots_j, start, partners, codes, image, corrects, masks, at):
+def _masks(ci, cj, half, slots_i, slots_j, start, partners, image, corrects, masks, at):
     """Write for each atom i which atoms j of a chunk count, and which of these are not excluded."""
     there = 0
     for lane in range(N):
@@ -250,17 +308,57 @@ def _masks(ci, cj, half, slots_i, slots_j, start, partners, codes, image, correc
         normal = count
         if len(start):
             for k in range(start[i], start[i + 1]):
-                if codes[k] == image and partners[k] // N == cj:
+                if partners[k] >> SLOTS == image and (partners[k] & SLOT) // N == cj:
                     normal &= ~(1 << partners[k] % N)
         masks[at, n, 0] = count if corrects else normal
         masks[at, n, 1] = normal
 
 
 @njit(**FAST)
+def _near(box, reach, first, boxes, columns, shape, side, low, slack, found):
+    """Write which chunks from `first` on have boxes nearer to a box than `reach`; return how many.
+
+    Parameters
+    ----------
+    columns, shape, side, low, slack
+        As in :func:`search`.
+    """
+    ax, ay, az, bx, by, bz = box[0], box[1], box[2], box[3], box[4], box[5]
+    x0 = max(0, math.floor((ax - reach - low[0]) / side[0]))
+    x1 = min(shape[0] - 1, math.floor((bx + reach - low[0]) / side[0]))
+    y0 = max(0, math.floor((ay - reach - low[1]) / side[1]))
+    y1 = min(shape[1] - 1, math.floor((by + reach - low[1]) / side[1]))
+    if bz + reach < low[2] or az - reach > low[2] + side[2]:
+        return 0
+    count, reach2 = 0, reach * reach
+    for cx in range(x0, x1 + 1):
+        left = low[0] + cx * side[0]
+        gx = max(0.0, max(left - bx, ax - left - side[0]))
+        for cy in range(y0, y1 + 1):
+            front = low[1] + cy * side[1]
+            gy = max(0.0, max(front - by, ay - front - side[1]))
+            rest = reach2 - gx * gx - gy * gy
+            if rest <= 0:
+                continue
+            top = math.sqrt(rest) + slack
+            column = cx * shape[1] + cy
+            end = columns[column + 1]
+            for cj in range(_first_at(boxes, max(columns[column], first), end, az - top), end):
+                if boxes[cj, 2] > bz + top:
+                    break
+                dx = max(0.0, max(boxes[cj, 0] - bx, ax - boxes[cj, 3]))
+                dy = max(0.0, max(boxes[cj, 1] - by, ay - boxes[cj, 4]))
+                dz = max(0.0, max(boxes[cj, 2] - bz, az - boxes[cj, 5]))
+                found[count] = cj
+                count += dx * dx + dy * dy + dz * dz < reach2
+    return count
+
+
+@njit(**FAST)
 def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, atoms_j, centres_j, boxes_j, columns,
-           shape, side, low, slack, shifts, steps, rests, images, reach, starts, partners, codes, corrects, light,
+           shape, side, low, slack, shifts, steps, rests, images, reach, starts, partners, corrects, light,
            entries, chunks, bits, masks, counts):
-    """List the chunks in range of the clusters first <= c < last; return the first that there was no room for.
+    """List the chunks in range of the clusters of chunks first <= c < last; return the first chunk without room.
 
     Parameters
     ----------
@@ -274,132 +372,158 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
         What i are moved by, its multiples of the grid and the rest of it, and its code.
     light : (clusters,) bool
         Clusters whose second half lacks a term.
-    entries : (E, 8) int64
-        Cluster, shift, first chunk, first chunk without masks, end, first mask, light, atoms j without masks.
+    entries : (E, 9) int64
+        Cluster, shift, first chunk, first chunk without masks, first that is worth packing, end, first mask, light,
+        atoms j to pack.
     counts : (3,) int64
         How many entries, chunks and masks there are.
     """
-    place = np.empty((3, M), REAL)
+    place, box = np.empty((3, N), REAL), np.empty(6)
     limit = REAL(reach * reach * (1 + 1e-6))
-    reach2 = reach * reach
-    held, held_bits = np.empty(MOST, np.int32), np.empty(MOST, np.uint16)
-    flagged, apart = np.empty(MASKED, np.int32), np.empty(MASKED, np.int64)
-    entry, filled, masked = counts[0], counts[1], counts[2]
-    for ci in range(first, last):
-        counts[0], counts[1], counts[2] = entry, filled, masked
-        if boxes_i[ci, 0] > boxes_i[ci, 3]:
-            continue
-        own = ci * M // N
-        full_i = True
-        for s in range(ci * M, ci * M + M):
-            full_i &= slots_i[s] >= 0
-        excluded_first, excluded_last = 0, 0
-        if len(starts):
-            excluded_first, excluded_last = starts[ci * M], starts[ci * M + M]
+    size = len(boxes_j) + 1
+    near, pairs = np.empty(size, np.int64), np.empty(size, np.int64)
+    few, few_bits = np.empty(size, np.int32), np.empty(size, np.uint16)
+    # for which clusters of the chunk of i a chunk needs masks; which chunks near do, and for which clusters
+    special, flagged, flags = np.zeros(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    for chunk in range(first, last):
+        start0, start1, start2 = counts[0], counts[1], counts[2]
         for sh in range(len(shifts)):
-            ax, bx = boxes_i[ci, 0] + shifts[sh, 0], boxes_i[ci, 3] + shifts[sh, 0]
-            ay, by = boxes_i[ci, 1] + shifts[sh, 1], boxes_i[ci, 4] + shifts[sh, 1]
-            az, bz = boxes_i[ci, 2] + shifts[sh, 2], boxes_i[ci, 5] + shifts[sh, 2]
-            x0 = max(0, math.floor((ax - reach - low[0]) / side[0]))
-            x1 = min(shape[0] - 1, math.floor((bx + reach - low[0]) / side[0]))
-            y0 = max(0, math.floor((ay - reach - low[1]) / side[1]))
-            y1 = min(shape[1] - 1, math.floor((by + reach - low[1]) / side[1]))
-            if x1 < x0 or y1 < y0 or bz + reach < low[2] or az - reach > low[2] + side[2]:
-                continue
-            for n in range(M):
-                s = ci * M + n
-                for d in range(3):
-                    place[d, n] = atoms_i[s // N, d, s % N] + rests[sh, d]
-            ox, oy, oz = (centres_i[own, 0] + steps[sh, 0], centres_i[own, 1] + steps[sh, 1],
-                          centres_i[own, 2] + steps[sh, 2])
+            for d in range(3):
+                box[d], box[3 + d] = boxes_i[chunk, d] + shifts[sh, d], boxes_i[chunk, 3 + d] + shifts[sh, d]
+                for n in range(N):
+                    place[d, n] = atoms_i[chunk, d, n] + rests[sh, d]
             half = same and sh == 0
-            image = images[sh]
-            several, before = 0, -1
-            for k in range(excluded_first, excluded_last):
-                # of most atoms all are in one or two chunks
-                if codes[k] == image and partners[k] // N != before and several < MASKED:
-                    before = partners[k] // N
-                    apart[several] = before
-                    several += 1
-            holds, atoms, flags = 0, 0, 0
-            for cx in range(x0, x1 + 1):
-                left = low[0] + cx * side[0]
-                gx = max(0.0, max(left - bx, ax - left - side[0]))
-                for cy in range(y0, y1 + 1):
-                    front = low[1] + cy * side[1]
-                    gy = max(0.0, max(front - by, ay - front - side[1]))
-                    rest = reach2 - gx * gx - gy * gy
-                    if rest <= 0:
-                        continue
-                    top = math.sqrt(rest) + slack
-                    column = cx * shape[1] + cy
-                    begin, end = columns[column], columns[column + 1]
-                    if half:
-                        begin = max(begin, own)
-                    for cj in range(_first_at(boxes_j, begin, end, az - top), end):
-                        if boxes_j[cj, 2] > bz + top:
-                            break
-                        dx = max(0.0, max(boxes_j[cj, 0] - bx, ax - boxes_j[cj, 3]))
-                        dy = max(0.0, max(boxes_j[cj, 1] - by, ay - boxes_j[cj, 4]))
-                        dz = max(0.0, max(boxes_j[cj, 2] - bz, az - boxes_j[cj, 5]))
-                        if dx * dx + dy * dy + dz * dz >= reach2:
-                            continue
-                        found = in_range(place, atoms_j, cj, limit, centres_j[cj, 0] - ox, centres_j[cj, 1] - oy,
-                                         centres_j[cj, 2] - oz)
-                        if found == 0:
-                            continue
-                        flag = half and cj == own
-                        for k in range(several):
-                            flag |= apart[k] == cj
-                        if several == MASKED:
-                            for k in range(excluded_first, excluded_last):
-                                flag |= codes[k] == image and partners[k] // N == cj
-                        if not full_i:
-                            flag |= slots_j[cj * N + N - 1] < 0
-                        if flag:
-                            flagged[flags] = cj
-                            flags += 1
-                        else:
-                            held[holds] = cj
-                            held_bits[holds] = found
-                            holds += 1
-                            while found:
-                                found &= found - 1
-                                atoms += 1
-                        if flags < MASKED and atoms <= MOST - N:
-                            continue
-                        if not _write(entry, ci, sh, light[ci], filled, masked, atoms, flagged, flags, held, held_bits,
-                                      holds, entries, chunks, bits, masks):
-                            return ci
-                        for k in range(flags):
-                            _masks(ci, flagged[k], half and flagged[k] == own, slots_i, slots_j, starts, partners,
-                                   codes, image, corrects, masks, masked + k)
-                        entry, filled, masked = entry + 1, filled + flags + holds, masked + flags
-                        holds, atoms, flags = 0, 0, 0
-            if flags + holds == 0:
+            count = _near(box, reach, chunk if half else 0, boxes_j, columns, shape, side, low, slack, near)
+            if count == 0:
                 continue
-            if not _write(entry, ci, sh, light[ci], filled, masked, atoms, flagged, flags, held, held_bits,
-                          holds, entries, chunks, bits, masks):
-                return ci
-            for k in range(flags):
-                _masks(ci, flagged[k], half and flagged[k] == own, slots_i, slots_j, starts, partners, codes, image,
-                       corrects, masks, masked + k)
-            entry, filled, masked = entry + 1, filled + flags + holds, masked + flags
-    counts[0], counts[1], counts[2] = entry, filled, masked
+            ox, oy, oz = (centres_i[chunk, 0] + steps[sh, 0], centres_i[chunk, 1] + steps[sh, 1],
+                          centres_i[chunk, 2] + steps[sh, 2])
+            excluded_first, excluded_last = 0, 0
+            if len(starts):
+                excluded_first, excluded_last = starts[chunk * N], starts[chunk * N + N]
+            slot = chunk * N
+            for k in range(excluded_first, excluded_last):
+                while k >= starts[slot + 1]:
+                    slot += 1
+                if partners[k] >> SLOTS == images[sh]:
+                    special[(partners[k] & SLOT) // N] |= 1 << slot % N // M
+            if half:
+                special[chunk] = ALL
+            unfilled = 0
+            for n in range(EACH):
+                unfilled |= (slots_i[chunk * N + n * M + M - 1] < 0) << n
+            several = 0
+            for k in range(count):
+                cj = near[k]
+                pairs[k] = in_range(place, atoms_j, cj, limit, centres_j[cj, 0] - ox, centres_j[cj, 1] - oy,
+                                    centres_j[cj, 2] - oz)
+                flag = special[cj]
+                if unfilled and slots_j[cj * N + N - 1] < 0:
+                    flag |= unfilled
+                flagged[several], flags[several] = k, flag
+                several += flag != 0
+            for k in range(excluded_first, excluded_last):
+                special[(partners[k] & SLOT) // N] = 0
+            if half:
+                special[chunk] = 0
+            for n in range(EACH):
+                ci = chunk * EACH + n
+                if slots_i[ci * M] < 0:
+                    continue
+                entry, filled, masked = counts[0], counts[1], counts[2]
+                if entry + count * N // (MOST - N) + 1 > len(entries) or filled + 2 * count + 1 > len(chunks) or (
+                        masked + several > len(masks)):
+                    counts[0], counts[1], counts[2] = start0, start1, start2
+                    return chunk
+                at = filled
+                for m in range(several):
+                    k = flagged[m]
+                    if flags[m] >> n & 1 and pairs[k] >> N * n & ALL:
+                        _masks(ci, near[k], half and near[k] == chunk, slots_i, slots_j, starts, partners,
+                               images[sh], corrects, masks, masked)
+                        chunks[at], bits[at] = near[k], ALL
+                        at, masked = at + 1, masked + 1
+                        pairs[k] &= ~(ALL << N * n)
+                dense, rest = at, 0
+                for k in range(count):
+                    found = pairs[k] >> N * n & ALL
+                    full, some = _sizes(found)
+                    chunks[at], bits[at] = near[k], found
+                    few[rest], few_bits[rest] = near[k], found
+                    at, rest = at + full, rest + some
+                counts[0], counts[1] = _write(ci, sh, light[ci], filled, dense, at, counts[2], few, few_bits, rest,
+                                              entries, entry, chunks, bits)
+                counts[2] = masked
     return last
 
 
 @njit(**FAST)
-def _write(entry, ci, sh, light, filled, masked, atoms, flagged, flags, held, held_bits, holds, entries, chunks, bits,
-           masks):
-    """Write an entry with its chunks, those with masks first; return whether there was room."""
-    if entry >= len(entries) or filled + flags + holds > len(chunks) or masked + flags > len(masks):
-        return False
-    row = entries[entry]
-    row[0], row[1], row[2], row[3], row[4], row[5] = ci, sh, filled, filled + flags, filled + flags + holds, masked
-    row[6], row[7] = light, atoms
-    for k in range(flags):
-        chunks[filled + k], bits[filled + k] = flagged[k], ALL
-    for k in range(holds):
-        chunks[filled + flags + k], bits[filled + flags + k] = held[k], held_bits[k]
-    return True
+def _sizes(found):
+    """Return, as 0 or 1, whether so many atoms of a chunk are in range that it is full, and whether there are some."""
+    several = ones(found)
+    full = several >= FULL
+    return full, (several > 0) & (several < FULL)
+
+
+@njit(**FAST)
+def _write(ci, sh, light, first, dense, packs, mask, few, few_bits, rest, entries, entry, chunks, bits):
+    """Write the entries of chunks with masks, then full ones, which stand in `chunks`, and of the few atoms of others.
+
+    Return the number of the next entry, and the next place in `chunks`.
+    """
+    at, k = packs, 0
+    while k < rest or at > first:
+        atoms = 0
+        while k < rest and atoms <= MOST - N:
+            chunks[at], bits[at] = few[k], few_bits[k]
+            atoms += ones(np.int64(few_bits[k]))
+            at, k = at + 1, k + 1
+        row = entries[entry]
+        row[0], row[1], row[2], row[3], row[4] = ci, sh, first, dense, packs
+        row[5], row[6], row[7], row[8] = at, mask, light, atoms
+        entry += 1
+        first = dense = packs = at
+    return entry, at
+
+
+@njit(**FAST)
+def prune(entries, chunks, bits, atoms_i, centres_i, atoms_j, centres_j, steps, rests, reach, new_entries, new_chunks,
+          new_bits):
+    """Write what is left of a list where atoms j beyond `reach` are left out; return how many entries and chunks."""
+    place = np.empty((3, M), REAL)
+    limit = REAL(reach * reach * (1 + 1e-6))
+    few, few_bits = np.empty(len(chunks) + 1, np.int32), np.empty(len(chunks) + 1, np.uint16)
+    entry = filled = 0
+    for e in range(len(entries)):
+        ci, sh = entries[e, 0], entries[e, 1]
+        own = ci // EACH
+        for d in range(3):
+            for n in range(M):
+                place[d, n] = atoms_i[own, d, ci % EACH * M + n] + rests[sh, d]
+        ox, oy, oz = (centres_i[own, 0] + steps[sh, 0], centres_i[own, 1] + steps[sh, 1],
+                      centres_i[own, 2] + steps[sh, 2])
+        at = filled
+        for k in range(entries[e, 2], entries[e, 3]):
+            new_chunks[at], new_bits[at] = chunks[k], ALL
+            at += 1
+        dense, rest = at, 0
+        for k in range(entries[e, 3], entries[e, 5]):
+            cj = chunks[k]
+            found = bits[k] & in_range_of_one(place, atoms_j, cj, limit, centres_j[cj, 0] - ox, centres_j[cj, 1] - oy,
+                                              centres_j[cj, 2] - oz)
+            full, some = _sizes(found)
+            new_chunks[at], new_bits[at] = cj, found
+            few[rest], few_bits[rest] = cj, found
+            at, rest = at + full, rest + some
+        entry, filled = _write(ci, sh, entries[e, 7], filled, dense, at, entries[e, 6], few, few_bits, rest,
+                               new_entries, entry, new_chunks, new_bits)
+    return entry, filled
+
+
+@njit(**FAST)
+def entries_left(entries):
+    """Return how many entries may be left of some at most: chunks that were full may be packed."""
+    count = 0
+    for e in range(len(entries)):
+        count += (entries[e, 5] - entries[e, 3]) * N // (MOST - N) + 1
+    return count

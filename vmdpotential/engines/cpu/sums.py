@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from vmdpotential.engines import LatticeSum, charges_and_positions, in_box
 from vmdpotential.engines.cpu import levels, mesh, tiles
 from vmdpotential.engines.result import HostResult, Maps, Mean, MeanOfResults, check_frames
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
@@ -34,21 +36,25 @@ class CpuSum:
         InputError
             For charges outside the box that an open boundary's smooth part was planned for.
         """
+        return next(self.parts(positions, charges, [self.work.lattice]))
+
+    def parts(self, positions: Any, charges: Any, parts: Iterable[Lattice]) -> Iterator[HostResult]:
+        """Yield the sum on parts of the lattice; the smooth part's mesh is solved once."""
         work = self.work
         positions, charges = in_box(work, *charges_and_positions(positions, charges))
-        smooth = None
-        if self.smooth is not None and len(positions):
-            smooth = self.smooth.maps(positions, charges, work.field)
-        return HostResult(self.with_pairs(positions, charges, smooth).reshape(-1, *work.lattice.shape))
+        solved = self.smooth.potential(positions, charges) if self.smooth is not None and len(positions) else None
+        for part in parts:
+            smooth = None if solved is None or self.smooth is None else self.smooth.on(part, solved, work.field)
+            yield HostResult(self.with_pairs(part, positions, charges, smooth).reshape(-1, *part.shape))
 
-    def with_pairs(self, positions: Floats, charges: Floats, smooth: Maps | None) -> Maps:
-        """Return the sum over pairs, added to a smooth part where there is one."""
+    def with_pairs(self, part: Lattice, positions: Floats, charges: Floats, smooth: Maps | None) -> Maps:
+        """Return the sum over pairs on a part of the lattice, added to a smooth part where there is one."""
         work = self.work
         if work.pairs is None:
-            return np.zeros((work.maps, *work.lattice.shape), np.float32) if smooth is None else smooth
+            return np.zeros((work.maps, *part.shape), np.float32) if smooth is None else smooth
         if work.pairs.cutoff is None:
-            return tiles.direct(work.lattice, positions, charges, work.pairs, work.precision, work.field)
-        return tiles.cutoff(work.lattice, positions, charges, work.pairs, work.precision, work.cell, work.field, smooth)
+            return tiles.direct(part, positions, charges, work.pairs, work.precision, work.field)
+        return tiles.cutoff(part, positions, charges, work.pairs, work.precision, work.cell, work.field, smooth)
 
     def new_mean(self) -> Mean:
         """Return the mean of no frames yet."""
@@ -66,18 +72,20 @@ class MeshMean:
 
     def add(self, positions: Any, charges: Any) -> None:
         """Spread the charges of a frame, and sum its pairs."""
-        positions, charges = in_box(self.whole.work, *charges_and_positions(positions, charges))
+        work = self.whole.work
+        positions, charges = in_box(work, *charges_and_positions(positions, charges))
         if len(positions):
             mesh.spread(self.smooth.kernel, self.smooth.mesh, positions, charges, self._nodes)
         if self._pairs is not None:
-            self._pairs += self.whole.with_pairs(positions, charges, None)
+            self._pairs += self.whole.with_pairs(work.lattice, positions, charges, None)
         self.count += 1
 
     def result(self) -> HostResult:
         """Return the mean."""
         check_frames(self.count)
         work = self.whole.work
-        maps = self.smooth.maps_of(self._nodes / self.count, work.field).reshape(-1, *work.lattice.shape)
+        solved = self.smooth.solved(self._nodes / self.count)
+        maps = self.smooth.on(work.lattice, solved, work.field).reshape(-1, *work.lattice.shape)
         if self._pairs is not None:
             maps += self._pairs / self.count
         return HostResult(maps)

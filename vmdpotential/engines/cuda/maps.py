@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -215,6 +215,11 @@ class Sum:
         if not len(positions):
             return HostResult(np.zeros((self.maps, *self.lattice.shape), np.float32))
         return run(self, positions, charges)
+
+    def parts(self, positions: Any, charges: Any, parts: Iterable[Lattice]) -> Iterator[Result]:
+        """Yield the sum on parts of the lattice, each run on its own: a mesh takes little time on a GPU."""
+        for part in parts:
+            yield type(self)(replace(self.work, lattice=part)).run(positions, charges)
 
     def fixed_bytes(self, count: int) -> int:
         """Return the bytes that a GPU needs for some atoms beside the map."""

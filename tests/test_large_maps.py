@@ -1,0 +1,422 @@
+"""Zarr and CMAP: what other programs read in them, parts of maps, folders that are outputs."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+
+import cmapfile
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+from tests.test_io_maps import PROVENANCE, make
+from vmdpotential import progress, write_structure
+from vmdpotential.errors import InputError, OutputError, UsageError
+from vmdpotential.figures import slices
+from vmdpotential.frontend import cli
+from vmdpotential.grid import stored
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.planes import Plane, values_on
+from vmdpotential.grid.stored import StoredGrid
+from vmdpotential.io import cmap, maps, omezarr, output
+from vmdpotential.io.maps import MapWriters, open_map, read_map, write_map
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.plugins.web import content
+
+LARGE = [".zarr", ".cmap", ".mrc"]
+
+
+@pytest.fixture
+def small_levels(monkeypatch):
+    """Several resolutions of small maps."""
+    monkeypatch.setattr(omezarr, "COARSEST", 500)
+    monkeypatch.setattr(cmap, "COARSEST", 500)
+
+
+# --- what others read ----------------------------------------------------------------------------
+
+
+def test_zarr_is_ome_zarr(tmp_path, small_levels):
+    grid = make(shape=(21, 150, 19))
+    write_map(grid, tmp_path / "m.ome.zarr")
+    text = json.loads((tmp_path / "m.ome.zarr" / "zarr.json").read_text())
+    assert (text["zarr_format"], text["node_type"]) == (3, "group")
+    ome = text["attributes"]["ome"]
+    assert ome["version"] == "0.5"
+    image, = ome["multiscales"]
+    assert image["axes"] == [{"name": name, "type": "space", "unit": "angstrom"} for name in "zyx"]
+    assert len(image["datasets"]) == 4
+    group = zarr.open_group(str(tmp_path / "m.ome.zarr"), mode="r")
+    zyx = grid.values.transpose(2, 1, 0)
+    for level, dataset in enumerate(image["datasets"]):
+        scale, translation = dataset["coordinateTransformations"]
+        assert (scale["type"], translation["type"]) == ("scale", "translation")
+        assert scale["scale"] == [1.25 * 2**level, 0.75 * 2**level, 0.5 * 2**level]
+        assert translation["translation"] == [7.5, 4, -3]  # of the first node, at every level
+        array = group[dataset["path"]]
+        assert array.metadata.dimension_names == ("z", "y", "x")
+        assert array.dtype == np.float32
+        assert array.shards is not None
+        np.testing.assert_array_equal(array[:], zyx[:: 2**level, :: 2**level, :: 2**level])
+    ours = text["attributes"]["vmdpotential"]
+    assert (ours["unit"], ours["temperature"], ours["method"]) == ("kT/e", "298.15", "cutoff")
+
+
+def test_blocks_of_zarr_are_a_megabyte_and_shards_whole_layers():
+    group = zarr.create_group(store={})
+    array = omezarr._create(group, "0", Lattice((0, 0, 0), 1.0, (2000, 1500, 1000)))
+    assert array.chunks == (16, 128, 128)
+    assert array.shards == (16, 512, 256)
+
+
+def test_cmap_is_as_chimera_writes_it(tmp_path, small_levels):
+    grid = make(shape=(21, 150, 19))
+    write_map(grid, tmp_path / "m.cmap")
+    with h5py.File(tmp_path / "m.cmap") as file:
+        image = file["Chimera/image1"]
+        assert image.attrs["origin"].tolist() == [-3, 4, 7.5]
+        assert image.attrs["step"].tolist() == [0.5, 0.75, 1.25]
+        assert image.attrs["cell_angles"].tolist() == [90, 90, 90]
+        volumes = {name: item for name, item in image.items() if item.ndim == 3}
+        assert set(volumes) == {"data_zyx", "data_zyx_2", "data_zyx_4", "data_zyx_8"}
+        for name, data in volumes.items():
+            step = int(name[9:] or 1)
+            assert data.attrs.get("subsample_spacing", np.ones(3)).tolist() == [step] * 3
+            assert data.compression is None  # no plugin is needed
+            np.testing.assert_array_equal(data[:], grid.values.transpose(2, 1, 0)[::step, ::step, ::step])
+
+
+def test_cmap_of_another_program(tmp_path):
+    values = np.random.default_rng(1).normal(size=(33, 20, 24)).astype(np.float32)  # z, y, x
+    with cmapfile.CmapFile(tmp_path / "m.cmap") as file:
+        file.addmap(values, step=(0.5, 0.75, 1.25), origin=(-3.0, 4.0, 7.5))
+    grid = read_map(tmp_path / "m.cmap")
+    np.testing.assert_array_equal(grid.values, values.transpose(2, 1, 0))
+    assert (grid.lattice.origin.tolist(), grid.lattice.spacing.tolist()) == ([-3, 4, 7.5], [0.5, 0.75, 1.25])
+    assert (grid.unit, grid.provenance.quantity) == ("", "")
+    # its thinned map is interpolated, so that nodes are elsewhere: it is not taken for ours
+    np.testing.assert_array_equal(
+        open_map(tmp_path / "m.cmap", 0).window((0, 0, 0), (24, 20, 33), 2).values, values[::2, ::2, ::2].T)
+
+
+def test_ome_zarr_of_another_program(tmp_path):
+    """Other axes, a channel, nanometers, and levels that are means of blocks, whose nodes are elsewhere."""
+    values = np.random.default_rng(1).normal(size=(1, 8, 6, 4)).astype("f8")  # c, x, y, z
+    group = zarr.create_group(str(tmp_path / "m.zarr"))
+    group.create_array("s0", data=values, chunks=(1, 4, 4, 4))
+    group.create_array("s1", data=np.zeros((1, 4, 3, 2)))
+    axes = [{"name": "c", "type": "channel"}, *({"name": n, "type": "space", "unit": "nanometer"} for n in "xyz")]
+    group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [
+        {"path": "s0", "coordinateTransformations": [
+            {"type": "scale", "scale": [1, 0.1, 0.2, 0.3]}, {"type": "translation", "translation": [0, 1, 2, 3]}]},
+        {"path": "s1", "coordinateTransformations": [
+            {"type": "scale", "scale": [1, 0.2, 0.4, 0.6]},
+            {"type": "translation", "translation": [0, 1.05, 2.1, 3.15]}]}],
+        "coordinateTransformations": [{"type": "scale", "scale": [1, 2, 2, 2]}]}]}
+    grid = read_map(tmp_path / "m.zarr")
+    np.testing.assert_allclose(grid.lattice.spacing, [2, 4, 6])
+    np.testing.assert_allclose(grid.lattice.origin, [20, 40, 60])
+    np.testing.assert_array_equal(grid.values, values[0].astype(np.float32))
+    np.testing.assert_array_equal(
+        open_map(tmp_path / "m.zarr", 0).window((0, 0, 0), (8, 6, 4), 2).values, grid.values[::2, ::2, ::2])
+
+
+def test_skewed_and_turned_maps_are_refused(tmp_path):
+    for number, extra in enumerate(({"cell_angles": (90.0, 90.0, 120.0)}, {"rotation_angle": 45.0})):
+        with cmapfile.CmapFile(tmp_path / f"{number}.cmap") as file:
+            file.addmap(np.zeros((4, 4, 4), np.float32), **extra)
+        with pytest.raises(InputError, match=r"90 90 120|45 degrees"):
+            read_map(tmp_path / f"{number}.cmap")
+
+
+@pytest.mark.parametrize(("attributes", "message"), [
+    ({}, "states no axes"),
+    ({"ome": {"multiscales": [{"axes": [{"name": n} for n in "tyx"], "datasets": [{"path": "0"}]}]}}, "has the axes"),
+    ({"ome": {"multiscales": [{"axes": [{"name": n} for n in "zyx"], "datasets": [{"path": "1"}]}]}}, "cannot be read"),
+    ({"ome": {"multiscales": [{"axes": [{"name": n, "unit": "parsec"} for n in "zyx"], "datasets": [{"path": "0"}]}]}},
+     "parsec"),
+    ({"ome": [3]}, "cannot be read"),
+])
+def test_zarr_of_something_else(tmp_path, attributes, message):
+    group = zarr.create_group(str(tmp_path / "m.zarr"), attributes=attributes)
+    group.create_array("0", data=np.zeros((2, 3, 4)))
+    with pytest.raises(InputError, match=message) as caught:
+        read_map(tmp_path / "m.zarr")
+    assert str(caught.value).startswith(f"{tmp_path / 'm.zarr'}: ")
+
+
+def test_what_is_no_large_map(tmp_path):
+    (tmp_path / "empty.zarr").mkdir()
+    (tmp_path / "text.zarr").write_text("x")
+    (tmp_path / "text.cmap").write_text("x" * 3000)
+    h5py.File(tmp_path / "none.cmap", "w").close()
+    for name, message in (("empty.zarr", "no metadata of Zarr"), ("text.zarr", "is a file"), ("none.zarr", "no such"),
+                          ("text.cmap", "is no HDF5 file"), ("none.cmap", "holds 0 maps"), ("x.cmap", "no such")):
+        with pytest.raises(InputError, match=message):
+            read_map(tmp_path / name)
+    write_map(make(), tmp_path / "m.cmap")
+    raw = (tmp_path / "m.cmap").read_bytes()
+    (tmp_path / "short.cmap").write_bytes(raw[: len(raw) // 2])
+    with pytest.raises(InputError, match=r"short.cmap: "):
+        read_map(tmp_path / "short.cmap")
+
+
+def test_the_content_tells_the_format(tmp_path):
+    for suffix in (".zarr", ".cmap"):
+        write_map(make(), tmp_path / f"m{suffix}")
+        (tmp_path / f"m{suffix}").rename(tmp_path / f"other{suffix[1:]}")
+        assert read_map(tmp_path / f"other{suffix[1:]}").provenance == PROVENANCE
+
+
+# --- parts ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", LARGE)
+def test_parts_of_a_stored_map(tmp_path, monkeypatch, small_levels, suffix):
+    grid = make(shape=(40, 50, 33), provenance=replace(PROVENANCE, cell=None))
+    write_map(grid, tmp_path / f"m{suffix}")
+    found = open_map(tmp_path / f"m{suffix}", 0)
+    assert isinstance(found, StoredGrid)
+    assert found.header() == grid.header()
+    np.testing.assert_array_equal(found.values, grid.values)
+    for low, high, step in (((3, 4, 5), (30, 40, 20), 1), ((4, 4, 8), (30, 41, 21), 2), ((1, 2, 3), (40, 50, 33), 4)):
+        part, expected = found.window(low, high, step), grid.window(low, high, step)
+        np.testing.assert_array_equal(part.values, expected.values)
+        np.testing.assert_array_equal(part.lattice.origin, expected.lattice.origin)
+        np.testing.assert_array_equal(part.lattice.spacing, expected.lattice.spacing)
+        assert part.provenance == grid.provenance
+    monkeypatch.setattr(stored, "WINDOW", 3000)  # many windows
+    points = np.random.default_rng(1).uniform(grid.lattice.origin - 1, grid.lattice.last + 1, (300, 3))
+    np.testing.assert_allclose(found.sample(points), grid.sample(points), rtol=1e-9, atol=1e-9)
+    assert np.isnan(found.sample(points)).any()
+    for plane in (Plane.across(2, 10.0), Plane.through(points.mean(0), (1, 1, 0.3))):
+        np.testing.assert_allclose(values_on(found, plane)[0], values_on(grid, plane)[0], rtol=1e-9, atol=1e-9)
+    for axis in range(3):
+        np.testing.assert_allclose(slices.profile(found, axis)[1], slices.profile(grid, axis)[1], rtol=1e-6, atol=1e-6)
+    again = open_map(tmp_path / f"m{suffix}", grid.lattice.size)
+    assert not isinstance(again, StoredGrid)  # small ones are read as ever
+
+
+def test_profile_of_a_slanted_cell_in_parts(tmp_path, monkeypatch):
+    cell = tuple(Cell.from_parameters(20, 20, 30, 90, 90, 60).vectors.ravel().tolist())
+    grid = make(shape=(60, 40, 70), spacing=(0.5, 0.5, 0.5), provenance=replace(PROVENANCE, cell=cell))
+    write_map(grid, tmp_path / "m.zarr")
+    monkeypatch.setattr(stored, "WINDOW", 16 * 60 * 40)
+    found = open_map(tmp_path / "m.zarr", 0)
+    assert len(list(found.slabs())) == 5
+    for axis in (0, 2):
+        np.testing.assert_allclose(slices.profile(found, axis)[1], slices.profile(grid, axis)[1], rtol=1e-6, atol=1e-6)
+
+
+def test_a_slice_reads_what_its_plane_needs(tmp_path, monkeypatch):
+    """One layer of blocks of ten, once for all that a figure asks of it."""
+    grid = make(shape=(64, 64, 160), spacing=0.5, origin=(0, 0, 0))
+    write_map(grid, tmp_path / "m.zarr")
+    read = []
+    monkeypatch.setattr(stored, "WINDOW", 1000)
+    monkeypatch.setattr(maps, "open_map", partial(open_map, whole=0))
+    window = StoredGrid._window
+
+    def noted(self, low, high, step=1):
+        read.append((int(low[2]), int(high[2])))
+        return window(self, low, high, step)
+
+    monkeypatch.setattr(StoredGrid, "_window", noted)
+    assert cli.main(f"slice {tmp_path}/m.zarr --plane z=40.1 -o {tmp_path}/m.png --dpi 60".split()) == 0
+    assert {n for part in read for n in range(*part)} <= set(range(78, 84))
+    once = len(read)
+    found = open_map(tmp_path / "m.zarr", 0)
+    read.clear()
+    for _ in range(3):
+        values_on(found, Plane.across(2, 40.1))
+    assert len(read) == once
+
+
+def test_view_takes_a_coarser_level(tmp_path, monkeypatch, small_levels):
+    grid = make(shape=(60, 61, 62), spacing=0.5, origin=(0, 0, 0))
+    write_map(grid, tmp_path / "m.cmap")
+    found = open_map(tmp_path / "m.cmap", 0)
+    around = np.array([[5.0, 5, 5], [25, 25, 25]])
+    part = content.cut(found, around, 3.0, 8000)
+    assert part.lattice.spacing.tolist() == [2.0] * 3
+    np.testing.assert_array_equal(part.values, grid.values[4:57:4, 4:57:4, 4:57:4])
+    assert part.lattice.origin.tolist() == [2.0] * 3
+    # a map in memory keeps its own points, and far from the atoms all of it is taken
+    assert content.cut(grid, around, 3.0, 8000).lattice.spacing.tolist() == [0.5] * 3
+    assert content.cut(found, around + 100, 3.0, 10**6).lattice.shape == (60, 61, 62)
+    assert content.map_content(found, "m", around, 3.0, 1000)["thinned"]
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".mrc"])
+def test_values_that_are_not_finite_are_found_in_parts(tmp_path, suffix):
+    grid = make(shape=(20, 20, 20))
+    write_map(grid, tmp_path / f"m{suffix}")
+    if suffix == ".mrc":
+        with open(tmp_path / "m.mrc", "r+b") as file:
+            file.seek(-4, os.SEEK_END)
+            file.write(np.float32(np.nan).tobytes())
+    else:
+        zarr.open_group(str(tmp_path / "m.zarr"))["0"][19, 19, 19] = np.nan
+    found = open_map(tmp_path / f"m{suffix}", 0)
+    found.window((0, 0, 0), (20, 20, 19))
+    with pytest.raises(InputError, match="not finite"):
+        found.window((0, 0, 0), (20, 20, 20))
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", LARGE)
+def test_slabs_in_any_order_and_a_second_begin(tmp_path, suffix):
+    grid = make(shape=(9, 10, 50))
+    path = tmp_path / f"m{suffix}"
+    with MapWriters([path], [0], False, [path]) as writers:
+        assert not os.listdir(tmp_path)
+        writers.begin(grid.lattice)
+        writers.put(0, np.full((1, 9, 10, 16), 3e9, np.float32))
+        writers.begin(grid.lattice)
+        for start in (32, 0, 16, 48):
+            writers.put(start, grid.values[None, :, :, start : start + 16])
+        assert not path.exists()
+        writers.finish(grid)
+    back = read_map(path)
+    np.testing.assert_array_equal(back.values, grid.values)
+    assert back.provenance == PROVENANCE
+    if suffix == ".mrc":
+        words = np.frombuffer(path.read_bytes()[:1024], "<f4")
+        np.testing.assert_allclose(words[[19, 20, 21, 54]], [
+            grid.values.min(), grid.values.max(), grid.values.mean(), grid.values.std()], rtol=1e-5)
+        assert words.view("<i4")[22] == 1  # a volume, as crystallographers' programs want it
+
+
+def test_processes_write_different_shards_at_once(tmp_path):
+    grid = make(shape=(30, 40, 64))
+    np.save(tmp_path / "values.npy", grid.values)
+    path = tmp_path / "m.zarr"
+    writer = omezarr.ZarrWriter(path)
+    writer.begin(grid.lattice)
+    program = ("import sys, numpy as np; from pathlib import Path; from vmdpotential.io.omezarr import ZarrWriter; "
+               "values, start = np.load('values.npy'), int(sys.argv[1]); "
+               "ZarrWriter(Path('m.zarr')).put(start, values[:, :, start:start + 32])")
+    running = [subprocess.Popen([sys.executable, "-c", program, start], cwd=tmp_path) for start in ("0", "32")]
+    assert [process.wait() for process in running] == [0, 0]
+    writer.finish(grid)
+    np.testing.assert_array_equal(read_map(path).values, grid.values)
+    with pytest.raises(ValueError, match="multiple of 16"):
+        writer.put(8, grid.values[:, :, :16])
+
+
+def test_values_that_are_not_finite_are_not_written_in_slabs(tmp_path):
+    grid = make(shape=(9, 10, 50))
+    values = grid.values.copy()
+    values[1, 2, 33] = np.inf
+    path = tmp_path / "m.cmap"
+    with MapWriters([path], [0], False, [path]) as writers:
+        writers.begin(grid.lattice)
+        writers.put(0, values[None, :, :, :16])
+        with pytest.raises(InputError, match=r"m.cmap: .* at -2.5 5.5 48.75 A") as caught:
+            writers.put(32, values[None, :, :, 32:])
+        writers.__exit__(type(caught.value), caught.value, None)
+    assert not os.listdir(tmp_path)
+
+
+def test_force_replaces_a_zarr_map_and_no_other_folder(tmp_path):
+    path = tmp_path / "m.zarr"
+    grid = make()
+    write_map(make(seed=2), path)
+    mode = path.stat().st_mode
+    with pytest.raises(UsageError, match="exists; use force"):
+        write_map(grid, path)
+    write_map(grid, path, force=True)
+    np.testing.assert_array_equal(read_map(path).values, grid.values)
+    assert path.stat().st_mode == mode
+    (path / "notes.txt").write_text("precious")
+    for place in (path, tmp_path / "mine.zarr"):
+        place.mkdir(exist_ok=True)
+        (place / "notes.txt").write_text("precious")
+        with pytest.raises(OutputError, match="no Zarr map alone"):
+            write_map(grid, place, force=True)
+        assert (place / "notes.txt").read_text() == "precious"
+    with pytest.raises(OutputError, match="is a folder"):  # a folder is no place for a file
+        write_map(grid, path.rename(tmp_path / "m.dx"), force=True)
+    assert sorted(os.listdir(tmp_path)) == ["m.dx", "mine.zarr"]
+
+
+def test_a_zarr_map_goes_to_no_stream(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    from tests.helpers import water
+
+    write_structure(water(6), "box.pqr")
+    command = "map box.pqr --method direct --spacing 1 --padding 1"
+    assert cli.main(f"{command} -o - --format zarr".split()) == 3
+    assert "takes no Zarr map" in capsys.readouterr().err
+    assert cli.main(f"{command} -o box.pqr --format zarr --force".split()) == 2
+    assert cli.main(f"{command} -o named --format zarr".split()) == 0
+    assert isinstance(read_map("named"), Grid)
+    assert cli.main(f"{command} -o named --format zarr --force".split()) == 0
+
+
+def test_an_interrupted_write_leaves_the_old_map(tmp_path):
+    for suffix in (".zarr", ".cmap"):
+        path = tmp_path / f"m{suffix}"
+        old = make(seed=2)
+        write_map(old, path)
+
+        def interrupt(label, fraction):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt), progress.listening(interrupt):
+            write_map(make(), path, force=True)
+        np.testing.assert_array_equal(read_map(path).values, old.values)
+    assert sorted(os.listdir(tmp_path)) == ["m.cmap", "m.zarr"]
+
+
+def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    """Two renames: the second fails, or the run is killed between them."""
+    path, old, new = tmp_path / "m.zarr", make(seed=2), make(seed=3)
+    write_map(old, path)
+    replace_ = os.replace
+
+    def failing(source, target):
+        if str(target) == str(path) and len(calls) < 1:
+            calls.append(source)
+            raise OSError(5, "broken")
+        replace_(source, target)
+
+    calls = []
+    monkeypatch.setattr(output.os, "replace", failing)
+    with pytest.raises(OutputError, match="broken"):
+        write_map(new, path, force=True)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(read_map(path).values, old.values)
+    assert os.listdir(tmp_path) == ["m.zarr"]
+    np.save(tmp_path / "new.npy", new.values)
+    program = (
+        "import os, signal, numpy as np; from pathlib import Path; from vmdpotential import write_map, read_map\n"
+        "from vmdpotential.io import output\n"
+        "move = os.replace\n"
+        "def stop(a, b):\n"
+        "    if STEP and str(b).endswith('/m.zarr'): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    move(a, b)\n"
+        "    if not STEP and str(a).endswith('/m.zarr'): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "os.replace = stop\n"
+        "write_map(read_map('m.zarr').with_values(np.load('new.npy')), Path('m.zarr').resolve(), force=True)\n")
+    for step in (0, 1):
+        assert subprocess.run([sys.executable, "-c", program.replace("STEP", str(step))], cwd=tmp_path).returncode == -9
+        assert not path.exists()
+        output.collect(tmp_path)  # as the next run in the folder does
+        np.testing.assert_array_equal(read_map(path).values, new.values)
+        assert sorted(os.listdir(tmp_path)) == ["m.zarr", "new.npy"]
+        write_map(old, path, force=True)
+    # killed while it writes: what it left is removed, and the old one is there
+    killed = program.replace("os.replace = stop", "from vmdpotential.io import omezarr\n"
+                             "omezarr.ZarrWriter.finish = lambda *_: os.kill(os.getpid(), 9)").replace("STEP", "0")
+    assert subprocess.run([sys.executable, "-c", killed], cwd=tmp_path).returncode == -9
+    assert len(os.listdir(tmp_path)) == 4
+    output.collect(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["m.zarr", "new.npy"]
+    np.testing.assert_array_equal(read_map(path).values, old.values)

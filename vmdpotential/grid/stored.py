@@ -1,0 +1,158 @@
+"""A map in a file that may be larger than memory: only what is asked for is read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential import memory
+from vmdpotential.errors import InputError
+from vmdpotential.grid.lattice import Floats, Grid, Lattice, Provenance
+
+#: Reads nodes from indices `low` on and before `high`, every so many along each axis: (nx, ny, nz) float32.
+Read = Callable[[NDArray[np.int64], NDArray[np.int64], int], NDArray[np.float32]]
+
+#: Nodes that are read at once, about.
+WINDOW = 2**22
+
+#: Planes of values that are remembered: a figure asks for each several times.
+REMEMBERED = 4
+
+
+def thinning(shape: ArrayLike, points: int) -> int:
+    """Return the least power of two such that one node of so many along each axis makes at most `points`."""
+    step, shape = 1, np.asarray(shape)
+    while np.prod(-(-shape // step)) > points:
+        step *= 2
+    return step
+
+
+class StoredGrid(Grid):
+    """A map of which only parts are read, as they are asked for; all of it by :attr:`values`.
+
+    Parameters
+    ----------
+    lattice : Lattice
+    header : mapping
+        What :meth:`vmdpotential.grid.lattice.Grid.header` wrote.
+    read : callable
+        Reads a window of the nodes, see :data:`Read`.
+    name : str
+        Of the file, for messages.
+    """
+
+    #: Least and largest value, where they are known.
+    extremes: tuple[float, float] | None
+    _read: Read
+    _name: str
+    _remembered: dict[bytes, Floats]
+
+    def __init__(self, lattice: Lattice, header: Mapping[str, str], read: Read, name: str = "") -> None:
+        known = Grid.from_header(Lattice(np.zeros(3), np.ones(3), (1, 1, 1)), np.zeros((1, 1, 1)), header)
+        self._set(lattice, known.unit, known.temperature, known.dielectric, known.provenance, read, name)
+
+    def _set(self, lattice: Lattice, unit: str, temperature: float | None, dielectric: float | None,
+             provenance: Provenance, read: Read, name: str, extremes: tuple[float, float] | None = None) -> None:
+        items = {"lattice": lattice, "unit": unit, "temperature": temperature, "dielectric": dielectric,
+                 "provenance": provenance, "field": None, "extremes": extremes, "_read": read, "_name": name,
+                 "_remembered": {}}
+        for key, value in items.items():
+            object.__setattr__(self, key, value)
+
+    @classmethod
+    def described(cls, lattice: Lattice, unit: str, temperature: float | None, dielectric: float | None,
+                  provenance: Provenance, extremes: tuple[float, float] | None = None) -> StoredGrid:
+        """Return a map that went to a file as it was computed: what it is, without values."""
+        def read(*_: Any) -> NDArray[np.float32]:
+            raise InputError("the map was written as it was computed, and is not in memory", "read its file")
+
+        grid = cls.__new__(cls)
+        grid._set(lattice, unit, temperature, dielectric, provenance, read, "", extremes)
+        return grid
+
+    @property
+    def values(self) -> NDArray[np.float32]:  # type: ignore[override]
+        """All values, (nx, ny, nz), read anew each time.
+
+        Raises
+        ------
+        MemoryPlanError
+            When they do not fit into memory.
+        """
+        memory.require(12 * self.lattice.size, f"reading {self._name}", "read a part of it")
+        return self._window(np.zeros(3, np.int64), np.array(self.lattice.shape))
+
+    def _window(self, low: NDArray[np.int64], high: NDArray[np.int64], step: int = 1) -> NDArray[np.float32]:
+        values = np.ascontiguousarray(self._read(low, high, step), np.float32)
+        if not np.isfinite(values.sum(dtype=np.float64)) and not np.isfinite(values).all():
+            raise InputError(f"{self._name}: has values that are not finite numbers", "compute the map again")
+        return values
+
+    def _of(self, lattice: Lattice, values: NDArray[np.float32]) -> Grid:
+        return Grid(lattice, values, self.unit, self.temperature, self.dielectric, self.provenance)
+
+    def window(self, low: ArrayLike, high: ArrayLike, step: int = 1) -> Grid:
+        """Return a part of the map, read into memory, see :meth:`vmdpotential.grid.lattice.Grid.window`."""
+        low, high = np.asarray(low, np.int64), np.asarray(high, np.int64)
+        lattice = self.lattice.window(low, high).every(step)
+        memory.require(12 * lattice.size, f"reading {self._name}", "read a smaller part of it")
+        return self._of(lattice, self._window(low, high, step))
+
+    def slabs(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """Yield the first plane and the values (nx, ny, n) of slabs along z, which are the whole map."""
+        nx, ny, nz = self.lattice.shape
+        step = max(16, WINDOW // (nx * ny) // 16 * 16)
+        for start in range(0, nz, step):
+            yield start, self._window(np.array([0, 0, start]), np.array([nx, ny, min(start + step, nz)]))
+
+    def with_values(self, values: NDArray[Any]) -> Grid:
+        """Return the same map with other values, in memory."""
+        return self._of(self.lattice, values)
+
+    def display_limit(self) -> float:
+        """Return the limit that :meth:`vmdpotential.grid.lattice.Grid.display_limit` has, of the thinned map."""
+        shape = self.lattice.shape
+        return self.window((0, 0, 0), shape, thinning(shape, WINDOW // 16)).display_limit()
+
+    def sample(self, points: ArrayLike, outside: float = np.nan) -> Floats:
+        """Return the trilinear interpolation at points, see :meth:`vmdpotential.grid.lattice.Grid.sample`."""
+        points = np.ascontiguousarray(points, np.float64)
+        key = hashlib.blake2b(points.tobytes() + repr((points.shape, outside)).encode()).digest()
+        if key not in self._remembered:
+            flat = points.reshape(-1, 3)
+            result = np.full(len(flat), outside)
+            u = (flat - self.lattice.origin) / self.lattice.spacing
+            top = np.array(self.lattice.shape) - 1
+            inside = np.flatnonzero(((u > -1e-6) & (u < top + 1e-6)).all(1))
+            low = np.clip(np.floor(u[inside] + 1e-6).astype(np.int64), 0, np.maximum(top - 1, 0))
+            self._sample(flat, inside, low, result)
+            if len(self._remembered) >= REMEMBERED:
+                self._remembered.pop(next(iter(self._remembered)))
+            self._remembered[key] = result.reshape(points.shape[:-1])
+        found: Floats = self._remembered[key].copy()
+        return found
+
+    def _sample(self, points: Floats, which: NDArray[np.int64], low: NDArray[np.int64], result: Floats) -> None:
+        """Fill the values at some points, whose cells begin at nodes `low`: by windows, halved until they are small."""
+        if not len(which):
+            return
+        first, last = low.min(0), low.max(0)
+        # one node more on both sides, for a point that rounding puts next to its cell
+        start, stop = np.maximum(first - 1, 0), np.minimum(last + 3, self.lattice.shape)
+        extent = last - first
+        axis = int(np.argmax(extent))
+        if np.prod(stop - start) <= WINDOW or extent[axis] < 2:
+            result[which] = self._of(self.lattice.window(start, stop), self._window(start, stop)).sample(points[which])
+            return
+        lower = low[:, axis] < (first[axis] + last[axis] + 1) // 2
+        for half in (lower, ~lower):
+            self._sample(points, which[half], low[half], result)
+
+    def __repr__(self) -> str:
+        nx, ny, nz = self.lattice.shape
+        return f"StoredGrid({self._name!r}, {nx} x {ny} x {nz} points)"
+

@@ -1,0 +1,137 @@
+"""Maps that do not fit into memory: computed slab by slab along z, the slowest axis of the files that hold them.
+
+A plan is made for the whole lattice, so that what depends on all charges (the mesh of a smooth part) is solved once
+and every slab only takes its part of it. Values equal those of the map made at once to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import memory, progress
+from vmdpotential.engines import Engine, Floats
+from vmdpotential.engines.result import Maps, Result
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.methods import Method, Plan, Planned, Request, interpolated_bytes
+
+#: Planes of a slab are a multiple of this: of a tile of every engine, and a file's blocks.
+LAYER = 16
+
+#: Points of a slab at most: larger ones are not faster.
+MOST = 2**25
+
+
+class Sink(Protocol):
+    """What takes a map slab by slab."""
+
+    def begin(self, lattice: Lattice) -> None:
+        """Be told of the map to come; again where one that was not good enough is followed by a better one."""
+
+    def put(self, start: int, maps: Maps) -> None:
+        """Take the potential, or with it the field, (1 or 4, nx, ny, n), of the planes from `start` on along z."""
+
+
+def by_slabs(request: Request) -> Request:
+    """Return a request for slabs, where the whole does not fit into memory; else itself.
+
+    Half of the memory is for slabs, the rest for what a plan needs beside them, such as a mesh.
+    """
+    needed, room = _needed(request), memory.limit() // 2
+    nx, ny, nz = request.lattice.shape
+    if needed <= room or nz <= LAYER:
+        return request
+    planes = min(room * nz // needed, MOST // (nx * ny)) // LAYER * LAYER
+    return replace(request, planes=min(max(planes, LAYER), nz))
+
+
+def _needed(request: Request) -> int:
+    # to be interpolated, and to be brought into a file's order and its blocks
+    return interpolated_bytes(request) + 16 * request.points_held * (4 if request.field else 1)
+
+
+class SlabResult:
+    """What is known of a map that went by: its values at some points, mean squares and extremes.
+
+    Parameters
+    ----------
+    lattice : Lattice
+    indices : (M, 3) int64
+        Of the points.
+    maps : int
+        One, or four with the field.
+    """
+
+    device_seconds: float | None = None
+
+    def __init__(self, lattice: Lattice, indices: NDArray[np.int64], maps: int) -> None:
+        self.lattice, self.indices = lattice, indices
+        self.found = np.zeros((maps, len(indices)))
+        self.squares = np.zeros(1 if maps == 1 else 2)
+        self.low, self.high = np.inf, -np.inf
+
+    def add(self, start: int, slab: Maps, result: Result) -> None:
+        """Note what is needed of a slab."""
+        stop = start + slab.shape[3]
+        here = (self.indices[:, 2] >= start) & (self.indices[:, 2] < stop)
+        self.found[:, here] = slab[(slice(None), *(self.indices[here] - [0, 0, start]).T)]
+        self.squares += result.mean_squares() * (stop - start) / self.lattice.shape[2]
+        self.low, self.high = min(self.low, float(slab[0].min())), max(self.high, float(slab[0].max()))
+
+    def at(self, indices: NDArray[np.int64]) -> Floats:
+        """Return the values at the points that were asked for."""
+        assert indices is self.indices
+        return self.found
+
+    def mean_squares(self) -> Floats:
+        """Return the means of the squares of the potential and of the field."""
+        return self.squares
+
+
+def run(method: Method, plan: Planned, request: Request, positions: Floats, charges: Floats, engine: Engine,
+        indices: NDArray[np.int64], sink: Sink) -> SlabResult:
+    """Compute a map slab by slab.
+
+    Parameters
+    ----------
+    method : Method
+    plan : Planned
+        One that is not a :class:`vmdpotential.methods.Plan` is followed by one of each slab's own.
+    request : Request
+    positions : (N, 3) float64, A
+    charges : (N,) float64, e
+    engine : Engine
+    indices : (M, 3) int64
+        Points of the lattice whose values are noted.
+    sink : Sink
+        What the slabs go to.
+    """
+    lattice, planes = request.lattice, request.planes or request.lattice.shape[2]
+    starts = range(0, lattice.shape[2], planes)
+    parts = [lattice.slab(start, min(start + planes, lattice.shape[2]), 2) for start in starts]
+    noted = SlabResult(lattice, indices, 4 if request.field else 1)
+    sink.begin(lattice)
+    with progress.parts("map in slabs", len(parts)) as part_done:
+        results = _results(method, plan, request, positions, charges, engine, parts)
+        for start in starts:
+            result = next(results)
+            field = result.field()
+            slab = result.values()[None] if field is None else np.concatenate([result.values()[None], field])
+            noted.add(start, slab, result)
+            sink.put(start, slab)
+            part_done()
+            del result, field, slab  # while the next one is made
+    return noted
+
+
+def _results(method: Method, plan: Planned, request: Request, positions: Floats, charges: Floats, engine: Engine,
+             parts: list[Lattice]) -> Iterator[Result]:
+    if isinstance(plan, Plan):
+        yield from plan.prepared.parts(positions, charges, parts)
+        return
+    for part in parts:
+        yield method.plan(replace(request, lattice=part, planes=None), engine).run(positions, charges)
