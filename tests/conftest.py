@@ -13,12 +13,13 @@ os.environ.setdefault("VMDPOTENTIAL_CACHE", str(CACHE))
 # compiling kernels makes many objects, among those of all packages that tests import, and hardly a cycle
 gc.set_threshold(50_000, 20, 20)
 
-#: Files of few tests that take long: first, so that two processes end at the same time.
-LONG = {"test_vmd", "test_round_trips", "test_plain", "test_foreign", "test_fuzz", "test_kills", "test_readme"}
+#: Files that take long: first, so that two processes end at the same time; the last is that of the longest test.
+LONG = ["test_round_trips", "test_fuzz", "test_tolerance", "test_readme", "test_nbody", "test_engine_cuda",
+        "test_pairs_cpu", "test_foreign", "test_plain", "test_engines", "test_vmd"]
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.stem not in LONG)
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else -1, reverse=True)
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

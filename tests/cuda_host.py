@@ -234,10 +234,12 @@ class HostGpu:
         if name not in self.libraries:
             text = build.source(file, macros | {"TASK": TASKS[file]}, radial)
             text = text.replace("extern __shared__ double dynamic[]", "static double dynamic[6000]")
-            source, target = self.folder / f"{name}.cpp", self.folder / f"{name}.so"
-            source.write_text(HEAD + text + TAIL)
-            subprocess.run(["g++", "-O1", "-U_FORTIFY_SOURCE", "-std=c++17", "-shared", "-fPIC", "-w", "-o", target,
-                            source], check=True)
+            stem = f"{file}-{zlib.crc32(text.encode())}"
+            source, target = self.folder / f"{stem}.cpp", self.folder / f"{stem}.so"
+            if not target.exists():  # made for another test of this folder
+                source.write_text(HEAD + text + TAIL)
+                subprocess.run(["g++", "-O1", "-U_FORTIFY_SOURCE", "-std=c++17", "-shared", "-fPIC", "-w", "-o", target,
+                                source], check=True)
             self.libraries[name] = ctypes.CDLL(str(target))
         return self.libraries[name]
 

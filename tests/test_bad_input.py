@@ -629,7 +629,8 @@ def test_files_larger_than_allowed(command, here):
         "sys.dont_write_bytecode = True; "  # it would be cut off, for all who import the same later
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); sys.exit(cli.main(sys.argv[1:]))"
     )
-    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)
+    # -B: Python keeps compiled modules that it could write half of only
+    done = subprocess.run([sys.executable, "-B", "-c", script, *words], capture_output=True, text=True)
     check(Case(3, command, "out.", "nothing was written; see 'ulimit -f'"), *result(done))
     assert os.listdir(here) == ["in"]
 

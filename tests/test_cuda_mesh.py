@@ -11,7 +11,7 @@ import pytest
 import sums
 from cuda_host import HostGpu, Transform
 from helpers import relative_rms
-from test_engine_cuda import compile_for_all
+from test_engine_cuda import ARCHITECTURES, compile_for_all
 
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cpu import mesh as cpu
@@ -228,13 +228,14 @@ def test_the_influence_is_that_of_the_definition(gpu):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("real", "order", "nodal"), [("float", 4, 0), ("float", 8, 1), ("double", 6, 0)])
-def test_mesh_kernels_compile(real, order, nodal, tmp_path):
+@pytest.mark.parametrize(("real", "order", "nodal", "architecture"), zip(
+    ("float", "float", "double"), (4, 8, 6), (0, 1, 0), ARCHITECTURES, strict=True))
+def test_mesh_kernels_compile(real, order, nodal, architecture, tmp_path):
     macros = {"REAL": real, "ORDER": order, "NODAL": nodal}
     same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
         ("sizeof(MeshTask)", nodes.TASK.itemsize), ("TILE", nodes.TILE), ("ATOMS", nodes.ATOMS),
         *((f"__builtin_offsetof(MeshTask, {name})", nodes.TASK.fields[name][1]) for name in nodes.TASK.names)))
-    compile_for_all(build.source("mesh.cu", macros) + same, macros, tmp_path)
+    compile_for_all(build.source("mesh.cu", macros) + same, macros, tmp_path, architectures=(architecture,))
 
 
 def test_a_mesh_longer_than_a_grid_of_blocks_is_refused():

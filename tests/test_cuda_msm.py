@@ -7,7 +7,7 @@ import pytest
 import sums
 from cuda_host import HostGpu
 from helpers import relative_rms
-from test_engine_cuda import compile_for_all
+from test_engine_cuda import ARCHITECTURES, compile_for_all
 
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cpu import levels as cpu
@@ -101,15 +101,16 @@ def test_levels_of_many_kinds_are_summed():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("real", "order"), [("float", 4), ("float", 8), ("double", 6)])
-def test_level_kernels_compile(real, order, tmp_path):
+@pytest.mark.parametrize(("real", "order", "architecture"), zip(
+    ("float", "float", "double"), (4, 8, 6), ARCHITECTURES, strict=True))
+def test_level_kernels_compile(real, order, architecture, tmp_path):
     macros = {"REAL": real, "ORDER": order, "NODAL": 1}
     same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
         *((f"sizeof({name})", dtype.itemsize) for name, dtype in (("Level", levels.LEVEL), ("LevelTask", levels.TASK))),
         *((name, getattr(levels, name)) for name in ("ROWS", "GROUP", "TILE_Y", "TILE_Z", "PARTS", "STRIP")),
         *((f"__builtin_offsetof({struct}, {name})", dtype.fields[name][1])
           for struct, dtype in (("Level", levels.LEVEL), ("LevelTask", levels.TASK)) for name in dtype.names)))
-    compile_for_all(build.source("levels.cu", macros) + same, macros, tmp_path)
+    compile_for_all(build.source("levels.cu", macros) + same, macros, tmp_path, architectures=(architecture,))
 
 
 def test_no_atoms_need_no_gpu():

@@ -9,7 +9,7 @@ import pytest
 from cuda_host import HostGpu
 from helpers import relative_rms
 from pairs import reference
-from test_engine_cuda import compile_for_all
+from test_engine_cuda import ARCHITECTURES, compile_for_all
 
 from vmdpotential import registry
 from vmdpotential.engines.cuda import ENGINE as CUDA
@@ -182,7 +182,8 @@ def test_kernels_compile_with_every_page(name, tmp_path):
     potential = PairPotential((Term("only", PAGES[name], rule),))
     prepared = CUDA.prepare_pairs(PairSum(potential, energy=True))
     macros = compiled_with(prepared)
-    compile_for_all(build.source(*macros), macros[1], tmp_path, 64)
+    one = ARCHITECTURES[list(PAGES).index(name) % len(ARCHITECTURES)]  # each in turn
+    compile_for_all(build.source(*macros), macros[1], tmp_path, 64, (one,))
 
 
 def compiled_with(prepared):
@@ -192,17 +193,23 @@ def compiled_with(prepared):
     return "clusters.cu", prepared.macros | {"WARPS": clusters.WARPS[prepared.summing]}, prepared.programs.source
 
 
-@pytest.mark.parametrize(("potential", "wanted"), [
-    (GRAVITY, {"jerk": True}), (OPEN, {"energy": True}), (FIELD, {"energy": True, "virial": True}), (EWALD, {}),
-    (GRAVITY, {"jerk": True, "precision": "double"}), (FIELD, {"energy": True, "precision": "double"})])
-def test_kernels_compile(potential, wanted, tmp_path):
+@pytest.mark.slow
+@pytest.mark.parametrize(("potential", "wanted", "architectures"), [
+    (GRAVITY, {"jerk": True}, ARCHITECTURES), (OPEN, {"energy": True}, ARCHITECTURES[:1]),
+    (FIELD, {"energy": True, "virial": True}, ARCHITECTURES), (EWALD, {}, ARCHITECTURES[1:2]),
+    (GRAVITY, {"jerk": True, "precision": "double"}, ARCHITECTURES[1:2]),
+    (FIELD, {"energy": True, "precision": "double"}, ARCHITECTURES[2:])])
+def test_kernels_compile(potential, wanted, architectures, tmp_path):
     macros = compiled_with(CUDA.prepare_pairs(PairSum(potential, **wanted)))
-    compile_for_all(build.source(*macros), macros[1], tmp_path, 16 if macros[1]["REAL"] == "float" else 128)
+    spilled = 16 if macros[1]["REAL"] == "float" else 128
+    compile_for_all(build.source(*macros), macros[1], tmp_path, spilled, architectures)
 
 
+@pytest.mark.slow
 def test_counts_of_distances_compile(tmp_path):
     macros = clusters.DISTANCES | {"WARPS": clusters.WARPS["distances"]}
-    compile_for_all(build.source("clusters.cu", macros, clusters.POINTS), macros, tmp_path)
+    compile_for_all(build.source("clusters.cu", macros, clusters.POINTS), macros, tmp_path,
+                    architectures=ARCHITECTURES[2:])
 
 
 def test_what_the_engine_does_not_do_is_refused():

@@ -97,7 +97,7 @@ for key, method, more in (
     ("cutoff", "pairs", {"interaction": "shifted_coulomb", "cutoff": 6.0}),
     ("own", "near", {"cutoff": 7.0, "field": True}),
     ("ours", "cutoff", {"interaction": "fading", "cutoff": 7.0, "field": True}),
-    ("periodic", "auto", {"interaction": "fading", "cutoff": 7.0, "cell": CELL}),
+    ("periodic", "auto", {"interaction": "fading", "cutoff": 7.0, "field": True, "cell": CELL}),
 ):
     structure = Structure(positions, np.full(60, "C"), np.full(60, "MOL"), np.ones(60, int), np.zeros(60, int),
                           charges=charges, cell=more.pop("cell", None))

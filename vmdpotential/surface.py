@@ -140,7 +140,8 @@ def molecular_surface(
     kind : {"molecular", "accessible"}
     probe : float, A
     spacing : float, A
-        Of the lattice that it is found on; at 0.3 A areas are up to 1 % too small, as triangles cut corners.
+        Of the lattice that it is found on. At 0.3 A areas are up to 1 % too small, as triangles cut corners; those of
+        accessible surfaces, which have grooves between spheres, 3 %.
     radii : (N,) float64, A, optional
         Of all atoms; van der Waals radii of their elements unless given.
 

@@ -1,7 +1,7 @@
 """Small vector code: which atoms are in range of a tile, a weighted sum of nodes, and a row that is added to them.
 
 The filters are for AVX-512, which packs what passes without branches, and for single precision; elsewhere plain loops
-in :mod:`~vmdpotential.engines.cpu.tile_kernel` do the same.
+in :mod:`~vmdpotential.engines.cpu.rows` do the same.
 """
 
 # numba's intrinsics have no annotations that mypy could check

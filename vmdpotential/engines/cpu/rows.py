@@ -16,7 +16,8 @@ ROW = CHUNK + 32  # length of a table row: room for padding and for reading ahea
 Y, Z, Q, X, GAP = 0, 1, 2, 3, 11  # rows of the table; eight of X, six of GAP
 ROWS = 17
 
-FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
+FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True, "no_cfunc_wrapper": True}
+FLAT = {**FAST, "inline": "always"}
 
 
 @njit(**FAST)
@@ -67,6 +68,72 @@ def write_tile(sums, out, first, factor, add):
                 for n in range(min(4, shape[2] - iz)):
                     before = out[ix, iy, iz + n] if add else 0.0
                     out[ix, iy, iz + n] = np.float32(before + sums[part * 64 + k * 16 + j * 4 + n] * factor)
+
+
+@njit(**FAST)
+def in_tile(x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, chunk, found):
+    """Append the atoms in range of a tile to the chunk; c is the tile's centre and h its half widths."""
+    real = chunk.dtype.type
+    zero = real(0)
+    for i in range(first, first + count):
+        dx, dy, dz = real(x[i] - cx), real(y[i] - cy), real(z[i] - cz)
+        gx, gy, gz = max(abs(dx) - hx, zero), max(abs(dy) - hy, zero), max(abs(dz) - hz, zero)
+        chunk[0, found] = dx
+        chunk[1, found] = dy
+        chunk[2, found] = dz
+        chunk[3, found] = real(q[i])
+        found += (gx * gx + gy * gy + gz * gz) < cutoff2
+    return found
+
+
+@njit(**FAST)
+def in_leaf(table, row_x, row_y, row_z, count, cutoff2, index):
+    """Write the atoms in range of a leaf to index; :mod:`~vmdpotential.engines.cpu.filters` has both packed."""
+    found = 0
+    x, y, z = table[row_x], table[row_y], table[row_z]
+    for i in range(count):
+        index[found] = np.int32(i)
+        found += (x[i] + y[i] + z[i]) < cutoff2
+    return found
+
+
+@njit(**FAST)
+def tabulate(chunk, count, table, h, far, distances, gaps):
+    """Write the table of a chunk's atoms: along x the distances or their squares, and with `gaps` those to the leaves.
+
+    Behind the last atom come some far away, without charge, which the inner loop reads ahead.
+    """
+    real = table.dtype.type
+    for pad in range(count, count + 20):
+        chunk[0, pad] = far
+        chunk[1, pad] = far
+        chunk[2, pad] = far
+        chunk[3, pad] = real(0)
+    x = chunk[0]
+    for n in range(3):
+        to, of = table[(Y, Z, Q)[n]], chunk[1 + n]
+        for k in range(count + 16):
+            to[k] = of[k]
+    for plane in range(8):
+        c = real(plane - 3.5) * h[0]
+        row = table[X + plane]
+        if distances:
+            for k in range(count + 16):
+                row[k] = c - x[k]
+        else:
+            for k in range(count + 16):
+                d = c - x[k]
+                row[k] = d * d
+    if gaps:
+        for axis in range(3):
+            coordinate = chunk[axis]
+            half = real(1.5) * h[axis]
+            for side in range(2):
+                c = real(4 * side - 2) * h[axis]
+                row = table[GAP + 2 * axis + side]
+                for k in range(count + 16):
+                    d = max(abs(coordinate[k] - c) - half, real(0))
+                    row[k] = d * d
 
 
 @njit(**FAST)

@@ -28,6 +28,7 @@ from numba import njit
 from vmdpotential.engines.cpu.rows import (
     CHUNK,
     FAST,
+    FLAT,
     GAP,
     ROW,
     ROWS,
@@ -37,6 +38,7 @@ from vmdpotential.engines.cpu.rows import (
     Z,
     on_points,
     rows_in_range,
+    tabulate,
     write_tile,
 )
 from vmdpotential.engines.cpu.scalar import scalar
@@ -112,31 +114,11 @@ else:
 if packed:
     from vmdpotential.engines.cpu.filters import in_leaf, in_tile
 else:
+    from vmdpotential.engines.cpu.rows import in_leaf, in_tile
 
-    @njit(**FAST)
-    def in_leaf(table, row_x, row_y, row_z, count, cutoff2, index):
-        """Write the atoms in range of a leaf to index; :mod:`~vmdpotential.engines.cpu.filters` has it packed."""
-        found = 0
-        x, y, z = table[row_x], table[row_y], table[row_z]
-        for i in range(count):
-            index[found] = np.int32(i)
-            found += (x[i] + y[i] + z[i]) < cutoff2
-        return found
 
-    @njit(**FAST)
-    def in_tile(x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, chunk, found):
-        """Append the atoms in range of a tile to the chunk; c is the tile's centre and h its half widths."""
-        zero = REAL(0)
-        for i in range(first, first + count):
-            dx, dy, dz = REAL(x[i] - cx), REAL(y[i] - cy), REAL(z[i] - cz)
-            gx, gy, gz = max(abs(dx) - hx, zero), max(abs(dy) - hy, zero), max(abs(dz) - hz, zero)
-            chunk[0, found] = dx
-            chunk[1, found] = dy
-            chunk[2, found] = dz
-            chunk[3, found] = REAL(q[i])
-            found += (gx * gx + gy * gy + gz * gz) < cutoff2
-        return found
-@njit(**FAST)
+# what is called in one place, and made of the program, is a part of `run`: LLVM would compile it once more by itself
+@njit(**FLAT)
 def take_out_coincident(chunk, count, h, soft, cutoff, values, sums, index):
     """Sum the atoms that lie on a lattice point, nearer than `soft`, apart from the others.
 
@@ -168,7 +150,7 @@ def take_out_coincident(chunk, count, h, soft, cutoff, values, sums, index):
         chunk[3, k] = REAL(0)
 
 
-@njit(**FAST)
+@njit(**FLAT)
 def sum_chunk(chunk, count, table, index, h, soft, cutoff, values, exact_values, sums, left):
     """Add the potential of the chunk's atoms to the sums of one tile.
 
@@ -179,34 +161,7 @@ def sum_chunk(chunk, count, table, index, h, soft, cutoff, values, exact_values,
     take_out_coincident(chunk, count, h, soft, cutoff, exact_values, sums, index)
     everything = cutoff == 0
     cutoff2 = REAL(cutoff * cutoff)
-    zero = REAL(0)
-    for pad in range(count, count + 20):  # what the pipeline reads ahead: far away, without charge
-        chunk[0, pad] = FAR
-        chunk[1, pad] = FAR
-        chunk[2, pad] = FAR
-        chunk[3, pad] = zero
-    x, y, z, q = chunk[0], chunk[1], chunk[2], chunk[3]
-    table_y, table_z, table_q = table[Y], table[Z], table[Q]
-    for k in range(count + 16):
-        table_y[k] = y[k]
-        table_z[k] = z[k]
-        table_q[k] = q[k]
-    for plane in range(8):
-        c = REAL(plane - 3.5) * h[0]
-        row = table[X + plane]
-        for k in range(count + 16):
-            d = c - x[k]
-            row[k] = d if FIELD else d * d
-    if not everything:
-        for axis in range(3):
-            coordinate = chunk[axis]
-            half = REAL(1.5) * h[axis]
-            for side in range(2):
-                c = REAL(4 * side - 2) * h[axis]
-                row = table[GAP + 2 * axis + side]
-                for k in range(count + 16):
-                    d = max(abs(coordinate[k] - c) - half, zero)
-                    row[k] = d * d
+    tabulate(chunk, count, table, h, FAR, FIELD, not everything)
     for part in range(8):
         px, py, pz = part // 4, part // 2 % 2, part % 2
         if 4 * px >= left[0] or 4 * py >= left[1] or 4 * pz >= left[2]:
@@ -267,10 +222,9 @@ def run(x, y, z, q, start, bins, bin_size, cutoff, maps, origin, spacing, values
                 count = in_tile(x, y, z, q, first, room, centre[0], centre[1], centre[2], REAL(half[0]), REAL(half[1]),
                                 REAL(half[2]), cutoff2, chunk, count)
                 first += room
-                if count > CHUNK - 16:
+                last = first == end and row == row_count - 1
+                if count > CHUNK - 16 or (last and count > 0):
                     sum_chunk(chunk, count, table, index, h, soft, cutoff, real_values, values, sums, left)
                     count = np.int64(0)
-        if count > 0:
-            sum_chunk(chunk, count, table, index, h, soft, cutoff, real_values, values, sums, left)
         for n in range(MAPS):
             write_tile(sums[n * 512 : (n + 1) * 512], maps[n], tile, factors[n], add)
