@@ -10,6 +10,7 @@
     │   ├── NoRoomError               3   no water left where an ion may go
     │   ├── MemoryPlanError           3   more memory than there is, refused before it is taken
     │   ├── CheckError                3   something is not right here; a report says what
+    │   │   └── StoppedError        130   interrupted; a report says what was done
     │   └── OutputError               3   a result cannot be written
     └── BackendError (RuntimeError)   4   an engine or package asked for by name is missing
 
@@ -153,6 +154,12 @@ class CheckError(TaskError):
     def __init__(self, text: str, report: Any) -> None:
         super().__init__(text)
         self.report = report
+
+
+class StoppedError(CheckError):
+    """The task was stopped, and what is done was kept."""
+
+    exit_code = 130
 
 
 class OutputError(TaskError):

@@ -221,7 +221,7 @@ class _Told:
             self.outer(label, fraction)
         else:
             self.part = fraction if label == LABEL else self.part
-            self.outer(LABEL, min(1.0, (self.done + self.part * self.size) / self.total))
+            self.outer(f"{self.total} {LABEL}", min(1.0, (self.done + self.part * self.size) / self.total))
 
 
 def fingerprint(*parts: object) -> str:

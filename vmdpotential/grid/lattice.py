@@ -183,7 +183,9 @@ class Provenance:
     Empty strings and None stand for "not known". `tolerance` and `error` are root mean square errors
     over the potential's own: the one asked for, and the one measured against the exact sum; `error_away` is that
     of the points farther than 2 A from every charge, `error_field` and `error_field_away` are those of a field
-    that was made with the map. `cell` are the vectors a, b and c of a periodic map, nine numbers in A.
+    that was made with the map. `cell` are the vectors a, b and c of a periodic map, nine numbers in A. Of a mean over
+    frames `frames` says which, `inefficiency` is their statistical inefficiency, and `zero` says where the potential
+    is zero.
     """
 
     quantity: str = "electrostatic potential"
@@ -200,6 +202,9 @@ class Provenance:
     precision: str = ""
     engine: str = ""
     atoms: str = ""
+    frames: str = ""
+    inefficiency: float | None = None
+    zero: str = ""
     inputs: tuple[str, ...] = ()
     program: str = ""
 
@@ -272,7 +277,7 @@ class Grid:
 
         known: dict[str, Any] = {}
         for entry in fields(Provenance):
-            if entry.name in ("cutoff", "tolerance") or entry.name.startswith("error"):
+            if entry.name in ("cutoff", "tolerance", "inefficiency") or entry.name.startswith("error"):
                 known[entry.name] = number(entry.name)
             elif entry.name == "inputs":
                 known["inputs"] = tuple(filter(None, header.get("inputs", "").split("|")))

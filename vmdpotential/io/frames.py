@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,7 @@ class Frame(NamedTuple):
     time: float | None = None
 
 
+@runtime_checkable
 class Frames(Protocol):
     """Frames of a file, or of a viewer: iterable, picklable where workers shall read them, and divisible."""
 

@@ -1,0 +1,444 @@
+"""Mean potential over the frames of a trajectory, with its spread and its standard error.
+
+One plan is made, on the first frame, where its error is measured, and run for all. The potential is linear in the
+charges: where the cell does not change and no deviations are asked for, the charges of a block of frames are spread on
+one mesh and transformed once. Where it does change, nodes stay at the same fractions of each frame's cell, and the map
+is drawn in the mean cell.
+
+Frames come in blocks (:mod:`vmdpotential.frames.blocks`), whose means give the standard error
+(:mod:`vmdpotential.frames.statistics`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import memory, progress
+from vmdpotential.engines import get_engine
+from vmdpotential.errors import InputError, TaskError
+from vmdpotential.frames.blocks import LABEL, Arrays, Run, block_size
+from vmdpotential.frames.statistics import BlockMean, Moments
+from vmdpotential.frames.whole import Alignment
+from vmdpotential.grid.lattice import Box, Grid, Lattice
+from vmdpotential.io.frames import Frame, Frames, ahead, periodic_cell
+from vmdpotential.maps import MapPlan, Wanted, choose_cell, lay_lattice, plan_map
+from vmdpotential.methods import Method, Planned, Request
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.selection import select
+from vmdpotential.molecule.structure import Structure
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+log = logging.getLogger(__name__)
+
+#: What can be made of the maps of all frames, and what it is called.
+STATISTICS = {"mean": "mean", "std": "standard deviation", "sem": "standard error of the mean"}
+
+#: Lattice points, at random, at which frames are looked at for their correlation.
+POINTS = 256
+
+#: Blocks of a trajectory at least, where there are so many frames.
+BLOCKS = 8
+
+#: How far atoms of an open boundary may leave the box around them, A, and by how much it grows where they do.
+MARGIN, GROWTH = 4.0, 8.0
+
+#: Differences of cells, as a part of their lengths, that files make by rounding.
+SAME = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class MeanMap:
+    """What is computed of each block of frames: small, picklable, and the same for all.
+
+    Parameters
+    ----------
+    frames : Frames
+    alignment : Alignment
+    method : Method
+    request : Request
+        In the first frame's cell, or with the box in which the atoms of an open boundary should stay.
+    plan : Planned
+    engine : str
+    rows : (n,) int64 or None
+        Which atoms make the potential; None for all.
+    charges : (n,) float64
+        In units in which the sum of q V(r) is the potential.
+    own_cells : bool
+        Whether each frame has its own cell.
+    cell : Cell or None
+        Of the first frame, and of the others where these have none.
+    spread : bool
+        Whether each frame's own map is made: for the deviations, or because cells change.
+    sample : (P,) int64
+        Places in the flattened map at which frames are looked at.
+    """
+
+    frames: Frames
+    alignment: Alignment
+    method: Method
+    request: Request
+    plan: Planned
+    engine: str
+    rows: Integers | None
+    charges: Floats
+    own_cells: bool
+    cell: Cell | None
+    spread: bool
+    sample: Integers
+
+    def block(self, numbers: range) -> Arrays:
+        """Return what the maps of some frames sum up to.
+
+        Returns
+        -------
+        mapping
+            ``count``; ``mean`` of the maps; ``m2``, the sum of squared deviations from it, where each frame's own map
+            is made; ``first``, the first frame's potential at the sample, where it is not; ``cells`` (6, 3), mean and
+            squared deviations of the cells' vectors.
+        """
+        tally = _Tally(self)
+        for done, frame in enumerate(ahead(self._aligned(numbers)), 1):
+            tally.add(frame.positions if self.rows is None else frame.positions[self.rows], frame.cell)
+            progress.report(LABEL, done / len(numbers))
+        return tally.arrays()
+
+    def _aligned(self, numbers: range) -> Iterator[Frame]:
+        for frame in self.frames.part(numbers):
+            cell = self.cell_of(frame)
+            yield frame._replace(positions=self.alignment.align(frame.positions, cell), cell=cell)
+
+    def cell_of(self, frame: Frame) -> Cell | None:
+        """Return the cell in which a frame is."""
+        if not self.own_cells:
+            return self.cell
+        if self.request.cell is None:
+            return frame.cell
+        assert self.cell is not None
+        return periodic_cell(str(getattr(self.frames, "path", "frames")), frame, self.cell)
+
+    def plan_for(self, positions: Floats, cell: Cell | None) -> tuple[Planned, int | None]:
+        """Return the plan for a frame, and which one of those that frames share; None where it is this one's own."""
+        planned = self.request.cell
+        if planned is None:
+            box, other = self.request.charges.box, Box.around(positions)
+            beyond = max(np.max(np.subtract(box.low, other.low)), np.max(np.subtract(other.high, box.high)))
+            steps = 0 if beyond <= 0 else int(np.ceil(beyond / GROWTH))
+            return self._larger(steps), steps
+        assert cell is not None
+        if _same(planned, cell):
+            return self.plan, 0
+        if not hasattr(self.plan, "in_cell"):
+            raise TaskError(f"the method {self.plan.method} makes no plans for cells that change",
+                            "use {method pme}, or give {cell}")
+        return self.plan.in_cell(cell), None
+
+    def _larger(self, steps: int) -> Planned:
+        """Return the plan for a box that is larger by some steps, as good as the one that was measured."""
+        if not steps:
+            return self.plan
+        if steps not in self._plans:
+            far, charges = GROWTH * steps, self.request.charges
+            low, high = ((tuple((np.array(corner) + side * far).tolist()))
+                         for corner, side in ((charges.box.low, -1), (charges.box.high, 1)))
+            request = replace(self.request, charges=replace(charges, box=Box(low, high)))
+            if self.plan.error is not None:
+                request = request.with_error(min(request.error, self.plan.error))
+            self._plans[steps] = self.method.plan(request, get_engine(self.engine))
+        return self._plans[steps]
+
+    @cached_property
+    def _plans(self) -> dict[int, Planned]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_plans"}
+
+
+def _same(cell: Cell, other: Cell) -> bool:
+    return bool(np.abs(cell.vectors - other.vectors).max() <= SAME * np.abs(cell.vectors).max())
+
+
+class _Tally:
+    """The frames of a block so far."""
+
+    def __init__(self, work: MeanMap) -> None:
+        self.work = work
+        self.means: dict[int, Any] = {}
+        self.sums: Any = None
+        self.first: Floats | None = None
+        self.cells = Moments.none((3, 3))
+        self.indices = np.stack(np.unravel_index(work.sample, work.request.lattice.shape), axis=1)
+
+    def add(self, positions: Floats, cell: Cell | None) -> None:
+        """Add a frame."""
+        work = self.work
+        plan, shared = work.plan_for(positions, cell)
+        if cell is not None:
+            self.cells.add(cell.vectors)
+        if not work.spread and shared is not None and hasattr(plan, "new_mean"):
+            if shared not in self.means:
+                self.means[shared] = plan.new_mean()
+            self.means[shared].add(positions, work.charges)
+            if self.first is None:
+                self.first = plan.run(positions, work.charges).at(self.indices)[0]
+            return
+        result = plan.run(positions, work.charges)
+        if self.sums is None:
+            self.sums = result.new_sums()
+        result.add_to(self.sums)
+
+    def arrays(self) -> Arrays:
+        """Return the sums."""
+        found: dict[str, Any] = {"cells": np.concatenate([self.cells.mean, self.cells.m2]), "count": np.array(0)}
+        parts = [(mean.count, mean.result().values()) for _, mean in sorted(self.means.items())]
+        if self.sums is not None:
+            parts.append((self.sums.count, self.sums.mean()))
+        total = found["count"] = np.array(sum(count for count, _ in parts))
+        found["mean"] = parts[0][1] if len(parts) == 1 else sum(
+            count / total * np.asarray(mean, np.float64) for count, mean in parts)
+        if self.means:
+            found["first"] = self.first
+        else:
+            found["m2"] = self.sums.count * self.sums.variance()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Planning:
+    """An average that is about to be made.
+
+    Parameters
+    ----------
+    work : MeanMap
+    map : MapPlan
+        Of the first frame.
+    numbers : range
+        Of the frames.
+    size : int
+        Frames in a block.
+    step : float or None
+        Time between the frames, ps.
+    wanted : tuple of str
+        Of :data:`STATISTICS`.
+    charge : float
+        Of the atoms that make the potential, e.
+    """
+
+    work: MeanMap
+    map: MapPlan
+    numbers: range
+    size: int
+    step: float | None
+    wanted: tuple[str, ...]
+    charge: float
+
+
+def plan_average(
+    structure: Structure, frames: Frames, wanted: Wanted, alignment: Mapping[str, Any], *,
+    statistics: Sequence[str] = ("mean",), fixed_cell: bool = False, boundary: str = "auto", spacing: float = 0.5,
+    padding: float = 10.0, atoms: str = "all", lattice: Lattice | None = None, **options: Any,
+) -> Planning:
+    """Return what is to be done for the mean over frames.
+
+    Parameters
+    ----------
+    structure : Structure
+        With charges; its positions are where the frames are moved to, and what the lattice is laid around.
+    frames : Frames
+    wanted : Wanted
+        Method and interaction.
+    alignment : mapping
+        Of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name`` and others.
+    statistics : sequence of str
+        Of :data:`STATISTICS`.
+    fixed_cell : bool
+        Whether the structure's cell is that of all frames, instead of theirs.
+    boundary, spacing, padding, atoms, lattice, options
+        Of :func:`vmdpotential.maps.plan_map`.
+
+    Raises
+    ------
+    VmdpotentialError
+        Those of :func:`vmdpotential.maps.potential_map`, and of the frames.
+    """
+    numbers = frames.numbers()
+    opening = list(frames.part(numbers[:2]))
+    first = opening[0]
+    own_cells = not fixed_cell and first.cell is not None
+    frame_cell = first.cell if own_cells else structure.cell
+    cell = choose_cell(replace(structure, cell=frame_cell), wanted.method, boundary)
+    boundary = "open" if cell is None else "periodic"
+    if cell is None and not (own_cells or fixed_cell):
+        frame_cell = None  # such as a crystal's, whose images frames do not have
+    moves = Alignment.of(structure, boundary=boundary, **alignment)
+    chosen = select(structure, atoms)
+    if lattice is None:
+        places = structure.positions
+        if cell is None:
+            places = moves.align(places, structure.cell if frame_cell is not None else None)
+        lattice = lay_lattice(structure, places[chosen], cell, spacing, padding)
+    here = replace(structure, positions=moves.align(first.positions, frame_cell), cell=frame_cell)
+    plan, _ = plan_map(here, wanted, boundary=boundary, spacing=spacing, padding=padding, atoms=atoms, field=False,
+                       lattice=lattice, margin=MARGIN, soon=0.0, **options)
+    other = opening[-1].cell
+    changes = cell is not None and own_cells and other is not None and not _same(cell, other)
+    spread = "std" in statistics or changes
+    memory.require(lattice.size * (24 + 16 * spread) + plan.plan.estimate.bytes, "the sums over frames",
+                   "use a larger {spacing}")
+    sample = np.unique(np.random.default_rng(2010).integers(0, lattice.size, POINTS))
+    rows = None if chosen.all() else np.flatnonzero(chosen)
+    work = MeanMap(frames, moves, plan.method, plan.request, plan.plan, plan.engine.name, rows, plan.charges, own_cells,
+                   frame_cell, spread, sample)
+    step = None
+    if len(opening) > 1 and first.time is not None and opening[1].time is not None:
+        step = opening[1].time - first.time
+    size = min(block_size(len(numbers)), max(1, -(-len(numbers) // BLOCKS)))
+    return Planning(work, plan, numbers, size, step if step and step > 0 else None, tuple(statistics),
+                    float(structure.known_charges[chosen].sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class Average:
+    """What came of the frames.
+
+    Parameters
+    ----------
+    grids : mapping
+        Maps by their names in :data:`STATISTICS`.
+    frames : int
+        How many there were.
+    blocks : tuple of int
+        Frames in each block.
+    inefficiency : float or None
+        The statistical inefficiency g: of n frames n / g are independent. Of the potential at random lattice points,
+        the median. None where there are too few blocks.
+    step : float or None
+        Time between the frames, ps.
+    error, deviation : float or None
+        Root mean squares over the map: of the standard error, and of the standard deviation where it is known.
+    cell, cell_deviation : (3, 3) float64 or None
+        Mean of the cells' vectors, A, and their standard deviation.
+    zero : str
+        Where the potential is zero.
+    """
+
+    grids: Mapping[str, Grid]
+    frames: int
+    blocks: tuple[int, ...]
+    inefficiency: float | None
+    step: float | None
+    error: float | None
+    deviation: float | None
+    cell: Floats | None
+    cell_deviation: Floats | None
+    zero: str
+
+    @property
+    def correlation_time(self) -> float | None:
+        """In frames: (g - 1) / 2."""
+        return None if self.inefficiency is None else max(0.0, (self.inefficiency - 1) / 2)
+
+
+def merge(planning: Planning, results: Iterator[Arrays] | Run, partial: bool = False) -> Average:
+    """Return what the blocks' results amount to, which are computed while they are taken.
+
+    With `partial`, a KeyboardInterrupt after the first block ends the frames there.
+    """
+    work, lattice = planning.work, planning.map.request.lattice
+    blocks = BlockMean(lattice.shape, work.sample, work.spread)
+    cells, firsts, own = Moments.none((3, 3)), [], True
+    m2 = np.zeros(len(work.sample))
+    try:
+        for found in results:
+            count = int(found["count"])
+            if "m2" in found:
+                m2 += np.asarray(found["m2"]).reshape(-1)[work.sample]
+            else:
+                firsts.append(found["first"])
+                own = False
+            blocks.add(count, found["mean"], found["m2"] if work.spread else None)
+            cells.merge(Moments(count, found["cells"][:3], found["cells"][3:]))
+    except KeyboardInterrupt:
+        if not (partial and blocks.count):
+            raise
+    return _average(planning, blocks, cells, _variance(blocks, m2 if own else None, firsts))
+
+
+def _variance(blocks: BlockMean, within: Floats | None, firsts: Sequence[Floats]) -> Floats | None:
+    """Return the variance of single frames at the sample; None where it is not known."""
+    series, counts = blocks.series, np.array(blocks.counts, float)
+    if within is not None:
+        between = counts @ np.square(series - counts @ series / counts.sum())
+        return np.asarray((within + between) / blocks.count)
+    return np.var(firsts, axis=0, ddof=1) if len(firsts) > 1 and len(firsts) == len(counts) else None
+
+
+def _average(planning: Planning, blocks: BlockMean, cells: Moments, variance: Floats | None) -> Average:
+    work, plan = planning.work, planning.map
+    error, inefficiency = None, None
+    if len(blocks.counts) > 1:
+        error = blocks.standard_error()
+        if variance is not None and (variance > 0).any():
+            known = np.flatnonzero(variance > 0)
+            found = blocks.count * np.square(error.reshape(-1)[work.sample][known])
+            ratio = float(np.median(found / variance[known]))
+            # a variance about the frames' own mean is too small by g / n
+            inefficiency = max(1.0, ratio / (1 + ratio / blocks.count) if work.spread else ratio)
+    lattice, cell, deviation = plan.request.lattice, None, None
+    if plan.request.cell is not None and cells.count:
+        cell, deviation = cells.mean, np.sqrt(cells.variance())
+        lattice = _in_cell(lattice, plan.request.cell.vectors, cell)
+    zero = _zero(plan.request)
+    numbers = planning.numbers[: blocks.count]
+    told = f"{len(numbers)}: {numbers[0]} to {numbers[-1]}" + (f", every {numbers.step}" if numbers.step > 1 else "")
+    made = replace(plan.provenance, frames=told, zero=zero, inefficiency=inefficiency,
+                   cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
+    maps = {"mean": blocks.mean, "sem": error, "std": blocks.deviation() if work.spread else None}
+    grids = {}
+    for name in planning.wanted:
+        values = maps[name]
+        if values is None:
+            log.warning("a standard error needs more than one block of frames, and there is one of %d", blocks.count)
+            continue
+        quantity = f"{STATISTICS[name]} of the {made.quantity}" if name == "std" else (
+            f"{STATISTICS[name]} {made.quantity}")
+        provenance = replace(made, quantity=quantity)
+        if name != "mean":
+            provenance = replace(provenance, error=None, error_away=None)
+        with np.errstate(over="ignore"):
+            grids[name] = Grid(lattice, values.astype(np.float32), plan.unit, plan.temperature, plan.dielectric,
+                               provenance)
+        if not np.isfinite(grids[name].values).all():
+            raise InputError(f"the {quantity} is too large for a map (3e38 {plan.unit})",
+                             "correct the charges, {temperature} or {dielectric}")
+    return Average(
+        grids, blocks.count, tuple(blocks.counts), inefficiency, planning.step, _rms(error), _rms(maps["std"]), cell,
+        deviation, zero)
+
+
+def _rms(values: Floats | None) -> float | None:
+    return None if values is None else float(np.sqrt(np.vdot(values, values) / values.size))
+
+
+def _in_cell(lattice: Lattice, planned: Floats, mean: Floats) -> Lattice:
+    """Return a lattice with each node at the same fractions of another cell."""
+    along = np.diagonal(np.linalg.inv(planned) @ mean)
+    if np.abs(along - 1).max() <= SAME:
+        return lattice
+    return Lattice(lattice.origin * along, lattice.spacing * along, lattice.shape)
+
+
+def _zero(request: Request) -> str:
+    """Return where the potential is zero."""
+    if request.interaction.cutoff is not None:
+        return f"farther than {request.interaction.cutoff:g} A from every charge"
+    return "far from all charges" if request.cell is None else "mean over the cell"
