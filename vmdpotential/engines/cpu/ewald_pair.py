@@ -62,7 +62,8 @@ class EwaldPair:
             smooth = (np.roll(smooth, 1, axis) + 4 * smooth + np.roll(smooth, -1, axis)) / 6
         short = plan.short.scaled()
         self._short, self._cutoff, self._most_smooth = plan.short, radius, float(smooth.max())
-        self.kernel = build.load("point_kernel", program=short.program, precision="double", masked=True)
+        self.kernel = build.load("point_kernel", program=short.program, precision="double", masked=True,
+                                 field=False)
         self.factor = short.factor
         vectors = np.ascontiguousarray(basis.vectors)
         #: What the kernel takes of the cell and the short part.

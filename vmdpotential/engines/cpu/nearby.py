@@ -61,7 +61,7 @@ def pme_at_points(points: Floats, positions: Floats, charges: Floats, plan: Mesh
 
 
 def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound,
-                     cell: Cell | None = None) -> Floats:
+                     cell: Cell | None = None, field: Floats | None = None) -> Floats:
     """Return the sum over the atoms within the cutoff, and all their periodic images where a cell is given.
 
     Parameters
@@ -72,19 +72,23 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
     interaction : Bound
         With a cutoff, of any length.
     cell : Cell or None
+    field : (P, 3) float64, optional
+        Filled with the field, e/A^2.
 
     Returns
     -------
     (P,) float64, e/A
-        Exact to rounding; an atom nearer than 0.01 A counts at that distance.
+        Exact to rounding; an atom nearer than 0.01 A counts at that distance, and makes no field.
     """
     cutoff = interaction.cutoff
     if cutoff is None:
         raise UsageError("interaction", f"{interaction} has no cutoff")
     points = np.asarray(points, np.float64).reshape(-1, 3)
-    out = np.zeros(len(points))
+    out = np.zeros((1 if field is None else 4, len(points)))
+    if field is not None:
+        field[:] = 0
     if not len(points) or not len(positions):
-        return out
+        return out[0]
     if cell is not None:
         compact = cell if cell.orthogonal else Cell(cell.reduced)  # its box holds fewer images
         points = compact.wrap(points)
@@ -99,14 +103,17 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
         near = ((positions >= low) & (positions <= high)).all(1)
         positions, charges = positions[near], charges[near]
     if not len(positions):
-        return out
+        return out[0]
     sorted_by = cells.sort(positions, cutoff, CELLS_PER_CUTOFF)
     order, low = sorted_by.order, sorted_by.low
     scaled = interaction.scaled()
-    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=interaction.masked)
+    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=interaction.masked,
+                        field=field is not None)
     columns = [np.ascontiguousarray(a[:, d]) for a in (points - low, positions[order] - low) for d in range(3)]
     fixed = (*columns, np.ascontiguousarray(charges[order], np.float64), sorted_by.start,
              sorted_by.shape, sorted_by.side, np.array(scaled.values, np.float64), SOFT_CORE**2, cutoff**2, out)
     threads.run(lambda first, last: kernel.within(*fixed, first, last), len(points), "pairs at points", GRAIN)
     out *= scaled.factor
-    return out
+    if field is not None:
+        field[:] = -out[1:].T
+    return out[0]
