@@ -30,7 +30,7 @@ _entries: dict[str, dict[str, Any]] = {
     "interaction": {
         name: f"vmdpotential.interactions.{name}:INTERACTION"
         for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent", "sigmoidal_dielectric",
-                     "reaction_field", "ewald")
+                     "reaction_field", "ewald", "gaussian")
     },
     "pair": {
         "lennard_jones": "vmdpotential.interactions.lennard_jones:INTERACTION",

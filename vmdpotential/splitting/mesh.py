@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,12 +13,15 @@ from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import PER_RADIUS, Splitting, euler_sum, optimal
+from vmdpotential.splitting.gaussian import Gaussian
 from vmdpotential.splitting.shifted import SmoothCutoff
 
 Floats = NDArray[np.float64]
 
+Smooth = Splitting | SmoothCutoff | Gaussian
+
 #: Makes the splitting for a split radius (A), a mesh spacing (A) and an order, and says its error (1/A).
-Split = Callable[[float, float, int], tuple[Splitting | SmoothCutoff, float]]
+Split = Callable[[float, float, int], tuple[Smooth, float]]
 
 #: Nodes over which distances turn at half the length of an open boundary's transform.
 GUARD = 6
@@ -37,7 +40,7 @@ class Mesh:
         Nodes; in an open boundary they cover atoms and lattice and half a spline around them.
     order : int
         Of the B-splines, even.
-    splitting : Splitting or SmoothCutoff
+    splitting : Splitting, SmoothCutoff or Gaussian
     reach : (3,) int or None
         In an open boundary, the most nodes along each axis between a charge and where its potential
         is wanted: the mesh is padded with zeros for the Fourier transform, so that none of them wraps
@@ -50,7 +53,7 @@ class Mesh:
     steps: Floats
     shape: tuple[int, int, int]
     order: int
-    splitting: Splitting | SmoothCutoff
+    splitting: Smooth
     reach: tuple[int, int, int] | None = None
     box: Box | None = None
 
@@ -94,9 +97,15 @@ class Mesh:
         return Cell(self.steps * np.array(self.shape)[:, None]) if self.periodic else None
 
     @cached_property
-    def short(self) -> Bound:
-        """The pair interaction within the split radius."""
+    def short(self) -> Bound | None:
+        """The pair interaction within the split radius; None where the smooth part is all."""
         return self.splitting.short()
+
+    def in_cell(self, cell: Cell) -> Mesh:
+        """Return as many nodes of another periodic cell."""
+        vectors = cell.vectors
+        origin = self.origin @ np.linalg.inv(self.steps) / np.array(self.shape) @ vectors
+        return replace(self, origin=origin, steps=vectors / np.array(self.shape)[:, None])
 
     def coordinates(self, positions: ArrayLike) -> Floats:
         """Return positions (..., 3), A, in mesh steps from the origin; periodic ones within the cell."""
