@@ -159,6 +159,11 @@ def run_field(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cut
                     r2[j] = a * a + b * b + c * c
             else:
                 nearest(bx, by, bz, count, xi, yi, zi, basis, inverse, shifts, dx, dy, dz, r2)
+            if not MASKED and len(shifts) == 0:  # all of them
+                for j in range(count):
+                    dx[j], dy[j], dz[j] = -dx[j], -dy[j], -dz[j]
+                add(r2, dx, dy, dz, q[first : first + count], count, values, soft2, out, i)
+                continue
             for j in range(count):
                 if MASKED and r2[j] >= cutoff2:
                     continue
