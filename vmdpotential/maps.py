@@ -15,9 +15,19 @@ from vmdpotential import __version__, memory, registry
 from vmdpotential.engines import Engine, get_engine, near
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, UsageError, Words
-from vmdpotential.grid.lattice import Grid, Lattice, Provenance, bounds
+from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance, bounds
 from vmdpotential.interactions import Bound
-from vmdpotential.methods import Charges, Estimate, Method, Refusal, Request, accuracy, check_memory, map_bytes
+from vmdpotential.methods import (
+    Charges,
+    Estimate,
+    Method,
+    Planned,
+    Refusal,
+    Request,
+    accuracy,
+    check_memory,
+    map_bytes,
+)
 from vmdpotential.methods.accuracy import Sample
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_solvated, select
@@ -117,22 +127,129 @@ def potential_map(
     TaskError
         When the tolerance cannot be kept.
     """
+    planned, result = plan_map(
+        structure, Wanted(method, algorithm, interaction, parameters or {}, cutoff), boundary=boundary, spacing=spacing,
+        padding=padding, tolerance=tolerance, atoms=atoms, unit=unit, temperature=temperature, dielectric=dielectric,
+        field=field, precision=precision, engine=engine, lattice=lattice)
+    return planned.grid(result)
+
+
+@dataclass(frozen=True, eq=False)
+class MapPlan:
+    """A map with every choice made, for one set of positions after another.
+
+    Parameters
+    ----------
+    structure : Structure
+        What it was planned for.
+    chosen : (N,) bool
+        Which atoms make the potential.
+    charges : (n,) float64
+        Theirs, in units in which the sum of q V(r) is the potential.
+    method : Method
+    request : Request
+        With the box in which the atoms of an open boundary have to stay.
+    plan : Planned
+    engine : Engine
+    unit, temperature, dielectric, provenance
+        Of the maps.
+    spacing, padding, margin : float, A
+        Of the lattice, and of the box around the atoms of an open boundary.
+    """
+
+    structure: Structure
+    chosen: NDArray[np.bool_]
+    charges: NDArray[np.float64]
+    method: Method
+    request: Request
+    plan: Planned
+    engine: Engine
+    unit: str
+    temperature: float
+    dielectric: float
+    provenance: Provenance
+    spacing: float
+    padding: float
+    margin: float
+
+    def fits(self, positions: NDArray[np.float64], cell: Cell | None) -> bool:
+        """Tell whether the plan is for atoms at these positions (N, 3), A, and for their cell."""
+        planned = self.request.cell
+        if planned is not None:
+            return cell is not None and bool(np.allclose(planned.vectors, cell.vectors, rtol=0, atol=1e-4))
+        return self.request.charges.box.holds(positions[self.chosen])
+
+    def run(self, positions: NDArray[np.float64]) -> Result:
+        """Return the sum for all atoms at other positions (N, 3), A."""
+        return self.plan.run(*_counted(self.request, positions[self.chosen], self.charges))
+
+    def again(self, positions: NDArray[np.float64], cell: Cell | None) -> MapPlan:
+        """Return the plan for positions, or a cell, that this one is not for; as good as this one, not measured."""
+        structure = replace(self.structure, positions=positions, cell=cell)
+        chosen, cell = positions[self.chosen], None if self.request.cell is None else cell
+        lattice = lay_lattice(structure, chosen, cell, self.spacing, self.padding)
+        error = self.plan.error
+        request = replace(self.request, lattice=lattice, cell=cell, charges=_statistics(
+            *_counted(replace(self.request, lattice=lattice, cell=cell), chosen, self.charges), cell, self.margin))
+        if error is not None:
+            request = request.with_error(min(request.error, accuracy.SPARE * error))
+        provenance = replace(self.provenance, cell=None if cell is None else tuple(cell.vectors.ravel().tolist()))
+        return replace(self, structure=structure, request=request, plan=self.method.plan(request, self.engine),
+                       provenance=provenance)
+
+    def grid(self, result: Result) -> Grid:
+        """Return the map of a result."""
+        volts = coulomb_constant("V", dielectric=self.dielectric) / coulomb_constant(
+            self.unit, self.temperature, self.dielectric)
+        lattice = self.request.lattice
+        return Grid(lattice, result.values(), self.unit, self.temperature, self.dielectric, self.provenance,
+                    _field(result, volts, lattice, self.dielectric, self.provenance))
+
+
+def _counted(request: Request, positions: NDArray[np.float64],
+             charges: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the charges that a map sees."""
+    reach = request.interaction.cutoff
+    if reach is None or request.cell is not None:
+        return positions, charges
+    return near(request.lattice, reach, positions, charges)
+
+
+def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], cell: Cell | None,
+                margin: float) -> Charges:
+    """Return the statistics of charges that may leave their box by `margin`, A."""
+    found = Charges.of(positions, charges, cell)
+    if not margin:
+        return found
+    (a, b, c), (d, e, f) = found.box.low, found.box.high
+    return replace(found, box=Box((a - margin, b - margin, c - margin), (d + margin, e + margin, f + margin)))
+
+
+def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: float, padding: float, tolerance: float,
+             atoms: str, unit: str, temperature: float, dielectric: float, field: bool, precision: str, engine: str,
+             lattice: Lattice | None = None, margin: float = 0.0,
+             soon: float = SOON) -> tuple[MapPlan, Result]:
+    """Return the plan of a map that keeps the tolerance, and what it gives; see :func:`potential_map`.
+
+    `margin` is how far (A) atoms of an open boundary may leave the box around them; `soon` is 0 where a plan is made
+    for many frames, so that the fastest method is worth looking for.
+    """
     constant = coulomb_constant(unit, temperature, dielectric)
-    cell = choose_cell(structure, method, boundary)
+    cell = choose_cell(structure, wanted.method, boundary)
     chosen = select(structure, atoms)
     # in units in which the sum of q V(r) is the potential
-    positions, charges = structure.positions[chosen], constant * structure.known_charges[chosen]
+    positions, own = structure.positions[chosen], constant * structure.known_charges[chosen]
     if lattice is None:
         lattice = lay_lattice(structure, positions, cell, spacing, padding)
     backend = get_engine(engine)
-    wanted = Wanted(method, algorithm, interaction, parameters or {}, cutoff)
     bound = bind(wanted, cell)
+    charges = own
     if bound.cutoff is not None and cell is None:
         positions, charges = near(lattice, bound.cutoff, positions, charges)
-    request = Request(lattice, cell, bound, Charges.of(positions, charges, cell), precision, check_tolerance(tolerance),
-                      field)
-    summing, request, exact = choose_method(wanted, request, positions, charges, backend)
-    _, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend)
+    request = Request(lattice, cell, bound, _statistics(positions, charges, cell, margin), precision,
+                      check_tolerance(tolerance), field)
+    summing, request, exact = choose_method(wanted, request, positions, charges, backend, soon)
+    plan, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend)
     if not np.isfinite(result.mean_squares()).all():
         raise InputError(f"{_name(structure)}: its potential is too large for a map (3e38 {unit})",
                          "correct the charges, {temperature} or {dielectric}")
@@ -145,9 +262,8 @@ def potential_map(
     if errors is not None:
         provenance = replace(provenance, error=errors.everywhere, error_away=errors.away, error_field=errors.field,
                              error_field_away=errors.field_away)
-    volts = coulomb_constant("V", dielectric=dielectric) / constant
-    return Grid(lattice, result.values(), unit, temperature, dielectric, provenance,
-                _field(result, volts, lattice, dielectric, provenance))
+    return MapPlan(structure, chosen, own, summing, request, plan, backend, unit, temperature, dielectric, provenance,
+                   spacing, padding, margin), result
 
 
 def _field(result: Result, factor: float, lattice: Lattice, dielectric: float,
@@ -233,10 +349,11 @@ def bind(wanted: Wanted, cell: Cell | None) -> Bound:
 
 
 def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
-                  engine: Engine) -> tuple[Method, Request, Sample | None]:
+                  engine: Engine, soon: float = SOON) -> tuple[Method, Request, Sample | None]:
     """Return the method that is wanted, or the one that should be the soonest of all that keep the tolerance.
 
-    One that does not fit into memory is taken only where none does.
+    One that does not fit into memory is taken only where none does; one that is exact, without looking further, where
+    it takes less than `soon` times the engine's fixed cost.
 
     Returns
     -------
@@ -260,7 +377,7 @@ def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float6
     for method in sorted(_ways(wanted), key=lambda method: not method.exact):
         estimate: Estimate | Refusal | None = method.refusal(request)
         if estimate is None:
-            if best is not None and not method.exact and best[0] < (False, SOON * engine.costs.fixed):
+            if best is not None and not method.exact and best[0] < (False, soon * engine.costs.fixed):
                 break
             if not method.exact and exact is None:
                 exact = accuracy.sample(request, positions, charges, engine)

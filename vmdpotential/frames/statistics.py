@@ -3,9 +3,9 @@
 Frames follow each other too closely to be independent: of n frames as many count as n / g, the statistical
 inefficiency, ``g = 1 + 2 sum_t (1 - t/n) C(t)`` with the autocorrelation C; the correlation time is (g - 1) / 2. Errors
 of a mean come from the means of blocks of frames that are longer than it (H. Flyvbjerg, H. G. Petersen, J. Chem. Phys.
-91 (1989) 461), and what neighbouring blocks still have in common is added, so that blocks of a few correlation times are
-enough. All sums are float64 of differences from the mean (T. F. Chan, G. H. Golub, R. J. LeVeque, Am. Stat. 37 (1983)
-242): a mean of squares less the square of a mean would lose all digits.
+91 (1989) 461), and what neighbouring blocks still have in common is added, so that blocks of a few correlation times
+are enough. All sums are float64 of differences from the mean (T. F. Chan, G. H. Golub, R. J. LeVeque, Am. Stat. 37
+(1983) 242): a mean of squares less the square of a mean would lose all digits.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def inefficiency(series: ArrayLike) -> float:
     """
     values = np.asarray(series, np.float64)
     n = len(values)
-    if n < 3:
+    if n < 3 or (values == values[0]).all():
         return 1.0
     correlation = autocorrelation(values)
     lags = np.arange(1, n)

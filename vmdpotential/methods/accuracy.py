@@ -217,6 +217,9 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
 #: An error measured at so few points is uncertain by some percent: one below this part of the tolerance is taken.
 SURE = 0.85
 
+#: How much more error than a plan expects a request for one like it allows.
+SPARE = 1.5
+
 #: Plans that are tried at most.
 MOST = 4
 
@@ -274,7 +277,7 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
         if len(made) == MOST or made[-1] in made[:-1]:
             break
         # the next plan has to do better than this one, which may be better than was asked; and by more each time
-        expected = request.error if plan.error is None else min(request.error, 1.5 * plan.error)
+        expected = request.error if plan.error is None else min(request.error, SPARE * plan.error)
         better = (1.1 + 0.2 * len(made)) * errors.largest / request.tolerance
         request = request.with_error(expected / min(better, 20.0))
     if within:

@@ -1,0 +1,121 @@
+"""The command ``live``: the map of what a viewer shows, again and again."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.commands import map as map_
+from vmdpotential.commands.options import read
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.frames.live import LiveMap
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.io import output as files
+from vmdpotential.io.cellfile import boundary_text
+from vmdpotential.io.pdb import cell_of
+from vmdpotential.maps import Wanted
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import Command, Option, Report
+
+
+def live(structure: Path | Structure, topology: Path | None = None, force_field: str = "auto", water: str = "auto",
+         cell: Cell | None = None, method: str = "auto", algorithm: str = "pair", interaction: str = "auto",
+         set: Mapping[str, float] | None = None, cutoff: float | None = None, output: Path | None = None,
+         **options: Any) -> Report:
+    """Keep a map of what is shown, while frames are played, atoms moved and selections changed.
+
+    A map is made for the newest frame; those that came meanwhile are dropped. The first is checked against the
+    tolerance, and the others are made in the same way. A coarse spacing makes it fast.
+
+    In a shell it serves a viewer: for each line "frame NUMBER [A B C ALPHA BETA GAMMA]" on standard input, followed by
+    the positions of all atoms (32-bit numbers, A), it writes the map into the output and answers "map NUMBER LIMIT".
+    The first answer is for the structure's own positions. It ends with its input.
+
+    Raises
+    ------
+    UsageError
+        For options that do not fit together.
+    InputError
+        For a structure without charges, atoms or cell, or a frame of other atoms.
+    """
+    from vmdpotential.io.maps import check_map_format, put_map
+    from vmdpotential.molecule.charges import charges_and_report
+
+    if output is None and isinstance(structure, Path):
+        raise UsageError("output", "a file is needed for the maps", "such as {output live.mrc}")
+    if output is not None:
+        check_map_format(output)
+        files.check([output], False)
+    structure, charges = charges_and_report(read(structure, topology, cell), force_field, water)
+    start = time.perf_counter()
+    defaults = {p.name: p.default for p in command.parameters if p.name not in _OWN}
+    made = LiveMap(structure, Wanted(method, algorithm, interaction, set or {}, cutoff), fixed_cell=cell is not None,
+                   field=False, **{**defaults, **options})
+    grid = made.first
+    provenance = grid.provenance
+    lines = [
+        str(charges),
+        f"{provenance.method} sum, {boundary_text(structure.cell if provenance.boundary == 'periodic' else None)}, "
+        f"{' x '.join(map(str, grid.lattice.shape))} points",
+        f"planned in {time.perf_counter() - start:.2f} s on the {provenance.engine} engine",
+    ]
+    if output is None:
+        return Report(lines, {**charges.data, "frames": 1}, {"grid": grid, "structure": structure, "live": made})
+
+    def answer(number: str, grid: Grid) -> None:
+        place = output.with_name(f".part-{output.name}")
+        put_map(grid, place)
+        os.replace(place, output)
+        print(f"map {number} {grid.display_limit():.9g}", flush=True)
+
+    count = 0
+    try:
+        answer("first", grid)
+        for number, positions, frame_cell in _frames(sys.stdin.buffer, made.atoms):
+            answer(number, made.update(positions, frame_cell))
+            count += 1
+    finally:
+        output.unlink(missing_ok=True)
+    return Report([*lines, f"{count} frames"], {**charges.data, "frames": count})
+
+
+def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.float64], Cell | None]]:
+    """Yield what a viewer sends: the number of each frame, its positions, and its cell where it has one."""
+    while line := stream.readline(1000):
+        words = line.decode("latin-1").split()
+        try:
+            cell = [float(word) for word in words[2:]]
+            if words[:1] != ["frame"] or len(words) not in (2, 8) or not np.isfinite(cell).all():
+                raise ValueError
+        except ValueError:
+            raise InputError(f"standard input: '{line[:60]!r}' begins no frame") from None
+        data = stream.read(12 * atoms)
+        if len(data) < 12 * atoms:
+            raise InputError(f"standard input: ends in frame {words[1]}, after {len(data)} of {12 * atoms} bytes")
+        # three lengths above 0 are a cell; viewers without one say 0 or 1
+        yield (words[1], np.frombuffer(data, np.float32).reshape(-1, 3).astype(np.float64),
+               cell_of(cell, f"frame {words[1]}", "") if cell else None)
+
+
+#: Parameters that :func:`live` itself has; the others it hands on.
+_OWN = ("structure", "topology", "force_field", "water", "cell", "method", "algorithm", "interaction", "set", "cutoff",
+        "output")
+_OUTPUT = Option("map that a viewer reads, written anew for every frame: .mrc, .dx ...", short="o", viewer=False,
+                 written=True)
+
+#: What is fast enough to follow, and good enough to look at.
+_DEFAULTS = {"spacing": 1.0, "tolerance": 1e-3}
+
+command = Command("live", live, tuple(
+    replace(parameter, default=_DEFAULTS.get(parameter.name, parameter.default),
+            option=_OUTPUT if parameter.name == "output" else parameter.option)
+    for parameter in map_.command.parameters if parameter.name not in ("field", "format", "force")))
