@@ -118,8 +118,8 @@ def profile(
     if abs(found.charge) > 1e-3:
         lines.append(f"the net charge of the cell, {found.charge:.4f} e, has a neutralising background")
     if integral:
-        lines.append(f"the double integral from the left edge ends at {found.integral[-1]:.4f} {unit}, where the periodic "
-                     "potential is what it was at the beginning")
+        lines.append(f"the double integral from the left edge ends at {found.integral[-1]:.4f} {unit}, where the "
+                     "periodic potential is what it was at the beginning")
     lines += [f"{many} in {seconds:.2f} s", *(f"wrote {path}" for path in paths)]
     data |= {
         "axis": axis, axis: found.z.tolist(), "names": list(found.names), "unit": unit, "units": list(found.units),

@@ -77,7 +77,7 @@ def _curve(ax: Axes, x: Floats, y: Floats, band: Floats | None, n: int, name: st
 
 def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads: Floats | None,
            labels: Sequence[str]) -> Figure:
-    """Return curves over frames, or over places, one quantity below the other, with bands of a standard deviation.
+    """Return curves over frames, or over places, one quantity below the other; the total with a standard deviation.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads
                                             strict=True)):
             ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
             for n in reversed(range(len(names))):
-                _curve(ax, x, values[n, q], None if spreads is None else spreads[n, q], n, names[n])
+                _curve(ax, x, values[n, q], None if spreads is None or n else spreads[n, q], n, names[n])
             ax.set_ylabel(label)
         handles, texts = ax.get_legend_handles_labels()
         if len(texts) > 1:

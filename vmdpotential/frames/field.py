@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +18,11 @@ from vmdpotential import memory, progress
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.costs import AT_POINTS as COSTS
 from vmdpotential.engines.cpu.nearby import cutoff_at_points
-from vmdpotential.engines.cpu.points import at_points
+from vmdpotential.engines.cpu.points import field_at_points
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frames.profile import Mask, numbers_of, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
-from vmdpotential.interactions import coulomb
 from vmdpotential.io.frames import Frame, Trajectory
 from vmdpotential.maps import choose_cell
 from vmdpotential.molecule.cell import Cell
@@ -38,12 +36,12 @@ Integers = NDArray[np.int64]
 #: What of its own a place does not feel: the atom (of a bond both), or also the residue or molecule that it is of.
 EXCLUDED = ("atom", "residue", "molecule")
 
-#: Error of the potential on the mesh, 1/A, for uncorrelated unit charges, one in 1 A^3; of the field about as much, 1/A^2.
+#: Error of the potential on the mesh, 1/A, for uncorrelated unit charges, one in 1 A^3; of the field about as much.
 ERROR = 1e-6
 
-#: Split radii that are thought of, A, and seconds of a sum over nearest images, and of sorting for one within a cutoff.
+#: Split radii that are thought of, A, and seconds of a pair of all, and of sorting an atom for those within the radius.
 RADII = (6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 28.0, 40.0)
-IMAGES, SORTING = 1.9e-9, 4e-7
+PAIR, SORTING = 3.5e-9, 3e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +157,6 @@ class Fields:
         Places and the atoms that they do not feel.
     plan : LongRange or None
         None sums all pairs.
-    images : bool
-        Whether the short-range part is summed over the nearest images of all atoms, not over those within reach.
     """
 
     source: Trajectory | None
@@ -173,7 +169,6 @@ class Fields:
     rows: Mask
     left_out: Integers
     plan: LongRange | None
-    images: bool
 
     def block(self, numbers: range) -> Mapping[str, NDArray[np.generic]]:
         """Return potential and field in some frames of the trajectory, see :meth:`over`."""
@@ -214,22 +209,15 @@ class Fields:
 
     def _sum(self, places: Floats, positions: Floats, charges: Floats, cell: Cell | None, mesh: Field | None) -> Floats:
         """Return potential and field (M, 4) of some atoms."""
-        out = np.empty((len(places), 4))
-        field = np.empty((len(places), 3))
         if self.plan is None or mesh is None:
-            out[:, 0] = at_points(places, positions, charges, field=field)
-            out[:, 1:] = field
-            return out
-        short = self.plan.splitting.short()
-        near = partial(at_points, cell=cell, interaction=short) if self.images else partial(
-            cutoff_at_points, interaction=short, cell=cell)
-        out[:, 0] = near(places, positions, charges, field=field)
-        out[:, 1:] = field
-        smooth, gradient = mesh.at(places, positions, charges, True)
-        assert gradient is not None
-        out[:, 0] += smooth
-        out[:, 1:] += gradient
-        return out
+            potential, field = field_at_points(places, positions, charges)
+        else:
+            potential, gradient = mesh.at(places, positions, charges, True)
+            field = np.empty((len(places), 3))
+            potential = potential + cutoff_at_points(
+                places, positions, charges, self.plan.splitting.short(), cell, field)
+            field += gradient
+        return np.column_stack([potential, field])
 
     def _leave_out(self, parts: Floats, kind: Integers, places: Floats, positions: Floats, cell: Cell | None) -> None:
         """Take away what places do not feel: the nearest image of each atom that is left out."""
@@ -328,9 +316,9 @@ def field_at(
     total = len(numbers) * len(names) * len(places)
     memory.require(40 * total, f"the field at {len(places)} places in {len(numbers)} frames",
                    "choose fewer places, or fewer {frames}")
-    plan, images = _plan(begin, charges, places)
+    plan = _plan(begin, charges, len(places))
     work = Fields(trajectory, found, cell is not None, periodic, charges, places, parts, rows,
-                  _left_out(structure, places, exclude), plan, images)
+                  _left_out(structure, places, exclude), plan)
     if trajectory is None:
         blocks = [work.over([begin])]
     else:
@@ -350,31 +338,26 @@ def field_at(
         np.einsum("fnmd,fmd->fnm", field, along) if places.kind == "bonds" else None, unit, begin.cell, volts * error)
 
 
-def _plan(frame: Frame, charges: Floats, places: Places) -> tuple[LongRange | None, bool]:
-    """Return the cheapest way for a frame: all pairs, or a split sum, and whether that takes nearest images."""
-    cell, atoms, count = frame.cell, len(charges), len(places)
-    best: tuple[float, LongRange | None, bool] = (np.inf if cell is not None else IMAGES * atoms * count, None, False)
+def _plan(frame: Frame, charges: Floats, count: int) -> LongRange | None:
+    """Return the cheapest split sum for a frame and a number of places; None sums all pairs of an open boundary."""
+    cell, atoms = frame.cell, len(charges)
     if not charges.any():
-        return None, False
-    half = np.inf if cell is None else float(np.linalg.norm(cell.reduced, axis=1).min()) / 2
-    low, high = frame.positions.min(0), frame.positions.max(0)
-    volume = cell.volume if cell is not None else float(np.prod(np.maximum(high - low, 1.0)))
-    images = IMAGES * (4 if cell is not None and not cell.orthogonal else 1) * atoms * count
+        return None
+    least, best = np.inf if cell is not None else PAIR * atoms * count, None
+    volume = cell.volume if cell is not None else float(np.prod(np.maximum(np.ptp(frame.positions, axis=0), 1.0)))
     for radius in RADII:
         pairs = SORTING * atoms + COSTS.near * count * atoms / volume * 4 / 3 * np.pi * radius**3
-        nearest = radius <= half and images < pairs
-        seconds = images if nearest else pairs
-        if seconds >= best[0] or (radius > half and best[1] is not None):
+        if pairs >= least:
             continue
         try:
             plan = LongRange.plan(radius, frame.positions, charges, count, cell, ERROR)
         except TaskError:
             continue
-        if seconds + plan.seconds < best[0]:
-            best = seconds + plan.seconds, plan, nearest
-    if cell is not None and best[1] is None:
+        if pairs + plan.seconds < least:
+            least, best = pairs + plan.seconds, plan
+    if cell is not None and best is None:
         raise TaskError("no mesh sums the long range so precisely", "correct the cell or the charges")
-    return best[1], best[2]
+    return best
 
 
 def _left_out(structure: Structure, places: Places, exclude: str) -> Integers:
@@ -407,3 +390,32 @@ def _left_out(structure: Structure, places: Places, exclude: str) -> Integers:
     found = [np.stack([np.full(starts[u + 1] - starts[u], place), order[starts[u] : starts[u + 1]]], axis=1)
              for place, u in wanted.tolist()]
     return np.concatenate(found)
+
+
+def bonds_between(structure: Structure, first: Mask, second: Mask) -> Integers:
+    """Return the bonds (M, 2) from atoms of one selection to atoms of another.
+
+    Those of the topology; without one, the k-th atom of the first with the k-th of the second in every residue. Two
+    selections of one atom each are a pair, bonded or not.
+
+    Raises
+    ------
+    UsageError
+        When there are none, or atoms cannot be paired.
+    """
+    a, b = np.flatnonzero(first), np.flatnonzero(second)
+    if len(a) == len(b) == 1 and a[0] != b[0]:
+        return np.stack([a, b], axis=1)
+    topology = structure.topology
+    if topology is not None and len(topology.bonds):
+        i, j = topology.bonds.T
+        forth, back = first[i] & second[j], first[j] & second[i] & ~(first[i] & second[j])
+        pairs = np.concatenate([topology.bonds[forth], topology.bonds[back][:, ::-1]])
+        if not len(pairs):
+            raise UsageError("bonds", "no atom of the first selection is bonded to one of the second")
+        return np.ascontiguousarray(pairs[np.argsort(pairs[:, 0], kind="stable")])
+    residues = structure.residue_index
+    if not np.array_equal(residues[a], residues[b]) or (a == b).any():
+        raise UsageError("bonds", "the selections do not have as many atoms in each residue, and there are no bonds",
+                         "give a {topology} that has them, or selections that pair")
+    return np.stack([a, b], axis=1)

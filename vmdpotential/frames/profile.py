@@ -1,7 +1,7 @@
 """Charge density, electric field and potential along an axis of a periodic cell, as means over frames.
 
-Poisson's equation is solved wave by wave along the axis, in each frame's own cell: with the sums S_n = sum q exp(-i k z)
-over the atoms, k = 2 pi n / L, the waves of density, field and potential are ::
+Poisson's equation is solved wave by wave along the axis, in each frame's own cell. With the sums over the atoms
+S_n = sum q exp(-i k z), k = 2 pi n / L, the waves of density, field and potential are ::
 
     rho_n = S_n / V,    E_n = -4 pi C i rho_n / k,    phi_n = 4 pi C rho_n / k^2,    n != 0
 
@@ -10,8 +10,8 @@ neutralising background. Nothing is integrated from an edge, where the density n
 
 The sums are exact: up to the wave of two nodes they come from moments of the atoms in bins four times as fine
 (:func:`waves`). As atoms are points, the series rings around each of them where it ends; Gaussian charges of one node's
-width, unless others are asked for, do not. Frames of a cell that breathes meet at equal fractions of it, and are drawn in
-the mean cell.
+width, unless others are asked for, do not. Frames of a cell that breathes meet at equal fractions of it, and are drawn
+in the mean cell.
 """
 
 from __future__ import annotations
@@ -143,9 +143,10 @@ def period_of(cell: Cell, axis: int) -> float:
     if level[:, axis].sum() == 2:
         return float(heights[:, axis].max())
     others = [f"{{axis {'xyz'[d]}}}" for d in range(3) if level[:, d].sum() == 2]
-    raise UsageError("axis", f"planes across it have no period in the cell ({cell}): two of its vectors would lie in them",
-                     f"use {' or '.join(others)}" if others else "turn the structure so that two vectors of its cell do",
-                     value="xyz"[axis])
+    raise UsageError(
+        "axis", f"planes across it have no period in the cell ({cell}), of which no two vectors lie in them",
+        f"use {' or '.join(others)}" if others else "turn the structure so that two vectors of its cell do",
+        value="xyz"[axis])
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +223,7 @@ class Profiles:
         origin = self.start if self.centre is None else middle(fraction[self.centre]) - 0.5
         fraction = fraction - origin
         whole = len(self.parts) == 1
-        sums = np.array([waves(fraction if whole else fraction[part], self.charges if whole else self.charges[part], most)
+        sums = np.array([waves(*((fraction, self.charges) if whole else (fraction[part], self.charges[part])), most)
                          for part in self.parts])
         k = 2 * np.pi / period * np.arange(most + 1)
         bell = np.exp(-0.5 * (self.smear * k) ** 2)
@@ -364,7 +365,8 @@ def parts_of(atoms: int, sources: Mapping[str, Mask] | None) -> tuple[list[str],
     return names, parts, rows
 
 
-def _result(work: Profiles, found: Sequence[Mapping[str, Floats]], names: Sequence[str], zero: str, unit: str) -> Profile:
+def _result(work: Profiles, found: Sequence[Mapping[str, Floats]], names: Sequence[str], zero: str,
+            unit: str) -> Profile:
     """Return the means over blocks of frames, with their errors."""
     counts = np.array([float(block["count"]) for block in found])
     values = np.array([block["values"] / count for block, count in zip(found, counts, strict=True)])
@@ -389,8 +391,8 @@ def _result(work: Profiles, found: Sequence[Mapping[str, Floats]], names: Sequen
     z = step * np.arange(work.nodes) + (work.start * sums if work.centre is None else -sums / 2)
     return Profile(
         work.axis, z, names, means, errors if len(found) > 1 else None,
-        integral(z, means[0], work.constant), unit, zero, float(shifts[:, 0] @ counts / total), int(total), len(found), float(sums),
-        float(np.sqrt(max(0.0, squares - sums**2))), float(work.charges.sum()))
+        integral(z, means[0], work.constant), unit, zero, float(shifts[:, 0] @ counts / total), int(total), len(found),
+        float(sums), float(np.sqrt(max(0.0, squares - sums**2))), float(work.charges.sum()))
 
 
 def integral(z: Floats, values: Floats, constant: float) -> Floats:
@@ -429,7 +431,8 @@ def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str =
     if grid.provenance.cell is None:
         raise InputError(f"{name}: states no periodic cell", "make the profile of the structure")
     if not grid.unit or "/A" in grid.unit:
-        raise InputError(f"{name}: is no potential with a unit ({grid.unit or 'none stated'})", "make it by this program")
+        raise InputError(f"{name}: is no potential with a unit ({grid.unit or 'none stated'})",
+                         "make it by this program")
     period = period_of(Cell(np.array(grid.provenance.cell)), axis)
     z, mean = mean_over_planes(grid, axis)
     nodes = len(z)

@@ -9,6 +9,7 @@ from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import build, cells, mesh, threads
 from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import bounds
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import Mesh
@@ -20,6 +21,9 @@ CELLS_PER_CUTOFF = 2
 
 #: Points that a thread does in one go.
 GRAIN = 1024
+
+#: Where there are so many times as many atoms as points, images are made of the points.
+FEW = 4
 
 #: Points are taken block by block of as many nodes along each axis, so that a thread finds them in its cache.
 BLOCK = 8
@@ -91,6 +95,8 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
         return out[0]
     if cell is not None:
         compact = cell if cell.orthogonal else Cell(cell.reduced)  # its box holds fewer images
+        if FEW * len(points) < len(positions):
+            return _by_images_of_points(points, positions, charges, interaction, compact, field)
         points = compact.wrap(points)
         low, high = points.min(0) - cutoff, points.max(0) + cutoff
         images = len(positions) * float(np.prod(high - low)) / cell.volume
@@ -117,3 +123,21 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
     if field is not None:
         field[:] = -out[1:].T
     return out[0]
+
+
+def _by_images_of_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound, cell: Cell,
+                         field: Floats | None) -> Floats:
+    """Return the sum at all images of each point that are within reach of the atoms' own, one for each."""
+    cutoff = interaction.cutoff
+    assert cutoff is not None
+    positions = cell.wrap(positions)
+    low, high = bounds(positions)
+    memory.require(int(150 * len(points) * cell.images_near(low, high, cutoff)),
+                   f"a cutoff of {cutoff:g} A with periodic images of {len(points)} points", "use a shorter {cutoff}")
+    images, index = cell.images_in_box(points, low - cutoff, high + cutoff)
+    part = None if field is None else np.empty((len(images), 3))
+    values = cutoff_at_points(images, positions, charges, interaction, None, part)
+    if field is not None and part is not None:
+        for d in range(3):
+            field[:, d] = np.bincount(index, part[:, d], len(points))
+    return np.bincount(index, values, len(points))

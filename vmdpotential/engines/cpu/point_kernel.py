@@ -133,51 +133,16 @@ else:
 
 
 @njit(**FAST)
-def run_field(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, out, first_point, last_point):
-    """Add potential and gradient, out (4, P), of all atoms, or of those within a cutoff, to some points.
-
-    Else as :func:`run`. Few of many atoms are within a cutoff: distances are found for a run of atoms, and what is
-    in range is collected and summed.
-    """
+def run_field(px, py, pz, x, y, z, q, values, soft2, out, first_point, last_point):
+    """Add potential and gradient, out (4, P), of all atoms to some points."""
     dx, dy, dz, r2 = np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER)
-    nx, ny, nz, near2, charge = np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER)
-    along_axes = (basis[0, 1] == 0 and basis[0, 2] == 0 and basis[1, 0] == 0 and basis[1, 2] == 0
-                  and basis[2, 0] == 0 and basis[2, 1] == 0)
     for i in range(first_point, last_point):
-        xi, yi, zi = px[i], py[i], pz[i]
-        found = 0
         for first in range(0, len(x), BUFFER):
             count = min(BUFFER, len(x) - first)
-            bx, by, bz = x[first : first + count], y[first : first + count], z[first : first + count]
-            if along_axes:
-                for j in range(count):
-                    a, b, c = bx[j] - xi, by[j] - yi, bz[j] - zi
-                    a -= np.rint(a * inverse[0, 0]) * basis[0, 0]
-                    b -= np.rint(b * inverse[1, 1]) * basis[1, 1]
-                    c -= np.rint(c * inverse[2, 2]) * basis[2, 2]
-                    dx[j], dy[j], dz[j] = a, b, c
-                    r2[j] = a * a + b * b + c * c
-            else:
-                nearest(bx, by, bz, count, xi, yi, zi, basis, inverse, shifts, dx, dy, dz, r2)
-            if not MASKED and len(shifts) == 0:  # all of them
-                for j in range(count):
-                    dx[j], dy[j], dz[j] = -dx[j], -dy[j], -dz[j]
-                add(r2, dx, dy, dz, q[first : first + count], count, values, soft2, out, i)
-                continue
             for j in range(count):
-                if MASKED and r2[j] >= cutoff2:
-                    continue
-                a, b, c = dx[j], dy[j], dz[j]
-                for k in range(len(shifts)):  # to the image whose distance was found
-                    u, v, w = dx[j] + shifts[k, 0], dy[j] + shifts[k, 1], dz[j] + shifts[k, 2]
-                    if u * u + v * v + w * w < a * a + b * b + c * c:
-                        a, b, c = u, v, w
-                nx[found], ny[found], nz[found], near2[found], charge[found] = -a, -b, -c, r2[j], q[first + j]
-                found += 1
-                if found == BUFFER:
-                    add(near2, nx, ny, nz, charge, found, values, soft2, out, i)
-                    found = 0
-        add(near2, nx, ny, nz, charge, found, values, soft2, out, i)
+                a, b, c = px[i] - x[first + j], py[i] - y[first + j], pz[i] - z[first + j]
+                dx[j], dy[j], dz[j], r2[j] = a, b, c, a * a + b * b + c * c
+            add(r2, dx, dy, dz, q[first : first + count], count, values, soft2, out, i)
 
 
 @njit(**FLAT)
