@@ -8,9 +8,9 @@ S_n = sum q exp(-i k z), k = 2 pi n / L, the waves of density, field and potenti
 so that the potential is periodic, has the mean 0, and no net slope (conducting surroundings); a net charge has a
 neutralising background. Nothing is integrated from an edge, where the density need not vanish and a field may be.
 
-The sums are exact: up to the wave of two nodes they come from moments of the atoms in bins four times as fine
-(:func:`waves`). As atoms are points, the series rings around each of them where it ends; Gaussian charges of one node's
-width, unless others are asked for, do not. Frames of a cell that breathes meet at equal fractions of it, and are drawn
+The sums are exact: they come from moments of the atoms in bins finer than the waves (:func:`waves`). As atoms are
+points, a series rings where it ends, far from them too; so they are Gaussian charges, as wide as nodes are apart unless
+asked for otherwise, and waves count until those end (:data:`END`). Points have a series of twice the nodes. Frames of a cell that breathes meet at equal fractions of it, and are drawn
 in the mean cell.
 """
 
@@ -40,6 +40,10 @@ QUANTITIES = ("charge density", "field", "potential")
 
 #: Bins in the shortest wave are twice this; terms of each bin's moments. The error is 1e-8 of a charge.
 FINE, TERMS = 4, 8
+
+#: Waves count up to k s = END, where Gaussians of the standard deviation s are e^-18 of what they were; for very narrow
+#: ones, up to so many times the nodes.
+END, MOST = 6.0, 32
 
 #: A vector of the cell lies in the planes across the axis where it leaves them by less than this part of its length.
 _LEVEL = 1e-4
@@ -170,6 +174,8 @@ class Profiles:
     centre : (A,) int64 or None
         Atoms whose middle is the middle of the profile.
     axis, nodes : int
+    finer : int
+        Nodes of the series between two of those: waves count up to half of all these.
     smear : float, A
         Standard deviation of Gaussian charges, 0 for points.
     start : float
@@ -188,6 +194,7 @@ class Profiles:
     centre: NDArray[np.int64] | None
     axis: int
     nodes: int
+    finer: int
     smear: float
     start: float
     constant: float
@@ -198,9 +205,9 @@ class Profiles:
         return self.over(replace(self.source, frames=slice(numbers.start, numbers.stop, numbers.step)))
 
     def over(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.float64]]:
-        """Return sums over frames: ``count``, ``values`` (rows, 3, n), ``region`` (n,), ``period`` and its square."""
+        """Return sums over frames: ``count``, ``values`` (rows, 3, n), ``region`` (n,), and of the period, its square and 1/volume."""
         count, values, region = 0, np.zeros((len(self.rows), 3, self.nodes)), np.zeros(self.nodes)
-        periods = []
+        cells = np.zeros(3)
         for frame in frames:
             cell = self.cell if self.given else frame.cell or self.cell
             if cell is None:
@@ -208,17 +215,15 @@ class Profiles:
             one, density, period = self.of(frame.positions, cell)
             values += one
             region += density
-            periods.append(period)
+            cells += period, period**2, 1 / cell.volume
             count += 1
             progress.report("frames", count / frame.total)
-        of_all = np.array(periods)
-        return {"count": np.array(float(count)), "values": values, "region": region,
-                "period": np.array([of_all.sum(), (of_all**2).sum()])}
+        return {"count": np.array(float(count)), "values": values, "region": region, "cells": cells}
 
     def of(self, positions: Floats, cell: Cell) -> tuple[Floats, Floats, float]:
         """Return the rows (rows, 3, n) of one frame, the region's density (n,), and the period, A."""
         period = period_of(cell, self.axis)
-        most = (self.nodes - 1) // 2
+        most = (self.finer * self.nodes - 1) // 2
         fraction = positions[:, self.axis] / period
         origin = self.start if self.centre is None else middle(fraction[self.centre]) - 0.5
         fraction = fraction - origin
@@ -227,20 +232,23 @@ class Profiles:
                          for part in self.parts])
         k = 2 * np.pi / period * np.arange(most + 1)
         bell = np.exp(-0.5 * (self.smear * k) ** 2)
-        spectrum = np.zeros((len(self.rows), 3, self.nodes // 2 + 1), np.complex128)
+        spectrum = np.zeros((len(self.rows), 3, most + 1), np.complex128)
         density = (self.rows @ sums) * (bell / cell.volume)
         volts = 4 * np.pi * coulomb_constant("V")
-        spectrum[:, 0, : most + 1] = density
-        spectrum[:, 1, 1 : most + 1] = -1j * volts * density[:, 1:] / k[1:]
-        spectrum[:, 2, 1 : most + 1] = 4 * np.pi * self.constant * density[:, 1:] / k[1:] ** 2
-        values = np.fft.irfft(spectrum, self.nodes, norm="forward")
+        spectrum[:, 0] = density
+        spectrum[:, 1, 1:] = -1j * volts * density[:, 1:] / k[1:]
+        spectrum[:, 2, 1:] = 4 * np.pi * self.constant * density[:, 1:] / k[1:] ** 2
+        values = self._at_nodes(spectrum)
         atoms = np.zeros(self.nodes)
         if self.region is not None:
             place = fraction[self.region]
-            spectrum = np.zeros(self.nodes // 2 + 1, np.complex128)
-            spectrum[: most + 1] = waves(place, np.ones(len(place)), most) * bell
-            atoms = np.fft.irfft(spectrum, self.nodes, norm="forward") / len(place)
+            atoms = self._at_nodes(waves(place, np.ones(len(place)), most) * bell) / len(place)
         return values, atoms, period
+
+    def _at_nodes(self, spectrum: NDArray[np.complex128]) -> Floats:
+        """Return a series (..., most + 1) at the nodes (..., n)."""
+        values: Floats = np.fft.irfft(spectrum, self.finer * self.nodes, norm="forward")[..., :: self.finer]
+        return values
 
 
 def middle(fraction: Floats) -> float:
@@ -280,7 +288,7 @@ def profile(
     axis : int
         0, 1 or 2; two vectors of the cell lie in the planes across it.
     spacing : float, A
-        Of the nodes, at most; waves shorter than two of them are left out.
+        Of the nodes, at most.
     smear : float, A, optional
         Standard deviation of Gaussian charges; the spacing unless given, 0 for points.
     center : (N,) bool, optional
@@ -321,9 +329,11 @@ def profile(
     places = structure.positions[:, axis]
     # programs let a cell begin at 0 or lay it around 0
     start = round(float(places.min() + places.max()) / length) / 2 - 0.5
+    smear = length / nodes if smear is None else smear
+    finer = 2 if not smear else min(MOST, int(np.ceil(END / np.pi * length / nodes / smear - 1e-6)))
     work = Profiles(
         trajectory, first, cell is not None, structure.known_charges, parts, rows, region,
-        None if center is None else np.flatnonzero(center), axis, nodes, length / nodes if smear is None else smear,
+        None if center is None else np.flatnonzero(center), axis, nodes, finer, smear,
         start, coulomb_constant(unit, temperature))
     if trajectory is None or frames is None:
         found = [work.over([Frame(0, structure.positions, first)])]
@@ -371,7 +381,7 @@ def _result(work: Profiles, found: Sequence[Mapping[str, Floats]], names: Sequen
     counts = np.array([float(block["count"]) for block in found])
     values = np.array([block["values"] / count for block, count in zip(found, counts, strict=True)])
     total = counts.sum()
-    sums, squares = np.sum([block["period"] for block in found], axis=0) / total
+    period, squares, per_volume = np.sum([block["cells"] for block in found], axis=0) / total
     # the potential's zero is one linear function of it, the same for all blocks
     weights = np.zeros(work.nodes)
     if zero == "left":
@@ -387,15 +397,16 @@ def _result(work: Profiles, found: Sequence[Mapping[str, Floats]], names: Sequen
         for count, block in zip(counts, values[:, :, n], strict=True):
             mean.add(int(count), block)
         means[:, n], errors[:, n] = mean.mean, mean.standard_error()
-    step = sums / work.nodes
-    z = step * np.arange(work.nodes) + (work.start * sums if work.centre is None else -sums / 2)
+    charge = float(work.charges.sum())
+    z = period * (np.arange(work.nodes) / work.nodes + (work.start if work.centre is None else -0.5))
     return Profile(
         work.axis, z, names, means, errors if len(found) > 1 else None,
-        integral(z, means[0], work.constant), unit, zero, float(shifts[:, 0] @ counts / total), int(total), len(found),
-        float(sums), float(np.sqrt(max(0.0, squares - sums**2))), float(work.charges.sum()))
+        integral(z, *means[0, 1:], charge * per_volume, work.constant), unit, zero,
+        float(shifts[:, 0] @ counts / total), int(total), len(found), float(period),
+        float(np.sqrt(max(0.0, squares - period**2))), charge)
 
 
-def integral(z: Floats, values: Floats, constant: float) -> Floats:
+def integral(z: Floats, field: Floats, potential: Floats, background: float, constant: float) -> Floats:
     """Return the potential (n + 1,) as the double integral of the charge density from the left edge has it.
 
     Field and potential are 0 there, as ``gmx potential`` takes them. It is the periodic potential with what these
@@ -403,17 +414,16 @@ def integral(z: Floats, values: Floats, constant: float) -> Floats:
 
     Parameters
     ----------
-    z : (n,) float64, A
-    values : (3, n) float64
-        Charge density, field and periodic potential.
+    z, field, potential : (n,) float64
+    background : float, e/A^3
+        The net charge over the volume.
     constant : float
         Of Coulomb's law, in the unit of the potential.
     """
-    density, field, potential = values
-    potential = np.append(potential, potential[0])
     along = (z[1] - z[0]) * np.arange(len(z) + 1)
     edge = field[0] * constant / coulomb_constant("V")
-    result: Floats = potential - potential[0] + edge * along - 2 * np.pi * constant * density.mean() * along**2
+    result: Floats = (np.append(potential, potential[0]) - potential[0] + edge * along
+                      - 2 * np.pi * constant * background * along**2)
     return result
 
 
@@ -450,6 +460,6 @@ def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str =
         spectrum * k**2 / (4 * np.pi), -1j * k * volts * spectrum, wanted * spectrum))
     shift = potential[0] if zero == "left" else 0.0
     values = np.array([[density, field, potential - shift]])
-    return Profile(axis, z, ["total"], values, None, integral(z, values[0], wanted), unit, zero, float(shift),
+    return Profile(axis, z, ["total"], values, None, integral(z, *values[0, 1:], 0.0, wanted), unit, zero, float(shift),
                    period=period)
 
