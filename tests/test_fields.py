@@ -86,22 +86,22 @@ def test_an_open_boundary_has_all_atoms(monkeypatch, count):
 @pytest.mark.parametrize("cell", [Cell.from_parameters(24, 31, 37), SLANTED])
 def test_a_periodic_cell_is_ewalds_sum(cell):
     rng = np.random.default_rng(3)
-    positions, charges = rng.uniform(-1, 2, (60, 3)) @ cell.vectors, rng.normal(0.1, 0.5, 60)
+    positions, charges = rng.uniform(-1, 2, (30, 3)) @ cell.vectors, rng.normal(0.1, 0.5, 30)
     structure = charges_at(positions, charges, cell)
-    places = rng.uniform(-1, 2, (20, 3)) @ cell.vectors
+    places = rng.uniform(-1, 2, (10, 3)) @ cell.vectors
     found, expected = field_at(structure, points(places)), ewald.with_field(places, positions, charges, cell.vectors)
     np.testing.assert_allclose(found.potential[0, 0], C * expected[0], atol=1e-4)
     np.testing.assert_allclose(found.field[0, 0].T, C * expected[1:], atol=3e-4)
     assert np.std(found.field[0, 0].T - C * expected[1:]) < 2 * found.error
     # at an atom: all others, and its own images
-    groups = {"a": np.arange(60) < 20, "b": (np.arange(60) > 15) & (np.arange(60) < 40)}
-    found = field_at(structure, atoms(7, 30, 50), sources=groups)
-    for n, row in enumerate((7, 30, 50)):
-        others = np.arange(60) != row
+    groups = {"a": np.arange(30) < 10, "b": (np.arange(30) > 5) & (np.arange(30) < 20)}
+    found = field_at(structure, atoms(7, 15), sources=groups)
+    for n, row in enumerate((7, 15)):
+        others = np.arange(30) != row
         _, *field = ewald.with_field(positions[row : row + 1], positions[others], charges[others], cell.vectors)
         np.testing.assert_allclose(found.field[0, 0, n], C * np.ravel(field), atol=3e-4)
     assert found.names == ["total", "a", "b", "rest"]
-    overlap = field_at(structure, atoms(7, 30, 50), sources={"both": groups["a"] & groups["b"]})
+    overlap = field_at(structure, atoms(7, 15), sources={"both": groups["a"] & groups["b"]})
     for values, of_both in ((found.field, overlap.field), (found.potential, overlap.potential)):
         np.testing.assert_allclose(values[0, 0], values[0, 1:].sum(0) - of_both[0, 1], atol=1e-10)
 

@@ -21,7 +21,7 @@ from vmdpotential.engines.cpu.nearby import cutoff_at_points
 from vmdpotential.engines.cpu.points import field_at_points
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.frames.blocks import run_blocks
-from vmdpotential.frames.profile import Mask, numbers_of, parts_of
+from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
 from vmdpotential.io.frames import Frame, Trajectory
 from vmdpotential.maps import choose_cell
@@ -135,7 +135,8 @@ def _near(molecules: Molecules, members: Integers, whole: Floats, cell: Cell | N
     sizes = np.diff(first, append=len(group))
     centres = np.add.reduceat(group, first) / sizes[:, None]
     apart = centres - centres[0]
-    return group + np.repeat(cell.minimum_image(apart) - apart, sizes, axis=0)
+    moved: Floats = group + np.repeat(cell.minimum_image(apart) - apart, sizes, axis=0)
+    return moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,11 +174,13 @@ class Fields:
     def block(self, numbers: range) -> Mapping[str, NDArray[np.generic]]:
         """Return potential and field in some frames of the trajectory, see :meth:`over`."""
         assert self.source is not None
-        return self.over(replace(self.source, frames=slice(numbers.start, numbers.stop, numbers.step)))
+        return self.over(self.source.part(numbers))
 
     def over(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.generic]]:
         """Return ``values`` (F, names, M, 4), potential, e/A, and field, e/A^2, ``along`` (F, M, 3) and ``frames``."""
-        values, along, numbers = [], [], []
+        values: list[Floats] = []
+        along: list[Floats] = []
+        numbers: list[int] = []
         mesh: tuple[Cell | None, Field] | None = None
         for frame in frames:
             cell = (self.cell if self.given else frame.cell or self.cell) if self.periodic else None
@@ -212,11 +215,11 @@ class Fields:
         if self.plan is None or mesh is None:
             potential, field = field_at_points(places, positions, charges)
         else:
-            potential, gradient = mesh.at(places, positions, charges, True)
+            potential, smooth = mesh.at(places, positions, charges, True)
+            assert smooth is not None
             field = np.empty((len(places), 3))
-            potential = potential + cutoff_at_points(
-                places, positions, charges, self.plan.splitting.short(), cell, field)
-            field += gradient
+            potential += cutoff_at_points(places, positions, charges, self.plan.splitting.short(), cell, field)
+            field += smooth
         return np.column_stack([potential, field])
 
     def _leave_out(self, parts: Floats, kind: Integers, places: Floats, positions: Floats, cell: Cell | None) -> None:
@@ -307,7 +310,7 @@ def field_at(
     """
     begin, numbers = Frame(0, structure.positions, None), range(1)
     if trajectory is not None:
-        begin, numbers = numbers_of(trajectory)
+        begin, numbers = next(iter(trajectory)), trajectory.numbers()
     found = cell or begin.cell or structure.cell
     periodic = choose_cell(replace(structure, cell=found), "auto", boundary) is not None
     begin = begin._replace(cell=found if periodic else None)
@@ -328,7 +331,7 @@ def field_at(
     error = 0.0
     if plan is not None:
         finer = LongRange.plan(plan.splitting.radius, begin.positions, charges, len(places), begin.cell, ERROR / 10)
-        exact = replace(work, plan=finer).over([begin._replace(number=int(numbers[0]))])["values"]
+        exact = replace(work, plan=finer, source=None).over([begin])["values"].astype(np.float64, copy=False)
         error = float(np.sqrt(np.mean(np.square(exact[0, 0, :, 1:] - values[0, 0, :, 1:]))))
     volts = coulomb_constant("V")
     field = volts * values[..., 1:]

@@ -17,7 +17,7 @@ in the mean cell.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,7 +202,7 @@ class Profiles:
     def block(self, numbers: range) -> Mapping[str, NDArray[np.float64]]:
         """Return the sums over some frames of the trajectory, see :meth:`over`."""
         assert self.source is not None
-        return self.over(replace(self.source, frames=slice(numbers.start, numbers.stop, numbers.step)))
+        return self.over(self.source.part(numbers))
 
     def over(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.float64]]:
         """Return sums over frames: ``count``, ``values`` (rows, 3, n), ``region`` (n,), and of the period, its square and 1/volume."""
@@ -313,10 +313,8 @@ def profile(
     """
     structure.require_whole_cell("expand it to the cell")
     first = cell or structure.cell
-    frames: range | None = None
     if trajectory is not None:
-        begin, frames = numbers_of(trajectory)
-        first = cell or begin.cell or first
+        first = cell or next(iter(trajectory)).cell or first
     if first is None:
         raise InputError(f"{structure.sources[0] if structure.sources else 'structure'}: has no periodic cell, which a "
                          "profile needs", "give {cell}")
@@ -335,18 +333,12 @@ def profile(
         trajectory, first, cell is not None, structure.known_charges, parts, rows, region,
         None if center is None else np.flatnonzero(center), axis, nodes, finer, smear,
         start, coulomb_constant(unit, temperature))
-    if trajectory is None or frames is None:
+    if trajectory is None:
         found = [work.over([Frame(0, structure.positions, first)])]
     else:
+        frames = trajectory.numbers()
         found = list(run_blocks(work, frames, size=max(1, -(-len(frames) // 32)), workers=workers, scheduler=scheduler))
     return _result(work, found, names, zero if isinstance(zero, str) else "region", unit)
-
-
-def numbers_of(trajectory: Trajectory) -> tuple[Frame, range]:
-    """Return the first frame of a trajectory, and the numbers of all that are wanted."""
-    first = next(iter(trajectory))
-    step = trajectory.frames.step or 1
-    return first, range(first.number, first.number + first.total * step, step)
 
 
 def parts_of(atoms: int, sources: Mapping[str, Mask] | None) -> tuple[list[str], list[NDArray[np.int64]], Mask]:
@@ -364,8 +356,8 @@ def parts_of(atoms: int, sources: Mapping[str, Mask] | None) -> tuple[list[str],
     if not sources:
         return ["total"], [np.arange(atoms)], np.ones((1, 1), bool)
     masks = np.array(list(sources.values()), bool)
-    codes, kind = np.unique(2 ** np.arange(len(masks)) @ masks, return_inverse=True)
-    parts = [np.flatnonzero(kind == n) for n in range(len(codes))]
+    kind = np.unique(2.0 ** np.arange(len(masks)) @ masks, return_inverse=True)[1]
+    parts = [np.flatnonzero(kind == n) for n in range(int(kind.max()) + 1)]
     kinds = masks[:, [part[0] for part in parts]].T
     rows = np.concatenate([np.ones((1, len(kinds)), bool), kinds.T])
     names = ["total", *sources]
@@ -401,7 +393,7 @@ def _result(work: Profiles, found: Sequence[Mapping[str, Floats]], names: Sequen
     z = period * (np.arange(work.nodes) / work.nodes + (work.start if work.centre is None else -0.5))
     return Profile(
         work.axis, z, names, means, errors if len(found) > 1 else None,
-        integral(z, *means[0, 1:], charge * per_volume, work.constant), unit, zero,
+        integral(z, means[0, 1], means[0, 2], charge * per_volume, work.constant), unit, zero,
         float(shifts[:, 0] @ counts / total), int(total), len(found), float(period),
         float(np.sqrt(max(0.0, squares - period**2))), charge)
 
@@ -460,6 +452,6 @@ def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str =
         spectrum * k**2 / (4 * np.pi), -1j * k * volts * spectrum, wanted * spectrum))
     shift = potential[0] if zero == "left" else 0.0
     values = np.array([[density, field, potential - shift]])
-    return Profile(axis, z, ["total"], values, None, integral(z, *values[0, 1:], 0.0, wanted), unit, zero, float(shift),
+    return Profile(axis, z, ["total"], values, None, integral(z, field, potential, 0.0, wanted), unit, zero, float(shift),
                    period=period)
 

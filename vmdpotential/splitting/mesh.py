@@ -23,8 +23,9 @@ Smooth = Splitting | SmoothCutoff | Gaussian
 #: Makes the splitting for a split radius (A), a mesh spacing (A) and an order, and says its error (1/A).
 Split = Callable[[float, float, int], tuple[Smooth, float]]
 
-#: Nodes over which distances turn at half the length of an open boundary's transform.
-GUARD = 6
+#: Nodes over which distances turn at half the length of an open boundary's transform, and those of Gaussian charges:
+#: what a kink there leaves is nothing beside the potential of points, but their potential is fainter.
+GUARD, GAUSSIAN_GUARD = 6, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,8 @@ class Mesh:
             end = np.ceil(self.splitting.end / np.diagonal(self.steps)).astype(int)
             halves = [(n + int(m) + 1) // 2 for n, m in zip(self.shape, end, strict=True)]
         else:
-            halves = [max(m + GUARD, n // 2 + 1) for m, n in zip(self.reach, self.shape, strict=True)]
+            guard = GAUSSIAN_GUARD if self.short is None else GUARD
+            halves = [max(m + guard, n // 2 + 1) for m, n in zip(self.reach, self.shape, strict=True)]
         a, b, c = (2 * _fast(half) for half in halves)
         return a, b, c
 
@@ -220,11 +222,12 @@ def _turned(half: int, reach: int) -> Floats:
 
     Sampled on a circle, a distance has a kink at half the way around, whose high waves the correction
     for the splines would amplify. No pair of nodes is that far apart, so the way may turn smoothly,
-    with the slope falling from 1 to 0 as cos^2.
+    with the slope falling from 1 to 0 as the polynomial with three continuous derivatives.
     """
     m = np.arange(half + 1.0)
-    t = (m - reach) / (half - reach)
-    return np.where(m <= reach, m, reach + (half - reach) * (t / 2 + np.sin(np.pi * t) / (2 * np.pi)))
+    t = np.maximum(m - reach, 0) / (half - reach)
+    turned: Floats = np.minimum(m, reach) + (half - reach) * t * (1 - t**4 * (7 + t * (-14 + t * (10 - 2.5 * t))))
+    return turned
 
 
 def over_cell(cell: Cell, spacing: float, order: int, ratio: float, split: Split = optimal) -> Mesh:

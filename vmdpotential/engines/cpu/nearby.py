@@ -58,7 +58,8 @@ def pme_at_points(points: Floats, positions: Floats, charges: Floats, plan: Mesh
     values = np.empty(len(points))
     threads.run(lambda first, last: kernel.gather(smooth, places, values, first, last), len(points),
                 "interpolation", GRAIN)
-    values += cutoff_at_points(points, positions, charges, plan.short, plan.cell)
+    if plan.short is not None:
+        values += cutoff_at_points(points, positions, charges, plan.short, plan.cell)
     out = np.empty(len(points))
     out[order] = values
     return out
@@ -89,10 +90,11 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
         raise UsageError("interaction", f"{interaction} has no cutoff")
     points = np.asarray(points, np.float64).reshape(-1, 3)
     out = np.zeros((1 if field is None else 4, len(points)))
+    total: Floats = out[0]
     if field is not None:
         field[:] = 0
     if not len(points) or not len(positions):
-        return out[0]
+        return total
     if cell is not None:
         compact = cell if cell.orthogonal else Cell(cell.reduced)  # its box holds fewer images
         if FEW * len(points) < len(positions):
@@ -109,7 +111,7 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
         near = ((positions >= low) & (positions <= high)).all(1)
         positions, charges = positions[near], charges[near]
     if not len(positions):
-        return out[0]
+        return total
     sorted_by = cells.sort(positions, cutoff, CELLS_PER_CUTOFF)
     order, low = sorted_by.order, sorted_by.low
     scaled = interaction.scaled()
@@ -122,7 +124,7 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
     out *= scaled.factor
     if field is not None:
         field[:] = -out[1:].T
-    return out[0]
+    return total
 
 
 def _by_images_of_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound, cell: Cell,
@@ -140,4 +142,4 @@ def _by_images_of_points(points: Floats, positions: Floats, charges: Floats, int
     if field is not None and part is not None:
         for d in range(3):
             field[:, d] = np.bincount(index, part[:, d], len(points))
-    return np.bincount(index, values, len(points))
+    return np.bincount(index, values, len(points)).astype(np.float64, copy=False)
