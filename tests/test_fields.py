@@ -137,7 +137,7 @@ def test_a_test_charge_is_pushed_as_openmm_pushes_it():
 
 def test_water_feels_the_field_of_charged_sheets():
     sheets, box = layers((5.0, 2.0), (55.0, -2.0)), water(24.0)
-    both = charges_at(np.concatenate([box.positions + [0, 0, 18], sheets.positions]),
+    both = charges_at(np.concatenate([box.positions + np.array([0, 0, 18]), sheets.positions]),
                       np.concatenate([box.charges, sheets.charges]), sheets.cell)
     of_sheets = np.arange(len(both)) >= len(box)
     found = field_at(both, atoms(*range(0, len(box), 60)), sources={"water": ~of_sheets, "sheets": of_sheets})
@@ -205,7 +205,7 @@ def test_along_bonds():
 
 def test_points_move_with_a_group():
     structure = peptide()
-    given = Places.at(structure.positions[:2] + [0, 0, 1.5], ["a", "b"], structure, np.arange(9) < 8)
+    given = Places.at(structure.positions[:2] + np.array([0, 0, 1.5]), ["a", "b"], structure, np.arange(9) < 8)
     before = field_at(structure, given)
     turn = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
     turn *= np.linalg.det(turn)
@@ -214,7 +214,7 @@ def test_points_move_with_a_group():
     after = field_at(moved, given_again)
     np.testing.assert_allclose(after.potential, before.potential, atol=1e-8)
     np.testing.assert_allclose(after.field, before.field, atol=1e-8)
-    wrapped = CUBE.wrap(structure.positions + [8, 9, 3])
+    wrapped = CUBE.wrap(structure.positions + np.array([8.0, 9, 3]))
     here = field_at(replace(structure, cell=CUBE), given)
     there = field_at(replace(structure, positions=wrapped, cell=CUBE), given)
     np.testing.assert_allclose(there.field, here.field, atol=2e-4)
