@@ -2,6 +2,7 @@
 
 import csv
 import json
+import pickle
 from functools import cache
 from pathlib import Path
 
@@ -260,9 +261,7 @@ def test_a_parameter_may_be_a_word_of_python():
         assert command(structure=structure, **{name: ["all"]}).data["names"] == ["total", "all"]
 
 
-def test_profiles_pickle_for_other_processes():
-    import pickle
-
+def test_what_is_sent_to_workers_is_small():
     work = profiles.Profiles(None, SLANTED, False, np.ones(3), [np.arange(3)], np.ones((1, 1), bool), None, None, 2,
                              20, 2, 0.5, 0.0, C)
     assert len(pickle.dumps(work)) < 5000

@@ -82,7 +82,8 @@ def profile(
     start = time.perf_counter()
     with progress.clock() as clock:
         if isinstance(structure, Path) and is_map(structure):
-            given = {"trajectory": trajectory, "from": from_, "center": center, "topology": topology, "cell": cell}
+            given = {"trajectory": trajectory, "from": from_, "center": center, "topology": topology, "cell": cell,
+                     "frames": frames}
             found, head, data = _of_map(structure, axis, zero, unit, given)
             objects: dict[str, Any] = {}
         else:
