@@ -64,7 +64,8 @@ class EwaldPair:
         assert pairs is not None
         short = pairs.scaled()
         self._short, self._cutoff, self._most_smooth = pairs, radius, float(smooth.max())
-        self.kernel = build.load("point_kernel", program=short.program, precision="double", masked=True)
+        self.kernel = build.load("point_kernel", program=short.program, precision="double", masked=True,
+                                 field=False)
         self.factor = short.factor
         vectors = np.ascontiguousarray(basis.vectors)
         #: What the kernel takes of the cell and the short part.
