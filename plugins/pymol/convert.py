@@ -70,14 +70,19 @@ def shown_states(cmd: Any, selection: str) -> dict[str, int]:
         raise InputError(f"selection '{selection}' is not in PyMOL's language of selections") from None
     states = {}
     for name in names:
-        count = cmd.count_states(f"%{name}")
-        static = count < 2 and cmd.get_setting_boolean("static_singletons")
-        state = 1 if static else cmd.get_setting_int("state", name)
+        state, count = _shown_state(cmd, name)
         if state <= count:
             states[name] = state
         else:
             log.warning("object %s has no state %d and is left out", name, state)
     return states
+
+
+def _shown_state(cmd: Any, name: str) -> tuple[int, int]:
+    """Return the state of an object that PyMOL shows now, and how many it has."""
+    count = cmd.count_states(f"%{name}")
+    static = count < 2 and cmd.get_setting_boolean("static_singletons")
+    return 1 if static else cmd.get_setting_int("state", name), count
 
 
 def _parts(states: Mapping[str, int], selection: str) -> list[tuple[str, int]]:
@@ -129,6 +134,30 @@ def read_selection(cmd: Any, selection: str, topology: Path | None = None) -> Se
             "select atoms of one kind, or set all charges to 0 with: alter all, partial_charge=0")
     kept = [atom for atom in atoms if atom in places]
     return Selected(structure, kept, order[chosen], selection, states, len(places))
+
+
+def positions_now(cmd: Any, source: Selected) -> Any:
+    """Return the positions (M, 3) of a selection's atoms as they are seen now, as PyMOL counts through it.
+
+    None while an object is not there in the state that is shown, or has other atoms.
+    """
+    parts = [cmd.get_coords(part, _shown_state(cmd, name)[0])
+             for name, (part, _) in zip(source.states, source.parts(), strict=True)
+             if name in cmd.get_names("objects")]
+    if len(parts) < len(source.states) or any(part is None for part in parts):
+        return None
+    positions = np.concatenate(parts)
+    return positions if len(positions) == source.count else None
+
+
+def symmetries(cmd: Any, source: Selected) -> list[Any]:
+    """Return the periodic cell of each object of a selection as it is shown now, as PyMOL gives it."""
+    return [cmd.get_symmetry(name, _shown_state(cmd, name)[0]) for name in source.states]
+
+
+def cell_now(cmd: Any, source: Selected) -> Cell | None:
+    """Return the periodic cell of a selection as it is shown now."""
+    return _cell(cmd, {name: _shown_state(cmd, name)[0] for name in source.states})
 
 
 def _read_objects(
@@ -252,6 +281,17 @@ def load_grid(cmd: Any, name: str, grid: Grid) -> None:
         raise UsageError("spacing", "PyMOL shows maps of at least 2 points along each axis", "use a smaller one")
     lattice = grid.lattice
     cmd.load_brick(Brick.from_numpy(grid.values, lattice.spacing.tolist(), lattice.origin.tolist()), name)
+
+
+def draw_grid(cmd: Any, name: str, grid: Grid) -> bool:
+    """Put a grid into a map object that is there; return whether its place has changed, which takes longer."""
+    values, (low, high) = cmd.get_volume_field(name, copy=0), np.array(cmd.get_extent(name))
+    lattice = grid.lattice
+    if values.shape == lattice.shape and np.allclose([low, high], [lattice.origin, lattice.last], atol=1e-3):
+        values[...] = grid.values
+        return False
+    cmd.load_brick(Brick.from_numpy(grid.values, lattice.spacing.tolist(), lattice.origin.tolist()), name, 1, zoom=0)
+    return True
 
 
 def read_grid(cmd: Any, name: str, header: Mapping[str, str]) -> Grid:

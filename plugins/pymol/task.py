@@ -16,6 +16,7 @@ from vmdpotential.parameters import Command, Report
 
 from . import arguments
 from .convert import Selected, read_selection
+from .live import Live
 from .show import Results
 
 
@@ -76,7 +77,17 @@ class Task:
         CmdException
         """
         with self._one_line():
-            return [*report.lines, *self.results.show(report, self.atoms)]
+            lines = [*report.lines, *self.results.show(report, self.atoms)]
+        if (made := report.objects.get("live")) is not None:
+            if self.results.session.live is not None:
+                self.results.session.end_live()
+            self.results.session.live = Live(self, made)
+            lines.append("the map follows what is shown; end it with: potential_live off")
+        return lines
+
+    def again(self) -> Task:
+        """Return the same task with what PyMOL holds now."""
+        return Task(self.cmd, self.command, self.given, self.warn)
 
     def _given(self, parameter: Any) -> Any:
         return self.given.get(arguments.argument_name(parameter), arguments.default_text(parameter))
