@@ -69,7 +69,7 @@ class Live:
                 self._draw(grid)
             self._ask()
         except (VmdpotentialError, CmdException, MemoryError) as error:
-            text = str(error) if isinstance(error, CmdException) else messages.one_line(error, arguments.spell)
+            text = str(error).strip() if isinstance(error, CmdException) else messages.one_line(error, arguments.spell)
             self.stop()
             print(f" live: ended: {text}")
         except BaseException:
