@@ -27,7 +27,7 @@ HEAD = """
 #define __launch_bounds__(...)
 #define __shared__ static
 #define asm(...)
-using std::fabs; using std::floor; using std::fma; using std::fmax; using std::fmin; using std::llrint; using std::sqrt;
+using std::erf; using std::fabs; using std::floor; using std::fma; using std::fmax; using std::fmin; using std::llrint; using std::sqrt;
 template <class T> static T min(T a, T b) { return b < a ? b : a; }
 template <class T> static T max(T a, T b) { return a < b ? b : a; }
 struct Index { unsigned x, y, z; };
@@ -187,6 +187,19 @@ class HostGpu:
 
     def take(self, size):
         return self.keep(np.full(size, 0xFF, np.uint8))
+
+    def lanes(self):
+        return None, [(None, None)]
+
+    def timers(self):
+        timer = SimpleNamespace(record=lambda stream: None, synchronize=lambda: None, time_since=lambda start: 1.0)
+        return timer, timer
+
+    def free(self):
+        return 2**30
+
+    def trim(self):
+        pass
 
     def __enter__(self):
         return self

@@ -1,6 +1,8 @@
 """The CUDA engine's mesh sum without a GPU: its kernels compile, and do on the host what the CPU engine does."""
 
+import ctypes
 import sys
+from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 
@@ -15,10 +17,13 @@ from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cpu import mesh as cpu
 from vmdpotential.engines.cuda import ENGINE as CUDA
 from vmdpotential.engines.cuda import build, device, fft, maps, nodes
+from vmdpotential.engines.cuda.mean import MeshMean
 from vmdpotential.engines.cuda.mesh import MeshSum, window_size
-from vmdpotential.errors import BackendError, TaskError
+from vmdpotential.engines.result import HostResult
+from vmdpotential.errors import BackendError, InputError, TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.gaussian import rendered
 from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.splitting.shifted import optimal_for_cutoff
 
@@ -40,6 +45,8 @@ MESHES = {
     "ending": lambda order: sums.mesh_around(LATTICE, POSITIONS, 1.25, order, 3.0, partial(optimal_for_cutoff, 9.0)),
     "periodic": lambda order: over_cell(Cell.from_parameters(20, 21, 22), 1.3, order, 3.0),
     "triclinic": lambda order: over_cell(TRICLINIC, 1.3, order, 3.0),
+    "smeared open": lambda order: sums.mesh_around(LATTICE, POSITIONS, 1.25, order, 0.0, partial(rendered, 1.7)),
+    "smeared": lambda order: over_cell(TRICLINIC, 1.3, order, 0.0, partial(rendered, 1.7)),
     "rotated": lambda order: over_cell(ROTATED, 1.3, order, 3.0),
 }
 
@@ -87,7 +94,8 @@ def test_the_smooth_part_is_that_of_the_cpu_engine(gpu, name, order, precision, 
     mesh = MESHES[name](order)
     work, values = smooth_part(gpu, LATTICE, mesh, precision)
     # float64 nodes of a slanted tile are more than a block has room for
-    assert work.tiled == (name != "rotated" and (name, precision) != ("triclinic", "double"))
+    slanted = name in ("triclinic", "smeared")
+    assert work.tiled == (name != "rotated" and (slanted, precision) != (True, "double"))
     assert ("interpolate" if work.tiled else "gather") in gpu.used
     assert relative_rms(values, on_the_cpu(LATTICE, mesh)) < accuracy
     taken = sum(array.nbytes for array in (*gpu.buffers.values(), *gpu.kept.values()))
@@ -118,6 +126,47 @@ def test_a_sum_runs_again_for_other_charges(gpu, name):
         work.launch(job, maps.Slab(0, LATTICE.shape[0]), out.ctypes.data, LATTICE.size)
         assert relative_rms(out, cpu.MeshSum(mesh, LATTICE, "double").maps(positions, charges, False)) < 1e-6
     assert set(gpu.kept) == kept
+
+
+@pytest.mark.parametrize(("name", "field"), [("smeared", False), ("smeared open", True), ("periodic", True)])
+def test_a_mean_is_made_of_charges_on_the_nodes_and_pairs_in_maps(gpu, monkeypatch, name, field):
+    monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
+
+    def launch(work, job, slab, out, size, stream=None):  # adds the first charge to every map
+        if work.work.pairs is not None:
+            values = np.ctypeslib.as_array(ctypes.cast(out, ctypes.POINTER(ctypes.c_float)), (work.maps, size))
+            values += np.float32(job.charges[0])
+
+    monkeypatch.setattr(maps.Sum, "launch", launch)
+    mesh = MESHES[name](6)
+    work = MeshSum(LatticeSum.split(LATTICE, mesh, "single", field))
+    mean = MeshMean(work, gpu)
+    with pytest.raises(InputError, match="no frames"):
+        mean.result()
+    expected = np.zeros((work.maps, *LATTICE.shape))
+    for number, share in enumerate((1.0, 30.0, 1e-3), 1):
+        positions, charges = np.roll(POSITIONS, number, 0), CHARGES * share
+        mean.add(positions, charges)
+        maps_of_frame = cpu.MeshSum(mesh, LATTICE, "double").maps(positions, charges, field)
+        expected += maps_of_frame.reshape(expected.shape) + (charges[0] if mesh.short is not None else 0.0)
+        block = mean.result().block
+        found = gpu.kept[block.address][: 4 * expected.size].view(np.float32).reshape(expected.shape)
+        for part, wanted in zip(found, expected / number, strict=True):
+            assert relative_rms(part, wanted) < 3e-6
+    mean.add(np.zeros((0, 3)), np.zeros(0))
+    assert mean.count == 4
+
+
+def test_a_mean_that_does_not_fit_on_the_gpu_is_that_of_maps(gpu, monkeypatch):
+    monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
+    monkeypatch.setattr(gpu, "free", lambda: 1000)
+    work = MeshSum(LatticeSum.split(LATTICE, MESHES["smeared"](6)))
+    monkeypatch.setattr(work, "run", lambda positions, charges: HostResult(
+        np.full((1, *LATTICE.shape), charges.sum(), np.float32)))
+    mean = MeshMean(work, gpu)
+    for charge in (1.0, 2.0):
+        mean.add(np.ones((1, 3)), np.array([charge]))
+    np.testing.assert_array_equal(mean.result().values(), 1.5)
 
 
 def test_a_lattice_coarser_than_the_mesh_is_gathered_point_by_point(gpu):

@@ -46,7 +46,7 @@ CUTOFF = 12.0
 LEAST_TOLERANCE = 1e-6
 
 #: Sums that take less than this many times an engine's fixed cost are not worth looking for a faster one.
-SOON = 10.0
+SOON = 2.0
 
 
 def potential_map(

@@ -19,6 +19,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from keyword import iskeyword
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -232,6 +233,7 @@ class Command:
             For an unknown, missing or wrong value.
         """
         known = {parameter.name: parameter for parameter in self.parameters}
+        values = {_name(name): value for name, value in values.items()}
         for name in values:
             if name not in known:
                 raise UsageError(name, f"{self.name} has no such parameter; it has {', '.join(known)}")
@@ -241,7 +243,7 @@ class Command:
         values = {name: known[name].convert(value) for name, value in values.items()}
         token = _reading.set(tuple(self._files(values, written=False)))
         try:
-            return self.function(**values)
+            return self.function(**{f"{name}_" if iskeyword(name) else name: value for name, value in values.items()})
         finally:
             _reading.reset(token)
 
@@ -282,8 +284,13 @@ def _parameters(function: Callable[..., Report]) -> list[Parameter]:
             members = _members(get_args(members[0])[0])
         # of Path | Structure the first is what text becomes; objects pass unchanged
         result.append(
-            Parameter(name, members[0], several, optional, parameter.default, option, tuple(members[1:])))
+            Parameter(_name(name), members[0], several, optional, parameter.default, option, tuple(members[1:])))
     return result
+
+
+def _name(name: str) -> str:
+    """Return the name of a parameter, which a function has to end in _ where it is a word of Python: ``from_``."""
+    return name[:-1] if iskeyword(name[:-1]) else name
 
 
 def _members(hint: Any) -> list[Any]:

@@ -27,6 +27,11 @@ def report(label: str, fraction: float) -> None:
         listener(label, fraction)
 
 
+def listener() -> Listener | None:
+    """Return who listens, if there is one."""
+    return _listener.get()
+
+
 @contextlib.contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Send the reports made inside the block to `listener`."""

@@ -23,14 +23,14 @@ KINDS = ("command", "method", "interaction", "pair", "engine")
 _entries: dict[str, dict[str, Any]] = {
     "command": {
         name: f"vmdpotential.{'frontend' if name in ('plugins', 'install') else 'commands'}.{name}:command"
-        for name in ("map", "ionize", "slice", "energy", "forces", "rdf", "live", "devices", "plugins", "install",
-                     "verify", "benchmark")
+        for name in ("map", "ionize", "slice", "profile", "field", "energy", "forces", "rdf", "live", "devices",
+                     "plugins", "install", "verify", "benchmark")
     },
     "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "msm", "pme")},
     "interaction": {
         name: f"vmdpotential.interactions.{name}:INTERACTION"
         for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent", "sigmoidal_dielectric",
-                     "reaction_field", "ewald")
+                     "reaction_field", "ewald", "gaussian")
     },
     "pair": {
         "lennard_jones": "vmdpotential.interactions.lennard_jones:INTERACTION",

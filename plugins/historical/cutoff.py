@@ -54,6 +54,7 @@ Floats = NDArray[np.float64]
 def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> Timed:
     """Return the sum over the atoms within the cutoff, and their periodic images where there is a cell."""
     lattice, interaction = work.lattice, work.pairs
+    assert interaction is not None
     reach = interaction.cutoff
     assert reach is not None
     clock = [time.perf_counter()]

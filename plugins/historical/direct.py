@@ -42,6 +42,7 @@ def all_pairs(name: str, work: LatticeSum, positions: Floats, charges: Floats) -
     out = np.zeros(lattice.shape, np.float32)
     if not len(positions):
         return Timed(out[None])
+    assert work.pairs is not None
     scaled = work.pairs.scaled(float(lattice.spacing.max()))
     atoms = four(lattice, positions, charges, scaled.length)
     task = maps.base_task(lattice, scaled)

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from vmdpotential import progress, registry
 from vmdpotential.commands.options import CellOption, ForceField, Water, read
 from vmdpotential.engines import PRECISIONS
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import CheckError, UsageError
 from vmdpotential.io import output as files
 from vmdpotential.io.cellfile import boundary_text
 from vmdpotential.maps import CUTOFF, potential_map
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
+
+#: Processes of a batch for each GPU, at most.
+PROCESSES = 8
+
+#: Structures of a batch that failed, and that the report names; the table has all.
+SHOWN = 20
 
 
 def _names(kind: str) -> Sequence[str]:
@@ -79,6 +86,14 @@ def map_(
     format: Annotated[str, Option(
         "of an output whose name tells none (-, a pipe): dx, npz ...", viewer=False, metavar="SUFFIX")] = "",
     force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
+    batch: Annotated[bool, Option(
+        "STRUCTURE is a folder of structures, or a text file with a path on each line, and -o a folder: a map of each, "
+        "an .npz unless the format is another, and report.csv; run again, it goes on where it was",
+        viewer=False)] = False,
+    workers: Annotated[int | None, Option(
+        "processes of a batch; one for each processor unless given", viewer=False, low=1, high=4096)] = None,
+    scheduler: Annotated[str, Option(
+        "address of a Dask scheduler whose workers make a batch", viewer=False, metavar="ADDRESS")] = "",
 ) -> Report:
     """Compute the electrostatic potential on a lattice.
 
@@ -97,6 +112,16 @@ def map_(
     TaskError
         When the tolerance cannot be kept.
     """
+    if batch:
+        given = locals()
+        return _batch(structure, output, format, workers, scheduler, force, {name: given[name] for name in (
+            "topology", "field", "force_field", "water", "cell", "atoms", "method", "boundary", "spacing", "padding",
+            "cutoff", "algorithm", "interaction", "set", "tolerance", "unit", "temperature", "dielectric", "precision",
+            "engine")})
+    for option, value in (("workers", workers), ("scheduler", scheduler)):
+        if value:
+            raise UsageError(option, "is for many structures", "give {batch}")
+
     from vmdpotential.io.field import field_paths, put_field
     from vmdpotential.io.mapformat import check_finite
     from vmdpotential.io.maps import check_map_format, is_map, put_map
@@ -178,6 +203,55 @@ def map_(
         "engine": made.engine, "seconds": seconds,
     }
     return Report(lines, data, {"grid": grid, "structure": structure})
+
+
+def _batch(source: Path | Structure, folder: Path | None, format: str, workers: int | None, scheduler: str, force: bool,
+           options: Mapping[str, Any]) -> Report:
+    """Make a map of each structure of a folder or a list."""
+    from vmdpotential.engines import get_engine
+    from vmdpotential.engines.cpu import threads
+    from vmdpotential.frames.batch import REPORT, run_batch, structures_of
+    from vmdpotential.io.maps import check_map_format
+
+    if folder is None or files.is_standard(folder):
+        raise UsageError("output", "a folder is needed for the maps", "such as {output maps}")
+    for name in ("topology", "field"):
+        if options[name] is not None:
+            raise UsageError(name, "is of one structure", "leave out {batch}")
+    if isinstance(source, Structure):
+        raise UsageError("structure", "is one; a batch is of a folder or a list of files")
+    suffix = f".{(format or 'npz').removeprefix('.')}"
+    check_map_format(folder / f"name{suffix}")
+    gpus = 0 if scheduler else len(getattr(get_engine(options["engine"]), "lanes", list)())
+    if workers is None:  # reading and writing takes longer than a GPU's part
+        workers = min(threads.count(), PROCESSES * gpus or threads.count())
+    found = run_batch(partial(_one, dict(options)), structures_of(source), folder, suffix, options,
+                      workers=workers, scheduler=scheduler, engine=options["engine"], force=force)
+    made, failed = len(found.rows) - found.before, found.failed
+    lines = [
+        f"{len(found.rows)} structures: {len(found.rows) - len(failed)} done"
+        + (f" ({found.before} of them before)" if found.before else "") + f", {len(failed)} failed",
+        *(f"{row['structure']}: {row['message']}" for row in failed[:SHOWN]),
+        *([f"and {len(failed) - SHOWN} more"] if len(failed) > SHOWN else []),
+        f"{found.seconds:.2f} s, {made / max(found.seconds, 1e-9):.1f} structures a second",
+        f"wrote {folder / REPORT}",
+    ]
+    data = {"structures": len(found.rows), "done": len(found.rows) - len(failed), "done_before": found.before,
+            "failed": [{"structure": row["structure"], "message": row["message"]} for row in failed],
+            "seconds": found.seconds, "folder": str(folder), "report_file": str(folder / REPORT)}
+    report = Report(lines, data)
+    if failed:
+        raise CheckError(f"{len(failed)} of {len(found.rows)} structures failed", report)
+    return report
+
+
+def _one(options: Mapping[str, Any], structure: Path, output: Path) -> dict[str, Any]:
+    """Make the map of a structure; return its figures for the table of a batch."""
+    report = map_(structure, output=output, force=True, **options)
+    data = report.data
+    return {**{name: data[name] for name in ("method", "error", "error_away")},
+            "net_charge": round(data["net_charge"], 4) + 0.0, "atoms": len(report.objects["structure"]),
+            "points": " x ".join(map(str, data["shape"]))}
 
 
 command = Command.of(map_, "map")

@@ -21,7 +21,7 @@ water (:data:`vmdpotential.engines.accuracy.ROUNDING`):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,7 +37,7 @@ from vmdpotential.molecule.cell import Cell
 if TYPE_CHECKING:
     from vmdpotential.engines.costs import Costs
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
-    from vmdpotential.engines.result import Result
+    from vmdpotential.engines.result import Mean, Result
     from vmdpotential.splitting.levels import Levels
     from vmdpotential.splitting.mesh import Mesh
 
@@ -45,6 +45,9 @@ Floats = NDArray[np.float64]
 
 #: How the sums are rounded, see above.
 PRECISIONS = ("single", "compensated", "double")
+
+#: How far a cell may shear, as a part of its lengths, before it counts as one of another shape.
+SHEAR = 1e-4
 
 #: A point nearer to an atom than this, in A, gets the potential at this distance and no field from it.
 SOFT_CORE = 0.01
@@ -57,8 +60,8 @@ class LatticeSum:
     Parameters
     ----------
     lattice : Lattice
-    pairs : Bound
-        All charges where it has no cutoff, else those within it.
+    pairs : Bound or None
+        All charges where it has no cutoff, else those within it; None where the smooth part is all.
     cell : Cell or None
         Whose images of the charges are within the cutoff.
     precision : str
@@ -70,7 +73,7 @@ class LatticeSum:
     """
 
     lattice: Lattice
-    pairs: Bound
+    pairs: Bound | None
     cell: Cell | None = None
     precision: str = "single"
     field: bool = False
@@ -78,7 +81,7 @@ class LatticeSum:
 
     def __post_init__(self) -> None:
         check_precision(self.precision)
-        if self.cell is not None and self.pairs.cutoff is None:
+        if self.cell is not None and self.pairs is not None and self.pairs.cutoff is None:
             raise UsageError("cell", f"the sum of {self.pairs} over its images has no end: it has no cutoff")
 
     @classmethod
@@ -86,6 +89,27 @@ class LatticeSum:
               field: bool = False) -> LatticeSum:
         """Return the sum of a smooth part and the pairs that it leaves."""
         return cls(lattice, smooth.short, smooth.cell, precision, field, smooth)
+
+    def in_cell(self, cell: Cell) -> LatticeSum:
+        """Return the same sum in another periodic cell: each node where it was, in fractional coordinates.
+
+        Raises
+        ------
+        UsageError
+            In an open boundary, or where the axes of the lattice would not stay along x, y and z.
+        TaskError
+            For a smooth part on levels.
+        """
+        if self.cell is None:
+            raise UsageError("cell", "an open boundary has none")
+        change = np.linalg.inv(self.cell.vectors) @ cell.vectors
+        along = np.diagonal(change)
+        if abs(change - np.diag(along)).max() > SHEAR or along.min() <= 0:
+            raise UsageError("cell", "changes its shape, not its lengths along x, y and z alone: the axes of a map's "
+                             "lattice would turn with it", "use the frames' own cells one by one")
+        lattice = Lattice(self.lattice.origin * along, self.lattice.spacing * along, self.lattice.shape)
+        smooth = None if self.smooth is None else self.smooth.in_cell(cell)
+        return replace(self, lattice=lattice, cell=cell, smooth=smooth)
 
     @property
     def maps(self) -> int:
@@ -98,6 +122,9 @@ class Prepared(Protocol):
 
     def run(self, positions: Floats, charges: Floats) -> Result:
         """Return the sum for positions (N, 3), A, and charges (N,), e; from any thread, any number of times."""
+
+    def new_mean(self) -> Mean:
+        """Return the mean of no sums yet, to which those of many frames can be added."""
 
 
 class Engine(Protocol):

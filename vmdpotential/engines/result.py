@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from vmdpotential.errors import InputError
 
 Floats = NDArray[np.float64]
 Maps = NDArray[np.float32]
@@ -54,6 +57,61 @@ class Sums(Protocol):
 
     def variance(self) -> Floats:
         """Return the mean square deviation from the mean, of the same shape."""
+
+
+class Mean(Protocol):
+    """The mean of a lattice sum over frames, where it is computed: what is linear in the charges is done once.
+
+    For one thread at a time.
+    """
+
+    #: Frames added so far.
+    count: int
+
+    def add(self, positions: Floats, charges: Floats) -> None:
+        """Add a frame: positions (N, 3), A, and charges (N,), e."""
+
+    def result(self) -> Result:
+        """Return the mean of the frames so far; more can be added afterwards.
+
+        Raises
+        ------
+        InputError
+            When there are none.
+        """
+
+
+class MeanOfResults:
+    """The mean of a lattice sum by the sum of each frame: where nothing is to be had by doing a part of it once."""
+
+    def __init__(self, run: Callable[[Floats, Floats], Result]) -> None:
+        self.run, self.count = run, 0
+        self._sums: Any = None
+
+    def add(self, positions: Floats, charges: Floats) -> None:
+        """Add a frame."""
+        result = self.run(positions, charges)
+        if self._sums is None:
+            self._sums = result.new_sums()
+        result.add_to(self._sums)
+        self.count += 1
+
+    def result(self) -> HostResult:
+        """Return the mean."""
+        check_frames(self.count)
+        mean = self._sums.mean().astype(np.float32)
+        return HostResult(mean[None] if mean.ndim == 3 else mean)
+
+
+def check_frames(count: int) -> None:
+    """Make sure that there is something to take a mean of.
+
+    Raises
+    ------
+    InputError
+    """
+    if not count:
+        raise InputError("there are no frames to take a mean of")
 
 
 class HostResult:

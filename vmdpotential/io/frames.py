@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import queue
 import re
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +21,54 @@ from vmdpotential.io import mdanalysis, xdr
 from vmdpotential.io.text import held
 from vmdpotential.molecule.cell import Cell
 
-Floats = NDArray[np.float64]
+log = logging.getLogger(__name__)
 
 #: Frames that are read before they are asked for.
 AHEAD = 2
 
+#: Time of a DCD, in ps.
+AKMA = 4.888821e-2
+
+#: By how much a cell's volume may differ from that of the first frame.
+JUMP = 0.2
+
+#: Files whose frames are found by their own headers.
+_XDR = (".xtc", ".trr")
+
 
 class Frame(NamedTuple):
-    """One frame: its number, 0-based, positions (N, 3), A, its cell, and how many frames are read."""
+    """One frame.
+
+    Parameters
+    ----------
+    number : int
+        0-based.
+    positions : (N, 3) float64, or as the file has them where that was asked for, A
+    cell : Cell or None
+    total : int
+        How many frames are read.
+    time : float or None
+        ps, where the file tells.
+    """
 
     number: int
-    positions: Floats
+    positions: NDArray[Any]
     cell: Cell | None
     total: int = 1
+    time: float | None = None
+
+
+class Frames(Protocol):
+    """Frames of a file, or of a viewer: iterable, picklable where workers shall read them, and divisible."""
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield the frames."""
+
+    def numbers(self) -> range:
+        """Return the numbers of the frames, without reading them."""
+
+    def part(self, numbers: range) -> Frames:
+        """Return some of the frames, by number."""
 
 
 def parse_frames(text: str) -> slice:
@@ -56,21 +93,26 @@ def parse_frames(text: str) -> slice:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A file of frames.
+    """A file of frames; every iteration opens it anew, so that each worker may have its own.
+
+    Nothing is written beside it.
 
     Parameters
     ----------
     path : Path
-        XTC, TRR, DCD, NetCDF, PDB of several models, or anything else that MDAnalysis reads.
+        XTC, TRR, DCD, NetCDF, H5MD, PDB of several models, or anything else that MDAnalysis reads.
     atoms : int
         How many atoms every frame must have.
     frames : slice
         Which frames are wanted.
+    single : bool
+        Whether positions stay float32 where the file has them so.
     """
 
     path: Path
     atoms: int
     frames: slice = field(default_factory=lambda: slice(None))
+    single: bool = False
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames, in their order.
@@ -84,61 +126,159 @@ class Trajectory:
         """
         return ahead(self._frames())
 
+    def numbers(self) -> range:
+        """Return the numbers of the frames, without reading them; raises as :meth:`__iter__`."""
+        path = held(self.path)
+        with mdanalysis.reading(path):
+            if path.suffix.lower() in _XDR:
+                return _chosen(path, self.frames, len(self._starts))
+            with self._reader() as reader:
+                return _chosen(path, self.frames, _count(reader))
+
+    def part(self, numbers: range) -> Trajectory:
+        """Return some of the frames, by number."""
+        stop: int | None = numbers.stop
+        if numbers.step < 0 and numbers.stop < 0:
+            stop = None
+        part = replace(self, frames=slice(numbers.start, stop, numbers.step))
+        if "_starts" in self.__dict__:  # found once for all parts
+            part.__dict__["_starts"] = self._starts
+        return part
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        """Where the frames of an XTC or TRR begin, bytes: its library would write a file of them beside it."""
+        path = held(self.path)
+        return np.array(list(xdr.frames(path, self.atoms, path.suffix.lower() == ".xtc")), np.int64)
+
     def _frames(self) -> Iterator[Frame]:
         path = held(self.path)
         with mdanalysis.reading(path):
-            frames = _xdr(path, self.atoms, self.frames) if path.suffix.lower() in (".xtc", ".trr") else (
-                _readers(path, self.atoms, self.frames))
+            frames = self._xdr(path) if path.suffix.lower() in _XDR else self._others(path)
             first = next(frames)  # whatever is wrong with the file as a whole is found here
         yield first
         with mdanalysis.explained(path):
             yield from frames
+
+    def _dtype(self, found: NDArray[Any]) -> Any:
+        return np.float32 if self.single and found.dtype == np.float32 else np.float64
+
+    def _xdr(self, path: Path) -> Iterator[Frame]:
+        """Read by the file classes of MDAnalysis: its readers leave lock and offset files beside the trajectory."""
+        from MDAnalysis.lib.formats.libmdaxdr import TRRFile, XTCFile
+
+        is_xtc = path.suffix.lower() == ".xtc"
+        with (XTCFile if is_xtc else TRRFile)(str(path)) as file:
+            file.set_offsets(self._starts)
+            chosen = _chosen(path, self.frames, len(self._starts))
+            for number in chosen:
+                if is_xtc:
+                    xdr.check_packed(path, int(self._starts[number]), self.atoms)
+                file.seek(number)
+                step = file.read()
+                if not getattr(step, "hasx", True):
+                    raise InputError(f"{path}: frame {number} holds no positions", "choose other {frames}")
+                box = np.array(step.box, np.float64) * 10  # nm to A
+                positions = mdanalysis.checked(step.x, path, self._dtype(step.x))
+                positions *= 10
+                yield Frame(number, positions, Cell(box) if box.any() else None, len(chosen), float(step.time))
+
+    def _reader(self) -> Any:
+        """Open the file by MDAnalysis."""
+        from MDAnalysis.coordinates.core import get_reader_for
+
+        path, suffix = held(self.path), held(self.path).suffix.lower()
+        if suffix == ".dcd":  # a damaged one is found here: the reader would print a traceback
+            from MDAnalysis.lib.formats.libdcd import DCDFile
+
+            file = DCDFile(str(path))
+            mdanalysis.check_atoms(path, file.header["natoms"], self.atoms)
+            return file
+        told = {} if suffix in (".nc", ".ncdf") else {"n_atoms": self.atoms}
+        reader = get_reader_for(str(path))(str(path), **told)
+        mdanalysis.check_atoms(path, reader.n_atoms, self.atoms)
+        return reader
+
+    def _others(self, path: Path) -> Iterator[Frame]:
+        with self._reader() as reader:
+            chosen = _chosen(path, self.frames, _count(reader))
+            if path.suffix.lower() == ".dcd":
+                step = _dcd_step(reader.header)
+                for number in chosen:
+                    reader.seek(number)
+                    found = reader.read()
+                    time = None if step is None else step[0] + number * step[1]
+                    yield Frame(number, mdanalysis.checked(found.xyz, path, self._dtype(found.xyz)),
+                                mdanalysis.cell_of(_dcd_cell(found.unitcell), path), len(chosen), time)
+                return
+            for number in chosen:
+                found = reader[number]
+                yield Frame(number, mdanalysis.checked(found.positions, path, self._dtype(found.positions)),
+                            mdanalysis.cell_of(found.dimensions, path), len(chosen), found.data.get("time"))
+
+
+def _count(reader: Any) -> int:
+    return int(reader.n_frames)
 
 
 def _chosen(path: Path, frames: slice, count: int) -> range:
     chosen = range(count)[frames]
     if not chosen:
         raise InputError(f"{path}: has {count} frames, and none of them is asked for", "choose other {frames}")
+    if frames.stop is not None and frames.stop > count:
+        log.warning("%s: has %d frames, none from %d to %d", path, count, count, frames.stop - 1)
     return chosen
 
 
-def _xdr(path: Path, n_atoms: int, frames: slice) -> Iterator[Frame]:
-    """Read by the file classes of MDAnalysis: its readers leave lock and offset files beside the trajectory."""
-    from MDAnalysis.lib.formats.libmdaxdr import TRRFile, XTCFile
-
-    is_xtc = path.suffix.lower() == ".xtc"
-    starts = np.array(list(xdr.frames(path, n_atoms, is_xtc)))
-    with (XTCFile if is_xtc else TRRFile)(str(path)) as file:
-        file.set_offsets(starts)
-        chosen = _chosen(path, frames, len(starts))
-        for number in chosen:
-            if is_xtc:
-                xdr.check_packed(path, int(starts[number]), n_atoms)
-            file.seek(number)
-            step = file.read()
-            if not getattr(step, "hasx", True):
-                raise InputError(f"{path}: frame {number} holds no positions", "choose other {frames}")
-            box = np.array(step.box, np.float64) * 10  # nm to A
-            yield Frame(number, mdanalysis.checked(np.asarray(step.x, np.float64) * 10, path),
-                        Cell(box) if box.any() else None, len(chosen))
+def _dcd_step(header: Any) -> tuple[float, float] | None:
+    """Return the time of a DCD's first frame and that between frames, ps; None where it tells none."""
+    step = header["nsavc"] * header["delta"] * AKMA
+    if not (np.isfinite(step) and step > 0):
+        return None
+    return header["istart"] * header["delta"] * AKMA, step
 
 
-def _readers(path: Path, n_atoms: int, frames: slice) -> Iterator[Frame]:
-    from MDAnalysis.coordinates.core import get_reader_for
+def _dcd_cell(found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return lengths and angles of the cell in a DCD, as one of its dialects has them.
 
-    if path.suffix.lower() == ".dcd":  # a damaged one is found here: the reader would print a traceback
-        from MDAnalysis.lib.formats.libdcd import DCDFile
+    NAMD and CHARMM before version 25 write ``a, gamma, b, beta, alpha, c`` with angles, or their cosines; CHARMM since
+    then the six numbers of a symmetric matrix. MDAnalysis tells them apart by their values, and so do we.
+    """
+    cell: NDArray[np.float64] = np.array(found, np.float64)[[0, 2, 5, 4, 3, 1]]
+    angles = cell[3:]
+    if (np.abs(angles) <= 1).all():
+        cell[3:] = 90 - np.degrees(np.arcsin(angles))
+    elif (cell < 0).any() or (angles > 180).any():
+        from MDAnalysis.lib.mdamath import triclinic_box
 
-        with DCDFile(str(path)) as file:
-            mdanalysis.check_atoms(path, file.header["natoms"], n_atoms)
-    told = {} if path.suffix.lower() in (".nc", ".ncdf") else {"n_atoms": n_atoms}
-    with get_reader_for(str(path))(str(path), **told) as reader:
-        mdanalysis.check_atoms(path, reader.n_atoms, n_atoms)
-        chosen = _chosen(path, frames, reader.n_frames)
-        for number in chosen:
-            step = reader[number]
-            yield Frame(number, mdanalysis.checked(step.positions, path),
-                        mdanalysis.cell_of(step.dimensions, path), len(chosen))
+        a, b, c = (found[rows] for rows in ([0, 1, 3], [1, 2, 4], [3, 4, 5]))
+        cell[:] = triclinic_box(a, b, c)
+    return cell
+
+
+def periodic_cell(path: Path | str, frame: Frame, like: Cell) -> Cell:
+    """Return the cell of a frame of a periodic trajectory.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    frame : Frame
+    like : Cell
+        That of the first frame.
+
+    Raises
+    ------
+    InputError
+        When the frame has none, or one whose volume is another by more than :data:`JUMP`.
+    """
+    if frame.cell is None:
+        raise InputError(f"{path}: frame {frame.number} has no periodic cell", "choose other {frames}, or give {cell}")
+    change = frame.cell.volume / like.volume - 1
+    if abs(change) > JUMP:
+        raise InputError(f"{path}: the cell of frame {frame.number} is {100 * (1 + change):.0f} % as large as that "
+                         "of the first one", "choose other {frames}, or give {cell}")
+    return frame.cell
 
 
 def ahead(items: Iterator[Frame], count: int = AHEAD) -> Iterator[Frame]:

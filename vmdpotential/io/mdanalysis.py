@@ -164,12 +164,15 @@ def check_atoms(path: Path, found: int, n_atoms: int) -> None:
         raise InputError(f"{path}: has {found} atoms and the structure {n_atoms}", "give files of one system")
 
 
-def checked(positions: Any, path: Path) -> Floats:
-    """Return positions that a file gave, which must be numbers."""
-    result = np.array(positions, dtype=np.float64)
-    bad = np.flatnonzero(~np.isfinite(result).all(1))
-    if len(bad):
-        raise InputError(f"{path}: atom {bad[0] + 1} has coordinates that are not numbers", "choose another frame")
+def checked(positions: Any, path: Path, dtype: Any = np.float64) -> NDArray[Any]:
+    """Return a copy of positions that a file gave, (N, 3), which must be numbers."""
+    result = np.array(positions, dtype, order="C")
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = result.sum()
+    if not np.isfinite(total):  # a sum takes a third of the time that looking at each does
+        bad = np.flatnonzero(~np.isfinite(result).all(1))
+        if len(bad):
+            raise InputError(f"{path}: atom {bad[0] + 1} has coordinates that are not numbers", "choose another frame")
     return result
 
 

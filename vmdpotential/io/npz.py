@@ -34,7 +34,11 @@ def write_npz(path: Path, grid: Grid) -> None:
 def write_arrays(path: Path, grid: Grid, values: Mapping[str, NDArray[np.float32]]) -> None:
     """Write values by name as a NumPy archive, with the lattice and provenance of a map."""
     text = {name: np.array(value) for name, value in grid.header().items() if name != "spacing"}
-    arrays = {**values, "origin": grid.lattice.origin, "spacing": grid.lattice.spacing, **text}
+    put_arrays(path, {**values, "origin": grid.lattice.origin, "spacing": grid.lattice.spacing, **text})
+
+
+def put_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays by name to a temporary path of :func:`vmdpotential.io.output.writing`."""
     # not numpy.savez: when the disk is full it leaves a file behind that complains as it is collected
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():

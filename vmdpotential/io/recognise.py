@@ -23,6 +23,11 @@ _ATOM_LINE = re.compile(rb"^(?:ATOM|HETATM).*$", re.MULTILINE)
 _OCCUPANCY = re.compile(rb"\s*-?\d*\.\d+\s*$|\s*$")
 
 
+def is_structure(path: Path) -> bool:
+    """Return whether a file's suffix is of a format that holds a whole structure, names and positions."""
+    return _SUFFIXES.get(files.suffix(path)) in ("pdb", "mmcif", "gro", "pqr")
+
+
 def kind_of(path: Path) -> str:
     """Return the kind of a file: the name of a reader, or ``amber-coordinates``, ``frames``, ``mdanalysis``.
 

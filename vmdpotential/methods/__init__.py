@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from vmdpotential import memory
 from vmdpotential.engines import PRECISIONS, Engine, LatticeSum, Prepared, check_precision, get_engine
 from vmdpotential.engines.accuracy import ROUNDING
-from vmdpotential.engines.result import Result
+from vmdpotential.engines.result import Mean, Result
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound
@@ -195,6 +195,25 @@ class Plan:
     def run(self, positions: ArrayLike, charges: ArrayLike) -> Result:
         """Return the sum for positions (N, 3), A, and charges (N,), e; again and again, from any thread."""
         return self.prepared.run(np.asarray(positions, np.float64), np.asarray(charges, np.float64))
+
+    def new_mean(self) -> Mean:
+        """Return the mean of no sums yet, to which those of many frames can be added.
+
+        What is linear in the charges is done once: they are spread to one mesh, whose transform is made at the end.
+        """
+        return self.prepared.new_mean()
+
+    def in_cell(self, cell: Cell) -> Plan:
+        """Return the same plan for another periodic cell, with each node where it was in fractional coordinates.
+
+        Raises
+        ------
+        UsageError
+            In an open boundary, or where the axes of the lattice would not stay along x, y and z.
+        TaskError
+            For a smooth part on levels.
+        """
+        return replace(self, work=self.work.in_cell(cell))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "prepared"}

@@ -170,8 +170,9 @@ def _at_end(request: Request, points: Floats, positions: Floats) -> NDArray[np.b
 def _exact(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine,
            distances: Floats) -> Floats:
     cell, reach = request.cell, request.interaction.cutoff
-    if reach is None and request.interaction.interaction.name == "coulomb":
-        return full_potential(points, positions, charges, cell, engine, distances)
+    if reach is None and request.interaction.interaction.name in ("coulomb", "gaussian"):
+        return full_potential(points, positions, charges, cell, engine, distances,
+                              request.interaction.values.get("smear", 0.0))
     if cell is not None and reach is not None and 2 * reach > np.linalg.norm(cell.reduced, axis=1).min():
         # more than the nearest image
         positions, which = cell.images_in_box(positions, points.min(0) - reach, points.max(0) + reach)

@@ -17,12 +17,16 @@ import numpy as np
 from vmdpotential.engines.costs import Costs
 from vmdpotential.methods import Request
 from vmdpotential.splitting.coulomb import optimal
+from vmdpotential.splitting.gaussian import rendered
 from vmdpotential.splitting.mesh import Split
 
 #: What is tried: orders of B-splines, split radii over mesh spacings, mesh spacings in A.
 ORDERS = (4, 6, 8)
 RATIOS = tuple(2.5 + 0.125 * n for n in range(61))
 SPACINGS = tuple(0.2 * 1.12**n for n in range(30))
+
+#: Mesh spacings that are tried for Gaussian charges, over their width.
+PARTS = tuple(0.1 * 1.06**n for n in range(72))
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,12 @@ class Size:
 
 
 def parts(size: Size, mesh: float, radius: float, order: int) -> tuple[float, ...]:
-    """Return how much there is of each part of a mesh sum, in the order of :class:`Costs`."""
+    """Return how much there is of each part of a mesh sum, in the order of :class:`Costs`; a radius of 0 has no pairs.
+    """
     points = math.prod(extent / mesh if size.periodic else 2 * (extent / mesh + order) for extent in size.extents)
     transform = points * math.log2(points)
-    pairs = size.points * size.density * _within(3 * size.spacing, radius)
-    candidates = size.points / 512 * size.density * _within(7 * size.spacing, radius)
+    around = size.points * size.density if radius else 0.0
+    pairs, candidates = around * _within(3 * size.spacing, radius), around / 512 * _within(7 * size.spacing, radius)
     return (1.0, float(size.atoms), size.atoms * float(order) ** 3, 0.0 if size.periodic else transform,
             transform if size.periodic else 0.0, size.maps * size.points * float(order), pairs, candidates,
             float(size.points), 0.0)
@@ -117,3 +122,12 @@ def cheapest(size: Size, costs: Costs, error: float,
     best = min(((seconds(size, costs, spacing, ratio * spacing, order), spacing, ratio, order)
                 for spacing, ratio, order in choices(error, split)), default=None)
     return None if best is None else (*best[1:], best[0])
+
+
+@lru_cache(maxsize=64)
+def cheapest_smeared(size: Size, costs: Costs, error: float, width: float) -> tuple[float, float, int, float] | None:
+    """Return the same for Gaussian charges of a width (A), which have no pairs: the ratio is 0."""
+    best = min(((seconds(size, costs, spacing, 0.0, order), spacing, order) for order in ORDERS
+                for spacing in (width * part for part in PARTS) if rendered(width, 0.0, spacing, order)[1] <= error),
+               default=None)
+    return None if best is None else (best[1], 0.0, best[2], best[0])

@@ -8,11 +8,15 @@ Particles, 1988). A periodic cell has conducting surroundings and a background t
 so that the mean of the potential is zero; it may have any shape. An open boundary is a convolution
 with the mesh padded by zeros (Hockney, Eastwood, ch. 6).
 
+Gaussian charges (:mod:`vmdpotential.interactions.gaussian`) have the smooth part alone, and no pairs.
+
 Radius, mesh and order are the cheapest that keep the error: the error is known beforehand
 (:func:`vmdpotential.splitting.coulomb.optimal`), the cost is a model (:mod:`vmdpotential.methods.costs`).
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 
@@ -20,8 +24,9 @@ from vmdpotential import memory
 from vmdpotential.engines import Engine, LatticeSum
 from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, interpolated_bytes
-from vmdpotential.methods.costs import Size, cheapest
+from vmdpotential.methods.costs import Size, cheapest, cheapest_smeared
 from vmdpotential.splitting.coulomb import optimal
+from vmdpotential.splitting.gaussian import rendered
 from vmdpotential.splitting.mesh import Mesh, Split, around, over_cell
 
 #: How many times smaller than asked the predicted error is: it is that of charges without correlation, and those
@@ -34,7 +39,7 @@ class Pme(Method):
 
     name = "pme"
     summary = "all atoms and images by a mesh, to the tolerance"
-    interactions = ("coulomb",)
+    interactions = ("coulomb", "gaussian")
     exact = False
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
@@ -42,13 +47,12 @@ class Pme(Method):
         if not engine.has_transforms:
             return Refusal("needs Fourier transforms, which this engine lacks here",
                            "install pyvkfft, or use {method msm} or {engine cpu}", BackendError)
-        size = Size.of(request)
-        best = cheapest(size, engine.costs, request.relative_error / MARGIN)
+        best = _choose(request, engine)
         if best is None:
             return Refusal(f"no mesh keeps the tolerance {request.tolerance:g}",
                            "use a larger {tolerance}, or {method direct}", TaskError)
         spacing, ratio, order, seconds = best
-        return Estimate(seconds, mesh_bytes(request, size, spacing, ratio * spacing, order))
+        return Estimate(seconds, mesh_bytes(request, Size.of(request), spacing, ratio * spacing, order))
 
     def plan(self, request: Request, engine: Engine) -> Plan:
         """Return the plan.
@@ -61,13 +65,29 @@ class Pme(Method):
             When the mesh does not fit into memory.
         """
         estimate = self.require(request, engine)
-        best = cheapest(Size.of(request), engine.costs, request.relative_error / MARGIN)
+        best = _choose(request, engine)
         assert best is not None
         spacing, ratio, order, _ = best
-        mesh = make_mesh(request, spacing, ratio, order, "{tolerance} or {spacing}")
+        width = _width(request)
+        split = optimal if width is None else partial(rendered, width)
+        mesh = make_mesh(request, spacing, ratio, order, "{tolerance} or {spacing}" if width is None else "{smear}",
+                         split)
         work = LatticeSum.split(request.lattice, mesh, request.precision, request.field)
-        error = optimal(ratio * spacing, spacing, order)[1] * request.charges.density
+        error = split(ratio * spacing, spacing, order)[1] * request.charges.density
         return Plan(self.name, engine.name, work, estimate, error, choices_of(mesh))
+
+
+def _width(request: Request) -> float | None:
+    """Return the standard deviation of Gaussian charges, A; None for points."""
+    return request.interaction.values.get("smear")
+
+
+def _choose(request: Request, engine: Engine) -> tuple[float, float, int, float] | None:
+    """Return mesh spacing, ratio of the split radius to it, order and seconds of the cheapest mesh."""
+    size, error, width = Size.of(request), request.relative_error / MARGIN, _width(request)
+    if width is None:
+        return cheapest(size, engine.costs, error)
+    return cheapest_smeared(size, engine.costs, error, width)
 
 
 def mesh_bytes(request: Request, size: Size, spacing: float, radius: float, order: int) -> int:
@@ -111,7 +131,7 @@ def make_mesh(request: Request, spacing: float, ratio: float, order: int, cure: 
         mesh = over_cell(request.cell, spacing, order, ratio, split)
     else:
         mesh = around(request.lattice, request.charges.box, spacing, order, ratio, split)
-    memory.require(_bytes(request, float(np.prod(mesh.transform_shape)), mesh.splitting.radius),
+    memory.require(_bytes(request, float(np.prod(mesh.transform_shape)), ratio * spacing),
                    f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points", f"use a larger {cure}")
     return mesh
 
@@ -119,8 +139,9 @@ def make_mesh(request: Request, spacing: float, ratio: float, order: int, cure: 
 def choices_of(mesh: Mesh) -> str:
     """Return what a mesh is, for people."""
     step = np.linalg.norm(mesh.steps, axis=1).max()
+    pairs = "no pairs" if mesh.short is None else f"pairs within {mesh.splitting.radius:.3g} A"
     return (f"mesh of {' x '.join(map(str, mesh.transform_shape))}, {step:.3g} A apart, B-splines of order "
-            f"{mesh.order}, pairs within {mesh.splitting.radius:.3g} A")
+            f"{mesh.order}, {pairs}")
 
 
 METHOD = Pme()

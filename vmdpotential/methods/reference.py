@@ -11,6 +11,7 @@ sum over a few hundred waves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -19,15 +20,21 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE, Engine
-from vmdpotential.interactions import Bound
+from vmdpotential.interactions import Bound, ewald
+from vmdpotential.interactions.gaussian import ewald_factor
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import Splitting
+from vmdpotential.splitting.gaussian import Gaussian
 
 Floats = NDArray[np.float64]
 
 #: Waves up to BAND over the split radius count; those beyond it are below 1e-9 of the potential. (Just
 #: below 7 pi, where a cube has no seventh wave along an edge.)
 BAND = 21.5
+
+#: Standard deviations of a Gaussian charge beyond which it is as good as a point, and waves up to which it has, over
+#: its inverse: to 1e-10.
+SMEAR_REACH, SMEAR_BAND = 6.5, 6.8
 
 #: Degree of the short-range part's polynomial in r^2, which holds psi to rounding.
 DEGREE = 22
@@ -40,7 +47,7 @@ PAIR_COST = 4.0
 
 
 def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, engine: Engine,
-                   nearest: Floats | None = None) -> Floats:
+                   nearest: Floats | None = None, smear: float = 0.0) -> Floats:
     """Return the potential of all atoms, and of all their periodic images, at points.
 
     Parameters
@@ -54,11 +61,13 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
         Sums the pairs.
     nearest : (P,) float64, optional
         Filled with the distances to the nearest atom, A.
+    smear : float, A
+        Standard deviation of every charge's Gaussian; 0 for points.
 
     Returns
     -------
     (P,) float64, e/A
-        Accurate to 1e-9 of the rms potential; an atom nearer than 0.01 A counts at that distance.
+        Accurate to 1e-9 of the rms potential of points; an atom nearer than 0.01 A counts at that distance.
 
     Raises
     ------
@@ -67,17 +76,26 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
     """
     points = np.asarray(points, np.float64).reshape(-1, 3)
     if cell is None:
-        return engine.at_points(points, positions, charges, nearest=nearest)
+        return engine.at_points(points, positions, charges, None, Gaussian(smear).potential if smear else None, nearest)
     plan = _plan(cell, len(points), len(positions))
-    memory.require(64 * plan.waves, "the reference sum over waves", "correct the cell where it is far too thin")
-    total = _smooth(points, positions, charges, plan, engine)
+    splitting = plan.splitting
+    smooth, band, integral = splitting.window, BAND / splitting.radius, splitting.short_integral
+    pairs = [(1.0, splitting.short())]
+    if smear and SMEAR_REACH * smear <= splitting.radius:  # less what a point has more than a Gaussian
+        pairs.append((-1.0, ewald.INTERACTION.bind(beta=ewald_factor(smear), cutoff=splitting.radius)))
+        integral -= 2 * np.pi * smear**2
+    elif smear:  # waves alone are few; pairs tell the distances
+        smooth, band, integral, pairs = Gaussian(smear).window, SMEAR_BAND / smear, 0.0, [(0.0, splitting.short())]
+    memory.require(64 * plan.waves(band), "the reference sum over waves", "correct the cell where it is far too thin")
+    total = _smooth(points, positions, charges, plan, band, smooth, engine)
     least, distances = np.full(len(points), np.inf), np.empty(len(points))
     for shift in np.indices(plan.repeats).reshape(3, -1).T @ plan.basis:
-        total += engine.at_points(points, positions + shift, charges, plan.supercell, plan.splitting.short(), distances)
+        for sign, bound in pairs:
+            total += sign * engine.at_points(points, positions + shift, charges, plan.supercell, bound, distances)
         np.minimum(least, distances, out=least)
     if nearest is not None:
         nearest[:] = least
-    total -= charges.sum() / cell.volume * plan.splitting.short_integral
+    total -= charges.sum() / cell.volume * integral
     return total
 
 
@@ -99,17 +117,14 @@ class _Plan:
         width = float(np.linalg.norm(self.supercell.reduced, axis=1).min())
         return Splitting(min(LONGEST, 0.499999 * width), _prolate())
 
-    @cached_property
-    def counts(self) -> NDArray[np.int64]:
-        """(3,) largest index of a wave along each reciprocal vector: |h| <= |k| |a| / 2 pi."""
-        band = BAND / self.splitting.radius
+    def counts(self, band: float) -> NDArray[np.int64]:
+        """Return the largest index (3,) of a wave up to `band` (1/A) along each vector: |h| <= |k| |a| / 2 pi."""
         counts: NDArray[np.int64] = (band * np.linalg.norm(self.basis, axis=1) / (2 * np.pi)).astype(np.int64)
         return counts
 
-    @cached_property
-    def waves(self) -> int:
-        """Waves up to these counts, of either sign."""
-        return int(np.prod(2 * self.counts + 1))
+    def waves(self, band: float) -> int:
+        """Return the number of waves up to these indices, of either sign."""
+        return int(np.prod(2.0 * self.counts(band) + 1))
 
 
 def _plan(cell: Cell, points: int, atoms: int) -> _Plan:
@@ -122,8 +137,8 @@ def _plan(cell: Cell, points: int, atoms: int) -> _Plan:
     length = np.linalg.norm(basis, axis=1)
     widths = np.geomspace(length.min(), length.max(), 1 + int(np.ceil(4 * np.log2(length.max() / length.min()))))
     plans = [_Plan(basis, tuple(int(n) for n in np.ceil(width / length - 1e-9))) for width in widths]
-    return min(plans, key=lambda plan: (
-        PAIR_COST * points * atoms * np.prod(plan.repeats) + (points + atoms) * plan.waves))
+    return min(plans, key=lambda plan: (PAIR_COST * points * atoms * np.prod(plan.repeats)
+                                        + (points + atoms) * plan.waves(BAND / plan.splitting.radius)))
 
 
 @cache
@@ -142,21 +157,23 @@ def _prolate() -> Floats:
     return legendre
 
 
-def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan, engine: Engine) -> Floats:
-    """Return the sum over waves at points, (P,) e/A."""
+def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan, band: float,
+            window: Callable[[Floats], Floats], engine: Engine) -> Floats:
+    """Return the sum over waves up to `band` (1/A) at points, (P,) e/A, of a transform over 4 pi / k^2."""
     inverse = np.linalg.inv(plan.basis)
-    factors = engine.structure_factors(positions @ inverse, charges, plan.counts)
-    nx, ny, nz = plan.counts
-    indices = [np.arange(-n, n + 1.0) for n in plan.counts]
+    counts = plan.counts(band)
+    factors = engine.structure_factors(positions @ inverse, charges, counts)
+    nx, ny, nz = counts
+    indices = [np.arange(-n, n + 1.0) for n in counts]
     k2 = np.zeros(factors.shape)
     for row in 2 * np.pi * inverse:  # one component of k at a time
         k2 += ((row[0] * indices[0])[:, None, None] + (row[1] * indices[1])[:, None] + row[2] * indices[2]) ** 2
     k2[nx, ny, nz] = np.inf  # the background
     k = np.sqrt(k2)
-    inside = k <= BAND / plan.splitting.radius
+    inside = k <= band
     k = k[inside]
     weights = np.zeros(factors.shape)
-    weights[inside] = 4 * np.pi * plan.splitting.window(k) / (k * k) / abs(np.linalg.det(plan.basis))
+    weights[inside] = 4 * np.pi * window(k) / (k * k) / abs(np.linalg.det(plan.basis))
     factors *= weights
     half = factors[nx:]  # the rest are complex conjugates
     half[1:] *= 2

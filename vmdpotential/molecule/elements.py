@@ -95,3 +95,15 @@ def radii(elements: Names) -> Floats:
     table = [gemmi.Element(str(word)).vdw_r if word else 0.0 for word in different]
     return np.array(table, dtype=np.float64)[inverse] if len(table) else np.zeros(0)
 
+
+
+def masses(structure: Structure) -> Floats:
+    """Return masses, (N,) u: those of the topology, else of the elements, 0 where there is none."""
+    import gemmi
+
+    topology = structure.topology
+    if topology is not None and (topology.masses > 0).any():
+        return topology.masses
+    different, inverse = unique_names(fill(structure).elements)
+    table = [gemmi.Element(str(word)).weight if word else 0.0 for word in different]
+    return np.array(table, dtype=np.float64)[inverse] if len(table) else np.zeros(0)

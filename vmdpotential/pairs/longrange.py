@@ -50,8 +50,9 @@ class LongRange:
     seconds: float
 
     @classmethod
-    def plan(cls, radius: float, positions: Floats, charges: Floats, points: int, cell: Cell | None) -> LongRange:
-        """Return the cheapest plan for a split radius (A), charges at positions, and a number of points.
+    def plan(cls, radius: float, positions: Floats, charges: Floats, points: int, cell: Cell | None,
+             error: float = ERROR) -> LongRange:
+        """Return the cheapest plan for a split radius (A), charges at positions, a number of points, and an error.
 
         Raises
         ------
@@ -62,7 +63,7 @@ class LongRange:
         extents = np.ptp(positions, axis=0) if cell is None else np.linalg.norm(cell.vectors, axis=1)
         plans = []
         for order in ORDERS:
-            ratio = next((r for r in RATIOS if optimal(radius, radius / r, order)[1] * density <= ERROR), None)
+            ratio = next((r for r in RATIOS if optimal(radius, radius / r, order)[1] * density <= error), None)
             if ratio is None:
                 continue
             spacing = radius / ratio

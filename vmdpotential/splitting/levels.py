@@ -21,7 +21,7 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound, short_range
 from vmdpotential.molecule.cell import Cell
@@ -124,6 +124,15 @@ class Levels:
         coefficients = {f"c{n}": float(c) / self.radius ** (2 * n + 1) for n, c in enumerate(shifted.coef)}
         # of its own degree: with a mesh's the pairs would take a quarter longer
         return short_range.interaction(self.smoothness).bind(cutoff=self.radius, **coefficients)
+
+    def in_cell(self, cell: Cell) -> Levels:
+        """Refuse another cell: the stencils between nodes hold the sums over this one's images.
+
+        Raises
+        ------
+        TaskError
+        """
+        raise TaskError("levels are made for one cell and take long", "use {method pme} for cells that change")
 
     def coordinates(self, positions: ArrayLike) -> Floats:
         """Return positions (..., 3), A, in steps of the finest level; periodic ones within the period."""

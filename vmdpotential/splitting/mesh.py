@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,15 +13,19 @@ from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import PER_RADIUS, Splitting, euler_sum, optimal
+from vmdpotential.splitting.gaussian import Gaussian
 from vmdpotential.splitting.shifted import SmoothCutoff
 
 Floats = NDArray[np.float64]
 
-#: Makes the splitting for a split radius (A), a mesh spacing (A) and an order, and says its error (1/A).
-Split = Callable[[float, float, int], tuple[Splitting | SmoothCutoff, float]]
+Smooth = Splitting | SmoothCutoff | Gaussian
 
-#: Nodes over which distances turn at half the length of an open boundary's transform.
-GUARD = 6
+#: Makes the splitting for a split radius (A), a mesh spacing (A) and an order, and says its error (1/A).
+Split = Callable[[float, float, int], tuple[Smooth, float]]
+
+#: Nodes over which distances turn at half the length of an open boundary's transform, and those of Gaussian charges:
+#: what a kink there leaves is nothing beside the potential of points, but their potential is fainter.
+GUARD, GAUSSIAN_GUARD = 6, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +41,7 @@ class Mesh:
         Nodes; in an open boundary they cover atoms and lattice and half a spline around them.
     order : int
         Of the B-splines, even.
-    splitting : Splitting or SmoothCutoff
+    splitting : Splitting, SmoothCutoff or Gaussian
     reach : (3,) int or None
         In an open boundary, the most nodes along each axis between a charge and where its potential
         is wanted: the mesh is padded with zeros for the Fourier transform, so that none of them wraps
@@ -50,7 +54,7 @@ class Mesh:
     steps: Floats
     shape: tuple[int, int, int]
     order: int
-    splitting: Splitting | SmoothCutoff
+    splitting: Smooth
     reach: tuple[int, int, int] | None = None
     box: Box | None = None
 
@@ -69,7 +73,8 @@ class Mesh:
             end = np.ceil(self.splitting.end / np.diagonal(self.steps)).astype(int)
             halves = [(n + int(m) + 1) // 2 for n, m in zip(self.shape, end, strict=True)]
         else:
-            halves = [max(m + GUARD, n // 2 + 1) for m, n in zip(self.reach, self.shape, strict=True)]
+            guard = GAUSSIAN_GUARD if self.short is None else GUARD
+            halves = [max(m + guard, n // 2 + 1) for m, n in zip(self.reach, self.shape, strict=True)]
         a, b, c = (2 * _fast(half) for half in halves)
         return a, b, c
 
@@ -94,9 +99,15 @@ class Mesh:
         return Cell(self.steps * np.array(self.shape)[:, None]) if self.periodic else None
 
     @cached_property
-    def short(self) -> Bound:
-        """The pair interaction within the split radius."""
+    def short(self) -> Bound | None:
+        """The pair interaction within the split radius; None where the smooth part is all."""
         return self.splitting.short()
+
+    def in_cell(self, cell: Cell) -> Mesh:
+        """Return as many nodes of another periodic cell."""
+        vectors = cell.vectors
+        origin = self.origin @ np.linalg.inv(self.steps) / np.array(self.shape) @ vectors
+        return replace(self, origin=origin, steps=vectors / np.array(self.shape)[:, None])
 
     def coordinates(self, positions: ArrayLike) -> Floats:
         """Return positions (..., 3), A, in mesh steps from the origin; periodic ones within the cell."""
@@ -211,11 +222,12 @@ def _turned(half: int, reach: int) -> Floats:
 
     Sampled on a circle, a distance has a kink at half the way around, whose high waves the correction
     for the splines would amplify. No pair of nodes is that far apart, so the way may turn smoothly,
-    with the slope falling from 1 to 0 as cos^2.
+    with the slope falling from 1 to 0 as the polynomial with three continuous derivatives.
     """
     m = np.arange(half + 1.0)
-    t = (m - reach) / (half - reach)
-    return np.where(m <= reach, m, reach + (half - reach) * (t / 2 + np.sin(np.pi * t) / (2 * np.pi)))
+    t = np.maximum(m - reach, 0) / (half - reach)
+    turned: Floats = np.minimum(m, reach) + (half - reach) * t * (1 - t**4 * (7 + t * (-14 + t * (10 - 2.5 * t))))
+    return turned
 
 
 def over_cell(cell: Cell, spacing: float, order: int, ratio: float, split: Split = optimal) -> Mesh:

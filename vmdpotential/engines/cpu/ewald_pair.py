@@ -60,9 +60,12 @@ class EwaldPair:
         smooth = self.unit
         for axis in range(3):  # a charge at a node is on its neighbours too, by cubic B-splines
             smooth = (np.roll(smooth, 1, axis) + 4 * smooth + np.roll(smooth, -1, axis)) / 6
-        short = plan.short.scaled()
-        self._short, self._cutoff, self._most_smooth = plan.short, radius, float(smooth.max())
-        self.kernel = build.load("point_kernel", program=short.program, precision="double", masked=True)
+        pairs = plan.short
+        assert pairs is not None
+        short = pairs.scaled()
+        self._short, self._cutoff, self._most_smooth = pairs, radius, float(smooth.max())
+        self.kernel = build.load("point_kernel", program=short.program, precision="double", masked=True,
+                                 field=False)
         self.factor = short.factor
         vectors = np.ascontiguousarray(basis.vectors)
         #: What the kernel takes of the cell and the short part.

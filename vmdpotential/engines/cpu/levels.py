@@ -29,7 +29,8 @@ class LevelSum:
 
     def maps(self, positions: Floats, charges: Floats, field: bool) -> NDArray[np.float32]:
         """Return the smooth part on the lattice, see :func:`~vmdpotential.engines.cpu.mesh.smooth_maps`."""
-        potential = self.solve(mesh.spread(self.kernel, self.levels, positions, charges))
+        nodes = mesh.spread(self.kernel, self.levels, positions, charges)
+        potential = self.solve(nodes.astype(self.kernel.REAL, copy=False))
         return mesh.smooth_maps(self.kernel, potential, self.levels, self.lattice, field)
 
     def solve(self, charges: NDArray[Any]) -> NDArray[Any]:

@@ -57,9 +57,12 @@ class MeshSum:
 
     def maps(self, positions: Floats, charges: Floats, field: bool) -> NDArray[np.float32]:
         """Return the smooth part on the lattice, see :func:`smooth_maps`."""
-        kernel, mesh = self.kernel, self.mesh
-        potential = solve(kernel, mesh, spread(kernel, mesh, positions, charges), self.influence)
-        return smooth_maps(kernel, potential, mesh, self.lattice, field)
+        return self.maps_of(spread(self.kernel, self.mesh, positions, charges), field)
+
+    def maps_of(self, nodes: Floats, field: bool) -> NDArray[np.float32]:
+        """Return the smooth part of charges on the nodes of the mesh."""
+        potential = solve(self.kernel, self.mesh, nodes.astype(self.kernel.REAL, copy=False), self.influence)
+        return smooth_maps(self.kernel, potential, self.mesh, self.lattice, field)
 
 
 def load(mesh: Nodes, precision: str, basis: str = "bspline") -> Any:
@@ -68,9 +71,9 @@ def load(mesh: Nodes, precision: str, basis: str = "bspline") -> Any:
                       precision="single" if precision == "single" else "double")
 
 
-def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats) -> NDArray[Any]:
-    """Return the charges on the nodes of the mesh."""
-    nodes = np.zeros(mesh.shape)
+def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats, nodes: Floats | None = None) -> Floats:
+    """Return the charges on the nodes of the mesh, added to those that are there."""
+    nodes = np.zeros(mesh.shape) if nodes is None else nodes
     places = np.ascontiguousarray(mesh.coordinates(positions))
     # an even number of blocks of planes, each thicker than a spline, so that in a round of every
     # second one no two touch the same plane, also around the end of a periodic mesh
@@ -83,7 +86,7 @@ def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats) -> NDAr
     step = min(2, blocks)
     for parity in range(step):
         threads.run(partial(kernel.spread, *fixed, start[parity:], nodes, step), blocks // step, "spreading charges")
-    return nodes.astype(kernel.REAL, copy=False)
+    return nodes
 
 
 def solve(kernel: Any, mesh: Mesh, nodes: NDArray[Any], influence: NDArray[np.float32] | None = None) -> NDArray[Any]:

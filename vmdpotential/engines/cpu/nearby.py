@@ -9,6 +9,7 @@ from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import build, cells, mesh, threads
 from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import bounds
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import Mesh
@@ -20,6 +21,9 @@ CELLS_PER_CUTOFF = 2
 
 #: Points that a thread does in one go.
 GRAIN = 1024
+
+#: Where there are so many times as many atoms as points, images are made of the points.
+FEW = 4
 
 #: Points are taken block by block of as many nodes along each axis, so that a thread finds them in its cache.
 BLOCK = 8
@@ -54,14 +58,15 @@ def pme_at_points(points: Floats, positions: Floats, charges: Floats, plan: Mesh
     values = np.empty(len(points))
     threads.run(lambda first, last: kernel.gather(smooth, places, values, first, last), len(points),
                 "interpolation", GRAIN)
-    values += cutoff_at_points(points, positions, charges, plan.short, plan.cell)
+    if plan.short is not None:
+        values += cutoff_at_points(points, positions, charges, plan.short, plan.cell)
     out = np.empty(len(points))
     out[order] = values
     return out
 
 
 def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound,
-                     cell: Cell | None = None) -> Floats:
+                     cell: Cell | None = None, field: Floats | None = None) -> Floats:
     """Return the sum over the atoms within the cutoff, and all their periodic images where a cell is given.
 
     Parameters
@@ -72,21 +77,28 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
     interaction : Bound
         With a cutoff, of any length.
     cell : Cell or None
+    field : (P, 3) float64, optional
+        Filled with the field, e/A^2.
 
     Returns
     -------
     (P,) float64, e/A
-        Exact to rounding; an atom nearer than 0.01 A counts at that distance.
+        Exact to rounding; an atom nearer than 0.01 A counts at that distance, and makes no field.
     """
     cutoff = interaction.cutoff
     if cutoff is None:
         raise UsageError("interaction", f"{interaction} has no cutoff")
     points = np.asarray(points, np.float64).reshape(-1, 3)
-    out = np.zeros(len(points))
+    out = np.zeros((1 if field is None else 4, len(points)))
+    total: Floats = out[0]
+    if field is not None:
+        field[:] = 0
     if not len(points) or not len(positions):
-        return out
+        return total
     if cell is not None:
         compact = cell if cell.orthogonal else Cell(cell.reduced)  # its box holds fewer images
+        if FEW * len(points) < len(positions):
+            return _by_images_of_points(points, positions, charges, interaction, compact, field)
         points = compact.wrap(points)
         low, high = points.min(0) - cutoff, points.max(0) + cutoff
         images = len(positions) * float(np.prod(high - low)) / cell.volume
@@ -99,14 +111,35 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
         near = ((positions >= low) & (positions <= high)).all(1)
         positions, charges = positions[near], charges[near]
     if not len(positions):
-        return out
+        return total
     sorted_by = cells.sort(positions, cutoff, CELLS_PER_CUTOFF)
     order, low = sorted_by.order, sorted_by.low
     scaled = interaction.scaled()
-    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=interaction.masked)
+    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=interaction.masked,
+                        field=field is not None)
     columns = [np.ascontiguousarray(a[:, d]) for a in (points - low, positions[order] - low) for d in range(3)]
     fixed = (*columns, np.ascontiguousarray(charges[order], np.float64), sorted_by.start,
              sorted_by.shape, sorted_by.side, np.array(scaled.values, np.float64), SOFT_CORE**2, cutoff**2, out)
     threads.run(lambda first, last: kernel.within(*fixed, first, last), len(points), "pairs at points", GRAIN)
     out *= scaled.factor
-    return out
+    if field is not None:
+        field[:] = -out[1:].T
+    return total
+
+
+def _by_images_of_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound, cell: Cell,
+                         field: Floats | None) -> Floats:
+    """Return the sum at all images of each point that are within reach of the atoms' own, one for each."""
+    cutoff = interaction.cutoff
+    assert cutoff is not None
+    positions = cell.wrap(positions)
+    low, high = bounds(positions)
+    memory.require(int(150 * len(points) * cell.images_near(low, high, cutoff)),
+                   f"a cutoff of {cutoff:g} A with periodic images of {len(points)} points", "use a shorter {cutoff}")
+    images, index = cell.images_in_box(points, low - cutoff, high + cutoff)
+    part = None if field is None else np.empty((len(images), 3))
+    values = cutoff_at_points(images, positions, charges, interaction, None, part)
+    if field is not None and part is not None:
+        for d in range(3):
+            field[:, d] = np.bincount(index, part[:, d], len(points))
+    return np.bincount(index, values, len(points)).astype(np.float64, copy=False)

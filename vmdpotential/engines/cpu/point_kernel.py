@@ -1,5 +1,7 @@
 """Kernels of sums at arbitrary points, in float64: nearest images of all atoms, atoms within a cutoff, one charge.
 
+With FIELD, the functions ``run_field`` and ``within`` sum the potential and its gradient, and no others are there.
+
 This file is run once for each set of the constants that it declares, see :mod:`vmdpotential.engines.cpu.build`.
 """
 
@@ -18,6 +20,8 @@ PROGRAM: Program
 PRECISION: str
 #: Whether pairs beyond the cutoff must be masked.
 MASKED: bool
+#: Whether the gradient is summed beside the potential.
+FIELD: bool
 #: Whether to do without vector code.
 PLAIN: bool
 
@@ -29,7 +33,7 @@ FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil":
 FLAT = {**FAST, "inline": "always"}
 
 
-radial = scalar(PROGRAM, np.float64)
+radial = scalar(PROGRAM, np.float64, FIELD)
 
 
 @njit(**FLAT)
@@ -97,14 +101,48 @@ def run(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, 
             out[first + i], least[first + i] = sums[i], smallest[i]
 
 
+if FIELD:
+
+    @njit(**FAST)
+    def add(r2, dx, dy, dz, q, count, values, soft2, out, point):
+        """Add potential and gradient of atoms at some distances to a point."""
+        total, a, b, c = 0.0, 0.0, 0.0, 0.0
+        for i in range(count):
+            s = max(r2[i], soft2)
+            term, slope = radial(s, 1 / np.sqrt(s), values)
+            slope = 2 * q[i] * (slope if r2[i] >= soft2 else 0.0)
+            total += q[i] * term
+            a += slope * dx[i]
+            b += slope * dy[i]
+            c += slope * dz[i]
+        out[0, point] += total
+        out[1, point] += a
+        out[2, point] += b
+        out[3, point] += c
+
+else:
+
+    @njit(**FAST)
+    def add(r2, dx, dy, dz, q, count, values, soft2, out, point):
+        """Add the potential of atoms at some distances to a point."""
+        total = 0.0
+        for i in range(count):
+            s = max(r2[i], soft2)
+            total += q[i] * radial(s, 1 / np.sqrt(s), values)
+        out[0, point] += total
+
+
 @njit(**FAST)
-def weigh(r2, q, count, values, soft2):
-    """Return the sum over atoms at some distances."""
-    total = 0.0
-    for i in range(count):
-        s = max(r2[i], soft2)
-        total += q[i] * radial(s, 1 / np.sqrt(s), values)
-    return total
+def run_field(px, py, pz, x, y, z, q, values, soft2, out, first_point, last_point):
+    """Add potential and gradient, out (4, P), of all atoms to some points."""
+    dx, dy, dz, r2 = np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER)
+    for i in range(first_point, last_point):
+        for first in range(0, len(x), BUFFER):
+            count = min(BUFFER, len(x) - first)
+            for j in range(count):
+                a, b, c = px[i] - x[first + j], py[i] - y[first + j], pz[i] - z[first + j]
+                dx[j], dy[j], dz[j], r2[j] = a, b, c, a * a + b * b + c * c
+            add(r2, dx, dy, dz, q[first : first + count], count, values, soft2, out, i)
 
 
 @njit(**FLAT)
@@ -115,7 +153,7 @@ def span(place, reach, size, count):
 
 @njit(**FAST)
 def within(px, py, pz, x, y, z, q, start, bins, size, values, soft2, cutoff2, out, first_point, last_point):
-    """Add the sum of the atoms within the cutoff to some points.
+    """Add the sum of the atoms within the cutoff to some points, out (1, P), with FIELD (4, P).
 
     Atoms start[b] : start[b + 1] lie in bin b of side `size`, of which there are bins (3,), x slowest;
     coordinates start at the corner of the first.
@@ -123,9 +161,10 @@ def within(px, py, pz, x, y, z, q, start, bins, size, values, soft2, cutoff2, ou
     nx, ny, nz = bins
     cutoff = np.sqrt(cutoff2)
     r2, charge = np.empty(BUFFER), np.empty(BUFFER)
+    dx, dy, dz = np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER)
     for i in range(first_point, last_point):
         a, b, c = px[i], py[i], pz[i]
-        total, count = 0.0, 0
+        count = 0
         first_x, last_x = span(a, cutoff, size, nx)
         for bx in range(first_x, last_x + 1):
             gx = max(0.0, bx * size - a, a - (bx + 1) * size)
@@ -148,11 +187,13 @@ def within(px, py, pz, x, y, z, q, start, bins, size, values, soft2, cutoff2, ou
                     square = u * u + v * v + w * w
                     r2[count] = square
                     charge[count] = q[j]
+                    if FIELD:
+                        dx[count], dy[count], dz[count] = -u, -v, -w
                     count += int(square < cutoff2)
                     if count == BUFFER:
-                        total += weigh(r2, charge, count, values, soft2)
+                        add(r2, dx, dy, dz, charge, count, values, soft2, out, i)
                         count = 0
-        out[i] += total + weigh(r2, charge, count, values, soft2)
+        add(r2, dx, dy, dz, charge, count, values, soft2, out, i)
 
 
 @njit(**FLAT)

@@ -50,6 +50,12 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
     label : str
         What progress calls the work.
     """
+    if count() == 1 or total <= grain:  # to start a thread takes as long as a small sum
+        for start in range(0, total, grain):
+            task(start, min(start + grain, total))
+            progress.report(label, min((start + grain) / total, 0.999))
+        progress.report(label, 1.0)
+        return
     parts = itertools.count()
     done = 0
     stop = threading.Event()

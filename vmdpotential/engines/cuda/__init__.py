@@ -8,6 +8,9 @@ precision and 1e-7 otherwise, when the mesh is in double precision; multilevel s
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +62,12 @@ class CudaEngine:
         from vmdpotential.engines.cuda import device
 
         return "; ".join(map(str, device.gpus()))
+
+    def lanes(self) -> list[Callable[[], AbstractContextManager[None]]]:
+        """Return for each GPU what binds a thread to it, while several compute different things."""
+        from vmdpotential.engines.cuda import device
+
+        return [partial(device.bound, gpu) for gpu in device.gpus()]
 
     @property
     def special_limit(self) -> float:

@@ -16,6 +16,7 @@ import shutil
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -381,8 +382,27 @@ def gpus() -> tuple[Gpu, ...]:
     return tuple(found)
 
 
+_bound: ContextVar[Gpu | None] = ContextVar("bound", default=None)
+
+
+@contextlib.contextmanager
+def bound(gpu: Gpu) -> Iterator[None]:
+    """Let what this thread computes inside the block run on one GPU."""
+    token = _bound.set(gpu)
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
+
 def idlest(count: int) -> list[Gpu]:
-    """Return so many GPUs, or all there are; those first that fewest threads use or wait for."""
+    """Return so many GPUs, or all there are; those first that fewest threads use or wait for.
+
+    A thread that is :func:`bound` to a GPU has that one alone.
+    """
+    gpu = _bound.get()
+    if gpu is not None:
+        return [gpu]
     return sorted(gpus(), key=lambda gpu: gpu.users)[:count]
 
 

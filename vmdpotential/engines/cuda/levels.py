@@ -96,9 +96,8 @@ class LevelSum(NodeSum):
         levels["nodes"][0] = job.nodes["nodes"]
         return job
 
-    def sort(self, job: maps.Job) -> None:
-        """Queue the kernels that sort the atoms by cell, and the sums on the levels."""
-        super().sort(job)
+    def solve(self, job: maps.Job) -> None:
+        """Queue the sums on the levels."""
         a, b, _ = self.shape
         self.queue(job, "unpack", (b, a, 1), 128)
         count = len(self.levels.levels)

@@ -20,7 +20,7 @@ from vmdpotential import memory, progress
 from vmdpotential.engines import SOFT_CORE, LatticeSum, charges_and_positions, in_box
 from vmdpotential.engines.cuda import cells, radial
 from vmdpotential.engines.cuda.build import address, struct
-from vmdpotential.engines.result import HostResult, Result
+from vmdpotential.engines.result import HostResult, Mean, MeanOfResults, Result
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Scaled
@@ -172,7 +172,16 @@ class Sum:
 
     def __init__(self, work: LatticeSum, add: bool = False) -> None:
         self.work, self.lattice, self.cell, self.maps = work, work.lattice, work.cell, work.maps
+        self._tables: dict[tuple[int, str], Any] = {}
+        #: GPUs, and numbers of atoms, of which a map has been found to fit and to take one launch.
+        self.fits: set[tuple[int, int]] = set()
         lattice, interaction = work.lattice, work.pairs
+        #: Whether atoms are sorted by cell, and whether all of them are in range of a point.
+        self.sorted, self.direct = interaction is not None and interaction.cutoff is not None, False
+        self.pairs_per_atom, self.images, self.starts = 0.0, 1, 0
+        if interaction is None:  # a smooth part alone
+            self.task = np.zeros((), TASK)
+            return
         reach = interaction.cutoff
         scaled = interaction.scaled(float(lattice.spacing.max()) if reach is None else unit(lattice, reach))
         self.task = base_task(lattice, scaled)
@@ -187,9 +196,6 @@ class Sum:
         box = float(np.prod(lattice.last - lattice.origin + 2 * reach)) if self.cell is None else self.cell.volume
         share = 1.0 if self.direct else 4 / 3 * np.pi * reach**3 / box
         self.pairs_per_atom = lattice.size * (min(1.0, share) if self.cell is None else share)
-        self._tables: dict[tuple[int, str], Any] = {}
-        #: GPUs, and numbers of atoms, of which a map has been found to fit and to take one launch.
-        self.fits: set[tuple[int, int]] = set()
 
     def run(self, positions: Any, charges: Any) -> Result:
         """Return the sum for positions (N, 3), A, and charges (N,), e; see :class:`vmdpotential.engines.Prepared`.
@@ -212,7 +218,7 @@ class Sum:
 
     def fixed_bytes(self, count: int) -> int:
         """Return the bytes that a GPU needs for some atoms beside the map."""
-        return 32 * count + (0 if self.direct else cells.needed(self.task, self.starts, self.images * count))
+        return 32 * count + (cells.needed(self.task, self.starts, self.images * count) if self.sorted else 0)
 
     def table(self, gpu: Any, name: str, make: Callable[[], np.ndarray[Any, Any]]) -> int:
         """Return the address of an array that is the same for all charges; it stays on the GPU with this sum."""
@@ -227,16 +233,23 @@ class Sum:
         task["count"] = len(charges)
         task["positions"] = gpu.send("positions", positions, stream)
         task["charges"] = gpu.send("charges", charges, stream)
-        if not self.direct:
+        if self.sorted:
             cells.reserve(gpu, task, self.starts, self.cell is not None)
         return Job(gpu, stream, charges, task)
 
     def sort(self, job: Job) -> None:
         """Queue the kernels that sort the atoms by cell."""
-        cells.sort(job.gpu, job.stream, job.task, self.starts, self.cell is not None)
+        if self.sorted:
+            cells.sort(job.gpu, job.stream, job.task, self.starts, self.cell is not None)
+
+    def new_mean(self) -> Mean:
+        """Return the mean of no frames yet."""
+        return MeanOfResults(self.run)
 
     def launch(self, job: Job, slab: Slab, out: int, size: int, stream: Any = None) -> None:
         """Queue the kernel of one slab, whose maps begin at an address, `size` values from one to the next."""
+        if self.work.pairs is None:
+            return
         nx, ny, nz = slab.stop - slab.start, *self.lattice.shape[1:]
         task = job.task
         task["out"], task["first_plane"], task["map_size"] = out, slab.start, size

@@ -150,15 +150,27 @@ extern "C" __global__ void __launch_bounds__(128) spread(const MeshTask task)
     }
 }
 
+// The charges of a frame, added to those of others. A block of 128.
+extern "C" __global__ void collect(const MeshTask task)
+{
+    const size_t i = (size_t)blockIdx.x * 128 + threadIdx.x;
+    if (i < (size_t)task.shape[0] * task.shape[1] * task.shape[2])
+        task.sums[i] += (double)(long long)task.fixed[i] * task.unit;
+}
+
 // The charges as numbers, with zeros around them. A block for every b (x) and a (y), as for what follows.
 extern "C" __global__ void unpack(const MeshTask task)
 {
     const int a = blockIdx.y, b = blockIdx.x;
     REAL *row = task.nodes + row_of(task, a, b);
-    const unsigned long long *fixed = task.fixed + ((size_t)a * task.shape[1] + b) * task.shape[2];
+    const size_t first = ((size_t)a * task.shape[1] + b) * task.shape[2];
     const int charged = a < task.shape[0] && b < task.shape[1] ? task.shape[2] : 0;
-    for (int c = threadIdx.x; c < task.transform[2]; c += blockDim.x)
-        row[c] = c < charged ? (REAL)((double)(long long)fixed[c] * task.unit) : (REAL)0;
+    for (int c = threadIdx.x; c < task.transform[2]; c += blockDim.x) {
+        double charge = 0;
+        if (c < charged)
+            charge = task.sums ? task.sums[first + c] * task.share : (double)(long long)task.fixed[first + c] * task.unit;
+        row[c] = (REAL)charge;
+    }
 }
 
 // The smooth part at all distances between nodes, in an open boundary.
@@ -173,7 +185,10 @@ extern "C" __global__ void sample(const MeshTask task)
     for (int c = threadIdx.x; c < nc; c += blockDim.x) {
         const double r2 = ab2 + squares[min(c, nc - c)], x = r2 * task.inverse_square;
         REAL value = 1 / sqrt((REAL)r2);
-        if (x < 1) {
+        if (task.gaussian > 0) {
+            const double r = sqrt(r2), turns = r * task.gaussian;
+            value = (REAL)(turns > 1e-6 ? erf(turns) / r : 1.1283791670955126 * task.gaussian);
+        } else if (x < 1) {
             double inside = task.smooth[6];
             for (int k = 5; k >= 0; k--)
                 inside = inside * x + task.smooth[k];

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cuda import fft, maps
 from vmdpotential.engines.cuda.nodes import NodeSum
+from vmdpotential.engines.result import Mean
+from vmdpotential.interactions.gaussian import ewald_factor
 from vmdpotential.splitting.coulomb import Splitting
+from vmdpotential.splitting.gaussian import Gaussian
 from vmdpotential.splitting.mesh import Mesh, spline_correction
 
 Floats = NDArray[np.float64]
@@ -58,9 +61,8 @@ class MeshSum(NodeSum):
             own["window"] = self.table(gpu, "window", lambda: mesh.window_table(*window_size(mesh)).astype(self.real))
         return job
 
-    def sort(self, job: maps.Job) -> None:
-        """Queue the kernels that sort the atoms by cell, and the sums on the mesh."""
-        super().sort(job)
+    def solve(self, job: maps.Job) -> None:
+        """Queue the transforms, and what is between them."""
         shape, nodes, gpu = self.shape, int(job.nodes["nodes"]), job.gpu
         a, b, _ = shape
         transform = gpu.plan((shape, self.real), lambda: fft.Transform(shape, self.real, job.stream))
@@ -75,6 +77,13 @@ class MeshSum(NodeSum):
         transform.inverse(nodes)
 
 
+    def new_mean(self) -> Mean:
+        """Return the mean of no frames yet."""
+        from vmdpotential.engines.cuda.mean import MeshMean
+
+        return MeshMean(self)
+
+
 def set_influence(task: Any, mesh: Mesh) -> None:
     """Set what the factors between the transforms need."""
     counts = np.array(mesh.transform_shape)
@@ -86,8 +95,11 @@ def set_influence(task: Any, mesh: Mesh) -> None:
         task["factor"] *= 4 * np.pi / volume
         task["constant"] = mesh.splitting.integral / (volume * counts.prod())
     else:
-        assert isinstance(mesh.splitting, Splitting)
-        task["inverse_square"], task["smooth"] = mesh.splitting.radius**-2, mesh.splitting.polynomial
+        if isinstance(mesh.splitting, Splitting):
+            task["inverse_square"], task["smooth"] = mesh.splitting.radius**-2, mesh.splitting.polynomial
+        else:
+            assert isinstance(mesh.splitting, Gaussian)
+            task["gaussian"] = ewald_factor(mesh.splitting.width)
 
 
 @lru_cache(maxsize=64)

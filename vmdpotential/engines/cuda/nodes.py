@@ -32,6 +32,7 @@ TASK = struct("MeshTask", [
     ("positions", address("const double")),  # (count, 3) A
     ("charges", address("const double")),  # (count)
     ("fixed", address("unsigned long long")),  # (shape) charges on the nodes in fixed point
+    ("sums", address("double")),  # (shape) charges of many frames, e; nowhere for those of one
     ("nodes", address("REAL")),  # (transform, rows padded) charges, their transform, the potential
     ("influence", address("REAL")),  # (transform / 2 + 1) factors from a sampled smooth part
     ("correction", address("const double")),  # (transform / 2 + 1) along a, b and c, one after another
@@ -42,9 +43,11 @@ TASK = struct("MeshTask", [
     ("origin", np.float64, 3),  # of the mesh, A
     ("inverse", np.float64, (3, 3)),  # of the steps of the mesh, as rows, 1/A
     ("unit", np.float64),  # of fixed point, e, a power of two
+    ("share", np.float64),  # of a frame in the mean of many
     ("place", np.float64, 3),  # of the lattice's first point, in steps of the mesh
     ("step", np.float64, (3, 3)),  # of the lattice along x, y and z, in steps of the mesh along a, b and c
     ("inverse_square", np.float64),  # of the split radius, 1/A^2
+    ("gaussian", np.float64),  # 1 / (sqrt(2) s) of Gaussian charges, 1/A; 0 for a polynomial
     ("smooth", np.float64, 7),  # smooth part within it, in powers of (r / radius)^2, 1/A
     ("reciprocal", np.float64, (3, 3)),  # rows x, y, z of wave vectors for phases of 1 / transform along a, b, c, 1/A
     ("window_scale", np.float64),  # entries of the window per 1/A
@@ -68,7 +71,7 @@ MOST_PLANES = 65_000
 class NodeSum(maps.Sum):
     """A map being summed: the pairs, to which the smooth part is put first.
 
-    A subclass turns the charges on the nodes into the potential there, at the end of :meth:`sort`.
+    A subclass turns the charges on the nodes into the potential there, by :meth:`solve`.
 
     Parameters
     ----------
@@ -113,20 +116,38 @@ class NodeSum(maps.Sum):
         # no sum on a node is larger than that of all charges, which is below 2^62 units
         own["unit"] = 2.0 ** (int(np.frexp(np.abs(charges).sum())[1]) - 62)
         own["positions"], own["charges"] = job.task["positions"], job.task["charges"]
-        own["fixed"] = gpu.buffer("fixed", 8 * int(own["shape"].prod()))
-        own["nodes"] = gpu.buffer("nodes", self.node_bytes)
+        self.take_buffers(job)
         return job
 
+    def take_buffers(self, job: maps.Job) -> None:
+        """Take the memory for the nodes, which other sums use as well."""
+        job.nodes["fixed"] = job.gpu.buffer("fixed", 8 * int(job.nodes["shape"].prod()))
+        job.nodes["nodes"] = job.gpu.buffer("nodes", self.node_bytes)
+
     def sort(self, job: maps.Job) -> None:
-        """Queue the kernels that sort the atoms by cell, and that spread the charges in fixed point."""
+        """Queue the kernels that sort the atoms by cell, and that make the potential on the nodes."""
+        super().sort(job)
+        self.spread(job)
+        self.solve(job)
+
+    def solve(self, job: maps.Job) -> None:
+        """Queue the kernels that make of the charges the potential on the nodes."""
+        raise NotImplementedError
+
+    def spread(self, job: maps.Job) -> None:
+        """Queue the kernel that spreads the charges in fixed point."""
         from vmdpotential.engines.cuda.device import driver
 
-        super().sort(job)
         driver().memset_d32_async(int(job.nodes["fixed"]), 0, 2 * int(job.nodes["shape"].prod()), job.stream)
         self.queue(job, "spread", (-(-len(job.charges) // ATOMS), 1, 1), 128)
 
     def launch(self, job: maps.Job, slab: maps.Slab, out: int, size: int, stream: Any = None) -> None:
         """Queue the kernels of one slab."""
+        self.interpolate(job, slab, out, size, stream)
+        super().launch(job, slab, out, size, stream)
+
+    def interpolate(self, job: maps.Job, slab: maps.Slab, out: int, size: int, stream: Any = None) -> None:
+        """Queue the kernels that make the smooth part of one slab."""
         own = job.nodes
         nx, ny, nz = slab.stop - slab.start, *self.lattice.shape[1:]
         own["first_plane"], own["points"] = slab.start, (nx, ny, nz)
@@ -141,7 +162,6 @@ class NodeSum(maps.Sum):
         if self.maps > 1:
             own["out"], own["map_size"] = out + 4 * size, size
             self.queue(job, "field", blocks, 128, 0, stream)
-        super().launch(job, slab, out, size, stream)
 
     def queue(self, job: maps.Job, name: str, grid: tuple[int, int, int], threads: int, shared: int = 0,
               stream: Any = None) -> None:

@@ -81,7 +81,7 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     macros = {"REAL": "double", "MASKED": int(bound.masked)}
     sums = np.empty((2, parts, len(points)))  # and the smallest squared distances
     needed = 24 * len(points) + 32 * len(positions) + sums.nbytes
-    gpu = device.gpus()[0]
+    gpu = device.idlest(1)[0]
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
         if needed > gpu.free():
             raise MemoryPlanError(f"{len(points)} points and {len(positions)} atoms need {needed} bytes of GPU memory, "

@@ -39,3 +39,19 @@ extern "C" __global__ void __launch_bounds__(256) add(const ResultTask task)
     task.sums[place] += difference;
     task.squares[place] += difference * difference;
 }
+
+// Maps of many frames, added up. As before.
+extern "C" __global__ void __launch_bounds__(256) total(const ResultTask task)
+{
+    const size_t i = (size_t)blockIdx.x * 256 + threadIdx.x, place = blockIdx.y * task.size + i;
+    if (i < task.size)
+        task.sums[place] += task.maps[place];
+}
+
+// Their mean, added to maps.
+extern "C" __global__ void __launch_bounds__(256) add_mean(const ResultTask task)
+{
+    const size_t i = (size_t)blockIdx.x * 256 + threadIdx.x, place = blockIdx.y * task.size + i;
+    if (i < task.size)
+        task.mean[place] += (float)(task.sums[place] * task.share);
+}

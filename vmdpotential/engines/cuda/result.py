@@ -26,7 +26,9 @@ TASK = struct("ResultTask", [
     ("shift", address("const float")),  # (maps, size) what differences are taken from
     ("sums", address("double")),  # (maps, size) of the differences
     ("squares", address("double")),  # (maps, size) of them
+    ("mean", address("float")),  # (maps, size) to which that of the sums is added
     ("size", np.uint64),  # values of a map
+    ("share", np.float64),  # of a frame in the mean of many
     ("count", np.int32),
 ], "result.cu")
 
@@ -170,7 +172,10 @@ class DeviceSums:
         return only
 
 
-def launch(gpu: Gpu, name: str, task: Any, grid: tuple[int, int, int], threads: int) -> None:
-    """Start a kernel of result.cu."""
+def launch(gpu: Gpu, name: str, task: Any, grid: tuple[int, int, int], threads: int, stream: Any = None) -> None:
+    """Start a kernel of result.cu, in the default stream unless there is another."""
     kernel = gpu.kernel("result.cu", name, {"REAL": "float"}, "", TASK.itemsize)
-    kernel.prepared_call(grid, (threads, 1, 1), task.tobytes())
+    if stream is None:
+        kernel.prepared_call(grid, (threads, 1, 1), task.tobytes())
+    else:
+        kernel.prepared_async_call(grid, (threads, 1, 1), stream, task.tobytes())

@@ -1,0 +1,155 @@
+"""Blocks of frames: the same results however often a run is stopped, and whoever computes them."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vmdpotential import progress
+from vmdpotential.frames import blocks
+from vmdpotential.frames.blocks import fingerprint, folder_of, run_blocks
+
+SOURCE = """
+import sys
+sys.path[:0] = [{tests!r}]
+from pathlib import Path
+from test_blocks import Draws
+from vmdpotential.frames.blocks import run_blocks
+run = run_blocks(Draws(seed=7, stop={stop!r}, how={how!r}), range(40), folder=Path({folder!r}), resume={resume})
+print(len(run.kept))
+for result in run:
+    print(result["sum"].tobytes().hex())
+"""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """A work whose rounding depends on the order of its sums; it may stop at a frame, once."""
+
+    seed: int
+    stop: str = ""
+    how: str = "interrupt"
+
+    def identity(self):
+        return ["draws", self.seed]
+
+    def block(self, numbers):
+        values = np.zeros(3)
+        for done, number in enumerate(numbers):
+            if str(number) == self.stop:
+                if self.how == "interrupt":
+                    raise KeyboardInterrupt
+                os.kill(os.getpid(), signal.SIGKILL)
+            values += np.random.default_rng([self.seed, number]).normal(size=3)
+            progress.report(blocks.LABEL, (done + 1) / len(numbers))
+        return {"sum": values, "count": np.array(len(numbers))}
+
+
+def total(run):
+    values = np.zeros(3)
+    for result in run:
+        values += result["sum"]
+    return values
+
+
+def test_blocks_follow_from_the_frames_alone():
+    assert [len(block) for block in blocks.split(range(20))] == [8, 8, 4]
+    assert len(blocks.split(range(100_000))) <= blocks.BLOCKS
+    assert blocks.split(range(1000)[5:100:3], 20)[1] == range(65, 101, 3)[:12]
+    assert blocks.split(range(0)) == []
+
+
+def test_progress_counts_frames_of_all_blocks():
+    heard = []
+    with progress.listening(lambda label, fraction: heard.append((label, round(40 * fraction)))):
+        list(run_blocks(Draws(1), range(40), size=10))
+    assert {label for label, _ in heard} == {blocks.LABEL}
+    assert sorted({number for _, number in heard}) == list(range(1, 41))
+    assert [number for _, number in heard] == sorted(number for _, number in heard)
+
+
+@pytest.mark.parametrize("how", ["interrupt", "kill"])
+def test_stopped_run_goes_on_to_the_same_bits(tmp_path, how):
+    folder = tmp_path / "mean.dx.blocks"
+    script = {"tests": str(Path(__file__).parent), "folder": str(folder), "how": how}
+    stopped = subprocess.run([sys.executable, "-c", SOURCE.format(**script, stop="21", resume=False)],
+                             capture_output=True, text=True)
+    assert stopped.returncode == (-signal.SIGKILL if how == "kill" else -signal.SIGINT)
+    assert len(stopped.stdout.split()) < 4
+    run = run_blocks(Draws(7), range(40), folder=folder, resume=True)
+    assert run.kept == {range(0, 8), range(8, 16)}
+    assert total(run).tobytes() == total(run_blocks(Draws(7), range(40))).tobytes()
+    (folder / ".vmdpotential-0-0-0-block-1.npz").touch()  # what a kill leaves
+    run.clear()
+    assert not list(folder.glob("block*"))
+
+
+def test_results_of_other_work_or_damaged_ones_are_computed_anew(tmp_path, caplog, monkeypatch):
+    folder = tmp_path / "blocks"
+    whole = total(run_blocks(Draws(7), range(40), folder=folder))
+    assert len(list(folder.glob("block-*.npz"))) == 5
+    for other in (run_blocks(Draws(8), range(40), folder=folder, resume=True),
+                  run_blocks(Draws(7), range(40), size=9, folder=folder, resume=True),
+                  run_blocks(Draws(7), range(0, 80, 2), folder=folder, resume=True)):
+        assert not other.kept
+    assert "5 blocks are of other files, options or another version" in caplog.text
+    monkeypatch.setattr(blocks, "__version__", "9.9")
+    assert not run_blocks(Draws(7), range(40), folder=folder, resume=True).kept
+    monkeypatch.undo()
+
+    path = sorted(folder.glob("block-*.npz"))[1]
+    content = bytearray(path.read_bytes())
+    content[content.index(b"\x93NUMPY") + 140] ^= 1  # within the sums
+    path.write_bytes(content)
+    sorted(folder.glob("block-*.npz"))[3].write_bytes(b"")
+    run = run_blocks(Draws(7), range(40), folder=folder, resume=True)
+    assert len(run.kept) == 4
+    assert total(run).tobytes() == whole.tobytes()
+    assert f"{path}: is damaged" in caplog.text
+
+
+def test_what_cannot_be_kept_or_is_sooner_computed_stops_nothing(tmp_path, caplog, monkeypatch):
+    whole = total(run_blocks(Draws(7), range(40)))
+    (tmp_path / "file").touch()
+    run = run_blocks(Draws(7), range(40), folder=tmp_path / "file" / "blocks")
+    assert total(run).tobytes() == whole.tobytes()
+    assert "blocks are not kept" in caplog.text
+    monkeypatch.setattr(blocks, "DISK", 1e-3)
+    run = run_blocks(Draws(7), range(40), folder=tmp_path / "blocks")
+    assert total(run).tobytes() == whole.tobytes()
+    assert not (tmp_path / "blocks").exists()
+
+
+def test_folder_is_beside_a_file_and_goes_when_all_is_safe(tmp_path):
+    folder = folder_of(tmp_path / "mean.dx")
+    assert folder == tmp_path / "mean.dx.blocks"
+    assert folder_of(None) is folder_of(Path("-")) is folder_of(Path("/dev/null")) is None
+    run = run_blocks(Draws(7), range(40), folder=folder)
+    list(run)
+    (folder / "notes.txt").touch()
+    run.clear()
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+    (folder / "notes.txt").unlink()
+    run.clear()
+    assert not folder.exists()
+    run.clear()
+
+
+def test_fingerprint_follows_what_counts(tmp_path):
+    path = tmp_path / "a.dcd"
+    path.write_bytes(b"1234")
+    first = [fingerprint(path), fingerprint(np.arange(3)), fingerprint({"a": 1, "b": (2, None)}), fingerprint(Draws(1)),
+             fingerprint(slice(1, None)), fingerprint(int), fingerprint(["ab", "c"]), fingerprint(1.0)]
+    assert len(set(first)) == len(first)
+    assert fingerprint(np.arange(3)) == first[1]
+    assert fingerprint(np.arange(3.0)) != first[1] != fingerprint(np.arange(3).reshape(3, 1))
+    assert fingerprint({"b": [2, None], "a": 1}) == first[2]
+    assert fingerprint(Draws(1, stop="3")) == first[3] != fingerprint(Draws(2))
+    assert fingerprint(["a", "bc"]) != first[6]
+    os.utime(path, ns=(1, 1))
+    assert fingerprint(path) != first[0]

@@ -1,0 +1,210 @@
+"""Blocks on GPUs' threads and on a Dask cluster: the same bits as in one process, whatever is lost meanwhile."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_blocks import Draws, total
+
+from vmdpotential import progress
+from vmdpotential.errors import BackendError, InputError, TaskError
+from vmdpotential.frames import distribute
+from vmdpotential.frames.blocks import run_blocks
+
+WHOLE = total(run_blocks(Draws(7), range(40), size=4)).tobytes()
+
+
+@dataclass(frozen=True)
+class Fails(Draws):
+    """Something happens at a frame: an error, the end of its process once or always, a wait."""
+
+    flag: Path = Path()
+
+    def block(self, numbers):
+        if int(self.stop) in numbers:
+            if self.how == "input":
+                raise InputError("a.dcd: frame 21 is damaged", "use other {frames}")
+            if self.how == "odd":
+                raise ZeroDivisionError("by\nzero")
+            if self.how == "wait":
+                self.flag.touch()
+                time.sleep(30)
+            if self.how == "die" or not self.flag.exists():
+                self.flag.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return Draws(self.seed).block(numbers)
+
+
+class Lanes:
+    """An engine with three GPUs."""
+
+    bound = threading.local()
+
+    def lanes(self):
+        return [lambda n=n: self.bind(n) for n in range(3)]
+
+    @contextlib.contextmanager
+    def bind(self, number):
+        self.bound.number = number
+        yield
+
+
+@dataclass(frozen=True)
+class OnGpus(Draws):
+    engine: str = "lanes"
+    slow: int = -1
+
+    def block(self, numbers):
+        time.sleep(0.05 if numbers[0] == self.slow else 0.002)
+        progress.report("kernels", 0.5)
+        if str(numbers[0]) == self.stop:
+            raise InputError("a.dcd: is damaged")
+        return {**Draws(self.seed).block(numbers), "gpu": np.array(Lanes.bound.number)}
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    lanes = Lanes()
+    monkeypatch.setattr(distribute, "get_engine", lambda name: lanes)
+
+
+@pytest.mark.usefixtures("gpus")
+def test_each_gpu_has_a_thread_and_order_is_kept():
+    results = list(run_blocks(OnGpus(7, slow=4), range(40), size=4))
+    assert total(results).tobytes() == WHOLE
+    assert {int(result["gpu"]) for result in results} == {0, 1, 2}
+
+
+@pytest.mark.usefixtures("gpus")
+def test_few_blocks_are_under_way(monkeypatch):
+    started = []
+    monkeypatch.setattr(OnGpus, "block", lambda self, numbers: started.append(numbers[0]) or {"sum": np.zeros(3)})
+    run = iter(run_blocks(OnGpus(7), range(1000), size=1))
+    next(run)
+    time.sleep(0.05)
+    assert 1 <= len(started) <= 6
+    run.close()
+    assert not [thread for thread in threading.enumerate() if thread.daemon and "_serve" in str(thread)]
+
+
+@pytest.mark.usefixtures("gpus")
+def test_errors_and_stops_end_all_threads(tmp_path):
+    before = threading.active_count()
+    with pytest.raises(InputError, match="damaged"):
+        list(run_blocks(OnGpus(7, stop="12"), range(40), size=4))
+
+    def stop(label, fraction):
+        if fraction > 0.4:
+            raise KeyboardInterrupt
+
+    run = run_blocks(OnGpus(7), range(40), size=4, folder=tmp_path / "blocks")
+    with progress.listening(stop), pytest.raises(KeyboardInterrupt):
+        list(run)
+    assert threading.active_count() == before
+    again = run_blocks(OnGpus(7), range(40), size=4, folder=tmp_path / "blocks", resume=True)
+    assert len(again.kept) >= 4
+    assert total(again).tobytes() == WHOLE
+
+
+def test_missing_dask_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(BackendError, match=r"Dask is not installed.*vmdpotential\[dask\]"):
+        next(iter(run_blocks(Draws(7), range(4), workers=2)))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'vmdpotential[dask]'")
+    with distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=60,
+            scheduler_kwargs={"dashboard": False}) as found:
+        yield found
+
+
+@pytest.mark.slow
+def test_two_workers_give_the_same_bits(cluster, tmp_path):
+    heard = []
+    run = run_blocks(Draws(7), range(40), size=4, scheduler=cluster.scheduler_address, folder=tmp_path / "blocks")
+    with progress.listening(lambda label, fraction: heard.append(fraction)):
+        assert total(run).tobytes() == WHOLE
+    assert heard == sorted(heard)
+    assert heard[-1] == 1
+    again = run_blocks(Draws(7), range(40), size=4, folder=tmp_path / "blocks", resume=True)
+    assert len(again.kept) == 10
+    assert total(again).tobytes() == WHOLE
+
+
+@pytest.mark.slow
+def test_a_killed_worker_changes_nothing(cluster, tmp_path):
+    run = run_blocks(Fails(7, "21", "once", tmp_path / "flag"), range(40), size=4, scheduler=cluster.scheduler_address)
+    assert total(run).tobytes() == WHOLE
+    assert (tmp_path / "flag").exists()
+
+
+@pytest.mark.slow
+def test_errors_of_workers_are_one_line(cluster, tmp_path):
+    at = {"scheduler": cluster.scheduler_address}
+    with pytest.raises(InputError, match="frame 21 is damaged; use other frames"):
+        list(run_blocks(Fails(7, "21", "input"), range(40), size=4, **at))
+    with pytest.raises(TaskError, match="frames 20 to 23: ZeroDivisionError: by zero"):
+        list(run_blocks(Fails(7, "21", "odd"), range(40), size=4, **at))
+
+
+@dataclass(frozen=True)
+class Listens(Draws):
+    """Tells where its process listens, and how many threads it may have."""
+
+    def block(self, numbers):
+        psutil = pytest.importorskip("psutil")
+        process = psutil.Process()
+        found = [one.laddr.ip for one in getattr(process, "net_connections", process.connections)("tcp")
+                 if one.status == "LISTEN"]
+        return {**Draws(self.seed).block(numbers), "addresses": np.array(found),
+                "threads": np.array(os.environ["VMDPOTENTIAL_THREADS"])}
+
+
+@pytest.mark.slow
+def test_a_cluster_of_this_machine_listens_there_alone(monkeypatch):
+    pytest.importorskip("distributed", reason="needs Dask: pip install 'vmdpotential[dask]'")
+    psutil = pytest.importorskip("psutil")
+    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "4")
+    process, found, results = psutil.Process(), set(), []
+    for result in run_blocks(Listens(7), range(40), size=4, workers=2):
+        results.append(result)
+        found |= {one.laddr.ip for one in getattr(process, "net_connections", process.connections)("tcp")
+                  if one.status == "LISTEN"}
+        found |= set(result["addresses"].tolist())
+    assert total(results).tobytes() == WHOLE
+    assert found == {"127.0.0.1"}
+    assert {str(result["threads"]) for result in results} == {"2"}
+
+
+@dataclass(frozen=True)
+class Slow(Draws):
+    def block(self, numbers):
+        time.sleep(0.02)
+        return super().block(numbers)
+
+
+@pytest.mark.slow
+def test_a_lost_scheduler_is_told_and_blocks_are_kept(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'vmdpotential[dask]'")
+    monkeypatch.setattr(distribute, "PATIENCE", 1.0)
+    with pytest.raises(BackendError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 "):
+        next(iter(run_blocks(Draws(7), range(4), scheduler="tcp://127.0.0.1:9")))
+    folder = tmp_path / "blocks"
+    with distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", silence_logs=60, scheduler_kwargs={"dashboard": False}) as lost:
+        results = iter(run_blocks(Slow(7), range(400), size=4, folder=folder, scheduler=lost.scheduler_address))
+        next(results)
+        lost.sync(lost.scheduler.close)
+        with pytest.raises(TaskError, match="was lost; blocks that were done are kept; start it, and resume"):
+            list(results)
+    assert run_blocks(Slow(7), range(400), size=4, folder=folder, resume=True).kept

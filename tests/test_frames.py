@@ -1,0 +1,155 @@
+"""Frames of trajectories: every format's positions, cells and times, as MDAnalysis has them; and what is wrong."""
+
+import logging
+import pickle
+import shutil
+import warnings
+
+import numpy as np
+import pytest
+
+from vmdpotential.errors import InputError
+from vmdpotential.io.frames import Frame, Trajectory, ahead, periodic_cell
+from vmdpotential.molecule.cell import Cell
+
+MDA = pytest.importorskip("MDAnalysis")
+get_reader_for = pytest.importorskip("MDAnalysis.coordinates.core").get_reader_for
+DATA = pytest.importorskip("MDAnalysisTests.datafiles")
+
+CELL = Cell.from_parameters(20, 21, 22, 80, 75, 70)
+
+
+def write(path, positions, cell=CELL, dt=2.0, cells=None):
+    """Write frames (n, N, 3) by MDAnalysis, the k-th at k * dt ps."""
+    universe = MDA.Universe.empty(positions.shape[1], n_residues=1, atom_resindex=np.zeros(positions.shape[1], int),
+                                  trajectory=True)
+    for name, value in (("names", "C"), ("elements", "C"), ("resnames", ["MOL"]), ("chainIDs", "A"), ("resids", [1])):
+        universe.add_TopologyAttr(name, value if isinstance(value, list) else [value] * positions.shape[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with MDA.Writer(str(path), positions.shape[1], multiframe=True,
+                        **({} if path.suffix == ".pdb" else {"dt": dt})) as writer:
+            for number, frame in enumerate(positions):
+                step = universe.trajectory.ts
+                step.positions, step.frame, step.time, step.dt = frame, number, number * dt, dt
+                step.data.update(step=number, time=number * dt)
+                found = cell if cells is None else cells[number]
+                step.dimensions = None if found is None else found.parameters
+                writer.write(universe.atoms)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["dcd", "xtc", "trr", "nc", "pdb", "h5md"])
+def test_frames_of_every_format(tmp_path, suffix):
+    for package in {"h5md": ["h5py"], "nc": ["netCDF4"]}.get(suffix, []):
+        pytest.importorskip(package)
+    positions = np.random.default_rng(0).uniform(0, 20, (7, 12, 3)).round(2)
+    path = tmp_path / f"frames.{suffix}"
+    if suffix == "h5md":  # its writer wants units
+        with get_reader_for(DATA.COORDINATES_H5MD)(DATA.COORDINATES_H5MD) as reader:
+            path, positions = DATA.COORDINATES_H5MD, np.array([step.positions.copy() for step in reader])
+    else:
+        write(path, positions)
+    before = sorted(tmp_path.iterdir())
+    trajectory = pickle.loads(pickle.dumps(Trajectory(path, positions.shape[1])))
+    numbers = trajectory.numbers()
+    assert numbers == range(len(positions))
+    found = [frame for start in (0, 3) for frame in trajectory.part(numbers[start : start + 3])]
+    found += list(trajectory.part(numbers[-1:]))
+    assert [frame.number for frame in found] == [*numbers[:6], numbers[-1]]
+    for frame in found:
+        assert frame.positions.dtype == np.float64
+        np.testing.assert_allclose(frame.positions, positions[frame.number], atol=2e-3)
+        if suffix not in ("pdb", "h5md"):
+            assert frame.time == pytest.approx(2.0 * frame.number)
+            np.testing.assert_allclose(frame.cell.parameters, CELL.parameters, atol=1e-2)
+    assert sorted(tmp_path.iterdir()) == before
+    single = next(iter(Trajectory(path, positions.shape[1], single=True)))
+    assert single.positions.dtype == np.float32
+    assert single.positions.flags.c_contiguous
+
+
+@pytest.mark.parametrize("name", ["DCD", "DCD_TRICLINIC", "DCD_NAMD_TRICLINIC", "LAMMPSdcd2", "DCD_NAMD_GBIS"])
+def test_a_dcd_is_read_as_mdanalysis_reads_it(name):
+    path = getattr(DATA, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with MDA.coordinates.DCD.DCDReader(path) as reader:
+            steps = [(step.positions.copy(), step.dimensions, step.time) for step in reader][::4]
+            known = reader.dt > 0
+    found = list(Trajectory(path, len(steps[0][0]), slice(None, None, 4), single=True))
+    assert len(found) == len(steps)
+    for frame, (positions, dimensions, time) in zip(found, steps, strict=True):
+        np.testing.assert_array_equal(frame.positions, positions)
+        assert frame.time == (pytest.approx(time, rel=1e-6, abs=1e-6) if known else None)
+        if dimensions is None:
+            assert frame.cell is None
+        else:
+            np.testing.assert_allclose(frame.cell.parameters, dimensions, rtol=1e-5)
+
+
+def test_frames_of_an_xtc_are_looked_for_once(monkeypatch, tmp_path):
+    from vmdpotential.io import xdr
+
+    path = tmp_path / "frames.xtc"
+    shutil.copy(DATA.XTC, path)
+    trajectory, looked = Trajectory(path, 47681), []
+    find = xdr.frames
+    monkeypatch.setattr(xdr, "frames", lambda *args: looked.append(args) or find(*args))
+    numbers = trajectory.numbers()
+    assert [next(iter(trajectory.part(numbers[n:]))).number for n in (0, 4, 9)] == [0, 4, 9]
+    assert len(looked) == 1
+    # what was found is not a part of what it is
+    assert trajectory.part(numbers) == Trajectory(path, 47681, slice(0, 10, 1))
+    path.chmod(0o400)
+    tmp_path.chmod(0o500)
+    try:
+        assert len(list(Trajectory(path, 47681, slice(0, 2)))) == 2
+    finally:
+        tmp_path.chmod(0o700)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_frames_beyond_the_end_are_told(caplog, tmp_path):
+    path = write(tmp_path / "frames.dcd", np.zeros((5, 3, 3)))
+    with caplog.at_level(logging.WARNING):
+        assert Trajectory(path, 3, slice(1, 9)).numbers() == range(1, 5)
+    assert "has 5 frames, none from 5 to 8" in caplog.text
+    with pytest.raises(InputError, match="has 5 frames, and none of them"):
+        Trajectory(path, 3, slice(5, None)).numbers()
+    with pytest.raises(InputError, match="has 3 atoms and the structure 4"):
+        Trajectory(path, 4).numbers()
+
+
+def test_values_that_are_not_numbers_are_told(tmp_path):
+    positions = np.zeros((2, 4, 3))
+    positions[1, 2, 1] = np.nan
+    with pytest.raises(InputError, match="atom 3 has coordinates that are not numbers"):
+        list(Trajectory(write(tmp_path / "frames.dcd", positions), 4))
+    large = write(tmp_path / "large.dcd", np.full((1, 40, 3), 3e38))  # of which the sum is too large, not the values
+    assert len(list(Trajectory(large, 40, single=True))) == 1
+
+
+def test_a_cell_that_is_missing_or_another_is_refused(tmp_path):
+    cells = [CELL, Cell(CELL.vectors * 1.06), Cell(CELL.vectors * 1.07), None]
+    path = write(tmp_path / "frames.trr", np.zeros((4, 3, 3)), cells=cells)
+    frames = list(Trajectory(path, 3))
+    for frame in frames[:2]:
+        np.testing.assert_allclose(periodic_cell(path, frame, CELL).parameters, cells[frame.number].parameters,
+                                   rtol=1e-4)
+    with pytest.raises(InputError, match=r"cell of frame 2 is 12\d % as large"):
+        periodic_cell(path, frames[2], CELL)
+    with pytest.raises(InputError, match="frame 3 has no periodic cell"):
+        periodic_cell(path, frames[3], CELL)
+
+
+def test_what_goes_wrong_ahead_is_told_where_frames_are_taken():
+    def frames():
+        yield Frame(0, np.zeros((1, 3)), None)
+        yield Frame(1, np.zeros((1, 3)), None)
+        raise InputError("the third is broken")
+
+    taken = ahead(frames())
+    assert [next(taken).number, next(taken).number] == [0, 1]
+    with pytest.raises(InputError, match="third"):
+        next(taken)

@@ -1,0 +1,268 @@
+"""Profiles along an axis: closed forms, a real bilayer by mesh and by atoms, breathing and drifting cells, the command."""
+
+import csv
+import json
+from functools import cache
+from pathlib import Path
+
+import MDAnalysis
+import numpy as np
+import openmm
+import pytest
+from helpers import charges_at, relative_rms, water
+
+import vmdpotential as vp
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.frames import profile as profiles
+from vmdpotential.frames.profile import middle, profile, profile_of_map, waves
+from vmdpotential.frontend import cli
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io.frames import Trajectory
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.charges import charges_and_report
+from vmdpotential.molecule.selection import select
+from vmdpotential.units import coulomb_constant
+
+C = coulomb_constant("V")
+POPC = Path(openmm.__file__).parent / "app" / "data" / "POPC.pdb"
+#: A cell whose a and b lie in the xy plane and whose c does not stand on it.
+SLANTED = Cell(np.array([[20.0, 0, 0], [4.0, 18.0, 0], [3.0, 5.0, 40.0]]))
+
+
+def layer(z, charge, edge=24.0, count=8):
+    """Return positions and charges of a square layer of ions, as many e in all."""
+    xy = (np.stack(np.meshgrid(np.arange(count), np.arange(count)), -1).reshape(-1, 2) + 0.5) * edge / count
+    return np.column_stack([xy, np.full(count**2, z)]), np.full(count**2, charge / count**2)
+
+
+def layers(*of, length=60.0, edge=24.0):
+    """Return a structure of layers (z, charge)."""
+    made = [layer(z, charge, edge) for z, charge in of]
+    return charges_at(np.concatenate([p for p, _ in made]), np.concatenate([q for _, q in made]),
+                      Cell.from_parameters(edge, edge, length))
+
+
+def at(found, quantity, z):
+    """Return a quantity of the total at places, between the nodes."""
+    x = np.append(found.z, 2 * found.z[-1] - found.z[-2])
+    return np.interp(z, x, np.append(found.values[0, quantity], found.values[0, quantity, 0]))
+
+
+def write(path, frames):
+    """Write frames (positions, cell) as a DCD."""
+    with MDAnalysis.Writer(str(path), len(frames[0][0])) as writer:
+        universe = MDAnalysis.Universe.empty(len(frames[0][0]), trajectory=True)
+        for positions, cell in frames:
+            universe.atoms.positions = positions
+            universe.dimensions = cell.parameters
+            writer.write(universe.atoms)
+    return Trajectory(path, len(frames[0][0]))
+
+
+def test_sums_over_waves_are_the_definition():
+    rng = np.random.default_rng(1)
+    fraction, charges = rng.uniform(-2, 3, 500), rng.normal(size=500)
+    fraction[:3] = -1e-18, 1.0, 0.5
+    for count in (1, 7, 90):
+        expected = np.exp(-2j * np.pi * np.outer(np.arange(count + 1), fraction)) @ charges
+        np.testing.assert_allclose(waves(fraction, charges, count), expected, rtol=0, atol=1e-6)
+
+
+def test_a_dipole_layer_makes_a_known_jump():
+    found = profile(layers((31.0, 5.0), (29.0, -5.0)), spacing=0.1, smear=0.2)
+    surface = 5.0 * 2 / 24**2  # e/A: dipole of an area
+    jump = 4 * np.pi * C * surface
+    # a period takes it back by a field that is the same everywhere outside
+    np.testing.assert_allclose(at(found, 1, [5.0, 20, 40, 55]), jump / 60, rtol=1e-6)
+    assert at(found, 2, 36) - at(found, 2, 24) == pytest.approx(jump * (1 - 12 / 60), rel=1e-6)
+    assert abs(found.values[0].mean(1)).max() < 1e-12 * abs(found.values).max()
+    # the double integral has no field at the edges, and keeps the jump
+    assert found.integral[0] == 0
+    assert found.integral[-1] == pytest.approx(jump, rel=1e-6)
+    # the field inside is that of a capacitor
+    assert at(found, 1, 30.0) == pytest.approx(-4 * np.pi * C * 5 / 24**2 + jump / 60, rel=1e-5)
+
+
+def test_a_charged_sheet_with_its_background():
+    found = profile(layers((20.0, 3.0)), spacing=0.1, smear=0.0)
+    away = np.abs((found.z - 20 + 30) % 60 - 30)
+    expected = 4 * np.pi * C * 3 / 24**2 * (60 / 12 - away / 2 + away**2 / 120)
+    assert relative_rms(found.values[0, 2], expected) < 1e-3
+    assert found.charge == pytest.approx(3.0)
+    # without the background, from the left edge: a parabola less
+    assert np.polyfit(found.z[:150], found.integral[:150], 2)[0] == pytest.approx(0.0, abs=1e-2)
+
+
+def test_water_in_a_uniform_field():
+    cell = Cell.from_parameters(24, 24, 60)
+    box, sheets = water(24.0), layers((5.0, 2.0), (55.0, -2.0))
+    positions = np.concatenate([box.positions + [0, 0, 18], sheets.positions])
+    both = charges_at(positions, np.concatenate([box.charges, sheets.charges]), cell)
+    of_sheets = np.arange(len(both)) >= len(box)
+    found = profile(both, sources={"water": ~of_sheets, "sheets": of_sheets})
+    field = 4 * np.pi * C * 2 / 24**2 * (1 - 50 / 60)
+    inside = (found.z > 10) & (found.z < 50)
+    np.testing.assert_allclose(found.values[2, 1, inside], field, rtol=1e-3)
+    np.testing.assert_allclose(found.values[0], found.values[1] + found.values[2], atol=1e-12)
+    alone = profile(charges_at(positions[: len(box)], box.charges, cell))
+    np.testing.assert_allclose(found.values[1], alone.values[0], atol=1e-12)
+
+
+def test_the_double_integral_is_that_of_the_density():
+    box = water(20.0)
+    found = profile(charges_at(box.positions, box.charges, Cell.from_parameters(20, 20, 20)), spacing=0.05, smear=0.5)
+    step = found.z[1]
+    density = np.append(found.values[0, 0], found.values[0, 0, 0])
+    field = 4 * np.pi * C * np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)]) * step
+    potential = -np.concatenate([[0], np.cumsum((field[1:] + field[:-1]) / 2)]) * step
+    assert relative_rms(found.integral, potential) < 2e-3
+    assert abs(found.integral[-1]) > abs(found.values[0, 2]).max()  # what it makes of a cell cut through molecules
+
+
+@cache
+def bilayer():
+    return charges_and_report(vp.read_structure(POPC), "charmm36", "auto")[0]
+
+
+@cache
+def bilayer_map():
+    return vp.potential_map(bilayer(), interaction="gaussian", parameters={"smear": 1.5}, spacing=1.5, unit="kT/e")
+
+
+def test_a_bilayer_by_mesh_and_by_atoms():
+    structure = bilayer()
+    grid = bilayer_map()
+    of_map = profile_of_map(grid, zero="left")
+    found = profile(structure, spacing=float(grid.lattice.spacing[2]), smear=1.5, zero="left",
+                    sources={"lipid": select(structure, "lipid"), "water": select(structure, "water")})
+    np.testing.assert_allclose(of_map.z, found.z, atol=1e-5)
+    assert list(found.names) == ["total", "lipid", "water"]
+    for quantity, error in ((1, 1e-2), (2, 4e-3)):
+        assert relative_rms(of_map.values[0, quantity], found.values[0, quantity]) < error
+    # each contribution has ten times the size of what is left of them
+    assert abs(found.values[1, 2] - found.values[1, 2].mean()).max() > 5 * np.ptp(found.values[0, 2]) / 2
+    np.testing.assert_allclose(found.values[0], found.values[1:].sum(0), atol=1e-9)
+    whole = profile(structure, smear=1.5)
+    assert abs(whole.values[0].mean(1)).max() < 1e-12  # nothing is left over a period
+    assert abs(found.integral[-1]) > 0.5  # V, where the potential is what it was
+
+
+def test_zero_over_a_region_and_the_middle_of_a_layer():
+    structure = bilayer()
+    lipid, waters = select(structure, "lipid"), select(structure, "water")
+    plain, centred = profile(structure, zero=waters), profile(structure, center=lipid, zero=waters)
+    assert plain.zero == "region"
+    assert centred.z[0] == pytest.approx(-centred.period / 2)
+    # the density of the waters weighs the potential
+    weight = np.histogram(structure.positions[waters, 2] % 73.136, 147, (0, 73.136))[0].astype(float)
+    between = (plain.values[0, 2] + np.roll(plain.values[0, 2], -1)) / 2
+    assert weight @ between / weight.sum() == pytest.approx(0, abs=2e-3)
+    shift = np.interp(np.arange(147) / 147 * 73.136 - 36.568 + middle(
+        structure.positions[lipid, 2] / 73.136) * 73.136, plain.z, plain.values[0, 2], period=73.136)
+    assert relative_rms(shift, centred.values[0, 2]) < 0.05
+    with pytest.raises(UsageError, match="spread evenly"):
+        middle(np.arange(50) / 50)
+
+
+@pytest.mark.parametrize("cell", [Cell.from_parameters(20, 20, 40), SLANTED])
+def test_drift_and_breathing_change_nothing_of_what_is_centred(tmp_path, cell):
+    rng = np.random.default_rng(4)
+    fraction = rng.random((300, 3)) * [1, 1, 0.5]
+    charges = rng.normal(size=300)
+    charges -= charges.mean()
+    made = []
+    for n in range(8):
+        breath = 1 + 0.01 * np.sin(n)
+        vectors = cell.vectors * breath
+        made.append(((fraction + [0.1 * n, 0, 0.23 * n]) @ vectors, Cell(vectors)))
+    structure = charges_at(made[0][0], charges, cell)
+    group = np.arange(300) < 200
+    found = profile(structure, write(tmp_path / "frames.dcd", made), center=group)
+    assert found.frames == 8
+    assert found.blocks == 8
+    lengths = [40 * (1 + 0.01 * np.sin(n)) for n in range(8)]
+    assert found.period == pytest.approx(np.mean(lengths), rel=1e-5)
+    assert found.deviation == pytest.approx(np.std(lengths), rel=1e-3)
+    one = profile(charges_at(fraction @ cell.vectors, charges, cell), center=group)
+    assert found.errors is not None
+    # densities go with 1/volume, potentials with 1/length of the cell: 1 % of breath
+    assert relative_rms(found.values[0, 2], one.values[0, 2]) < 0.02
+    blurred = profile(structure, Trajectory(tmp_path / "frames.dcd", 300))
+    assert relative_rms(blurred.values[0, 2], one.values[0, 2]) > 0.3
+    assert found.errors[0, 2].max() < 0.1 * blurred.errors[0, 2].max()
+
+
+def test_errors_of_the_mean_are_those_of_independent_frames(tmp_path):
+    rng = np.random.default_rng(6)
+    cell = Cell.from_parameters(10, 10, 20)
+    charges = np.tile([1.0, -1.0], 20)
+    frames = [(rng.random((40, 3)) * [10, 10, 20], cell) for _ in range(96)]
+    structure = charges_at(frames[0][0], charges, cell)
+    found = profile(structure, write(tmp_path / "frames.dcd", frames), spacing=1.0)
+    single = np.array([profile(charges_at(p, charges, cell), spacing=1.0).values for p, _ in frames[:48]])
+    assert found.blocks == 32
+    expected = single.std(0, ddof=1) / np.sqrt(96)
+    np.testing.assert_allclose(found.errors.mean(2), expected.mean(2), rtol=0.25)
+
+
+def test_what_cannot_be_done():
+    slanted = Cell(np.array([[20.0, 20, 0], [20, 0, 20], [0, 20, 20]]))
+    with pytest.raises(UsageError, match="turn the structure"):
+        profile(charges_at(np.zeros((1, 3)), [1.0], slanted), axis=0)
+    with pytest.raises(UsageError, match="axis=z"):
+        profile(charges_at(np.zeros((1, 3)), [1.0], SLANTED), axis=0)
+    with pytest.raises(InputError, match="no periodic cell"):
+        profile(charges_at(np.zeros((1, 3)), [1.0]))
+    with pytest.raises(UsageError, match="four nodes"):
+        profile(charges_at(np.zeros((1, 3)), [1.0], SLANTED), spacing=20.0)
+    grid = Grid(Lattice((0, 0, 0), 1.0, (4, 4, 4)), np.zeros((4, 4, 4)))
+    with pytest.raises(InputError, match="states no periodic cell"):
+        profile_of_map(grid)
+
+
+def run(capsys, *words):
+    code = cli.main([str(word) for word in words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_the_command(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, "profile", POPC, "--from", "lipid", "water", "--center", "lipid", "--zero", "water",
+                         "--integral", "-o", "a.csv", "--figure", "a.svg", "--json")
+    assert code == 0, err
+    data = json.loads(out)
+    assert data["names"] == ["total", "lipid", "water"]
+    with open("a.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == len(data["z"]) == 147
+    assert float(rows[3]["potential of lipid (V)"]) == pytest.approx(data["potential"][1][3], abs=1e-6)
+    assert float(rows[-1]["potential by double integral (V)"]) == pytest.approx(data["integral"][-2], abs=1e-5)
+    assert "Charge density" in Path("a.svg").read_text()
+    grid = bilayer_map()
+    vp.write_map(grid, "map.npz")
+    code, out, err = run(capsys, "profile", "map.npz", "--json")
+    assert code == 0, err
+    assert len(json.loads(out)["z"]) == grid.lattice.shape[2]
+    for words, message in ((("map.npz", "--center", "lipid"), "--center: is for a structure"),
+                           ((POPC, "--frames", "1:"), "--frames: are of a trajectory"),
+                           ((POPC, "--from", "(XYZ)"), "--from '(XYZ)': selects no atoms")):
+        code, _, err = run(capsys, "profile", *words)
+        assert code == 2
+        assert message in err
+
+
+def test_a_parameter_may_be_a_word_of_python():
+    command = vp.registry.get("command", "profile")
+    assert "from" in [parameter.name for parameter in command.parameters]
+    structure = layers((31.0, 5.0), (29.0, -5.0))
+    for name in ("from", "from_"):
+        assert command(structure=structure, **{name: ["all"]}).data["names"] == ["total", "all"]
+
+
+def test_profiles_pickle_for_other_processes():
+    import pickle
+
+    work = profiles.Profiles(None, SLANTED, False, np.ones(3), [np.arange(3)], np.ones((1, 1), bool), None, None, 2, 20, 2,
+                             0.5, 0.0, C)
+    assert len(pickle.dumps(work)) < 5000

@@ -1,0 +1,93 @@
+"""Means over frames and their errors, on series whose correlation time is known."""
+
+import numpy as np
+import pytest
+
+from vmdpotential.frames import statistics
+from vmdpotential.frames.statistics import BlockMean, Moments
+
+
+def autoregressive(frames, columns, time, seed):
+    """Return series (frames, columns) of variance 1 whose correlation falls as exp(-t / time), about means of 5."""
+    rng = np.random.default_rng(seed)
+    keep = np.exp(-1 / time) if time else 0.0
+    noise = rng.normal(size=(frames, columns)) * np.sqrt(1 - keep**2)
+    noise[0] /= np.sqrt(1 - keep**2)
+    for n in range(1, frames):
+        noise[n] += keep * noise[n - 1]
+    return noise + 5.0
+
+
+def true_error(frames, time):
+    lags = np.arange(1, frames)
+    return np.sqrt((1 + 2 * np.sum((1 - lags / frames) * np.exp(-lags / time))) / frames) if time else frames**-0.5
+
+
+def test_moments_are_numpys_however_they_are_merged():
+    values = np.random.default_rng(0).normal(1e6, 1, (50, 3, 4))
+    whole, one = Moments.none((3, 4)), Moments.none((3, 4))
+    for first, last in ((0, 0), (0, 7), (7, 8), (8, 50)):
+        whole.merge(Moments.of(values[first:last]))
+    for value in values:
+        one.add(value)
+    for made in (whole, one):
+        assert made.count == 50
+        np.testing.assert_allclose(made.mean, values.mean(0), rtol=1e-14)
+        np.testing.assert_allclose(made.variance(), values.var(0), rtol=1e-9)
+    assert np.isnan(Moments.none(()).variance())
+
+
+def test_large_arrays_are_merged_in_parts():
+    size = 9 * statistics.PART + 5
+    values = np.random.default_rng(0).normal(size=(4, size))
+    blocks = BlockMean((size,), np.arange(20))
+    for part in (values[:3], values[3:]):
+        blocks.add(len(part), part.mean(0), Moments.of(part).m2)
+    np.testing.assert_allclose(blocks.mean, values.mean(0), atol=1e-12)
+    np.testing.assert_allclose(blocks.deviation(), values.std(0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("time", [0, 2, 10, 40])
+def test_inefficiency_is_that_of_the_correlation_time(time):
+    keep = np.exp(-1 / time) if time else 0.0
+    found = [statistics.inefficiency(autoregressive(2000, 50, time, seed)) for seed in range(5)]
+    assert np.mean(found) == pytest.approx((1 + keep) / (1 - keep), rel=0.06)
+    single = [statistics.correlation_time(autoregressive(4000, 1, time, seed)[:, 0]) for seed in range(20)]
+    assert np.mean(single) == pytest.approx(keep / (1 - keep), rel=0.15, abs=0.03)
+
+
+@pytest.mark.parametrize("time", [0, 3, 10, 30])
+def test_standard_error_is_within_a_tenth_of_the_true_one(time):
+    """Over a map of 400 points, in 32 blocks, for each of several seeds; and over the seeds it is that of the means."""
+    frames, size, columns = 2000, 63, 400
+    true, means = true_error(frames, time), []
+    for seed in range(6):
+        values = autoregressive(frames, columns, time, seed)
+        blocks = BlockMean((columns,), spread=False)
+        for start in range(0, frames, size):
+            part = values[start : start + size]
+            blocks.add(len(part), part.mean(0))
+        np.testing.assert_allclose(blocks.mean, values.mean(0))
+        assert np.sqrt(np.mean(blocks.standard_error() ** 2)) == pytest.approx(true, rel=0.1)
+        assert np.sqrt(np.mean(statistics.standard_error(values) ** 2)) == pytest.approx(true, rel=0.1)
+        means.append(values.mean(0) - 5.0)
+    assert np.sqrt(np.mean(np.square(means))) == pytest.approx(true, rel=0.1)
+
+
+def test_errors_by_blocks_grow_to_the_true_one():
+    values = autoregressive(4096, 300, 8, 1)
+    errors = {size: np.sqrt(np.mean(error**2)) for size, error in statistics.block_errors(values).items()}
+    assert errors[1] == pytest.approx(4096**-0.5, rel=0.05)
+    assert errors[128] == pytest.approx(true_error(4096, 8), rel=0.1)
+    assert max(errors) == 2048
+
+
+def test_too_few_blocks_have_no_error():
+    blocks = BlockMean((2,))
+    blocks.add(3, [1.0, 2.0], [0.0, 3.0])
+    assert np.isnan(blocks.standard_error()).all()
+    np.testing.assert_allclose(blocks.deviation(), [0, 1])
+    assert np.isnan(statistics.standard_error([1.0])).all()
+    constant = np.full((10, 2), 3.0)
+    assert statistics.inefficiency(constant) == pytest.approx(1)
+    assert (statistics.standard_error(constant) == 0).all()

@@ -1,0 +1,234 @@
+"""The command ``field``: electric field and potential at atoms, bonds or points, in every frame."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import progress
+from vmdpotential.commands.between import Boundary, FramesOption, TrajectoryOption, label
+from vmdpotential.commands.options import CellOption, ForceField, Water, read
+from vmdpotential.errors import UsageError
+from vmdpotential.frames.field import EXCLUDED, FieldSeries, Places, bonds_between, field_at
+from vmdpotential.frames.statistics import standard_error
+from vmdpotential.io import output as files
+from vmdpotential.io.cellfile import boundary_text
+from vmdpotential.molecule.selection import select
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
+
+Floats = NDArray[np.float64]
+
+#: Units of the field, in V/A.
+FIELD_UNITS = {"V/A": 1.0, "V/nm": 0.1, "MV/cm": 0.01}
+
+#: Rows of the longest part of a table that is printed.
+_PRINTED = 10
+
+
+def field(
+    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    trajectory: TrajectoryOption = None,
+    at: Annotated[str | None, Option("selection of atoms at which the field is wanted", metavar="SEL")] = None,
+    bonds: Annotated[tuple[str, ...], Option(
+        "two selections: at the middles of the bonds between them, and along these, from the first to the second",
+        metavar="SEL")] = (),
+    points: Annotated[Path | None, Option(
+        "file of points, a line x,y,z (A) for each and a name where they have one", metavar="FILE")] = None,
+    fit: Annotated[str | None, Option(
+        "selection that the points, given beside the structure, move and turn with; they stay in the frame of the "
+        "trajectory unless given", metavar="SEL")] = None,
+    from_: Annotated[tuple[str, ...], Option(
+        "selections whose contributions are told apart, such as protein, water and ions", metavar="SEL")] = (),
+    exclude: Annotated[str, Option(
+        "what of its own a place does not feel: the atom (of a bond both), or its residue or molecule as well; auto is "
+        "the residue for bonds and the atom else", choices=("auto", *EXCLUDED))] = "auto",
+    frames: FramesOption = None,
+    topology: Annotated[Path | None, Option(
+        "file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
+    force_field: ForceField = "auto",
+    water: Water = "auto",
+    cell: CellOption = None,
+    boundary: Boundary = "auto",
+    unit: Annotated[str, Option("of the potential", choices=POTENTIAL_UNITS)] = "V",
+    field_unit: Annotated[str, Option("of the field", choices=tuple(FIELD_UNITS))] = "V/A",
+    temperature: Annotated[float, Option("for kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE,
+    output: Annotated[Path | None, Option(
+        "file of every frame: .csv, a row for each place and contribution, or .npz, arrays", short="o", viewer=False,
+        written=True)] = None,
+    figure: Annotated[Path | None, Option(
+        "figure over time: .png, .pdf or .svg", viewer=False, written=True)] = None,
+    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+) -> Report:
+    """Compute electric field and potential at atoms, at bonds, or at points, in every frame of a trajectory.
+
+    Full long range: with all periodic images, or all atoms in an open boundary. An atom's own charge is left out.
+    Contributions of selections add up to the total, with what is in none of them as a rest, unless they overlap.
+
+    Raises
+    ------
+    UsageError
+        For options that do not fit together.
+    InputError
+        For atoms without charges, or a trajectory of other atoms.
+    """
+    from vmdpotential.figures.page import check_figure_format, render
+    from vmdpotential.io.frames import Trajectory
+    from vmdpotential.molecule.charges import charges_and_report
+
+    if output is not None and output.suffix.lower() not in (".csv", ".npz") and not files.is_standard(output):
+        raise UsageError("output", f"{output}: fields cannot be written in this format", "name it .csv or .npz")
+    if figure is not None:
+        check_figure_format(figure)
+    if (at is not None) + bool(bonds) + (points is not None) != 1:
+        raise UsageError("at", "where the field is wanted has to be said once",
+                         "give one of {at}, {bonds} and {points}")
+    if bonds and len(bonds) != 2:
+        raise UsageError("bonds", f"takes two selections, and there are {len(bonds)}", "such as {bonds [C] [O]}")
+    if fit is not None and points is None:
+        raise UsageError("fit", "is for points; atoms move by themselves", "give {points}, or leave it out")
+    if frames is not None and trajectory is None:
+        raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
+    paths = [path for path in (output, figure) if path is not None]
+    files.check(paths, force)
+    atoms, report = charges_and_report(read(structure, topology, cell), force_field, water)
+    places = _places(atoms, at, bonds, points, fit)
+    left_out = exclude if exclude != "auto" else "residue" if bonds else "atom"
+    start = time.perf_counter()
+    with progress.clock() as clock:
+        found = field_at(
+            atoms, places, None if trajectory is None else Trajectory(trajectory, len(atoms), frames or slice(None)),
+            sources={name: select(atoms, name, "from") for name in from_}, exclude=left_out, boundary=boundary,
+            cell=cell, unit=unit, temperature=temperature)
+    seconds = time.perf_counter() - start - clock.compiling
+    scale = 1 / FIELD_UNITS[field_unit]
+    drawn = None
+    if figure is not None or not paths:
+        drawn = _draw(found, scale, field_unit)
+    with files.writing(paths, force) as written:
+        if output is not None:
+            (_write_arrays if output.suffix.lower() == ".npz" else _write_rows)(found, scale, field_unit, written[0])
+        if figure is not None and drawn is not None:
+            written[-1].write_bytes(render(drawn, figure, title="electric field"))
+    count = len(found.frames)
+    where = {"atoms": f"atoms of {at}", "bonds": f"bonds from {' to '.join(bonds)}",
+             "points": f"points, which move with {fit}" if fit else "points, in the frame of the trajectory"}
+    own = "nothing is left out" if points is not None else f"a place does not feel its own {left_out}"
+    summary, series = _summary(found, scale)
+    lines = [
+        str(report),
+        f"{boundary_text(found.cell)}; rms error of the field {found.error * scale:.1e} {field_unit}; {own}",
+        f"{len(places)} {where[places.kind]}, {count} frame{'s' * (count != 1)}, " + (
+            "field along the bond" if found.along is not None else "size of the field")
+        + f" ({field_unit}) and potential ({unit}):",
+        *_lines(found, summary, series),
+        f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s", *(f"wrote {path}" for path in paths),
+    ]
+    data = {
+        **report.data, "places": list(places.names), "kind": places.kind, "names": list(found.names),
+        "frames": count, "exclude": left_out, "unit": unit, "field_unit": field_unit, "temperature": temperature,
+        "boundary": "open" if found.cell is None else "periodic", "fit": fit, "error": found.error * scale,
+        **summary, "seconds": seconds, "files": [str(path) for path in paths],
+    }
+    return Report(lines, data, {"structure": atoms, **({} if drawn is None else {"figure": drawn})})
+
+
+def _places(atoms: Structure, at: str | None, bonds: tuple[str, ...], points: Path | None, fit: str | None) -> Places:
+    """Return where the field is wanted."""
+    if at is not None:
+        rows = np.flatnonzero(select(atoms, at, "at"))
+        return Places.atoms(rows, [label(atoms, int(n), False) for n in rows])
+    if bonds:
+        pairs = bonds_between(atoms, *(select(atoms, text, "bonds") for text in bonds))
+        return Places.bonds(pairs, [f"{label(atoms, int(i), False)}-{atoms.atom_names[j]}" for i, j in pairs])
+    from vmdpotential.io.points import read_points
+
+    assert points is not None
+    return Places.at(*read_points(points), atoms, None if fit is None else select(atoms, fit, "fit"))
+
+
+def _summary(found: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:
+    """Return means over frames for programs, and the number that people are told, (F, names, M)."""
+    field = scale * found.field
+    series = np.linalg.norm(field, axis=3) if found.along is None else scale * found.along
+
+    def moments(name: str, values: Floats) -> dict[str, Any]:
+        spread = values.std(0, ddof=1) if len(values) > 1 else None
+        return {name: values.mean(0).tolist(), f"{name}_std": None if spread is None else spread.tolist()}
+
+    result = {**moments("potential", found.potential), **moments("field", field)}
+    if found.along is not None:
+        result |= moments("along", series)
+    return result, series
+
+
+def _lines(found: FieldSeries, summary: dict[str, Any], series: Floats) -> Iterator[str]:
+    """Return the rows for people, the largest ones of many; and the mean over all places."""
+    mean = series.mean(0)
+    error = standard_error(series.mean(2)) if len(series) > 2 else None
+    for n, name in enumerate(found.names):
+        beside = "" if error is None else f" +- {error[n]:.4f} (standard error)"
+        yield f"  mean over places, {name}: {mean[n].mean():.4f}{beside}, {np.mean(summary['potential'][n]):.4f}"
+    if mean.shape[1] < 2:
+        return
+    for row in np.sort(np.argsort(-np.abs(mean[0]), kind="stable")[:_PRINTED]).tolist():
+        spread = "" if len(series) < 2 else f" +- {series[:, 0, row].std(ddof=1):.4f}"
+        yield f"  {found.places.names[row]}: {mean[0, row]:.4f}{spread}, {summary['potential'][0][row]:.4f}"
+
+
+def _write_rows(found: FieldSeries, scale: float, unit: str, path: Path) -> None:
+    bonds = found.along is not None
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["frame", "place", "from", f"potential ({found.unit})",
+                         *(f"E{axis} ({unit})" for axis in "xyz"), f"E ({unit})",
+                         *([f"along ({unit})"] if bonds else [])])
+        for f, number in enumerate(found.frames.tolist()):
+            field = scale * found.field[f]
+            sizes = np.linalg.norm(field, axis=2)
+            for m, place in enumerate(found.places.names):
+                for n, name in enumerate(found.names):
+                    values = [found.potential[f, n, m], *field[n, m], sizes[n, m]]
+                    if found.along is not None:
+                        values.append(scale * found.along[f, n, m])
+                    writer.writerow([number, place, name, *(f"{x:.8g}" for x in values)])
+
+
+def _write_arrays(found: FieldSeries, scale: float, unit: str, path: Path) -> None:
+    from vmdpotential.io.npz import put_arrays
+
+    put_arrays(path, {
+        "frames": found.frames, "places": np.array(found.places.names), "names": np.array(found.names),
+        "potential": found.potential, "field": scale * found.field,
+        **({} if found.along is None else {"along": scale * found.along}),
+        "unit": np.array(found.unit), "field_unit": np.array(unit)})
+
+
+def _draw(found: FieldSeries, scale: float, unit: str) -> Any:
+    """Return the figure over frames: means over the places and their spread, or of one frame over the places."""
+    from vmdpotential.figures.profiles import series
+
+    if found.along is not None:
+        field, text = scale * found.along, "Field along bonds"
+    else:  # of contributions the part along the total, so that they add up to it
+        total = found.field[:, :1]
+        size = np.linalg.norm(total, axis=3, keepdims=True)
+        field = scale * np.einsum("fnmd,fmd->fnm", found.field, (total / np.where(size > 0, size, 1))[:, 0])
+        text = "Field" if len(found.names) == 1 else "Field along the total"
+    both = np.stack([field, found.potential], axis=2)  # (F, names, 2, M)
+    labels = [f"{text} ({unit})".replace("/A", "/Å"), f"Potential ({found.unit})"]
+    if len(found.frames) == 1:
+        return series(np.arange(1.0, len(found.places) + 1), "Place", found.names, both[0], None, labels)
+    spread = both.std(3) if len(found.places) > 1 else None
+    return series(found.frames.astype(np.float64), "Frame", found.names, np.moveaxis(both.mean(3), 0, -1),
+                  None if spread is None else np.moveaxis(spread, 0, -1), labels)
+
+
+command = Command.of(field)

@@ -1,0 +1,110 @@
+"""Figures of profiles across a cell, and of fields over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.figures import prepare
+from vmdpotential.figures.page import WIDTHS, style
+from vmdpotential.figures.slices import SHADES, drawable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+_MM = 1 / 25.4
+#: The total first, in black; then what it is made of.
+_COLOURS = ("#000000", *(shade for shade in SHADES if shade != "#000000"))
+
+
+def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | None, labels: Sequence[str],
+             axis: str = "z", integral: Floats | None = None) -> Figure:
+    """Return the curves of several quantities along an axis, one below the other, with bands of two standard errors.
+
+    Parameters
+    ----------
+    z : (n,) float64, A
+    names : sequence of str
+        The total, and its contributions.
+    values : (names, quantities, n) float64
+    errors : (names, quantities, n) float64 or None
+    labels : sequence of str
+        What each quantity is, with its unit.
+    axis : str
+    integral : (n + 1,) float64, optional
+        Drawn over the last quantity: the potential as a double integral has it, from edge to edge.
+    """
+    prepare()
+    from matplotlib.figure import Figure
+
+    with style():
+        figure = Figure(figsize=(WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
+        edges = np.append(z, 2 * z[-1] - z[-2])
+        values = np.concatenate([values, values[..., :1]], axis=-1)  # from edge to edge of the period
+        errors = None if errors is None else np.concatenate([errors, errors[..., :1]], axis=-1)
+        for q, (ax, label) in enumerate(zip(np.atleast_1d(figure.subplots(len(labels), sharex=True)), labels,
+                                            strict=True)):
+            ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
+            for n in reversed(range(len(names))):  # the total on top
+                _curve(ax, edges, values[n, q], None if errors is None else 2 * errors[n, q], n, names[n])
+            if integral is not None and q == len(labels) - 1:
+                ax.plot(edges, integral, color=_COLOURS[0], linestyle="dotted", label="double integral")
+            ax.set_ylabel(label)
+            ax.set_xlim(float(edges[0]), float(edges[-1]))
+        handles, texts = ax.get_legend_handles_labels()
+        if len(texts) > 1:
+            order = [*reversed(range(len(names))), *range(len(names), len(texts))]
+            figure.legend([handles[n] for n in order], [texts[n] for n in order], loc="outside upper center",
+                          ncols=min(3, len(texts)), frameon=False)
+        ax.set_xlabel(f"{axis} (Å)")
+    return figure
+
+
+def _curve(ax: Axes, x: Floats, y: Floats, band: Floats | None, n: int, name: str) -> None:
+    colour = _COLOURS[n % len(_COLOURS)]
+    ax.plot(x, y, color=colour, label=drawable(name), zorder=3 - n / 100, marker="o" if len(x) == 1 else None,
+            markersize=2.5)
+    if band is not None and np.isfinite(band).all():
+        ax.fill_between(x, y - band, y + band, color=colour, alpha=0.25, linewidth=0)
+
+
+def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads: Floats | None,
+           labels: Sequence[str]) -> Figure:
+    """Return curves over frames, or over places, one quantity below the other; the total with a standard deviation.
+
+    Parameters
+    ----------
+    x : (n,) float64
+    xlabel : str
+    names : sequence of str
+        The total, and its contributions.
+    values : (names, quantities, n) float64
+    spreads : (names, quantities, n) float64 or None
+    labels : sequence of str
+    """
+    prepare()
+    from matplotlib.figure import Figure
+
+    with style():
+        figure = Figure(figsize=(WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
+        for q, (ax, label) in enumerate(zip(np.atleast_1d(figure.subplots(len(labels), sharex=True)), labels,
+                                            strict=True)):
+            ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
+            for n in reversed(range(len(names))):
+                _curve(ax, x, values[n, q], None if spreads is None or n else spreads[n, q], n, names[n])
+            ax.set_ylabel(label)
+        handles, texts = ax.get_legend_handles_labels()
+        if len(texts) > 1:
+            figure.legend(handles[::-1], texts[::-1], loc="outside upper center", ncols=min(3, len(texts)),
+                          frameon=False)
+        ax.set_xlabel(xlabel)
+        if len(x) > 1:
+            ax.set_xlim(float(x[0]), float(x[-1]))
+    return figure

@@ -1,0 +1,269 @@
+"""Blocks of frames: the pieces in which a task over a trajectory is computed, and in which it goes on after a stop.
+
+Which frames make a block follows from the frames alone, and results come back in the order of the blocks, so that what
+is made of them is the same bit by bit wherever they were computed (:mod:`vmdpotential.frames.distribute`), and however
+often the run was stopped. Each result is a file, in a folder beside the output, until the output is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import logging
+import os
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import __version__, progress
+from vmdpotential.errors import InputError, OutputError
+from vmdpotential.frames import distribute
+from vmdpotential.io import output as files
+from vmdpotential.io.npz import put_arrays
+
+log = logging.getLogger(__name__)
+
+Arrays = Mapping[str, NDArray[Any]]
+
+#: Blocks of a long trajectory: enough for sixteen workers, and few enough that merging them takes no time.
+BLOCKS = 32
+
+#: Frames of a block at least.
+LEAST = 8
+
+#: Bytes a second that a disk takes at least: a block that is sooner computed again than kept is not kept.
+DISK = 2e8
+
+#: What progress calls the work; a block's own reports of this name count as a part of it.
+LABEL = "frames"
+
+_FINGERPRINT = "fingerprint"
+_CALLED = "block-*.npz"
+
+
+class Work(Protocol):
+    """What is computed of each block; it is pickled, and what it leads to is a function of it and the frames alone.
+
+    What makes a block's result is :func:`fingerprint` of the object: of its fields, where it is a dataclass, or of what
+    its method ``identity()`` returns, where it has one.
+    """
+
+    def block(self, numbers: range) -> Arrays:
+        """Return arrays made of the frames of these numbers; from any thread and process."""
+
+
+def block_size(count: int) -> int:
+    """Return how many frames make a block of a trajectory of so many frames."""
+    return max(LEAST, -(-count // BLOCKS))
+
+
+def split(numbers: range, size: int = 0) -> list[range]:
+    """Return frames in blocks of `size`, which is :func:`block_size` unless given."""
+    size = size or block_size(len(numbers))
+    return [numbers[start : start + size] for start in range(0, len(numbers), size)]
+
+
+def run_blocks(work: Work, numbers: range, *, size: int = 0, folder: Path | None = None, resume: bool = False,
+               workers: int = 0, scheduler: str = "") -> Run:
+    """Return the results of all blocks, which are computed while they are taken one after another.
+
+    Parameters
+    ----------
+    work : Work
+    numbers : range
+        Of the frames, such as ``range(1000)[100:800:2]``.
+    size : int
+        Frames in a block; :func:`block_size` unless given. It must not depend on what computes.
+    folder : Path, optional
+        Where finished blocks are kept, such as :func:`folder_of` the output; nowhere unless given.
+    resume : bool
+        Whether blocks that are there, of the same work, are used.
+    workers : int
+        Processes of this machine (Dask); 0 computes in this process, where each GPU has a thread.
+    scheduler : str
+        Address of a Dask scheduler, whose workers compute.
+
+    Returns
+    -------
+    Run
+        An iterable of the results, in the order of the blocks; :meth:`Run.clear` is called when what was made of
+        them is safe.
+
+    Raises
+    ------
+    BackendError
+        When Dask is asked for and missing.
+    TaskError
+        When the scheduler, or a worker for each try, was lost.
+    """
+    return Run(work, split(numbers, size), folder, resume, workers, scheduler)
+
+
+def folder_of(path: Path | None) -> Path | None:
+    """Return where the blocks of an output are kept: beside it; nowhere for what is not a file."""
+    if path is None or files.is_standard(path) or (path.exists() and not path.is_file()):
+        return None
+    return path.with_name(f"{path.name}.blocks")
+
+
+class Run:
+    """The results of blocks, one after another; see :func:`run_blocks`."""
+
+    def __init__(self, work: Work, blocks: Sequence[range], folder: Path | None, resume: bool, workers: int,
+                 scheduler: str) -> None:
+        self.work, self.blocks, self.folder = work, blocks, folder
+        self.workers, self.scheduler = workers, scheduler
+        self._fingerprint = ""
+        #: Blocks that a former run has left.
+        self.kept: set[range] = set()
+        if folder is not None:
+            self._fingerprint = fingerprint(__version__, work, [(b.start, b.stop, b.step) for b in blocks])
+            if resume:
+                self._find()
+
+    def __iter__(self) -> Iterator[Arrays]:
+        """Yield the results, in the order of the blocks."""
+        told = _Told(sum(map(len, self.blocks)), max(map(len, self.blocks), default=0))
+
+        def keep(block: range, arrays: Arrays, seconds: float) -> None:
+            told.add(len(block))
+            self._keep(block, arrays, seconds)
+
+        missing = [block for block in self.blocks if block not in self.kept]
+        results = distribute.run(self.work, missing, self.workers, self.scheduler, keep)
+        with contextlib.closing(results):
+            for block in self.blocks:
+                arrays = self._read(block) if block in self.kept else None
+                if arrays is not None:
+                    told.add(len(block))
+                else:
+                    with progress.listening(told):  # not while whoever takes the results is at work
+                        arrays = next(results) if block not in self.kept else self.work.block(block)
+                yield arrays
+
+    def clear(self) -> None:
+        """Remove the blocks that are kept: what was made of them is safe."""
+        if self.folder is not None and self.folder.is_dir():
+            with contextlib.suppress(OSError):
+                files.collect(self.folder)
+            for path in self.folder.glob(_CALLED):
+                path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # another run's, or what is not ours
+                self.folder.rmdir()
+
+    def _place(self, block: range) -> Path:
+        assert self.folder is not None
+        return self.folder / f"block-{block[0]:09d}-{block[-1]:09d}.npz"
+
+    def _find(self) -> None:
+        """Find the blocks that fit; say how many do not."""
+        assert self.folder is not None
+        there = set(self.folder.glob(_CALLED))
+        for block in self.blocks:
+            path = self._place(block)
+            if path in there:
+                with contextlib.suppress(Exception), np.load(path, allow_pickle=False) as archive:
+                    if str(archive[_FINGERPRINT]) == self._fingerprint:
+                        self.kept.add(block)
+        others = len(there) - len(self.kept)
+        if self.kept:
+            log.info("%s: %d of %d blocks are done", self.folder, len(self.kept), len(self.blocks))
+        if others:
+            log.warning("%s: %d blocks are of other files, options or another version, and are computed anew",
+                        self.folder, others)
+
+    def _read(self, block: range) -> Arrays | None:
+        """Return what is kept of a block, None where it is damaged."""
+        path = self._place(block)
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                return {name: archive[name] for name in archive.files if name != _FINGERPRINT}
+        except Exception as error:  # of zipfile, zlib and numpy
+            log.warning("%s: is damaged (%s), and computed anew", path, error)
+            return None
+
+    def _keep(self, block: range, arrays: Arrays, seconds: float) -> None:
+        """Write a block's result, unless it is sooner computed again."""
+        if self.folder is None or seconds * DISK < sum(array.nbytes for array in arrays.values()):
+            return
+        try:
+            self.folder.mkdir(exist_ok=True)
+            with files.writing([self._place(block)], force=True) as (temporary,):
+                put_arrays(temporary, {**arrays, _FINGERPRINT: np.array(self._fingerprint)})
+        except (OSError, OutputError) as error:  # the result itself may still be written elsewhere
+            log.warning("%s: blocks are not kept (%s)", self.folder, error)
+            self.folder = None
+
+
+class _Told:
+    """A listener that makes of the reports of blocks one on all frames."""
+
+    def __init__(self, total: int, size: int) -> None:
+        self.outer, self.total = progress.listener(), total
+        self.done, self.part, self.size = 0, 0.0, size
+
+    def add(self, frames: int) -> None:
+        """Count a block that is done."""
+        self.done, self.part = self.done + frames, 0.0
+        self(LABEL, 0.0)
+
+    def __call__(self, label: str, fraction: float) -> None:
+        """Hear how much of something is done: of a block's frames where it is called so."""
+        if self.outer is None:
+            return
+        if label == progress.COMPILING:
+            self.outer(label, fraction)
+        else:
+            self.part = fraction if label == LABEL else self.part
+            self.outer(LABEL, min(1.0, (self.done + self.part * self.size) / self.total))
+
+
+def fingerprint(*parts: object) -> str:
+    """Return a digest of what determines a result.
+
+    Numbers, text, arrays, ranges, slices, and sequences, mappings and dataclasses of them count by their values; a Path
+    is a file, and counts by its place, size and time of change; an object with a method ``identity()`` by what that
+    returns; any other by its pickle, which at worst differs where the object does not.
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        _feed(digest, part)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, part: object) -> None:
+    def tell(*words: object) -> None:
+        digest.update(repr(words).encode("utf-8", "surrogatepass"))
+
+    if part is None or isinstance(part, (bool, int, float, complex, str, bytes, range, slice)):
+        tell(part)
+    elif isinstance(part, (np.ndarray, np.generic)) and part.dtype != object:
+        tell(part.dtype.str, part.shape)
+        digest.update(np.ascontiguousarray(part).data)
+    elif isinstance(part, Path):
+        try:
+            found = part.stat()
+        except OSError as error:
+            raise InputError(f"{part}: cannot be read ({error.strerror})") from None
+        tell(os.path.realpath(part), found.st_size, found.st_mtime_ns)
+    elif hasattr(part, "identity"):
+        _feed(digest, part.identity())
+    elif dataclasses.is_dataclass(part) and not isinstance(part, type):
+        tell(type(part).__qualname__)
+        _feed(digest, {field.name: getattr(part, field.name) for field in dataclasses.fields(part)})
+    elif isinstance(part, Mapping):
+        tell("mapping", len(part))
+        for name in sorted(part, key=str):
+            _feed(digest, name)
+            _feed(digest, part[name])
+    elif isinstance(part, Sequence):
+        tell("sequence", len(part))
+        for item in part:
+            _feed(digest, item)
+    else:
+        digest.update(pickle.dumps(part, 5))

@@ -1,0 +1,454 @@
+"""Where blocks of frames are computed: in this process, on its GPUs, or by the workers of a Dask cluster.
+
+Structures one by one (:func:`unordered`) are computed by processes of this machine instead, which may die.
+
+Nothing depends on who computes what: results are given in the order of the blocks, and a worker that is lost is made
+up for by another. Few blocks are under way at a time, so that memory does not grow with their number.
+
+A cluster of this machine listens on localhost alone. As every Dask cluster without TLS it obeys whoever connects to it:
+any user of the machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import logging
+import multiprocessing
+import multiprocessing.connection
+import os
+import queue
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vmdpotential import __version__, memory, progress
+from vmdpotential.engines import get_engine
+from vmdpotential.engines.cpu import threads
+from vmdpotential.errors import BackendError, TaskError, VmdpotentialError
+
+Arrays = Mapping[str, Any]
+Keep = Callable[[range, Arrays, float], None]
+#: Which block, its result or why there is none, and the seconds it took.
+Done = tuple[int, Any, float]
+Lane = Callable[[], contextlib.AbstractContextManager[Any]]
+
+#: Seconds in which a scheduler must answer, or come back, and in which it must have workers.
+PATIENCE, WORKERS = 15.0, 60.0
+
+#: Times that a block is tried again that failed for a reason of the worker's own.
+RETRIES = 2
+
+
+def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
+        keep: Keep) -> Generator[Arrays, None, None]:
+    """Yield the results of blocks in their order; see :func:`vmdpotential.frames.blocks.run_blocks`.
+
+    Parameters
+    ----------
+    work : Work
+        Its attribute ``engine``, where it has one, names the engine, whose GPUs get a thread each.
+    blocks : sequence of range
+    workers, scheduler
+        Where they are computed.
+    keep : callable
+        Is told each block, its result and the seconds it took, as soon as it is there; in this thread.
+    """
+    if not blocks:
+        return
+    if workers or scheduler:
+        with cluster(workers, scheduler) as found:
+            yield from _in_order(_Cluster(found, work, blocks), blocks, keep)
+        return
+    lanes = _lanes(work)
+    if len(lanes) > 1:
+        with contextlib.closing(_Gpus(work, blocks, lanes)) as pool:
+            yield from _in_order(pool, blocks, keep)
+        return
+    for block in blocks:
+        arrays, seconds = _timed(work, block)
+        keep(block, arrays, seconds)
+        yield arrays
+
+
+def _lanes(work: Any) -> Sequence[Lane]:
+    """Return what binds a thread to a GPU, for each that the engine of the work has; none where threads share it."""
+    engine = get_engine(getattr(work, "engine", "cpu"))
+    return getattr(engine, "lanes", tuple)()  # type: ignore[no-any-return]
+
+
+def _timed(work: Any, block: range) -> tuple[Arrays, float]:
+    start = time.perf_counter()
+    return work.block(block), time.perf_counter() - start
+
+
+class _Pool:
+    """What computes blocks beside each other."""
+
+    def width(self) -> int:
+        """Return how many compute."""
+        raise NotImplementedError
+
+    def start(self, number: int) -> None:
+        """Queue a block."""
+        raise NotImplementedError
+
+    def wait(self) -> Done | None:
+        """Return the next that is done, None where a moment has gone by without."""
+        raise NotImplementedError
+
+
+def _in_order(pool: _Pool, blocks: Sequence[range], keep: Keep) -> Iterator[Arrays]:
+    """Yield results in the order of the blocks; as many as twice the workers are under way or wait for their turn."""
+    ready: dict[int, Arrays] = {}
+    started = 0
+    for number in range(len(blocks)):
+        while number not in ready:
+            while started < min(len(blocks), number + 2 * pool.width()):
+                pool.start(started)
+                started += 1
+            progress.report("blocks", 0.0)  # who listens may stop the work
+            done = pool.wait()
+            if done is None:
+                continue
+            index, result, seconds = done
+            if isinstance(result, _OddError):
+                block = blocks[index]
+                raise TaskError(f"frames {block[0]} to {block[-1]}: {result.text}", result.cure)
+            if isinstance(result, BaseException):
+                raise result
+            keep(blocks[index], result, seconds)
+            ready[index] = result
+        yield ready.pop(number)
+
+
+def unordered(work: Any, blocks: Sequence[range], workers: int, scheduler: str) -> Generator[Done, None, None]:
+    """Yield which block is done, its result or the error that there is instead, and its seconds, as they come.
+
+    Parameters
+    ----------
+    work : Work
+    blocks : sequence of range
+    workers : int
+        Processes of this machine. The block of one that dies is an error, and another process takes its place.
+    scheduler : str
+        Address of a Dask scheduler, whose workers compute instead.
+    """
+    with contextlib.ExitStack() as stack:
+        pool: _Pool
+        if scheduler:
+            pool = _Cluster(stack.enter_context(cluster(0, scheduler)), work, blocks)
+        else:
+            pool = stack.enter_context(contextlib.closing(_Processes(work, blocks, workers)))
+        started = done = 0
+        while done < len(blocks):
+            while started < min(len(blocks), done + 2 * pool.width()):
+                pool.start(started)
+                started += 1
+            progress.report("structures", done / len(blocks))
+            found = pool.wait()
+            if found is not None:
+                done += 1
+                yield found
+    progress.report("structures", 1.0)
+
+
+class _Processes(_Pool):
+    """Processes of this machine, each with a pipe, which are given one block at a time."""
+
+    def __init__(self, work: Any, blocks: Sequence[range], count: int) -> None:
+        self.work, self.blocks, self.count = work, blocks, count
+        self._spawn = multiprocessing.get_context("spawn")
+        self._todo: deque[int] = deque()
+        self._busy: dict[Any, int] = {}
+        self._all: dict[Any, tuple[Any, int]] = {}
+
+    def width(self) -> int:
+        return self.count
+
+    def start(self, number: int) -> None:
+        self._todo.append(number)
+
+    def wait(self) -> Done | None:
+        while self._todo and len(self._busy) < self.count:
+            pipe = next((pipe for pipe in self._all if pipe not in self._busy), None) or self._new()
+            self._busy[pipe] = self._todo.popleft()
+            with contextlib.suppress(OSError):  # it is dead, which is found below
+                pipe.send(self.blocks[self._busy[pipe]])
+        ready: list[Any] = multiprocessing.connection.wait(list(self._busy), timeout=0.2)
+        for pipe in ready:
+            number = self._busy.pop(pipe)
+            try:
+                return (number, *pipe.recv())
+            except (EOFError, OSError):
+                process, _ = self._all.pop(pipe)
+                process.join()
+                return number, _OddError(f"its process ended ({_end(process.exitcode)})"), 0.0
+        return None
+
+    def _new(self) -> Any:
+        taken = {place for _, place in self._all.values()}
+        place = next(n for n in range(self.count) if n not in taken)
+        ours, theirs = self._spawn.Pipe()
+        process = self._spawn.Process(target=_serve, args=(theirs, self.work, place), daemon=True)
+        with _environment(share(self.count)):
+            process.start()
+        theirs.close()
+        self._all[ours] = process, place
+        return ours
+
+    def close(self) -> None:
+        """End all processes, those at work too."""
+        for pipe, (process, _) in self._all.items():
+            if pipe in self._busy:
+                process.terminate()
+            pipe.close()
+        for process, _ in self._all.values():
+            process.join()
+
+
+def _serve(pipe: Any, work: Any, place: int) -> None:
+    """Compute what comes by a pipe until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
+    with contextlib.suppress(OSError):  # where memory ends, this process goes and not the others
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    lanes = _lanes(work)
+    with lanes[place % len(lanes)]() if lanes else contextlib.nullcontext(), contextlib.suppress(EOFError, OSError):
+        while True:
+            block = pipe.recv()
+            try:
+                pipe.send(_timed(work, block))
+            except Exception as error:  # MemoryError too
+                pipe.send((error if isinstance(error, VmdpotentialError) else _odd(error), 0.0))
+
+
+class _OddError(TaskError):
+    """What nobody foresaw, and does not say where."""
+
+
+def _odd(error: BaseException) -> _OddError:
+    return _OddError(f"{type(error).__name__}: {_line(error)}" if str(error) else type(error).__name__)
+
+
+def _end(code: int | None) -> str:
+    """Return how a process ended, for people."""
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            name = signal.Signals(-code).name
+            return f"{name}, out of memory?" if name == "SIGKILL" else name
+    return f"exit code {code}"
+
+
+def share(workers: int) -> dict[str, str]:
+    """Return the environment of each of several processes: its share of the processors and of the memory."""
+    return {"VMDPOTENTIAL_THREADS": str(max(1, threads.count() // workers)),
+            "VMDPOTENTIAL_MEMORY": str(memory.limit() // workers)}
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+class _Gpus(_Pool):
+    """A thread for each GPU."""
+
+    def __init__(self, work: Any, blocks: Sequence[range], lanes: Sequence[Lane]) -> None:
+        self.work, self.blocks = work, blocks
+        self.stop = threading.Event()
+        self._todo: queue.Queue[int | None] = queue.Queue()
+        self._done: queue.Queue[Done] = queue.Queue()
+        # each with what the caller has set, in a context of its own because two threads cannot share one
+        self._threads = [threading.Thread(target=contextvars.copy_context().run, args=(self._serve, lane), daemon=True)
+                         for lane in lanes]
+        for thread in self._threads:
+            thread.start()
+
+    def width(self) -> int:
+        return len(self._threads)
+
+    def start(self, number: int) -> None:
+        self._todo.put(number)
+
+    def wait(self) -> Done | None:
+        try:
+            return self._done.get(timeout=0.1)
+        except queue.Empty:
+            return None
+
+    def _serve(self, lane: Lane) -> None:
+        with lane(), progress.listening(self._hear):
+            while (number := self._todo.get()) is not None:
+                try:
+                    self._done.put((number, *_timed(self.work, self.blocks[number])))
+                except BaseException as error:  # raised where the results are taken
+                    self._done.put((number, error, 0.0))
+
+    def _hear(self, label: str, fraction: float) -> None:
+        if self.stop.is_set():
+            raise KeyboardInterrupt
+
+    def close(self) -> None:
+        """Stop after what a thread is at."""
+        self.stop.set()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._todo.get_nowait()
+        for _ in self._threads:
+            self._todo.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
+@contextlib.contextmanager
+def cluster(workers: int, scheduler: str = "") -> Iterator[Any]:
+    """Give a client of the Dask cluster at an address, or of one of so many processes of this machine.
+
+    Raises
+    ------
+    BackendError
+        When Dask is missing, or nobody answers at the address.
+    """
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise BackendError(f"Dask is not installed (no module {error.name})",
+                           "pip install 'vmdpotential[dask]', or leave out {scheduler} and {workers}") from None
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_quiet())
+        address: Any = scheduler
+        if not scheduler:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            address = stack.enter_context(distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False}, silence_logs=logging.CRITICAL + 1, memory_limit=0,
+                env=share(workers), local_directory=folder))
+        try:
+            if scheduler:  # a client that finds nobody makes a noise when it is collected
+                socket.create_connection(distributed.comm.get_address_host_port(scheduler), PATIENCE).close()
+            client = stack.enter_context(distributed.Client(address, timeout=PATIENCE, set_as_default=False))
+        except (OSError, ValueError) as error:  # TimeoutError too
+            raise BackendError(f"no Dask scheduler answers at {scheduler} ({_line(error)})",
+                               "start one with 'dask scheduler', or give {workers}") from None
+        yield client
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence Dask's own log, as what becomes of workers is told here in one line; for good where all was lost."""
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    yield
+    for name, level in before.items():
+        logging.getLogger(name).setLevel(level)
+
+
+class _Cluster(_Pool):
+    """The workers of a Dask cluster; the work is sent once."""
+
+    def __init__(self, client: Any, work: Any, blocks: Sequence[range]) -> None:
+        self.client, self.blocks = client, blocks
+        self._done: queue.Queue[Any] = queue.Queue()
+        self._futures: dict[Any, int] = {}
+        self._width, self._asked, self._lost = 0, 0.0, 0.0
+        # not scattered: what a task has made is made again where the worker that held it is lost
+        self._work = client.submit(_same, work, pure=False)
+        self.width()
+
+    def width(self) -> int:
+        """Return how many threads the workers have now; wait for the first."""
+        start = time.monotonic()
+        while not self._width or time.monotonic() - self._asked > 5:
+            try:
+                if self.client.status == "running":
+                    found = self.client.sync(self.client.scheduler.ncores, callback_timeout=PATIENCE)
+                    self._width = sum(found.values()) or self._width
+                else:  # wait() tells
+                    self._width = self._width or 1
+            except OSError:
+                self._width = self._width or 1
+            self._asked = time.monotonic()
+            if not self._width:
+                if self._asked - start > WORKERS:
+                    raise TaskError(f"the Dask scheduler at {self._address} has no workers",
+                                    "start some with 'dask worker', and {resume}")
+                progress.report("blocks", 0.0)
+                time.sleep(0.2)
+        return self._width
+
+    @property
+    def _address(self) -> str:
+        scheduler = self.client.scheduler
+        return str(scheduler.address if scheduler is not None else "its address")
+
+    def start(self, number: int) -> None:
+        future = self.client.submit(_block, self._work, self.blocks[number], __version__, pure=False, retries=RETRIES,
+                                    priority=-number)
+        self._futures[future] = number
+        future.add_done_callback(self._done.put)
+
+    def wait(self) -> Done | None:
+        try:
+            future = self._done.get(timeout=0.2)
+        except queue.Empty:
+            if self.client.status == "running":
+                self._lost = 0.0
+                return None
+            self._lost = self._lost or time.monotonic()
+            if time.monotonic() - self._lost < PATIENCE and self.client.status != "closed":
+                return None
+            raise self._gone() from None
+        number = self._futures.pop(future)
+        if future.status == "finished":
+            result, seconds = future.result()
+            return number, result, seconds
+        if future.status != "error":  # cancelled: a scheduler that was started anew knows of nothing
+            raise self._gone()
+        error = future.exception()
+        if type(error).__name__ == "KilledWorker":
+            return number, _OddError("every worker that was given it died", "give workers more memory"), 0.0
+        return number, _odd(error), 0.0
+
+    def _gone(self) -> TaskError:
+        return TaskError(f"the Dask scheduler at {self._address} was lost; blocks that were done are kept",
+                         "start it, and {resume}")
+
+
+def _same(work: Any) -> Any:
+    return work
+
+
+def _block(work: Any, block: range, version: str) -> tuple[Any, float]:
+    """Compute a block on a worker; an error of ours, which would come again, is a result too."""
+    from distributed import get_worker
+
+    try:
+        if version != __version__:
+            raise BackendError(f"a worker has vmdpotential {__version__}, and version {version} is needed")
+        lanes, name = _lanes(work), get_worker().name
+        lane = lanes[name % len(lanes)] if lanes and isinstance(name, int) else contextlib.nullcontext
+        with lane():
+            return _timed(work, block)
+    except VmdpotentialError as error:
+        return error, 0.0
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,424 @@
+"""Electric field and potential at atoms, at the middles of bonds, or at points, in every frame and by contributions.
+
+The full long range: in a periodic cell all images, in conducting surroundings and with a neutralising background, by a
+short-range part pair by pair and a smooth part on a mesh, whose derivatives the field is; in an open boundary all
+atoms. An atom makes neither field nor potential at itself. What is left out besides (:data:`EXCLUDED`) is its nearest
+image alone: those in other cells stay, as they do in a simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import memory, progress
+from vmdpotential.engines import SOFT_CORE
+from vmdpotential.engines.costs import AT_POINTS as COSTS
+from vmdpotential.engines.cpu.nearby import cutoff_at_points
+from vmdpotential.engines.cpu.points import field_at_points
+from vmdpotential.errors import InputError, TaskError, UsageError
+from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.frames.profile import Mask, parts_of
+from vmdpotential.frames.whole import Molecules, rotation
+from vmdpotential.io.frames import Frame, Trajectory
+from vmdpotential.maps import choose_cell
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.pairs.longrange import Field, LongRange
+from vmdpotential.units import coulomb_constant
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: What of its own a place does not feel: the atom (of a bond both), or also the residue or molecule that it is of.
+EXCLUDED = ("atom", "residue", "molecule")
+
+#: Error of the potential on the mesh, 1/A, for uncorrelated unit charges, one in 1 A^3; of the field about as much.
+ERROR = 1e-6
+
+#: Split radii that are thought of, A, and seconds of a pair of all, and of sorting an atom for those within the radius.
+RADII = (6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 28.0, 40.0)
+PAIR, SORTING = 3.5e-9, 3e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where the field is wanted.
+
+    Parameters
+    ----------
+    kind : str
+        ``atoms``, ``bonds`` or ``points``.
+    first, second : (M,) int64
+        Atoms: the place itself where both are one, else the ends of a bond. Empty for points.
+    points : (M, 3) float64, A
+        Empty for atoms.
+    names : sequence of str
+    group : (G,) int64
+        Atoms that the points move and turn with; none where they stay in the frame of the trajectory.
+    reference : (G, 3) float64, A
+        Where these are when the points are where they are given.
+    molecules : Molecules or None
+        Of these atoms.
+    """
+
+    kind: str
+    first: Integers
+    second: Integers
+    points: Floats
+    names: Sequence[str]
+    group: Integers
+    reference: Floats
+    molecules: Molecules | None = None
+
+    @classmethod
+    def atoms(cls, rows: Integers, names: Sequence[str]) -> Places:
+        """Return the places of atoms."""
+        return cls("atoms", rows, rows, np.zeros((0, 3)), names, np.zeros(0, np.int64), np.zeros((0, 3)))
+
+    @classmethod
+    def bonds(cls, pairs: Integers, names: Sequence[str]) -> Places:
+        """Return the middles of bonds, (M, 2) atoms, whose direction is from the first to the second."""
+        return cls("bonds", pairs[:, 0], pairs[:, 1], np.zeros((0, 3)), names, np.zeros(0, np.int64), np.zeros((0, 3)))
+
+    @classmethod
+    def at(cls, points: Floats, names: Sequence[str], structure: Structure | None = None,
+           fit: Mask | None = None) -> Places:
+        """Return points (M, 3), A: in the frame of the trajectory, or in that of a structure whose atoms `fit` are
+        brought onto each frame's, turned and moved; they are of one molecule or lie near each other.
+        """
+        none = np.zeros(0, np.int64)
+        if structure is None or fit is None:
+            return cls("points", none, none, points, names, none, np.zeros((0, 3)))
+        molecules = Molecules.of(structure, fit)
+        members = np.flatnonzero(np.asarray(fit)[molecules.atoms])
+        if len(members) < 3:
+            raise UsageError("fit", f"three atoms at least tell how a group is turned, and there are {len(members)}")
+        whole = _near(molecules, members, molecules.whole(structure.positions[molecules.atoms], structure.cell),
+                      structure.cell)
+        return cls("points", none, none, points, names, members, whole, molecules)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def of(self, positions: Floats, cell: Cell | None) -> tuple[Floats, Floats, Floats]:
+        """Return the places (M, 3) of a frame, A, directions (M, 3) of bonds, and the rotation (3, 3) into it."""
+        if self.kind == "points":
+            if self.molecules is None:
+                return self.points, np.zeros((0, 3)), np.eye(3)
+            order = self.molecules.atoms
+            group = _near(self.molecules, self.group, self.molecules.whole(positions[order], cell), cell)
+            before, after = self.reference.mean(0), group.mean(0)
+            turn = rotation(self.reference - before, group - after, np.full(len(group), 1 / len(group)))
+            return (self.points - before) @ turn.T + after, np.zeros((0, 3)), turn
+        start = positions[self.first]
+        if self.kind == "atoms":
+            return start, np.zeros((0, 3)), np.eye(3)
+        along = positions[self.second] - start
+        along = along if cell is None else cell.minimum_image(along)
+        length = np.linalg.norm(along, axis=1)
+        if not (length > 0).all():
+            raise InputError("the atoms of a bond are at one place: it has no direction")
+        return start + along / 2, along / length[:, None], np.eye(3)
+
+
+def _near(molecules: Molecules, members: Integers, whole: Floats, cell: Cell | None) -> Floats:
+    """Return the positions of a group's atoms, with its molecules at the images nearest to the first one's."""
+    group = whole[members]
+    owner = np.searchsorted(molecules.starts, members, side="right")
+    _, first = np.unique(owner, return_index=True)
+    if cell is None or len(first) == 1:
+        return group
+    sizes = np.diff(first, append=len(group))
+    centres = np.add.reduceat(group, first) / sizes[:, None]
+    apart = centres - centres[0]
+    moved: Floats = group + np.repeat(cell.minimum_image(apart) - apart, sizes, axis=0)
+    return moved
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """What is computed of each frame; pickled to where it is computed.
+
+    Parameters
+    ----------
+    source : Trajectory or None
+    cell : Cell or None
+        Of frames that have none, and of all with `given`.
+    given, periodic : bool
+    charges : (N,) float64, e
+    places : Places
+    parts : sequence of (A,) int64
+    rows : (names, parts) bool
+        As in :class:`vmdpotential.frames.profile.Profiles`.
+    left_out : (E, 2) int64
+        Places and the atoms that they do not feel.
+    plan : LongRange or None
+        None sums all pairs.
+    """
+
+    source: Trajectory | None
+    cell: Cell | None
+    given: bool
+    periodic: bool
+    charges: Floats
+    places: Places
+    parts: Sequence[Integers]
+    rows: Mask
+    left_out: Integers
+    plan: LongRange | None
+
+    def block(self, numbers: range) -> Mapping[str, NDArray[np.generic]]:
+        """Return potential and field in some frames of the trajectory, see :meth:`over`."""
+        assert self.source is not None
+        return self.over(self.source.part(numbers))
+
+    def over(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.generic]]:
+        """Return ``values`` (F, names, M, 4), potential, e/A, and field, e/A^2, ``along`` (F, M, 3) and ``frames``."""
+        values: list[Floats] = []
+        along: list[Floats] = []
+        numbers: list[int] = []
+        mesh: tuple[Cell | None, Field] | None = None
+        for frame in frames:
+            cell = (self.cell if self.given else frame.cell or self.cell) if self.periodic else None
+            if self.periodic and cell is None:
+                raise InputError(f"frame {frame.number}: has no periodic cell", "give {cell}")
+            if self.plan is not None and (mesh is None or cell is None or not _same(mesh[0], cell)):
+                around = frame.positions if cell is not None else np.concatenate(
+                    [frame.positions, self.places.of(frame.positions, cell)[0]])
+                mesh = cell, Field(self.plan.mesh(around, cell))
+            one, direction = self.of(frame.positions, cell, None if mesh is None else mesh[1])
+            values.append(one)
+            along.append(direction)
+            numbers.append(frame.number)
+            progress.report("frames", len(numbers) / frame.total)
+        return {"values": np.array(values), "along": np.array(along), "frames": np.array(numbers)}
+
+    def of(self, positions: Floats, cell: Cell | None, mesh: Field | None) -> tuple[Floats, Floats]:
+        """Return potential and field (names, M, 4) at the places, and directions of bonds (M, 3), of one frame."""
+        places, direction, turn = self.places.of(positions, cell)
+        parts = np.array([self._sum(places, positions[part], self.charges[part], cell, mesh) for part in self.parts])
+        if len(self.left_out):
+            kind = np.empty(len(positions), np.int64)
+            for n, part in enumerate(self.parts):
+                kind[part] = n
+            self._leave_out(parts, kind, places, positions, cell)
+        rows = np.tensordot(self.rows.astype(np.float64), parts, 1)
+        rows[..., 1:] = rows[..., 1:] @ turn
+        return rows, direction
+
+    def _sum(self, places: Floats, positions: Floats, charges: Floats, cell: Cell | None, mesh: Field | None) -> Floats:
+        """Return potential and field (M, 4) of some atoms."""
+        if self.plan is None or mesh is None:
+            potential, field = field_at_points(places, positions, charges)
+        else:
+            potential, smooth = mesh.at(places, positions, charges, True)
+            assert smooth is not None
+            field = np.empty((len(places), 3))
+            potential += cutoff_at_points(places, positions, charges, self.plan.splitting.short(), cell, field)
+            field += smooth
+        return np.column_stack([potential, field])
+
+    def _leave_out(self, parts: Floats, kind: Integers, places: Floats, positions: Floats, cell: Cell | None) -> None:
+        """Take away what places do not feel: the nearest image of each atom that is left out."""
+        where, atoms = self.left_out.T
+        d = places[where] - positions[atoms]
+        d = d if cell is None else cell.minimum_image(d)
+        r = np.linalg.norm(d, axis=1)
+        q = self.charges[atoms]
+        here = r < SOFT_CORE
+        far = np.where(here, SOFT_CORE, r)
+        potential = q / far
+        if self.plan is not None:  # as it was summed: in a mesh an atom's smooth part is that of no distance
+            short, long = self.plan.splitting.short(), self.plan.splitting.long
+            potential = np.where(here, q * (short(far) + float(long(0.0))), potential)
+        np.subtract.at(parts[..., 0], (kind[atoms], where), potential)
+        np.subtract.at(parts[..., 1:], (kind[atoms], where), np.where(here, 0.0, q / far**3)[:, None] * d)
+
+
+def _same(one: Cell | None, other: Cell) -> bool:
+    return one is not None and bool(np.array_equal(one.vectors, other.vectors))
+
+
+@dataclass(frozen=True, eq=False)
+class FieldSeries:
+    """Potential and field at places in every frame.
+
+    Parameters
+    ----------
+    places : Places
+    names : sequence of str
+        ``total`` and, where they were asked for, its contributions.
+    frames : (F,) int64
+    potential : (F, names, M) float64, in `unit`
+    field : (F, names, M, 3) float64, V/A
+    along : (F, names, M) float64 or None, V/A
+        The field along bonds, from their first atoms to their second.
+    unit : str
+    cell : Cell or None
+        Of the first frame; None is an open boundary.
+    error : float
+        Root mean square error of the field's components, V/A, in the first frame, against a finer mesh; 0 where the
+        sum is exact.
+    """
+
+    places: Places
+    names: Sequence[str]
+    frames: Integers
+    potential: Floats
+    field: Floats
+    along: Floats | None
+    unit: str
+    cell: Cell | None
+    error: float
+
+
+def field_at(
+    structure: Structure, places: Places, trajectory: Trajectory | None = None, *,
+    sources: Mapping[str, Mask] | None = None, exclude: str = "atom", boundary: str = "auto", cell: Cell | None = None,
+    unit: str = "V", temperature: float = 298.15, workers: int = 0, scheduler: str = "",
+) -> FieldSeries:
+    """Return electric field and potential at places in every frame.
+
+    Parameters
+    ----------
+    structure : Structure
+        With charges; its own positions are the frame where there is no trajectory.
+    places : Places
+    trajectory : Trajectory, optional
+    sources : mapping of (N,) bool, optional
+        Contributions of groups by name; atoms in none of them make one called ``rest``.
+    exclude : {"atom", "residue", "molecule"}
+        What of its own a place does not feel; a molecule is what bonds hold together.
+    boundary : {"auto", "open", "periodic"}
+    cell : Cell, optional
+        Of all frames, instead of their own.
+    unit, temperature
+        Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
+    workers, scheduler
+        See :func:`vmdpotential.frames.blocks.run_blocks`.
+
+    Raises
+    ------
+    InputError
+        Without charges, or for a frame without a cell in a periodic boundary.
+    UsageError
+        For molecules without bonds.
+    """
+    begin, numbers = Frame(0, structure.positions, None), range(1)
+    if trajectory is not None:
+        begin, numbers = next(iter(trajectory)), trajectory.numbers()
+    found = cell or begin.cell or structure.cell
+    periodic = choose_cell(replace(structure, cell=found), "auto", boundary) is not None
+    begin = begin._replace(cell=found if periodic else None)
+    names, parts, rows = parts_of(len(structure), sources)
+    charges = structure.known_charges
+    total = len(numbers) * len(names) * len(places)
+    memory.require(40 * total, f"the field at {len(places)} places in {len(numbers)} frames",
+                   "choose fewer places, or fewer {frames}")
+    plan = _plan(begin, charges, len(places))
+    work = Fields(trajectory, found, cell is not None, periodic, charges, places, parts, rows,
+                  _left_out(structure, places, exclude), plan)
+    if trajectory is None:
+        blocks = [work.over([begin])]
+    else:
+        blocks = list(run_blocks(work, numbers, workers=workers, scheduler=scheduler))
+    values = np.concatenate([block["values"] for block in blocks]).astype(np.float64, copy=False)
+    along = np.concatenate([block["along"] for block in blocks])
+    error = 0.0
+    if plan is not None:
+        finer = LongRange.plan(plan.splitting.radius, begin.positions, charges, len(places), begin.cell, ERROR / 10)
+        exact = replace(work, plan=finer, source=None).over([begin])["values"].astype(np.float64, copy=False)
+        error = float(np.sqrt(np.mean(np.square(exact[0, 0, :, 1:] - values[0, 0, :, 1:]))))
+    volts = coulomb_constant("V")
+    field = volts * values[..., 1:]
+    return FieldSeries(
+        places, names, np.concatenate([block["frames"] for block in blocks]).astype(np.int64),
+        coulomb_constant(unit, temperature) * values[..., 0], field,
+        np.einsum("fnmd,fmd->fnm", field, along) if places.kind == "bonds" else None, unit, begin.cell, volts * error)
+
+
+def _plan(frame: Frame, charges: Floats, count: int) -> LongRange | None:
+    """Return the cheapest split sum for a frame and a number of places; None sums all pairs of an open boundary."""
+    cell, atoms = frame.cell, len(charges)
+    if not charges.any():
+        return None
+    least, best = np.inf if cell is not None else PAIR * atoms * count, None
+    volume = cell.volume if cell is not None else float(np.prod(np.maximum(np.ptp(frame.positions, axis=0), 1.0)))
+    for radius in RADII:
+        pairs = SORTING * atoms + COSTS.near * count * atoms / volume * 4 / 3 * np.pi * radius**3
+        if pairs >= least:
+            continue
+        try:
+            plan = LongRange.plan(radius, frame.positions, charges, count, cell, ERROR)
+        except TaskError:
+            continue
+        if pairs + plan.seconds < least:
+            least, best = pairs + plan.seconds, plan
+    if cell is not None and best is None:
+        raise TaskError("no mesh sums the long range so precisely", "correct the cell or the charges")
+    return best
+
+
+def _left_out(structure: Structure, places: Places, exclude: str) -> Integers:
+    """Return which places (rows of the result's first column) do not feel which atoms (second column)."""
+    if exclude not in EXCLUDED:
+        raise UsageError("exclude", f"choose one of {', '.join(EXCLUDED)}", value=exclude)
+    if places.kind == "points":
+        return np.zeros((0, 2), np.int64)
+    rows = np.arange(len(places))
+    own = np.stack([np.concatenate([rows, rows]), np.concatenate([places.first, places.second])], axis=1)
+    own = np.unique(own, axis=0)
+    if exclude == "atom":
+        return own
+    if exclude == "residue":
+        unit = structure.residue_index
+    else:
+        topology = structure.topology
+        if topology is None or not len(topology.bonds):
+            raise UsageError("exclude", "needs bonds", "give a {topology} that has them, or use {exclude residue}",
+                             value="molecule")
+        from scipy.sparse import csr_matrix
+        from scipy.sparse.csgraph import connected_components
+
+        count, bonds = len(structure), topology.bonds
+        unit = connected_components(
+            csr_matrix((np.ones(len(bonds)), (bonds[:, 0], bonds[:, 1])), shape=(count, count)), directed=False)[1]
+    order = np.argsort(unit, kind="stable")
+    starts = np.searchsorted(unit[order], np.arange(int(unit.max()) + 2))
+    wanted = np.unique(np.stack([own[:, 0], unit[own[:, 1]]], axis=1), axis=0)
+    found = [np.stack([np.full(starts[u + 1] - starts[u], place), order[starts[u] : starts[u + 1]]], axis=1)
+             for place, u in wanted.tolist()]
+    return np.concatenate(found)
+
+
+def bonds_between(structure: Structure, first: Mask, second: Mask) -> Integers:
+    """Return the bonds (M, 2) from atoms of one selection to atoms of another.
+
+    Those of the topology; without one, the k-th atom of the first with the k-th of the second in every residue. Two
+    selections of one atom each are a pair, bonded or not.
+
+    Raises
+    ------
+    UsageError
+        When there are none, or atoms cannot be paired.
+    """
+    a, b = np.flatnonzero(first), np.flatnonzero(second)
+    if len(a) == len(b) == 1 and a[0] != b[0]:
+        return np.stack([a, b], axis=1)
+    topology = structure.topology
+    if topology is not None and len(topology.bonds):
+        i, j = topology.bonds.T
+        forth, back = first[i] & second[j], first[j] & second[i] & ~(first[i] & second[j])
+        pairs = np.concatenate([topology.bonds[forth], topology.bonds[back][:, ::-1]])
+        if not len(pairs):
+            raise UsageError("bonds", "no atom of the first selection is bonded to one of the second")
+        return np.ascontiguousarray(pairs[np.argsort(pairs[:, 0], kind="stable")])
+    residues = structure.residue_index
+    if not np.array_equal(residues[a], residues[b]) or (a == b).any():
+        raise UsageError("bonds", "the selections do not have as many atoms in each residue, and there are no bonds",
+                         "give a {topology} that has them, or selections that pair")
+    return np.stack([a, b], axis=1)

@@ -1,0 +1,457 @@
+"""Charge density, electric field and potential along an axis of a periodic cell, as means over frames.
+
+Poisson's equation is solved wave by wave along the axis, in each frame's own cell. With the sums over the atoms
+S_n = sum q exp(-i k z), k = 2 pi n / L, the waves of density, field and potential are ::
+
+    rho_n = S_n / V,    E_n = -4 pi C i rho_n / k,    phi_n = 4 pi C rho_n / k^2,    n != 0
+
+so that the potential is periodic, has the mean 0, and no net slope (conducting surroundings); a net charge has a
+neutralising background. Nothing is integrated from an edge, where the density need not vanish and a field may be.
+
+The sums are exact: they come from moments of the atoms in bins finer than the waves (:func:`waves`). As atoms are
+points, a series rings where it ends, far from them too; so they are Gaussian charges, as wide as nodes are apart unless
+asked for otherwise, and waves count until those end (:data:`END`). Points have a series of twice the nodes. Frames of a cell that breathes meet at equal fractions of it, and are drawn
+in the mean cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import progress
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.frames.statistics import BlockMean
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.io.frames import Frame, Trajectory
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.units import coulomb_constant
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+#: What a profile shows.
+QUANTITIES = ("charge density", "field", "potential")
+
+#: Bins in the shortest wave are twice this; terms of each bin's moments. The error is 1e-8 of a charge.
+FINE, TERMS = 4, 8
+
+#: Waves count up to k s = END, where Gaussians of the standard deviation s are e^-18 of what they were; for very narrow
+#: ones, up to so many times the nodes.
+END, MOST = 6.0, 32
+
+#: A vector of the cell lies in the planes across the axis where it leaves them by less than this part of its length.
+_LEVEL = 1e-4
+
+#: A group whose mean position on a circle is nearer to the middle than this part of the radius has no centre.
+_SPREAD = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Means over frames along an axis.
+
+    Parameters
+    ----------
+    axis : int
+        0, 1 or 2.
+    z : (n,) float64, A
+        Nodes over one period, in the mean cell.
+    names : sequence of str
+        ``total`` and, where they were asked for, its contributions.
+    values : (names, 3, n) float64
+        Charge density, e/A^3, field, V/A, and potential, in `unit`.
+    errors : (names, 3, n) float64 or None
+        Their standard errors, None of fewer than two blocks of frames.
+    integral : (n + 1,) float64, in `unit`
+        The potential as the double integral of the density from the left edge has it, which takes field and
+        potential there for 0; at the nodes and at the right edge.
+    unit : str
+    zero : str
+        Where the potential is 0.
+    shift : float, in `unit`
+        The potential of that place over the mean of the cell, which was taken away.
+    frames, blocks : int
+    period, deviation : float, A
+        Mean length of the cell along the axis, and its standard deviation over frames.
+    charge : float, e
+        Of the cell.
+    """
+
+    axis: int
+    z: Floats
+    names: Sequence[str]
+    values: Floats
+    errors: Floats | None
+    integral: Floats
+    unit: str
+    zero: str = "mean"
+    shift: float = 0.0
+    frames: int = 1
+    blocks: int = 1
+    period: float = 0.0
+    deviation: float = 0.0
+    charge: float = 0.0
+
+    @property
+    def units(self) -> tuple[str, str, str]:
+        """Units of the three quantities."""
+        return "e/A^3", "V/A", self.unit
+
+
+def waves(fraction: Floats, charges: Floats, count: int) -> NDArray[np.complex128]:
+    """Return the sums over atoms of q exp(-2 pi i n f), n from 0 to `count`.
+
+    Of the atoms in a bin around f_b, exp(-i k (f - f_b)) is its Taylor series, so that a few moments of them serve all
+    waves: each makes one histogram and one transform.
+
+    Parameters
+    ----------
+    fraction : (N,) float64
+        Places along the axis in periods.
+    charges : (N,) float64
+    count : int
+    """
+    bins = 2 * FINE * max(1, count)
+    place = fraction - np.floor(fraction)
+    place *= bins
+    index = place.astype(np.int64)
+    place -= index
+    place -= 0.5
+    index[index == bins] = 0  # a fraction just below 0
+    k = 2 * np.pi / bins * np.arange(count + 1)
+    weights = np.array(charges, np.float64)
+    total, factor = np.zeros(count + 1, np.complex128), np.exp(-0.5j * k)
+    for term in range(TERMS):
+        total += factor * np.fft.rfft(np.bincount(index, weights, bins))[: count + 1]
+        factor *= -1j * k / (term + 1)
+        weights *= place
+    return total
+
+
+def period_of(cell: Cell, axis: int) -> float:
+    """Return the length, A, after which planes across an axis repeat: two vectors of the cell lie in them.
+
+    Raises
+    ------
+    UsageError
+        When no two do; the cure names the axes for which they do.
+    """
+    heights = np.abs(cell.vectors)
+    level = heights < _LEVEL * np.linalg.norm(cell.vectors, axis=1)[:, None]
+    if level[:, axis].sum() == 2:
+        return float(heights[:, axis].max())
+    others = [f"{{axis {'xyz'[d]}}}" for d in range(3) if level[:, d].sum() == 2]
+    raise UsageError(
+        "axis", f"planes across it have no period in the cell ({cell}), of which no two vectors lie in them",
+        f"use {' or '.join(others)}" if others else "turn the structure so that two vectors of its cell do",
+        value="xyz"[axis])
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """What is computed of each frame, and of blocks of frames; small, and pickled to where it is computed.
+
+    Parameters
+    ----------
+    source : Trajectory or None
+        Whose frames :meth:`block` reads.
+    cell : Cell or None
+        Of frames that have none, and of all with `given`.
+    given : bool
+    charges : (N,) float64, e
+    parts : sequence of (A,) int64
+        Atoms, all in one and no more: what rows are made of.
+    rows : (names, parts) bool
+        Which parts make each row; the first is the total.
+    region : (A,) int64 or None
+        Atoms whose density says where the potential is 0.
+    centre : (A,) int64 or None
+        Atoms whose middle is the middle of the profile.
+    axis, nodes : int
+    finer : int
+        Nodes of the series between two of those: waves count up to half of all these.
+    smear : float, A
+        Standard deviation of Gaussian charges, 0 for points.
+    start : float
+        Fraction of the cell at which the profile begins.
+    constant : float
+        Of Coulomb's law, in the unit of the potential.
+    """
+
+    source: Trajectory | None
+    cell: Cell | None
+    given: bool
+    charges: Floats
+    parts: Sequence[NDArray[np.int64]]
+    rows: Mask
+    region: NDArray[np.int64] | None
+    centre: NDArray[np.int64] | None
+    axis: int
+    nodes: int
+    finer: int
+    smear: float
+    start: float
+    constant: float
+
+    def block(self, numbers: range) -> Mapping[str, NDArray[np.float64]]:
+        """Return the sums over some frames of the trajectory, see :meth:`over`."""
+        assert self.source is not None
+        return self.over(self.source.part(numbers))
+
+    def over(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.float64]]:
+        """Return sums over frames: ``count``, ``values`` (rows, 3, n), ``region`` (n,), and of the period, its square and 1/volume."""
+        count, values, region = 0, np.zeros((len(self.rows), 3, self.nodes)), np.zeros(self.nodes)
+        cells = np.zeros(3)
+        for frame in frames:
+            cell = self.cell if self.given else frame.cell or self.cell
+            if cell is None:
+                raise InputError(f"frame {frame.number}: has no periodic cell, which a profile needs", "give {cell}")
+            one, density, period = self.of(frame.positions, cell)
+            values += one
+            region += density
+            cells += period, period**2, 1 / cell.volume
+            count += 1
+            progress.report("frames", count / frame.total)
+        return {"count": np.array(float(count)), "values": values, "region": region, "cells": cells}
+
+    def of(self, positions: Floats, cell: Cell) -> tuple[Floats, Floats, float]:
+        """Return the rows (rows, 3, n) of one frame, the region's density (n,), and the period, A."""
+        period = period_of(cell, self.axis)
+        most = (self.finer * self.nodes - 1) // 2
+        fraction = positions[:, self.axis] / period
+        origin = self.start if self.centre is None else middle(fraction[self.centre]) - 0.5
+        fraction = fraction - origin
+        whole = len(self.parts) == 1
+        sums = np.array([waves(*((fraction, self.charges) if whole else (fraction[part], self.charges[part])), most)
+                         for part in self.parts])
+        k = 2 * np.pi / period * np.arange(most + 1)
+        bell = np.exp(-0.5 * (self.smear * k) ** 2)
+        spectrum = np.zeros((len(self.rows), 3, most + 1), np.complex128)
+        density = (self.rows @ sums) * (bell / cell.volume)
+        volts = 4 * np.pi * coulomb_constant("V")
+        spectrum[:, 0] = density
+        spectrum[:, 1, 1:] = -1j * volts * density[:, 1:] / k[1:]
+        spectrum[:, 2, 1:] = 4 * np.pi * self.constant * density[:, 1:] / k[1:] ** 2
+        values = self._at_nodes(spectrum)
+        atoms = np.zeros(self.nodes)
+        if self.region is not None:
+            place = fraction[self.region]
+            atoms = self._at_nodes(waves(place, np.ones(len(place)), most) * bell) / len(place)
+        return values, atoms, period
+
+    def _at_nodes(self, spectrum: NDArray[np.complex128]) -> Floats:
+        """Return a series (..., most + 1) at the nodes (..., n)."""
+        values: Floats = np.fft.irfft(spectrum, self.finer * self.nodes, norm="forward")[..., :: self.finer]
+        return values
+
+
+def middle(fraction: Floats) -> float:
+    """Return the middle of places along a circle, in fractions of it.
+
+    The mean of the angles as vectors tells where the group is, and with the images next to that the middle is its mean.
+
+    Raises
+    ------
+    UsageError
+        When the group is spread evenly.
+    """
+    mean = np.exp(2j * np.pi * fraction).mean()
+    if abs(mean) < _SPREAD:
+        raise UsageError("center", "its atoms are spread evenly along the axis, so that they have no middle",
+                         "choose a layer, such as {center lipid}")
+    about = float(np.angle(mean)) / (2 * np.pi)
+    for _ in range(3):  # about the middle itself, which the images depend on
+        apart = fraction - about
+        about += float((apart - np.rint(apart)).mean())
+    return about
+
+
+def profile(
+    structure: Structure, trajectory: Trajectory | None = None, *, axis: int = 2, spacing: float = 0.5,
+    smear: float | None = None, center: Mask | None = None, zero: str | Mask = "mean",
+    sources: Mapping[str, Mask] | None = None, cell: Cell | None = None, unit: str = "V", temperature: float = 298.15,
+    workers: int = 0, scheduler: str = "",
+) -> Profile:
+    """Return charge density, field and potential along an axis of the periodic cell.
+
+    Parameters
+    ----------
+    structure : Structure
+        With charges; its own positions are the frame where there is no trajectory.
+    trajectory : Trajectory, optional
+    axis : int
+        0, 1 or 2; two vectors of the cell lie in the planes across it.
+    spacing : float, A
+        Of the nodes, at most.
+    smear : float, A, optional
+        Standard deviation of Gaussian charges; the spacing unless given, 0 for points.
+    center : (N,) bool, optional
+        Atoms whose middle is moved to z = 0, in the middle of the profile, in every frame. All atoms count alike.
+    zero : str or (N,) bool
+        Where the potential is 0: its ``mean`` over the cell, the ``left`` edge, or its mean over the density of atoms.
+    sources : mapping of (N,) bool, optional
+        Contributions of groups by name; atoms in none of them make one called ``rest``.
+    cell : Cell, optional
+        Of all frames, instead of their own.
+    unit, temperature
+        Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
+    workers, scheduler
+        See :func:`vmdpotential.frames.blocks.run_blocks`.
+
+    Raises
+    ------
+    InputError
+        Without charges, or for a frame without a cell.
+    UsageError
+        For an axis that has no period, or a group without a middle.
+    """
+    structure.require_whole_cell("expand it to the cell")
+    first = cell or structure.cell
+    if trajectory is not None:
+        first = cell or next(iter(trajectory)).cell or first
+    if first is None:
+        raise InputError(f"{structure.sources[0] if structure.sources else 'structure'}: has no periodic cell, which a "
+                         "profile needs", "give {cell}")
+    length = period_of(first, axis)
+    if not 0 < spacing <= length / 4:
+        raise UsageError("spacing", f"four nodes at least are needed in {length:.4g} A", value=f"{spacing:g}")
+    nodes = int(np.ceil(length / spacing - 1e-4))  # files round cells
+    names, parts, rows = parts_of(len(structure), sources)
+    region = None if isinstance(zero, str) else np.flatnonzero(zero)
+    places = structure.positions[:, axis]
+    # programs let a cell begin at 0 or lay it around 0
+    start = round(float(places.min() + places.max()) / length) / 2 - 0.5
+    smear = length / nodes if smear is None else smear
+    finer = 2 if not smear else min(MOST, int(np.ceil(END / np.pi * length / nodes / smear - 1e-6)))
+    work = Profiles(
+        trajectory, first, cell is not None, structure.known_charges, parts, rows, region,
+        None if center is None else np.flatnonzero(center), axis, nodes, finer, smear,
+        start, coulomb_constant(unit, temperature))
+    if trajectory is None:
+        found = [work.over([Frame(0, structure.positions, first)])]
+    else:
+        frames = trajectory.numbers()
+        found = list(run_blocks(work, frames, size=max(1, -(-len(frames) // 32)), workers=workers, scheduler=scheduler))
+    return _result(work, found, names, zero if isinstance(zero, str) else "region", unit)
+
+
+def parts_of(atoms: int, sources: Mapping[str, Mask] | None) -> tuple[list[str], list[NDArray[np.int64]], Mask]:
+    """Return what the sums over groups of atoms are made of, each atom once, however the groups overlap.
+
+    Returns
+    -------
+    names : list of str
+        ``total``, the groups, and ``rest`` where there are atoms in none of them.
+    parts : list of (A,) int64
+        Atoms of the same groups.
+    rows : (names, parts) bool
+        Which parts make each.
+    """
+    if not sources:
+        return ["total"], [np.arange(atoms)], np.ones((1, 1), bool)
+    masks = np.array(list(sources.values()), bool)
+    kind = np.unique(2.0 ** np.arange(len(masks)) @ masks, return_inverse=True)[1]
+    parts = [np.flatnonzero(kind == n) for n in range(int(kind.max()) + 1)]
+    kinds = masks[:, [part[0] for part in parts]].T
+    rows = np.concatenate([np.ones((1, len(kinds)), bool), kinds.T])
+    names = ["total", *sources]
+    if not kinds.any(1).all():
+        names.append("rest")
+        rows = np.concatenate([rows, ~kinds.any(1)[None]])
+    return names, parts, rows
+
+
+def _result(work: Profiles, found: Sequence[Mapping[str, Floats]], names: Sequence[str], zero: str,
+            unit: str) -> Profile:
+    """Return the means over blocks of frames, with their errors."""
+    counts = np.array([float(block["count"]) for block in found])
+    values = np.array([block["values"] / count for block, count in zip(found, counts, strict=True)])
+    total = counts.sum()
+    period, squares, per_volume = np.sum([block["cells"] for block in found], axis=0) / total
+    # the potential's zero is one linear function of it, the same for all blocks
+    weights = np.zeros(work.nodes)
+    if zero == "left":
+        weights[0] = 1
+    elif zero == "region":
+        weights = np.sum([block["region"] for block in found], axis=0)
+        weights /= weights.sum()
+    shifts = values[:, :, 2] @ weights
+    values[:, :, 2] -= shifts[..., None]
+    means, errors = np.empty(values.shape[1:]), np.empty(values.shape[1:])
+    for n in range(3):
+        mean = BlockMean(values.shape[1:2] + values.shape[3:], spread=False)
+        for count, block in zip(counts, values[:, :, n], strict=True):
+            mean.add(int(count), block)
+        means[:, n], errors[:, n] = mean.mean, mean.standard_error()
+    charge = float(work.charges.sum())
+    z = period * (np.arange(work.nodes) / work.nodes + (work.start if work.centre is None else -0.5))
+    return Profile(
+        work.axis, z, names, means, errors if len(found) > 1 else None,
+        integral(z, means[0, 1], means[0, 2], charge * per_volume, work.constant), unit, zero,
+        float(shifts[:, 0] @ counts / total), int(total), len(found), float(period),
+        float(np.sqrt(max(0.0, squares - period**2))), charge)
+
+
+def integral(z: Floats, field: Floats, potential: Floats, background: float, constant: float) -> Floats:
+    """Return the potential (n + 1,) as the double integral of the charge density from the left edge has it.
+
+    Field and potential are 0 there, as ``gmx potential`` takes them. It is the periodic potential with what these
+    are taken away, and without the background of a net charge: no sum over slices.
+
+    Parameters
+    ----------
+    z, field, potential : (n,) float64
+    background : float, e/A^3
+        The net charge over the volume.
+    constant : float
+        Of Coulomb's law, in the unit of the potential.
+    """
+    along = (z[1] - z[0]) * np.arange(len(z) + 1)
+    edge = field[0] * constant / coulomb_constant("V")
+    result: Floats = (np.append(potential, potential[0]) - potential[0] + edge * along
+                      - 2 * np.pi * constant * background * along**2)
+    return result
+
+
+def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str = "V") -> Profile:
+    """Return the profile of a periodic potential map: its mean over planes, and what follows from that wave by wave.
+
+    Raises
+    ------
+    InputError
+        When the map states no unit or no periodic cell, or its nodes do not divide a period of the axis.
+    """
+    from vmdpotential.figures.slices import profile as mean_over_planes
+
+    name = "the map"
+    if grid.provenance.cell is None:
+        raise InputError(f"{name}: states no periodic cell", "make the profile of the structure")
+    if not grid.unit or "/A" in grid.unit:
+        raise InputError(f"{name}: is no potential with a unit ({grid.unit or 'none stated'})",
+                         "make it by this program")
+    period = period_of(Cell(np.array(grid.provenance.cell)), axis)
+    z, mean = mean_over_planes(grid, axis)
+    nodes = len(z)
+    if abs(nodes * grid.lattice.spacing[axis] - period) > 1e-4 * period:
+        raise InputError(f"{name}: its {nodes} nodes are not those of a period ({period:.6g} A)",
+                         "make the profile of the structure")
+    own = coulomb_constant(grid.unit, grid.temperature or 298.15)
+    wanted, volts = coulomb_constant(unit, grid.temperature or 298.15), coulomb_constant("V")
+    k = 2 * np.pi / period * np.arange(nodes // 2 + 1)
+    spectrum = np.fft.rfft(mean) / own
+    spectrum[0] = 0
+    if nodes % 2 == 0:
+        spectrum[-1] = 0
+    density, field, potential = (np.fft.irfft(part, nodes) for part in (
+        spectrum * k**2 / (4 * np.pi), -1j * k * volts * spectrum, wanted * spectrum))
+    shift = potential[0] if zero == "left" else 0.0
+    values = np.array([[density, field, potential - shift]])
+    return Profile(axis, z, ["total"], values, None, integral(z, field, potential, 0.0, wanted), unit, zero, float(shift),
+                   period=period)
+

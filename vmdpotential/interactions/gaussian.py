@@ -1,0 +1,47 @@
+"""Gaussian: the potential of a charge that is smeared over a Gaussian of some standard deviation, finite everywhere.
+
+Definition, with the standard deviation s::
+
+    V(r) = erf(r / (sqrt(2) s)) / r,    V(0) = sqrt(2 / pi) / s
+
+It is the smooth part of Ewald's sum (P. P. Ewald, Ann. Phys. 369 (1921) 253-287), which VMD's PMEPot plots: its Ewald
+factor b is 1 / (sqrt(2) s) (A. Aksimentiev, K. Schulten, Biophys. J. 88 (2005) 3745). Near the charge, where
+1 - erfc(x) would lose digits, it is the series of erf(x) / x in x^2.
+"""
+
+from math import factorial, pi, sqrt
+from typing import Any
+
+from vmdpotential.interactions import Check, Interaction, Quantity
+from vmdpotential.interactions.tracing import Scalar, erfc, fma, less, select
+
+#: Below x^2 = 1/16 so many terms of the series are good to 1e-13.
+_SERIES = [2 / sqrt(pi) * (-1) ** n / (factorial(n) * (2 * n + 1)) for n in range(7)]
+
+
+def ewald_factor(smear: float) -> float:
+    """Return 1 / (sqrt(2) s), 1/A, for a standard deviation s in A; and s for an Ewald factor."""
+    return 1 / (sqrt(2) * smear)
+
+
+def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+    """Return the potential of a Gaussian."""
+    factor = 1.0 / (sqrt(2) * p.smear)
+    x = r2 * rinv * factor
+    x2 = x * x
+    value = _SERIES[-1]
+    for coefficient in _SERIES[-2::-1]:
+        value = fma(value, x2, coefficient)
+    return select(less(x2, 0.0625), value * factor, (1.0 - erfc(x)) * rinv)
+
+
+INTERACTION = Interaction(
+    "gaussian",
+    radial,
+    [Quantity("smear", "A", 2.0, 0.01, 1e3, "standard deviation of a charge's Gaussian")],
+    checks=[
+        Check(2.0, 0.8427007929497149 / 2, {"smear": sqrt(2)}),  # erf(1) / 2
+        Check(0.1, 0.1124629160182849 / 0.1, {"smear": sqrt(0.5)}),  # erf(0.1) / 0.1
+        Check(1e-3, sqrt(2 / pi) / 2.0 * (1 - (1e-3 / 2.0) ** 2 / 6), {"smear": 2.0}),  # at the middle
+    ],
+)

@@ -1,0 +1,83 @@
+"""Gaussian charges in the place of a split 1/r: a smooth potential that is summed on a mesh alone, without pairs.
+
+The transform of erf(r / (sqrt(2) s)) / r is ``4 pi / k^2 exp(-(k s)^2 / 2)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential.interactions import Bound, gaussian
+from vmdpotential.splitting.coulomb import mesh_loss
+
+Floats = NDArray[np.float64]
+
+#: Standard deviations beyond which a Gaussian charge's potential is that of a point, to 2e-9.
+REACH = 6.0
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """The potential of a Gaussian charge, in the place of a :class:`~vmdpotential.splitting.coulomb.Splitting`.
+
+    Parameters
+    ----------
+    width : float, A
+        Its standard deviation.
+    """
+
+    width: float
+
+    @property
+    def radius(self) -> float:
+        """From here on the potential is 1/r, A."""
+        return REACH * self.width
+
+    @property
+    def end(self) -> float:
+        """From here on the smooth part is zero: nowhere."""
+        return np.inf
+
+    @property
+    def integral(self) -> float:
+        """Integral over space, A^2, with a background that makes the mean of the potential zero."""
+        return 0.0
+
+    @property
+    def potential(self) -> Bound:
+        """The same as an interaction."""
+        return gaussian.INTERACTION.bind(smear=self.width)
+
+    def long(self, r: ArrayLike) -> Floats:
+        """Return the potential (1/A) at distances r (A)."""
+        r = np.maximum(np.asarray(r, np.float64), 1e-6 * self.width)
+        return self.potential(r)
+
+    def window(self, k: ArrayLike) -> Floats:
+        """Return the potential's transform at wave numbers k (1/A) over 4 pi / k^2."""
+        result: Floats = np.exp(-0.5 * np.square(np.asarray(k, np.float64) * self.width))
+        return result
+
+    def short(self) -> None:
+        """Return that no pairs are left to sum."""
+        return
+
+
+def rendered(width: float, radius: float, mesh: float, order: int) -> tuple[Gaussian, float]:
+    """Return the potential of Gaussian charges and the error that a mesh makes of it.
+
+    Parameters
+    ----------
+    width : float, A
+        Standard deviation of the charges.
+    radius
+        Is not needed; Gaussians leave no pairs.
+    mesh, order
+        As in :func:`vmdpotential.splitting.coulomb.optimal`, and the error too.
+    """
+    k, loss = mesh_loss(order)
+    square = 8 * float(np.sum(np.gradient(k) * loss / k**2 * np.exp(-((k * width / mesh) ** 2))))
+    return Gaussian(width), float(np.sqrt(square * mesh))
