@@ -60,6 +60,7 @@ def potential_map(
     algorithm: str = "pair",
     interaction: str = "auto",
     parameters: Mapping[str, float] | None = None,
+    smear: float = 0.0,
     tolerance: float = 1e-4,
     atoms: str = "all",
     unit: str = "kT/e",
@@ -94,6 +95,9 @@ def potential_map(
         A registered interaction; ``auto`` is the method's own.
     parameters : mapping
         Further parameters of the interaction.
+    smear : float
+        A, standard deviation of the Gaussian that every charge is, erf(r / (sqrt(2) s)) / r; 0 for points. VMD's
+        PMEPot gives it as an Ewald factor, 1 / (sqrt(2) s).
     tolerance : float
         Of methods that are not exact: root mean square error over that of the potential, 1e-6 to 0.1, over all
         points, and over those farther than 2 A from every charge; of the field too where it is asked for. The
@@ -128,9 +132,9 @@ def potential_map(
         When the tolerance cannot be kept.
     """
     planned, result = plan_map(
-        structure, Wanted(method, algorithm, interaction, parameters or {}, cutoff), boundary=boundary, spacing=spacing,
-        padding=padding, tolerance=tolerance, atoms=atoms, unit=unit, temperature=temperature, dielectric=dielectric,
-        field=field, precision=precision, engine=engine, lattice=lattice)
+        structure, Wanted(method, algorithm, interaction, parameters or {}, cutoff, smear), boundary=boundary,
+        spacing=spacing, padding=padding, tolerance=tolerance, atoms=atoms, unit=unit, temperature=temperature,
+        dielectric=dielectric, field=field, precision=precision, engine=engine, lattice=lattice)
     return planned.grid(result)
 
 
@@ -294,13 +298,14 @@ def check_tolerance(tolerance: float) -> float:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What of a sum is asked for by name: method, algorithm, interaction with its parameters, cutoff in A."""
+    """What of a sum is asked for by name: method, algorithm, interaction with its parameters, cutoff and smear in A."""
 
     method: str = "auto"
     algorithm: str = "pair"
     interaction: str = "auto"
     parameters: Mapping[str, float] = field_(default_factory=dict)
     cutoff: float | None = None
+    smear: float = 0.0
 
     @property
     def methods(self) -> list[Method]:
@@ -322,10 +327,15 @@ def bind(wanted: Wanted, cell: Cell | None) -> Bound:
     """
     methods = wanted.methods
     name = wanted.interaction
+    values = dict(wanted.parameters)
+    if wanted.smear:
+        if name not in ("auto", "gaussian"):
+            raise UsageError("smear", f"makes the interaction gaussian, not {name}", "leave out {interaction}",
+                             value=f"{wanted.smear:g}")
+        name, values["smear"] = "gaussian", wanted.smear
     if name == "auto":
         name = "coulomb" if wanted.method == "auto" else methods[0].interaction
     interaction = registry.get("interaction", name)
-    values = dict(wanted.parameters)
     has_cutoff = any(quantity.name == "cutoff" for quantity in interaction.quantities)
     if has_cutoff:
         values.setdefault("cutoff", wanted.cutoff or CUTOFF)

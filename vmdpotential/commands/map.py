@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import progress, registry
-from vmdpotential.commands.options import CellOption, ForceField, Water, read
+from vmdpotential.commands.options import CellOption, ForceField, Water, at_frame, parse_smear, read
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import CheckError, UsageError
 from vmdpotential.io import output as files
@@ -69,6 +69,10 @@ def map_(
         "potential of one charge; the method's own unless given", choices=lambda: _names("interaction"))] = "auto",
     set: Annotated[Mapping[str, float] | None, Option(
         "parameters of the interaction, such as debye_length=8", metavar="NAME=NUMBER,...", parse=_settings)] = None,
+    smear: Annotated[float, Option(
+        "standard deviation of the Gaussian that each charge is, or VMD's Ewald factor b = 1 / (sqrt(2) smear) with "
+        "its unit, such as 0.25/A; 0 for points", unit="A", low=0, high=1000, metavar="A|B/A",
+        parse=parse_smear)] = 0.0,
     tolerance: Annotated[float, Option(
         "error of methods that are not exact, over the potential's rms, everywhere and away from charges", low=1e-6,
         high=0.1)] = 1e-4,
@@ -77,6 +81,12 @@ def map_(
     dielectric: Annotated[float, Option("relative permittivity of the medium", above=0, high=1e6)] = 1.0,
     precision: Annotated[str, Option("of the sums", choices=PRECISIONS)] = "single",
     engine: Annotated[str, Option("what computes", choices=lambda: _names("engine"))] = "auto",
+    like: Annotated[Path | None, Option(
+        "map whose lattice is taken, instead of spacing and padding", viewer=False, metavar="MAP")] = None,
+    trajectory: Annotated[Path | None, Option("file of frames of these atoms", viewer=False)] = None,
+    frame: Annotated[int | None, Option(
+        "which frame of the trajectory, or of the structure file where there is none, counted from 0",
+        viewer=False)] = None,
     output: Annotated[Path | None, Option(
         "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube or .npz; - is standard output", short="o", viewer=False,
         written=True)] = None,
@@ -116,15 +126,15 @@ def map_(
         given = locals()
         return _batch(structure, output, format, workers, scheduler, force, {name: given[name] for name in (
             "topology", "field", "force_field", "water", "cell", "atoms", "method", "boundary", "spacing", "padding",
-            "cutoff", "algorithm", "interaction", "set", "tolerance", "unit", "temperature", "dielectric", "precision",
-            "engine")})
+            "cutoff", "algorithm", "interaction", "set", "smear", "tolerance", "unit", "temperature", "dielectric",
+            "precision", "engine", "like", "trajectory", "frame")})
     for option, value in (("workers", workers), ("scheduler", scheduler)):
         if value:
             raise UsageError(option, "is for many structures", "give {batch}")
 
     from vmdpotential.io.field import field_paths, put_field
     from vmdpotential.io.mapformat import check_finite
-    from vmdpotential.io.maps import check_map_format, is_map, put_map
+    from vmdpotential.io.maps import check_map_format, is_map, put_map, read_map
 
     if output is None and field is None and isinstance(structure, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output map.dx}")
@@ -136,18 +146,21 @@ def map_(
     files.check(paths, force)
 
     from vmdpotential.engines import get_engine, reason
+    from vmdpotential.interactions.gaussian import ewald_factor
     from vmdpotential.methods.accuracy import POINTS, Errors
     from vmdpotential.molecule.charges import charges_and_report
     from vmdpotential.molecule.selection import select
 
-    structure, charge_report = charges_and_report(read(structure, topology, cell), force_field, water)
+    structure, charge_report = charges_and_report(
+        at_frame(read(structure, topology, cell), structure, trajectory, frame, cell), force_field, water)
     start = time.perf_counter()
     with progress.clock() as clock:
         grid = potential_map(
             structure, method=method, boundary=boundary, spacing=spacing, padding=padding, cutoff=cutoff,
-            algorithm=algorithm, interaction=interaction, parameters=set, tolerance=tolerance, atoms=atoms, unit=unit,
+            algorithm=algorithm, interaction=interaction, parameters=set, smear=smear, tolerance=tolerance, atoms=atoms,
+            unit=unit,
             temperature=temperature, dielectric=dielectric, field=field is not None, precision=precision,
-            engine=engine,
+            engine=engine, lattice=None if like is None else read_map(like).lattice,
         )
     seconds = time.perf_counter() - start - clock.compiling
     for name in names:
@@ -174,6 +187,8 @@ def map_(
         str(charge_report),
         *of_atoms,
         f"{made.method} sum{on_mesh}, {boundary_text(periodic)}, {made.interaction}, {made.precision} precision",
+        *([] if not smear else [f"charges are Gaussians of {smear:.4g} A, an Ewald factor of "
+                                f"{ewald_factor(smear):.4g}/A"]),
         f"{points} points, {' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart, "
         f"from ({', '.join(f'{x:.3f}' for x in lattice.origin)}) to ({', '.join(f'{x:.3f}' for x in lattice.last)}) A",
         *([] if made.error is None or made.error_away is None else [
@@ -197,7 +212,7 @@ def map_(
         "display_limit": grid.display_limit(),
         **charge_report.data, "net_charge": net_charge, "method": made.method,
         "boundary": made.boundary, "cell": None if periodic is None else list(periodic.parameters),
-        "interaction": made.interaction, "cutoff": made.cutoff,
+        "interaction": made.interaction, "cutoff": made.cutoff, "smear": smear,
         "precision": made.precision, "tolerance": made.tolerance, "error": made.error,
         "error_away": made.error_away, "error_field": made.error_field, "error_field_away": made.error_field_away,
         "engine": made.engine, "seconds": seconds,
@@ -215,7 +230,7 @@ def _batch(source: Path | Structure, folder: Path | None, format: str, workers: 
 
     if folder is None or files.is_standard(folder):
         raise UsageError("output", "a folder is needed for the maps", "such as {output maps}")
-    for name in ("topology", "field"):
+    for name in ("topology", "field", "like", "trajectory", "frame"):
         if options[name] is not None:
             raise UsageError(name, "is of one structure", "leave out {batch}")
     if isinstance(source, Structure):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
+
+import numpy as np
 
 from vmdpotential.errors import UsageError
 from vmdpotential.io.cellfile import parse_cell, with_cell
@@ -40,3 +43,46 @@ def read(structure: Path | Structure, topology: Path | None, cell: Cell | None) 
     elif topology is not None:
         raise UsageError("topology", "is for structures read from a file")
     return with_cell(structure, cell)
+
+
+def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | None, frame: int | None,
+             cell: Cell | None) -> Structure:
+    """Return a structure at a frame of a trajectory, or of its own file, with the frame's cell unless a user gave one.
+
+    Raises
+    ------
+    UsageError
+        For a frame of a viewer's structure.
+    InputError
+        When the frames cannot be read or are of other atoms, or there is none of this number.
+    """
+    from vmdpotential.io.frames import Trajectory
+
+    if trajectory is None and frame is None:
+        return structure
+    path = trajectory or source
+    if isinstance(path, Structure):
+        raise UsageError("frame", "is of a file", "give {trajectory}")
+    number = frame or 0
+    found = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None))))
+    return replace(structure, positions=found.positions, cell=cell or found.cell or structure.cell,
+                   sources=(*structure.sources, f"{path} frame {found.number}"))
+
+
+def parse_smear(text: str) -> float:
+    """Return a standard deviation in A, for ``2.83`` or, by its Ewald factor, ``0.25/A``.
+
+    Raises
+    ------
+    ValueError
+    """
+    from vmdpotential.interactions.gaussian import ewald_factor
+
+    number, slash, unit = text.partition("/")
+    try:
+        value = float(number)
+    except ValueError:
+        value = np.nan
+    if not (value >= 0 and unit.strip() == ("A" if slash else "") and (value > 0 or not slash)):
+        raise ValueError("a distance in A is needed, or an Ewald factor with its unit, such as 0.25/A")
+    return ewald_factor(value) if slash else value

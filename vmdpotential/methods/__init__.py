@@ -270,7 +270,7 @@ class Method(abc.ABC):
                            f"use {' or '.join(f'{{boundary {b}}}' for b in self.boundaries)}, or another {{method}}")
         if self.interactions is not None and name not in self.interactions:
             return Refusal(f"sums {' and '.join(self.interactions)} alone, not {name}",
-                           "use {method cutoff} or {method direct}")
+                           "use {method auto}")
         if self.cutoff and request.interaction.cutoff is None:
             return Refusal(f"needs an interaction with a cutoff, which {name} has not")
         if request.precision not in self.precisions:
