@@ -1,4 +1,4 @@
-"""Maps that follow frames: one plan for many, replanned when it has to be; the newest request alone; the served program."""
+"""Maps that follow frames: a plan for many, another when it has to be; the newest request alone; the served program."""
 
 import io
 import sys

@@ -18,6 +18,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.columns import factor
+from vmdpotential.io.frames import Loaded
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -148,6 +149,26 @@ def positions_now(cmd: Any, source: Selected) -> Any:
         return None
     positions = np.concatenate(parts)
     return positions if len(positions) == source.count else None
+
+
+def read_frames(cmd: Any, source: Selected) -> Loaded:
+    """Return the states of a selection's objects; one of a single state is there in every frame.
+
+    Raises
+    ------
+    InputError
+        When an object has no atoms, or others, in a state.
+    """
+    counts = {name: cmd.count_states(f"%{name}") for name in source.states}
+    held = []
+    for state in range(1, max(counts.values()) + 1):
+        states = {name: state if count > 1 else 1 for name, count in counts.items()}
+        found = [cmd.get_coords(part, states[name]) for name, (part, _) in zip(states, source.parts(), strict=True)]
+        if any(part is None for part in found) or sum(map(len, found)) != source.count:
+            raise InputError(f"state {state} has other atoms than the one that is shown",
+                             "choose objects with the same atoms in all states")
+        held.append((np.concatenate(found)[source.order], _cell(cmd, states)))
+    return Loaded(f"the states of {' and '.join(counts)}", held)
 
 
 def symmetries(cmd: Any, source: Selected) -> list[Any]:

@@ -15,7 +15,7 @@ from vmdpotential.frontend import adapters, messages
 from vmdpotential.parameters import Command, Report
 
 from . import arguments
-from .convert import Selected, read_selection
+from .convert import Selected, read_frames, read_selection
 from .live import Live
 from .show import Results
 
@@ -56,6 +56,8 @@ class Task:
             for parameter in adapters.offered(command):
                 if not adapters.is_topology(command, parameter):
                     self._read(parameter)
+            if (atoms := self.atoms) is not None:
+                adapters.with_frames(command, self.values, lambda: read_frames(cmd, atoms))
 
     def compute(self, listener: progress.Listener) -> Report:
         """Run the command, without touching PyMOL.

@@ -32,7 +32,7 @@ from vmdpotential.frontend.adapters import default_name, describe, role
 from vmdpotential.parameters import Command, Option, Parameter, Report
 
 from . import missing
-from .convert import Selected, common_place, read_atoms, read_volume
+from .convert import Selected, common_place, read_atoms, read_frames, read_volume
 from .progress import StatusLine
 from .show import show
 
@@ -217,6 +217,8 @@ def _convert(command: Command, given: Mapping[str, Any]) -> tuple[dict[str, Any]
             values[parameter.name] = selected.structure
         else:
             values[parameter.name] = value
+    if selected is not None:
+        adapters.with_frames(command, values, lambda: read_frames(selected))
     return values, selected
 
 
