@@ -33,7 +33,8 @@ OVERLAP = 0.5
 
 #: Help of `frames` in a viewer, by whether a command needs some.
 _FRAMES = ("which of the loaded frames, counted from 0: begin:end:step (end left out), or : for all; the one shown "
-           "unless given", "which of the loaded frames, counted from 0: begin:end:step (end left out); all unless given")
+           "unless given",
+           "which of the loaded frames, counted from 0: begin:end:step (end left out); all unless given")
 
 
 def role(parameter: Parameter | None) -> str:

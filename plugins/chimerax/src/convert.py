@@ -121,6 +121,14 @@ def read_atoms(atoms: Any, place: Any = None, topology: Path | None = None) -> S
     return Selected(structure, ordered.filter(chosen), models, place)
 
 
+def positions_now(selected: Selected) -> Any:
+    """Return the positions (N, 3) of atoms as they are seen now, in the coordinates in which they were read."""
+    atoms = selected.atoms
+    if len(selected.models) == 1:
+        return np.array(atoms.coords, np.float64)
+    return np.array(selected.place.inverse() * atoms.scene_coords, np.float64)
+
+
 def read_frames(selected: Selected) -> Loaded:
     """Return the coordinate sets of the atoms' models; a model of one is there in every frame.
 
