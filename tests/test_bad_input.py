@@ -626,6 +626,7 @@ def test_files_larger_than_allowed(command, here):
     limit = 2048 if ".gz" in command else 8192
     script = (
         "import resource, sys; from vmdpotential.frontend import cli; "
+        "sys.dont_write_bytecode = True; "  # it would be cut off, for all who import the same later
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); sys.exit(cli.main(sys.argv[1:]))"
     )
     done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)

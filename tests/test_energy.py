@@ -387,18 +387,3 @@ def test_frames_left_early_end_the_reading():
 
     gc.collect()
     assert threading.active_count() == before
-
-
-def test_an_engine_without_double_precision_is_refused_and_auto_does_not_take_it(monkeypatch):
-    from vmdpotential.engines.cuda import ENGINE
-
-    monkeypatch.setattr("vmdpotential.pairs.energy.get_engine",
-                        lambda name: ENGINE if name == "cuda" else get_engine(name))
-    ions = Structure(np.array([[0.0, 0, 0], [3.0, 0, 0]]), np.array(["NA", "CL"]), np.array(["NA", "CL"]),
-                     np.array([1, 2]), np.array([0, 1]), charges=np.array([1.0, -1.0]))
-    none = np.zeros((0, 2), np.int64)
-    terms = Nonbonded("made", ("X",), np.zeros(2, np.int64), np.zeros((1, 1)), np.zeros((1, 1)), none, none,
-                      np.zeros(0), np.zeros(0), np.zeros(0))
-    assert interaction_energy(ions, terms, [0], [1]).total.sum() == pytest.approx(-C / 3)
-    with pytest.raises(errors.UsageError, match="does not sum pairs in double precision"):
-        interaction_energy(ions, terms, [0], [1], engine="cuda")

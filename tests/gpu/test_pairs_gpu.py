@@ -4,12 +4,13 @@ What they share with the tests of the same kernels on the host is in test_cuda_p
 """
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from helpers import relative_rms
 from pairs import reference
-from test_cuda_pairs import EWALD, FIELD, GRAVITY, OPEN, TRICLINIC, check, distances, some_atoms, split
+from test_cuda_pairs import EWALD, FIELD, GRAVITY, OPEN, TOLERANCE, TRICLINIC, check, distances, some_atoms, split
 
 from vmdpotential.engines.cuda import clusters, nbody
 from vmdpotential.engines.pairs import Atoms, PairSum
@@ -26,10 +27,12 @@ def test_all_pairs(engine, count):
         atoms = replace(atoms, exclusions=None)
     beside = replace(some_atoms(130, edge=10.0, seed=2), exclusions=None)
     beside = replace(beside, positions=beside.positions - [11, 0, 0])
-    for potential, jerk in ((GRAVITY, True), (OPEN, False)):
-        prepared = engine.prepare_pairs(PairSum(potential, energy=True, virial=not jerk, jerk=jerk))
-        check(prepared.run(atoms), reference(potential, atoms, None), not jerk)
-        check(prepared.run(atoms, beside), reference(potential, atoms, None, beside), not jerk)
+    for potential, precision in product((GRAVITY, OPEN), TOLERANCE):
+        jerk = potential is GRAVITY
+        prepared = engine.prepare_pairs(PairSum(potential, None, precision, True, not jerk, jerk))
+        for others in (None, beside):
+            check(prepared.run(atoms, others), reference(potential, atoms, None, others), not jerk,
+                  TOLERANCE[precision])
 
 
 @pytest.mark.parametrize("knobs", [(1, 1, 128), (2, 3, 64), (4, 5, 128)])
@@ -47,16 +50,17 @@ def test_all_pairs_by_any_knobs(engine, knobs, monkeypatch):
 @pytest.mark.parametrize("potential", [FIELD, EWALD], ids=["field", "ewald"])
 @pytest.mark.parametrize("cell", [None, TRICLINIC, Cell.from_parameters(10.4, 10.2, 10.8)],
                          ids=["open", "triclinic", "orthogonal"])
-def test_pairs_in_range(engine, potential, cell):
+@pytest.mark.parametrize("precision", TOLERANCE)
+def test_pairs_in_range(engine, potential, cell, precision):
     atoms = some_atoms(cell=cell)
-    prepared = engine.prepare_pairs(PairSum(potential, cell, energy=True, virial=True, buffer=0.5))
+    prepared = engine.prepare_pairs(PairSum(potential, cell, precision, energy=True, virial=True, buffer=0.5))
     found = prepared.search(atoms)
-    check(found.run(atoms.positions), reference(potential, atoms, cell))
+    check(found.run(atoms.positions), reference(potential, atoms, cell), tolerance=TOLERANCE[precision])
     moved = atoms.positions + np.random.default_rng(5).uniform(-0.1, 0.1, atoms.positions.shape)
     wanted = reference(potential, replace(atoms, positions=moved), cell)
     if cell is not None:  # wrapped in another way
         moved += np.random.default_rng(6).integers(-2, 3, moved.shape) @ cell.vectors
-    check(found.run(moved), wanted)
+    check(found.run(moved), wanted, tolerance=TOLERANCE[precision])
 
 
 @pytest.mark.parametrize("cell", [None, Cell.from_parameters(14, 15, 16, 70, 80, 110)], ids=["open", "triclinic"])
@@ -86,7 +90,7 @@ def test_water_keeps_its_momentum_and_any_sizes_of_work_give_the_same(engine, mo
     found = prepared.run(atoms).forces
     assert np.abs(found.sum(0)).max() < 1e-4 * np.sqrt((found**2).sum())
     for warps, entries in ((1, 8), (8, 128)):
-        monkeypatch.setattr(clusters, "WARPS", {"build": warps, "force": warps, "distances": 8})
+        monkeypatch.setattr(clusters, "WARPS", {"build": warps, "force": warps, "lean": warps, "distances": 8})
         monkeypatch.setattr(clusters, "entries_of_items", lambda *_, entries=entries: entries)
         assert relative_rms(prepared.run(atoms).forces, found) < 1e-6
 

@@ -91,7 +91,6 @@ def interaction_energy(
     dielectric : float
         Relative permittivity by which Coulomb energies are divided.
     engine : str
-        One that sums pairs in double precision; ``auto`` is the CPU's.
 
     Raises
     ------
@@ -128,8 +127,7 @@ class Between:
         if len(nonbonded) != len(structure):
             raise InputError(f"parameters of {len(nonbonded)} atoms do not fit the structure, which has "
                              f"{len(structure)}")
-        # energies that nearly cancel need double precision, which not every engine has for pairs
-        self.engine = get_engine("cpu" if engine == "auto" else engine)
+        self.engine = get_engine(engine)
         self.electrostatics, self.cutoff, self.forces = electrostatics, cutoff, forces
         self.known = structure.known_charges
         self.charges = self.known * np.sqrt(coulomb_constant("kcal/mol/e", dielectric=dielectric))
@@ -210,15 +208,9 @@ class Between:
         same = bool(self._pairs) and _same(self._cell, cell)
         if not same:
             self._cell = cell
-            try:
-                self._pairs = [self.engine.prepare_pairs(PairSum(
-                    potential, None if potential.cutoff is None else cell, PRECISION, energy=True))
-                    for potential in self._sums]
-            except UsageError as error:
-                if error.parameter != "precision":
-                    raise
-                raise UsageError("engine", "does not sum pairs in double precision, which energies need",
-                                 "use {engine cpu}", value=self.engine.name) from None
+            self._pairs = [self.engine.prepare_pairs(PairSum(
+                potential, None if potential.cutoff is None else cell, PRECISION, energy=True))
+                for potential in self._sums]
         if self._long is not None and (cell is None or not same):
             self._field = Field(self._long.mesh(positions[self.every], cell))
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines.costs import CUDA, Costs
-from vmdpotential.errors import BackendError, UsageError
+from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum, Prepared
@@ -102,18 +102,9 @@ class CudaEngine:
         return at_points(points, positions, charges, cell, interaction, nearest)
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
-        """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`.
-
-        Raises
-        ------
-        UsageError
-            For a precision other than single.
-        """
+        """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""
         from vmdpotential.engines.cuda import clusters, nbody
 
-        if work.precision != "single":
-            raise UsageError("precision", "of pairs is single in the cuda engine", "use {engine cpu}",
-                             value=work.precision)
         return nbody.AllPairs(work) if work.potential.cutoff is None else clusters.PairsInRange(work)
 
     def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,

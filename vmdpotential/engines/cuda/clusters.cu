@@ -4,13 +4,15 @@
 // range. Positions are relative to the centre of the super cluster, in single precision; the shift between two of them
 // is computed in double when the list is made. S. Pall, B. Hess, Comput. Phys. Commun. 184 (2013) 2641-2650. Knobs:
 //   WARPS       of a block
+//   LEAN        1 where forces alone are summed, in single precision
 //   DISTANCES   1 for the kernel that counts distances alone
+// Tasks are grid constants, so that an address of a part of one needs no copy on the stack.
 // A pair of two super clusters belongs to one of them; places without an atom are not numbers, so never in range.
 
 #define ALL ~0u
 #define HERE_ITSELF 0x808080  // the code of no shift: each byte is 128 more than an image's number
 
-struct alignas(16) Entry { float x, y, z; int group, bits, mask; };  // shift; bits of clusters, and 256 on the diagonal
+struct alignas(16) Entry { REAL x, y, z; int group, bits, mask; };  // shift; bits of clusters, and 256 on the diagonal
 
 struct alignas(8) Item { int super, count; };
 
@@ -20,22 +22,22 @@ union Record {
 };
 
 // The shift from the frame of super cluster i to that of j at an image.
-__device__ __forceinline__ void shift_between(const ClusterTask &task, int i, int j, const int (&image)[3], float (&shift)[3])
+__device__ __forceinline__ void shift_between(const ClusterTask &task, int i, int j, const int (&image)[3], REAL (&shift)[3])
 {
 #pragma unroll
     for (int d = 0; d < 3; d++)
-        shift[d] = (float)fma((double)image[2], task.basis[2][d],
+        shift[d] = (REAL)fma((double)image[2], task.basis[2][d],
                               fma((double)image[1], task.basis[1][d],
                                   fma((double)image[0], task.basis[0][d],
                                       task.second.centres[3 * (size_t)j + d] - task.first.centres[3 * (size_t)i + d])));
 }
 
-__device__ __forceinline__ float squared_gap(const Box &a, const Box &b, const float (&shift)[3])
+__device__ __forceinline__ float squared_gap(const Box &a, const Box &b, const REAL (&shift)[3])
 {
     float sum = 0;
 #pragma unroll
     for (int d = 0; d < 3; d++) {
-        const float gap = fmaxf(0.f, fmaxf(b.low[d] + shift[d] - a.high[d], a.low[d] - b.high[d] - shift[d]));
+        const float by = (float)shift[d], gap = fmaxf(0.f, fmaxf(b.low[d] + by - a.high[d], a.low[d] - b.high[d] - by));
         sum = fmaf(gap, gap, sum);
     }
     return sum;
@@ -83,7 +85,7 @@ __device__ __forceinline__ void neighbours(const ClusterTask &task, int i, int w
                 image[1] = low[1] + number / sides[0] % sides[1];
                 image[2] = low[2] + number / (sides[0] * sides[1]);
                 code = (image[0] + 128) | (image[1] + 128) << 8 | (image[2] + 128) << 16;
-                float shift[3];
+                REAL shift[3];
                 shift_between(task, i, j, image, shift);
                 is_near = squared_gap(own, box, shift) < task.reach2
                     && !(task.same && i == j && code < HERE_ITSELF);  // of an image and its opposite one counts
@@ -91,7 +93,7 @@ __device__ __forceinline__ void neighbours(const ClusterTask &task, int i, int w
             for (unsigned hits = __ballot_sync(ALL, is_near); hits; hits &= hits - 1) {
                 const int hit = __ffs(hits) - 1, other = base + hit, its = __shfl_sync(ALL, code, hit);
                 const int at[3] = {(its & 255) - 128, (its >> 8 & 255) - 128, (its >> 16 & 255) - 128};
-                float shift[3];
+                REAL shift[3];
                 shift_between(task, i, other, at, shift);
                 use(other, its, shift, task.same && other == i && its == HERE_ITSELF);
             }
@@ -121,7 +123,7 @@ __device__ __forceinline__ const Side *side_of(const ClusterTask &task, int firs
 }
 
 // Find the bins of atoms, and count what is in them. One thread an atom.
-extern "C" __global__ void count(const ClusterTask task)
+extern "C" __global__ void count(const __grid_constant__ ClusterTask task)
 {
     int i;
     const Side *of = side_of(task, task.first.count, task.second.count, i);
@@ -139,7 +141,7 @@ extern "C" __global__ void count(const ClusterTask task)
 }
 
 // Put atoms into their bins in the order of arrival. One thread an atom.
-extern "C" __global__ void fill(const ClusterTask task)
+extern "C" __global__ void fill(const __grid_constant__ ClusterTask task)
 {
     int i;
     const Side *of = side_of(task, task.first.count, task.second.count, i);
@@ -148,7 +150,7 @@ extern "C" __global__ void fill(const ClusterTask task)
 }
 
 // Put them in the order of the input within each bin, so that it is the same every time. One thread an atom.
-extern "C" __global__ void order(const ClusterTask task)
+extern "C" __global__ void order(const __grid_constant__ ClusterTask task)
 {
     int i;
     const Side *of = side_of(task, task.first.count, task.second.count, i);
@@ -163,7 +165,7 @@ extern "C" __global__ void order(const ClusterTask task)
 }
 
 // Halve super clusters along z, y, x and z, and write what is kept of their atoms. A block each, a thread a place.
-extern "C" __global__ void __launch_bounds__(64) arrange(const ClusterTask task)
+extern "C" __global__ void __launch_bounds__(64) arrange(const __grid_constant__ ClusterTask task)
 {
     __shared__ double at[64][3];
     __shared__ int atoms[64];
@@ -223,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(64) arrange(const ClusterTask task)
 }
 
 // Boxes around groups and super clusters. One thread a super cluster.
-extern "C" __global__ void bound(const ClusterTask task)
+extern "C" __global__ void bound(const __grid_constant__ ClusterTask task)
 {
     int i;
     const Side *of = side_of(task, task.first.supers, task.second.supers, i);
@@ -235,7 +237,7 @@ extern "C" __global__ void bound(const ClusterTask task)
         Box box = {{3e30f, 3e30f, 3e30f}, {-3e30f, -3e30f, -3e30f}};
         for (int n = 0; n < 4; n++) {
             const Atom atom = side.atoms[64 * (size_t)i + 4 * g + n];
-            const float at[3] = {atom.x, atom.y, atom.z};
+            const float at[3] = {(float)atom.x, (float)atom.y, (float)atom.z};
             for (int d = 0; d < 3; d++) {
                 box.low[d] = fminf(box.low[d], at[d]);  // of a number and none the number
                 box.high[d] = fmaxf(box.high[d], at[d]);
@@ -251,7 +253,7 @@ extern "C" __global__ void bound(const ClusterTask task)
 }
 
 // Put the atoms, at the images where they were found, into their records. One thread a place.
-extern "C" __global__ void place(const ClusterTask task)
+extern "C" __global__ void place(const __grid_constant__ ClusterTask task)
 {
     int slot;
     const Side *of = side_of(task, 64 * task.first.supers, 64 * task.second.supers, slot);
@@ -275,11 +277,11 @@ extern "C" __global__ void place(const ClusterTask task)
         moved[d] = side.positions[3 * (size_t)i + d] - side.home[3 * (size_t)slot + d];
     for (int d = 0; d < 3; d++)
         turns[d] = rint(moved[0] * task.inverse[0][d] + moved[1] * task.inverse[1][d] + moved[2] * task.inverse[2][d]);
-    float at[3];
+    REAL at[3];
     for (int d = 0; d < 3; d++) {
         const double back = turns[0] * task.basis[0][d] + turns[1] * task.basis[1][d] + turns[2] * task.basis[2][d];
         const double centre = side.centres[3 * (size_t)(slot / 64) + d];
-        at[d] = (float)(moved[d] - back + (side.home[3 * (size_t)slot + d] - centre));
+        at[d] = (REAL)(moved[d] - back + (side.home[3 * (size_t)slot + d] - centre));
     }
     atom.x = at[0];
     atom.y = at[1];
@@ -290,7 +292,7 @@ extern "C" __global__ void place(const ClusterTask task)
 
 // Count distances in ranges of equal width. One block a super cluster, which counts in shared memory, in as many
 // copies as there is room for; without room, where all blocks do.
-extern "C" __global__ void __launch_bounds__(32 * WARPS) distances(const ClusterTask task)
+extern "C" __global__ void __launch_bounds__(32 * WARPS) distances(const __grid_constant__ ClusterTask task)
 {
     extern __shared__ double dynamic[];
     __shared__ Four others[WARPS][64];
@@ -303,7 +305,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) distances(const Cluster
     Atom own[2];
     for (int k = 0; k < 2; k++)
         own[k] = task.first.atoms[64 * (size_t)i + 32 * k + lane];
-    neighbours(task, i, warp, [&](int j, int, const float (&shift)[3], bool diagonal) {
+    neighbours(task, i, warp, [&](int j, int, const REAL (&shift)[3], bool diagonal) {
         __syncwarp();
         for (int k = 0; k < 2; k++) {
             const Atom atom = task.second.atoms[64 * (size_t)j + 32 * k + lane];
@@ -342,7 +344,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) distances(const Cluster
 #else
 
 // Find the places of pairs that are left out, and their images, and count them. One thread a pair.
-extern "C" __global__ void find_excluded(const ClusterTask task)
+extern "C" __global__ void find_excluded(const __grid_constant__ ClusterTask task)
 {
     const int number = blockIdx.x * blockDim.x + threadIdx.x;
     if (number >= task.pair_count)
@@ -379,7 +381,7 @@ extern "C" __global__ void find_excluded(const ClusterTask task)
 }
 
 // Sort them by super cluster. One thread a pair.
-extern "C" __global__ void place_excluded(const ClusterTask task)
+extern "C" __global__ void place_excluded(const __grid_constant__ ClusterTask task)
 {
     const int number = blockIdx.x * blockDim.x + threadIdx.x;
     if (number >= task.pair_count)
@@ -391,7 +393,7 @@ extern "C" __global__ void place_excluded(const ClusterTask task)
 }
 
 // Write the entries of a super cluster. One block each; a warp fills chunks of the list, an item of work each.
-extern "C" __global__ void __launch_bounds__(32 * WARPS) build(const ClusterTask task)
+extern "C" __global__ void __launch_bounds__(32 * WARPS) build(const __grid_constant__ ClusterTask task)
 {
     __shared__ Four own[64];
     __shared__ unsigned some[32];  // bits of the groups, by their last bits, that have excluded pairs
@@ -413,20 +415,20 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) build(const ClusterTask
     const Box box = task.first.boxes[i];
     int start = 0, filled = task.chunk;  // of the chunk at hand
     unsigned long long clusters = 0;
-    neighbours(task, i, warp, [&](int j, int code, const float (&shift)[3], bool diagonal) {
+    neighbours(task, i, warp, [&](int j, int code, const REAL (&shift)[3], bool diagonal) {
         bool close = false;
         if (lane < 16)
             close = squared_gap(box, task.second.groups[16 * (size_t)j + lane], shift) < task.reach2;
         for (unsigned hits = __ballot_sync(ALL, close); hits; hits &= hits - 1) {
             const int group = 16 * j + __ffs(hits) - 1, local = 4 * (group & 15) + (lane >> 3);
             const Atom other = task.second.atoms[4 * (size_t)group + (lane >> 3)];
-            const float x = other.x + shift[0], y = other.y + shift[1], z = other.z + shift[2];
+            const REAL x = other.x + shift[0], y = other.y + shift[1], z = other.z + shift[2];
             unsigned mask = 0;
 #pragma unroll
             for (int c = 0; c < 8; c++) {
                 const Four me = own[8 * c + (lane & 7)];
-                const float dx = me.x - x, dy = me.y - y, dz = me.z - z;
-                const bool in = fmaf(dx, dx, fmaf(dy, dy, dz * dz)) < task.reach2;
+                const REAL dx = me.x - x, dy = me.y - y, dz = me.z - z;
+                const bool in = fma(dx, dx, fma(dy, dy, dz * dz)) < task.reach2;
                 mask |= __any_sync(ALL, in && !(diagonal && local <= 8 * c + (lane & 7))) ? 1u << c : 0u;
             }
             if (!mask)
@@ -483,13 +485,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) build(const ClusterTask
 
 // Sum over the lanes of a cluster, or of a group: lane 0 of them gets x, 1 y and 2 z.
 template <int STEP, int END>
-__device__ __forceinline__ float sum_of(float x, float y, float z)
+__device__ __forceinline__ REAL sum_of(REAL x, REAL y, REAL z)
 {
     const int lane = threadIdx.x / STEP;
     x += __shfl_xor_sync(ALL, x, STEP);
     y += __shfl_xor_sync(ALL, y, STEP);
     z += __shfl_xor_sync(ALL, z, STEP);
-    float sum = lane & 1 ? y : x;
+    REAL sum = lane & 1 ? y : x;
     sum += __shfl_xor_sync(ALL, sum, 2 * STEP);
     z += __shfl_xor_sync(ALL, z, 2 * STEP);
     sum = lane & 2 ? z : sum;
@@ -500,12 +502,12 @@ __device__ __forceinline__ float sum_of(float x, float y, float z)
 
 // What an item's atoms get, those of a lane's place in each cluster.
 struct Sums {
-    float x[8], y[8], z[8];
+    REAL x[8], y[8], z[8];
 #if ENERGY
-    float energy[TERMS][8];
+    REAL energy[TERMS][8];
 #endif
 #if VIRIAL
-    float virial[9];
+    REAL virial[9];
 #endif
 };
 
@@ -519,16 +521,16 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
 #pragma unroll
     for (int w = 0; w < WORDS; w++)
         other.words[w] = ((const Four *)task.second.atoms)[(size_t)slot * WORDS + w];
-    const float x = other.atom.x + entry.x, y = other.atom.y + entry.y, z = other.atom.z + entry.z;
+    const REAL x = other.atom.x + entry.x, y = other.atom.y + entry.y, z = other.atom.z + entry.z;
     // of a super cluster with itself the pairs with j > i
     const int end = entry.bits & 256 ? slot - 64 * super - i : 64;
     unsigned left_out = 0;  // bits of clusters
     if (SPECIAL && entry.mask >= 0)
         for (int c = 0; c < 8; c++)
             left_out |= (task.masks[8 * (size_t)entry.mask + c] >> lane & 1) << c;
-    float jx = 0, jy = 0, jz = 0;
+    REAL jx = 0, jy = 0, jz = 0;
 #if ENERGY
-    float energy[TERMS] = {};
+    REAL energy[TERMS] = {};
 #endif
 #pragma unroll
     for (int c = 0; c < 8; c++) {
@@ -536,16 +538,16 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
             continue;
         Record me;
         me.words[0] = own[0][8 * c + i];
-        const float dx = me.atom.x - x, dy = me.atom.y - y, dz = me.atom.z - z;
-        float r2 = fmaf(dx, dx, fmaf(dy, dy, fmaf(dz, dz, task.softening2)));
+        const REAL dx = me.atom.x - x, dy = me.atom.y - y, dz = me.atom.z - z;
+        REAL r2 = fma(dx, dx, fma(dy, dy, fma(dz, dz, task.UNIFORMS[SOFTENING2])));
         const bool out = SPECIAL && (left_out >> c & 1);
-        if (r2 < task.cutoff2 && (!SPECIAL || (8 * c < end && (CORRECTS || !out)))) {
+        if (r2 < task.UNIFORMS[CUTOFF2] && (!SPECIAL || (8 * c < end && (CORRECTS || !out)))) {
 #pragma unroll
             for (int w = 1; w < WORDS; w++)
                 me.words[w] = own[w][8 * c + i];
             if (SPECIAL)
-                r2 = fmaxf(r2, 1e-12f);  // no infinity of an excluded pair at one place
-            const float rinv = rsqrtf(r2);
+                r2 = fmax(r2, (REAL)1e-12);  // no infinity of an excluded pair at one place
+            const REAL rinv = rsqrt(r2);
             Table pair = {};
 #if TABLES
             pair = task.table[me.atom.type * task.types + other.atom.type];
@@ -553,13 +555,13 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
             Values v;
 #if CORRECTS
             if (out)
-                v = excluded_values(r2, rinv, me.atom, other.atom, pair, task.u);
+                v = excluded_values(r2, rinv, me.atom, other.atom, pair, task.UNIFORMS);
             else
 #endif
-                v = pair_values(r2, rinv, me.atom, other.atom, pair, task.u);
-            sums.x[c] = fmaf(v.slope, dx, sums.x[c]); jx = fmaf(-v.slope, dx, jx);
-            sums.y[c] = fmaf(v.slope, dy, sums.y[c]); jy = fmaf(-v.slope, dy, jy);
-            sums.z[c] = fmaf(v.slope, dz, sums.z[c]); jz = fmaf(-v.slope, dz, jz);
+                v = pair_values(r2, rinv, me.atom, other.atom, pair, task.UNIFORMS);
+            sums.x[c] = fma(v.slope, dx, sums.x[c]); jx = fma(-v.slope, dx, jx);
+            sums.y[c] = fma(v.slope, dy, sums.y[c]); jy = fma(-v.slope, dy, jy);
+            sums.z[c] = fma(v.slope, dz, sums.z[c]); jz = fma(-v.slope, dz, jz);
 #if ENERGY
 #pragma unroll
             for (int t = 0; t < TERMS; t++) {
@@ -571,13 +573,13 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
     }
 #if VIRIAL
     if (entry.bits & 255 && other.atom.x == other.atom.x) {
-        const float at[3] = {x, y, z}, force[3] = {jx, jy, jz};
+        const REAL at[3] = {x, y, z}, force[3] = {jx, jy, jz};
 #pragma unroll
         for (int d = 0; d < 9; d++)
-            sums.virial[d] = fmaf(at[d / 3], force[d % 3], sums.virial[d]);
+            sums.virial[d] = fma(at[d / 3], force[d % 3], sums.virial[d]);
     }
 #endif
-    const float force = sum_of<1, 8>(jx, jy, jz);
+    const REAL force = sum_of<1, 8>(jx, jy, jz);
     if (i < 3)
         atomicAdd(&task.second.forces[3 * (size_t)slot + i], force);
 #if ENERGY
@@ -591,8 +593,15 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
 #endif
 }
 
+// A few registers less let a multiprocessor that can hold 64 warps hold 36.
+#if LEAN && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900)
+#define BOUNDS __launch_bounds__(32 * WARPS, 36 / WARPS)
+#else
+#define BOUNDS __launch_bounds__(32 * WARPS)
+#endif
+
 // Forces of the items of the list. One warp an item.
-extern "C" __global__ void __launch_bounds__(32 * WARPS) force(const ClusterTask task)
+extern "C" __global__ void BOUNDS force(const __grid_constant__ ClusterTask task)
 {
     __shared__ Four shared[WARPS][WORDS][64];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, number = blockIdx.x * WARPS + warp;
@@ -618,19 +627,19 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) force(const ClusterTask
 #if VIRIAL
         const Four me = own[0][8 * c + (lane & 7)];
         if (me.x == me.x) {
-            const float at[3] = {me.x, me.y, me.z}, force[3] = {sums.x[c], sums.y[c], sums.z[c]};
+            const REAL at[3] = {me.x, me.y, me.z}, force[3] = {sums.x[c], sums.y[c], sums.z[c]};
 #pragma unroll
             for (int d = 0; d < 9; d++)
-                sums.virial[d] = fmaf(at[d / 3], force[d % 3], sums.virial[d]);
+                sums.virial[d] = fma(at[d / 3], force[d % 3], sums.virial[d]);
         }
 #endif
-        const float force = sum_of<8, 32>(sums.x[c], sums.y[c], sums.z[c]);
+        const REAL force = sum_of<8, 32>(sums.x[c], sums.y[c], sums.z[c]);
         if (lane < 24)
             atomicAdd(&task.first.forces[3 * slot + lane / 8], force);
 #if ENERGY
 #pragma unroll
         for (int t = 0; t < TERMS; t++) {
-            float energy = sums.energy[t][c];
+            REAL energy = sums.energy[t][c];
             energy += __shfl_xor_sync(ALL, energy, 8);
             energy += __shfl_xor_sync(ALL, energy, 16);
             if (lane < 8)
@@ -641,7 +650,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) force(const ClusterTask
 #if VIRIAL
 #pragma unroll
     for (int d = 0; d < 9; d++) {
-        float sum = sums.virial[d];
+        REAL sum = sums.virial[d];
         for (int step = 1; step < 32; step *= 2)
             sum += __shfl_xor_sync(ALL, sum, step);
         if (lane == 0)
@@ -651,7 +660,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) force(const ClusterTask
 }
 
 // Take sums to the order of the atoms. One thread a place.
-extern "C" __global__ void collect(const ClusterTask task)
+extern "C" __global__ void collect(const __grid_constant__ ClusterTask task)
 {
     int slot;
     const Side *of = side_of(task, 64 * task.first.supers, 64 * task.second.supers, slot);

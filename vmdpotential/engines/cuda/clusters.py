@@ -41,9 +41,9 @@ SIDE = struct("Side", [
     ("centres", address("double")),  # (supers, 3)
     ("groups", address("struct Box")),  # (places / 4)
     ("boxes", address("struct Box")),  # (supers)
-    ("forces", address("float")),  # (places, 3)
+    ("forces", address("REAL")),  # (places, 3)
     ("energies", address("double")),  # (places, terms)
-    ("out_forces", address("float")),  # (atoms, 3)
+    ("out_forces", address("REAL")),  # (atoms, 3)
     ("out_energies", address("double")),  # (atoms, terms)
     ("low", np.float64, 3),  # corner of the bins, A
     ("scale", np.float64, 3),  # bins in an A
@@ -71,11 +71,10 @@ TASK = struct("ClusterTask", [
     ("table", address("const struct Table")),  # (types, types)
     ("virial", address("double")),  # (VIRIALS, 3, 3)
     ("counts", address("unsigned long long")),  # (bins)
-    ("u", np.float32, MAX_UNIFORMS),  # what the programs read
+    ("doubles", np.float64, MAX_UNIFORMS),  # what the programs read
+    ("u", np.float32, MAX_UNIFORMS),
     ("reach", np.float32),
     ("reach2", np.float32),
-    ("cutoff2", np.float32),
-    ("softening2", np.float32),
     ("per_length", np.float32),  # bins
     ("same", np.int32),  # whether both sets are one
     ("types", np.int32),
@@ -88,11 +87,11 @@ TASK = struct("ClusterTask", [
     ("copies", np.int32),  # of the counts in shared memory
 ], FILE)
 
-#: Bytes of the structs Entry and Item.
-ENTRY, ITEM = 32, 8
+#: Bytes of the struct Entry by those of its numbers, and of Item.
+ENTRY, ITEM = {4: 32, 8: 48}, 8
 
-#: Warps of a block that builds, sums, counts.
-WARPS = {"build": 2, "force": 1, "distances": 8}
+#: Warps of a block that builds, sums, sums forces alone in single precision, counts.
+WARPS = {"build": 2, "force": 1, "lean": 2, "distances": 8}
 
 #: Layers of bins that a super cluster is thick.
 LAYERS = 16
@@ -175,7 +174,7 @@ def set_bins(task: Any, side: Any, positions: Floats) -> int:
     return int(across.prod())
 
 
-def arrange(held: Held, task: Any, sets: list[Floats], records: list[NDArray[np.float32]], launch: Any) -> None:
+def arrange(held: Held, task: Any, sets: list[Floats], records: list[NDArray[Any]], launch: Any) -> None:
     """Put atoms into super clusters of 64, eight clusters of 8 and sixteen groups of 4, near each other.
 
     Bins are in order along the columns, runs of 64 atoms in a column are the super clusters, and each is halved along
@@ -189,7 +188,7 @@ def arrange(held: Held, task: Any, sets: list[Floats], records: list[NDArray[np.
         With the lattice and `same`.
     sets : list of (N, 3) float64, A
         Positions of one set of atoms or of two.
-    records : list of float32
+    records : list of float32 or float64
         Their records without places; empty where atoms have no parameters.
     launch : callable
         ``launch(name, blocks, threads)`` queues a kernel with the task.
@@ -222,7 +221,7 @@ def arrange(held: Held, task: Any, sets: list[Floats], records: list[NDArray[np.
         side["placed"] = gpu.buffer(f"pairs placed {name}", 4 * places)
         side["index"] = held.take(f"{name} index", 4 * places)
         drv.memset_d32_async(int(side["index"]), 0xFFFFFFFF, places, None)
-        side["atoms"] = held.take(f"{name} atoms", 4 * places * (records[0].shape[1] if records else 4))
+        side["atoms"] = held.take(f"{name} atoms", places * (records[0][:1].nbytes if records else 16))
         side["home"] = held.take(f"{name} home", 24 * places)
         side["centres"] = held.take(f"{name} centres", 24 * int(side["supers"]))
         side["groups"] = held.take(f"{name} groups", BOX.itemsize * places // 4)
@@ -265,12 +264,14 @@ class PairsInRange:
             raise UsageError("layout", "of the cuda engine is 8x4", value=work.layout)
         self.work = work
         self.programs = Programs(work)
-        self.macros = self.programs.macros | {"VIRIAL": int(work.virial), "VIRIALS": VIRIALS,
-                                              "DISTANCES": 0}
+        lean = work.precision == "single" and not work.energy and not work.virial
+        self.macros = self.programs.macros | {"VIRIAL": int(work.virial), "VIRIALS": VIRIALS, "DISTANCES": 0,
+                                              "LEAN": int(lean)}
+        self.summing = "lean" if lean else "force"
 
     def kernel(self, gpu: Any, name: str) -> Any:
         """Return a kernel."""
-        macros = self.macros | {"WARPS": WARPS["force" if name != "build" else name]}
+        macros = self.macros | {"WARPS": WARPS["build" if name == "build" else self.summing]}
         return gpu.kernel(FILE, name, macros, self.programs.source, TASK.itemsize)
 
     def search(self, atoms: Atoms, others: Atoms | None = None) -> ClusterList:
@@ -295,7 +296,7 @@ class ClusterList:
         self.task = task = geometry(pairs.work.cell, reach + MARGIN)
         if self.empty:
             return
-        programs, terms = pairs.programs, len(pairs.work.potential.terms)
+        programs, terms, real = pairs.programs, len(pairs.work.potential.terms), pairs.programs.real.itemsize
         sides = [atoms] + ([others] if others is not None else [])
         self.gpu = gpu = device.idlest(1)[0]
         with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
@@ -306,8 +307,8 @@ class ClusterList:
             leave_out(held, task, atoms.exclusions if others is None else None, self._launch)
             for name, of in zip(("first", "second"), sides, strict=False):
                 side, places = task[name], SUPER * int(task[name]["supers"])
-                side["forces"] = held.take(f"{name} forces", 12 * places)
-                side["out_forces"] = held.take(f"{name} out forces", 12 * len(of))
+                side["forces"] = held.take(f"{name} forces", 3 * real * places)
+                side["out_forces"] = held.take(f"{name} out forces", 3 * real * len(of))
                 if pairs.work.energy:
                     side["energies"] = held.take(f"{name} energies", 8 * terms * places)
                     side["out_energies"] = held.take(f"{name} out energies", 8 * terms * len(of))
@@ -317,8 +318,7 @@ class ClusterList:
             task["table"], task["types"] = held.keep("table", table), len(table)
             task["virial"] = held.take("virial", 72 * VIRIALS)
             task["used"] = held.take("used", 24)
-            task["u"][: len(programs.uniforms)] = programs.uniforms
-            task["cutoff2"], task["softening2"] = programs.scaled.cutoff2, programs.scaled.softening2
+            task[programs.field][: len(programs.uniforms)] = programs.uniforms
             self._queue("place", 256)
             self._queue("bound", 64, supers=True)
             self._build()
@@ -334,7 +334,7 @@ class ClusterList:
         while True:
             chunk = int(task["chunk"])
             task["room"], task["mask_room"] = -(-int(used[0]) // chunk) * chunk, max(1, int(used[1]))
-            task["entries"] = held.take("entries", ENTRY * int(task["room"]))
+            task["entries"] = held.take("entries", ENTRY[self.pairs.programs.real.itemsize] * int(task["room"]))
             task["items"] = held.take("items", ITEM * (int(task["room"]) // chunk))
             task["masks"] = held.take("masks", 32 * int(task["mask_room"]))
             self.build(None)
@@ -369,8 +369,9 @@ class ClusterList:
 
     def force(self, stream: Any = None) -> None:
         """Queue the kernel that sums over the pairs."""
+        warps = WARPS[self.pairs.summing]
         if self.task["item_count"]:
-            self._launch("force", -(-int(self.task["item_count"]) // WARPS["force"]), 32 * WARPS["force"], stream)
+            self._launch("force", -(-int(self.task["item_count"]) // warps), 32 * warps, stream)
 
     def launch(self, stream: Any = None) -> None:
         """Queue all kernels of a run."""
@@ -383,7 +384,7 @@ class ClusterList:
     def run(self, positions: Floats, others: Floats | None = None) -> PairResult:
         """Sum for the atoms, see :class:`vmdpotential.engines.pairs.PairList`."""
         work = self.pairs.work
-        forces = [np.zeros((n, 3), np.float32) for n in self.counts]
+        forces = [np.zeros((n, 3), self.pairs.programs.real) for n in self.counts]
         energies = [np.zeros((n, len(work.potential.terms))) for n in self.counts]
         virials = np.zeros((VIRIALS, 3, 3))
         if not self.empty:

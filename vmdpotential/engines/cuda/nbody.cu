@@ -9,19 +9,19 @@
 constexpr int unrolled = UNROLL;  // pragmas know no macros
 
 struct Sums {
-    float x, y, z;
+    REAL x, y, z;
 #if JERK
-    float jx, jy, jz;
+    REAL jx, jy, jz;
 #endif
 #if ENERGY
-    float energy[TERMS];
+    REAL energy[TERMS];
 #endif
 };
 
 struct Totals {
-    float x, y, z;
+    REAL x, y, z;
 #if JERK
-    float jx, jy, jz;
+    REAL jx, jy, jz;
 #endif
 #if ENERGY
     double energy[TERMS];
@@ -46,30 +46,30 @@ template <bool MAY_BE_OUT>
 __device__ __forceinline__ void add_pair(Sums &sums, const Atom &i, const Atom &j, const Four &vi, const Four &vj,
                                          const AllPairsTask &task, bool out, bool itself)
 {
-    const float dx = i.x - j.x, dy = i.y - j.y, dz = i.z - j.z;
-    float r2 = fmaf(dx, dx, fmaf(dy, dy, fmaf(dz, dz, task.softening2)));
+    const REAL dx = i.x - j.x, dy = i.y - j.y, dz = i.z - j.z;
+    REAL r2 = fma(dx, dx, fma(dy, dy, fma(dz, dz, task.UNIFORMS[SOFTENING2])));
     if (MAY_BE_OUT)
-        r2 = fmaxf(r2, 1e-12f);  // no infinity of an excluded pair at one place
-    const float rinv = rsqrtf(r2);
+        r2 = fmax(r2, (REAL)1e-12);  // no infinity of an excluded pair at one place
+    const REAL rinv = rsqrt(r2);
     Table pair = {};
 #if TABLES
     pair = task.table[i.type * task.types + j.type];
 #endif
-    Values v = pair_values(r2, rinv, i, j, pair, task.u);
+    Values v = pair_values(r2, rinv, i, j, pair, task.UNIFORMS);
     if (MAY_BE_OUT && out) {
         v = Values();
 #if CORRECTS
         if (!itself)
-            v = excluded_values(r2, rinv, i, j, pair, task.u);
+            v = excluded_values(r2, rinv, i, j, pair, task.UNIFORMS);
 #endif
     }
-    sums.x = fmaf(v.slope, dx, sums.x); sums.y = fmaf(v.slope, dy, sums.y); sums.z = fmaf(v.slope, dz, sums.z);
+    sums.x = fma(v.slope, dx, sums.x); sums.y = fma(v.slope, dy, sums.y); sums.z = fma(v.slope, dz, sums.z);
 #if JERK
-    const float ux = vi.x - vj.x, uy = vi.y - vj.y, uz = vi.z - vj.z;
-    const float bend = v.bend * (TWICE_BEND * fmaf(dx, ux, fmaf(dy, uy, dz * uz)));
-    sums.jx = fmaf(v.slope, ux, fmaf(bend, dx, sums.jx));
-    sums.jy = fmaf(v.slope, uy, fmaf(bend, dy, sums.jy));
-    sums.jz = fmaf(v.slope, uz, fmaf(bend, dz, sums.jz));
+    const REAL ux = vi.x - vj.x, uy = vi.y - vj.y, uz = vi.z - vj.z;
+    const REAL bend = v.bend * (TWICE_BEND * fma(dx, ux, fma(dy, uy, dz * uz)));
+    sums.jx = fma(v.slope, ux, fma(bend, dx, sums.jx));
+    sums.jy = fma(v.slope, uy, fma(bend, dy, sums.jy));
+    sums.jz = fma(v.slope, uz, fma(bend, dz, sums.jz));
 #endif
 #if ENERGY
     for (int t = 0; t < TERMS; t++)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines.cuda import device
 from vmdpotential.engines.cuda.build import address, struct
-from vmdpotential.engines.cuda.programs import MAX_UNIFORMS, Programs, Single
+from vmdpotential.engines.cuda.programs import MAX_UNIFORMS, Programs, Records
 from vmdpotential.engines.pairs import Atoms, Floats, Integers, PairList, PairResult, PairSum
 from vmdpotential.errors import UsageError
 
@@ -24,8 +24,8 @@ TASK = struct("AllPairsTask", [
     ("excluded", address("const int")),  # numbers of others, sorted
     ("totals", address("struct Totals")),  # (parts, count)
     ("ended", address("int")),  # (blocks) how many parts have ended
-    ("u", np.float32, MAX_UNIFORMS),  # what the programs read
-    ("softening2", np.float32),
+    ("doubles", np.float64, MAX_UNIFORMS),  # what the programs read
+    ("u", np.float32, MAX_UNIFORMS),
     ("types", np.int32),
     ("count", np.int32),
     ("others_count", np.int32),
@@ -33,20 +33,21 @@ TASK = struct("AllPairsTask", [
     ("same", np.int32),  # whether the others are the atoms
 ], "nbody.cu")
 
-#: Blocks that keep a multiprocessor busy.
+#: Blocks of 128 threads that keep a multiprocessor busy.
 BLOCKS = 128
 
 
 def knobs(count: int, others: int, multiprocessors: int, jerk: bool) -> tuple[int, int, int]:
     """Return how many atoms a thread has, into how many parts the others are split, and the threads of a block.
 
-    Many blocks, which end at about the same time, are faster than few that fill the GPU; jerks, for which most is read
-    of each atom, are faster with two atoms a thread where there are enough.
+    Many blocks, which end at about the same time, are faster than few that fill the GPU; where there are enough atoms,
+    two a thread read less of each other one.
     """
-    threads = 64 if count <= 2048 else 128
-    each = 2 if jerk and count >= 16384 else 1
+    many = count >= 16384
+    threads = 64 if count <= 2048 else 256 if jerk and many else 128
+    each = 2 if many else 1
     blocks = -(-count // (threads * each))
-    parts = 2 ** round(np.log2(max(1.0, BLOCKS * multiprocessors / blocks)))
+    parts = 2 ** round(np.log2(max(1.0, BLOCKS * 128 / threads * multiprocessors / blocks)))
     most = max(32 * each, 4 * multiprocessors // blocks)  # each part costs a sum of an atom
     return each, min(parts, most, -(-others // (threads if count <= 2048 else 2 * threads))), threads
 
@@ -57,7 +58,8 @@ class AllPairs:
     def __init__(self, work: PairSum) -> None:
         self.work = work
         self.programs = Programs(work)
-        self.total = np.dtype([("force", np.float32, 3)] + [("jerk", np.float32, 3)] * work.jerk
+        real = self.programs.real
+        self.total = np.dtype([("force", real, 3)] + [("jerk", real, 3)] * work.jerk
                               + [("energy", np.float64, len(work.potential.terms))] * work.energy, align=True)
 
     def search(self, atoms: Atoms, others: Atoms | None = None) -> PairList:
@@ -75,8 +77,8 @@ class AllPairs:
 
     def macros(self, each: int, threads: int) -> dict[str, object]:
         """Return what it is compiled with."""
-        return self.programs.macros | {"JERK": int(self.work.jerk), "EACH": each, "THREADS": threads,
-                                       "UNROLL": 8 // each}
+        unroll = 8 if self.work.jerk or each == 1 else 32 // each
+        return self.programs.macros | {"JERK": int(self.work.jerk), "EACH": each, "THREADS": threads, "UNROLL": unroll}
 
     def run(self, atoms: Atoms, others: Atoms | None = None) -> PairResult:
         """Return the sum over all pairs, or over those of the atoms and the other atoms."""
@@ -108,14 +110,14 @@ class AllPairs:
                           (atoms.positions - centre).T @ forces if self.work.virial else None,
                           totals["jerk"].astype(np.float64) if self.work.jerk else None)
 
-    def _sum(self, gpu: Any, atoms: Atoms, others: Atoms, centre: Floats, table: Single) -> NDArray[Any]:
+    def _sum(self, gpu: Any, atoms: Atoms, others: Atoms, centre: Floats, table: Records) -> NDArray[Any]:
         task, launch = self.prepare(gpu, atoms, others, centre, table)
         launch(None)
         totals = np.empty(len(atoms), self.total)
         device.driver().memcpy_dtoh(totals, int(task["totals"]))
         return totals
 
-    def prepare(self, gpu: Any, atoms: Atoms, others: Atoms, centre: Floats, table: Single,
+    def prepare(self, gpu: Any, atoms: Atoms, others: Atoms, centre: Floats, table: Records,
                 chosen: tuple[int, int, int] | None = None) -> tuple[Any, Any]:
         """Return a task whose atoms are on the current GPU, and what queues its kernel on a stream.
 
@@ -130,7 +132,7 @@ class AllPairs:
             records[:, :3] = side.positions - centre
             task[name] = gpu.upload(f"pairs {name}", records)
             if self.work.jerk:
-                four = np.zeros((len(side), 4), np.float32)
+                four = np.zeros((len(side), 4), self.programs.real)
                 if side.velocities is not None:
                     four[:, :3] = side.velocities
                 task[velocities] = gpu.upload(f"pairs {velocities}", four)
@@ -144,8 +146,7 @@ class AllPairs:
         parts, blocks = -(-len(others) // part), -(-len(atoms) // (threads * each))
         task["totals"] = gpu.buffer("pairs totals", parts * len(atoms) * self.total.itemsize)
         task["ended"] = gpu.upload("pairs ended", np.zeros(blocks, np.int32))
-        task["u"][: len(self.programs.uniforms)] = self.programs.uniforms
-        task["softening2"] = self.programs.scaled.softening2
+        task[self.programs.field][: len(self.programs.uniforms)] = self.programs.uniforms
         task["count"], task["others_count"], task["part"], task["same"] = len(atoms), len(others), part, same
         kernel, argument = self.kernel(gpu, each, threads), task.tobytes()
 

@@ -16,7 +16,10 @@ from vmdpotential.interactions.tracing import Numpy, Program, run
 #: Values that fit into a task.
 MAX_UNIFORMS = 96
 
-Single = NDArray[np.float32]
+#: Of these, the first: the square of the cutoff and that of the softening, A^2.
+CUTOFF2, SOFTENING2 = 0, 1
+
+Records = NDArray[Any]
 
 
 class Programs:
@@ -33,14 +36,18 @@ class Programs:
     source : str
         The struct Atom, a record of floats with the atom's parameters and type; the struct Table of a pair of types;
         and the functions ``pair_values`` and, where CORRECTS is 1, ``excluded_values``.
-    uniforms : (U,) float32
-        What the functions read from ``u``.
+    uniforms : (U,)
+        What kernels and functions read from the task's field UNIFORMS.
+    real : dtype
+        Of all that is summed.
     """
 
     def __init__(self, work: PairSum) -> None:
         potential = work.potential
         outputs = ("slope", *(("bend",) if work.jerk else ()), *(("energy",) if work.energy else ()))
         self.scaled = potential.scaled(outputs)
+        self.real = np.dtype(np.float32 if work.precision == "single" else np.float64)
+        self._c = "float" if work.precision == "single" else "double"
         self._parameters, self._tables = list(potential.atoms), list(potential.tables)
         self.words = -(-(3 + len(self._parameters) + bool(self._tables)) // 4)
         programs = {"pair_values": self.scaled}
@@ -48,29 +55,35 @@ class Programs:
             programs["excluded_values"] = potential.scaled(outputs, excluded=True)
         self._bend = 2.0  # what stands before the bend
         functions = ""
-        values: list[float] = []
+        values = [self.scaled.cutoff2, self.scaled.softening2]
         for name, scaled in programs.items():
             functions += self._function(name, scaled, outputs, len(values))
             values += _uniforms(scaled)
         if len(values) > MAX_UNIFORMS:
             raise UsageError("interaction", f"needs {len(values)} constants, and the cuda engine takes {MAX_UNIFORMS}",
                              "use {engine cpu}")
-        self.uniforms = np.array(values, np.float32)
-        floats = "".join(f", p_{name}" for name in self._parameters)
-        table = "".join(f"float p_{name}; " for name in self._tables)
+        self.uniforms = np.array(values, self.real)
+        own = "".join(f", p_{name}" for name in self._parameters)
+        table = "".join(f"REAL p_{name}; " for name in self._tables)
         self.source = (
-            f"struct alignas(16) Atom {{ float x, y, z{floats};{' int type;' if self._tables else ''} }};\n"
-            f"static_assert(sizeof(Atom) == 16 * WORDS, \"Atom\");\nstruct Table {{ {table}}};\n"
-            f"struct Values {{ float slope, bend, energy[TERMS]; }};\n{functions}")
+            f"struct alignas(4 * sizeof(REAL)) Atom {{ REAL x, y, z{own};{' int type;' if self._tables else ''} }};\n"
+            f"static_assert(sizeof(Atom) == sizeof(Four) * WORDS, \"Atom\");\nstruct Table {{ {table}}};\n"
+            f"struct Values {{ REAL slope, bend, energy[TERMS]; }};\n{functions}")
         self.macros: dict[str, object] = {
-            "REAL": "float", "WORDS": self.words, "TERMS": len(potential.terms), "ENERGY": int(work.energy),
+            "REAL": self._c, "UNIFORMS": self.field, "CUTOFF2": CUTOFF2, "SOFTENING2": SOFTENING2,
+            "WORDS": self.words, "TERMS": len(potential.terms), "ENERGY": int(work.energy),
             "CORRECTS": int(potential.corrects_excluded), "TABLES": int(bool(self._tables)),
-            "TWICE_BEND": f"{self._bend!r}f"}
+            "TWICE_BEND": f"(REAL){self._bend!r}"}
+
+    @property
+    def field(self) -> str:
+        """The field of a task that holds the uniforms."""
+        return "u" if self._c == "float" else "doubles"
 
     def _function(self, name: str, scaled: ScaledPairs, outputs: tuple[str, ...], first: int) -> str:
         """Return the function of a program; a number that multiplies the first program's bend is left to the kernel."""
         program = scaled.program
-        device = DeviceSource("float", {})
+        device = DeviceSource(self._c, {})
         names: dict[int, Any] = {n: f"u[{first + k}]" for k, n in enumerate(_uniform_steps(program))}
         uniform = program.uniform()
         for number, (operation, *arguments) in enumerate(program.steps):
@@ -82,7 +95,7 @@ class Programs:
             elif number not in names and not uniform[number]:
                 names[number] = getattr(device, operation)(*(names[a] for a in arguments))
         results = list(program.results)
-        slope, bend, energies = names[results[0]], "0.0f", [names[r] for r in results[1:]]
+        slope, bend, energies = names[results[0]], "0", [names[r] for r in results[1:]]
         if "bend" in outputs:
             bend, energies = energies[0], energies[1:]
             operation, *arguments = program.steps[results[1]]
@@ -92,25 +105,25 @@ class Programs:
                 bend = names[arguments[1 - arguments.index(numbers[0])]]
             elif self._bend != 2:
                 bend = device.mul(bend, device.const(2 / self._bend))
-        return (f"__device__ __forceinline__ Values {name}(float r2, float rinv, const Atom &i, const Atom &j, "
-                "const Table &pair, const float *u)\n{\n" + "\n".join(device.lines)
+        return (f"__device__ __forceinline__ Values {name}(REAL r2, REAL rinv, const Atom &i, const Atom &j, "
+                "const Table &pair, const REAL *u)\n{\n" + "\n".join(device.lines)
                 + f"\n  return Values{{{slope}, {bend}, {{{', '.join(energies)}}}}};\n}}\n")
 
-    def records(self, atoms: Atoms) -> Single:
+    def records(self, atoms: Atoms) -> Records:
         """Return records (N, 4 words) of atoms, with places of 0."""
-        made = np.zeros((len(atoms), 4 * self.words), np.float32)
+        made = np.zeros((len(atoms), 4 * self.words), self.real)
         for column, name in enumerate(self._parameters, 3):
             made[:, column] = atoms.parameters[name]
         if self._tables:
             assert atoms.types is not None
-            made.view(np.int32)[:, 3 + len(self._parameters)] = atoms.types
+            made.view(np.int32)[:, (3 + len(self._parameters)) * (self.real.itemsize // 4)] = atoms.types
         return made
 
-    def table(self, atoms: Atoms) -> Single:
+    def table(self, atoms: Atoms) -> Records:
         """Return the tables (types, types, names), of one number where there are none."""
         if not self._tables:
-            return np.zeros((1, 1, 1), np.float32)
-        return np.stack([np.asarray(atoms.tables[name], np.float32) for name in self._tables], -1)
+            return np.zeros((1, 1, 1), self.real)
+        return np.stack([np.asarray(atoms.tables[name], self.real) for name in self._tables], -1)
 
 
 def _uniform_steps(program: Program) -> list[int]:

@@ -1,0 +1,173 @@
+"""Molecular surfaces against closed forms, areas against counted points, maps on them against scipy's interpolation."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from scipy.ndimage import map_coordinates
+
+from vmdpotential import errors
+from vmdpotential.frontend import cli
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io.maps import write_map
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.surface import KINDS, PROBE, by_residue, molecular_surface, rows
+
+RADIUS = 1.7
+
+
+def carbons(positions):
+    count = len(positions)
+    names = np.array(["C"] * count)
+    return Structure(np.array(positions, float), names, np.array(["UNK"] * count), np.arange(1, count + 1),
+                     np.arange(count), elements=names)
+
+
+def around(positions, **options):
+    return molecular_surface(carbons(positions), atoms="all", radii=np.full(len(positions), RADIUS), **options)
+
+
+def is_closed(surface):
+    """Return whether each edge has two triangles, which run along it in opposite directions."""
+    a, b, c = surface.triangles.T
+    edges = np.concatenate([np.stack(pair, 1) for pair in ((a, b), (b, c), (c, a))])
+    one_way = {tuple(edge) for edge in edges.tolist()}
+    return len(one_way) == len(edges) and all((b, a) in one_way for a, b in one_way)
+
+
+@pytest.mark.parametrize(("kind", "radius"), [("molecular", RADIUS), ("accessible", RADIUS + PROBE)])
+def test_a_sphere(kind, radius):
+    surface = around([[0.3, 0.2, 0.1]], kind=kind)
+    outwards = (surface.vertices - [0.3, 0.2, 0.1]) / radius
+    np.testing.assert_allclose(np.linalg.norm(outwards, axis=1), 1, atol=0.01)
+    assert np.einsum("ij,ij->i", surface.normals, outwards).min() > 0.97
+    assert surface.area == pytest.approx(4 * np.pi * radius**2, rel=0.011)
+    assert is_closed(surface)
+
+
+def two_spheres(distance):
+    """Return the molecular surface's area of two spheres: two caps and a part of a torus (Connolly 1983)."""
+    along = distance / 2 / (RADIUS + PROBE)
+    theta = np.arccos(along)  # of the probe that touches both, seen from a centre
+    circle, phi = (RADIUS + PROBE) * np.sin(theta), np.pi / 2 - theta
+    caps = 4 * np.pi * RADIUS**2 * (1 + along)
+    cut = np.arccos(circle / PROBE) if circle < PROBE else 0.0  # where the torus would cut itself
+    return caps + 4 * np.pi * PROBE * (circle * (phi - cut) - PROBE * (np.sin(phi) - np.sin(cut)))
+
+
+@pytest.mark.parametrize("distance", [1.5, 3.0, 4.5, 5.9])
+def test_two_spheres(distance):
+    surface = around([[0, 0, 0], [0.6 * distance, 0.8 * distance, 0]])
+    assert surface.area == pytest.approx(two_spheres(distance), rel=0.012)
+    if distance < 5:  # beyond, the neck is thinner than the lattice
+        assert is_closed(surface)
+
+
+def test_no_point_of_a_molecular_surface_is_where_a_probe_cannot_touch():
+    """Each is a probe's radius from where its centre can be, found here by points all over the spheres."""
+    rng = np.random.default_rng(2)
+    centres = rng.uniform(0, 6, (12, 3))
+    sphere = rng.normal(size=(20_000, 3))
+    sphere *= (RADIUS + PROBE) / np.linalg.norm(sphere, axis=1)[:, None]
+    points = (centres[:, None] + sphere).reshape(-1, 3)
+    free = (np.linalg.norm(points[:, None] - centres, axis=2) > RADIUS + PROBE - 1e-6).all(1)
+    counted = free.mean() * 12 * 4 * np.pi * (RADIUS + PROBE) ** 2
+    accessible = around(centres, kind="accessible")
+    assert accessible.area == pytest.approx(counted, rel=0.015)
+    molecular = around(centres)
+    distance = np.array([np.linalg.norm(points[free] - vertex, axis=1).min() for vertex in molecular.vertices[::37]])
+    np.testing.assert_allclose(distance, PROBE, atol=0.06)
+    assert molecular.area < accessible.area
+    nearest = np.linalg.norm(molecular.vertices[:, None] - centres, axis=2).argmin(1)
+    np.testing.assert_array_equal(molecular.atoms, nearest)
+
+
+def some_map():
+    lattice = Lattice(np.array([-8.0, -9, -10]), np.array([0.6, 0.7, 0.8]), (28, 26, 25))
+    return Grid(lattice, np.random.default_rng(3).normal(size=lattice.shape), "kT/e", 298.15)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_maps_on_a_surface_equal_an_independent_interpolation(kind):
+    grid = some_map()
+    surface = around([[0, 0, 0], [2.0, 1.0, 0], [4.0, 0, 1.0]], kind=kind)
+    for outwards in (0.0, 1.4):
+        points = surface.vertices + outwards * surface.normals
+        places = (points - grid.lattice.origin) / grid.lattice.spacing
+        wanted = map_coordinates(grid.values.astype(float), places.T, order=1, mode="nearest")
+        found = surface.sample(grid, outwards)
+        inside = (points < grid.lattice.last).all(1)
+        assert np.isfinite(found[inside]).all()
+        np.testing.assert_allclose(found[inside], wanted[inside], atol=1e-6)
+
+
+def test_rows_add_up_and_leave_out_what_is_not_in_the_map():
+    surface = around([[0, 0, 0], [2.5, 0, 0], [9.0, 0, 0]])
+    values = surface.vertices[:, 0].copy()
+    values[surface.atoms == 2] = np.nan
+    table = rows(surface, values, surface.atoms)
+    assert sum(row.area for row in table) == pytest.approx(surface.area)
+    assert table[0].mean < 0 < table[1].mean
+    of_first = surface.atoms == 0
+    assert table[0].mean == pytest.approx(np.average(values[of_first], weights=surface.areas[of_first]))
+    assert (table[0].low, table[0].high) == (values[of_first].min(), values[of_first].max())
+    assert np.isnan([table[2].mean, table[2].low, table[2].high]).all()
+
+
+def test_residues_of_atoms():
+    made = carbons(np.zeros((4, 3)) + np.arange(4)[:, None])
+    np.testing.assert_array_equal(by_residue(made), np.arange(4))
+
+
+@pytest.fixture
+def files(tmp_path):
+    lines = [f"ATOM  {n:5d}  C   UNK A{n:4d}    {x:8.3f}{0:8.3f}{0:8.3f}  1.00  0.00           C" for n, x in
+             enumerate((0.0, 2.0, 6.5), 1)]
+    (tmp_path / "three.pdb").write_text("\n".join([*lines, "END", ""]))
+    write_map(some_map(), tmp_path / "map.dx")
+    return tmp_path
+
+
+def test_the_command_writes_tables_meshes_and_a_figure(files, capsys):
+    trimesh = pytest.importorskip("trimesh", reason="meshes need trimesh")
+    names = ["t.csv", "v.csv", "m.glb", "m.ply"]
+    call = ["surface", str(files / "three.pdb"), str(files / "map.dx"), "--atoms", "all", "--spacing", "0.5", "--json"]
+    outputs = [word for name in names if name != "v.csv" for word in ("-o", str(files / name))]
+    assert cli.main([*call, *outputs, "--figure", str(files / "f.svg"), "--view", "x", "--range=-2,2"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    with (files / "t.csv").open() as stream:
+        table = list(csv.DictReader(stream))
+    assert [row["residue"] for row in table] == ["A/UNK1", "A/UNK2", "A/UNK3"] == [row["name"] for row in said["rows"]]
+    assert sum(float(row["area"]) for row in table) == pytest.approx(said["area"], rel=1e-6)
+    for name in ("m.glb", "m.ply"):
+        mesh = trimesh.load(files / name, force="mesh", process=False)
+        assert len(mesh.faces) == said["triangles"]
+        assert mesh.area == pytest.approx(said["area"], rel=1e-5)
+        colours = mesh.visual.vertex_colors
+        assert len(np.unique(colours, axis=0)) > 50
+        assert (colours[:, 3] == 255).all()
+    assert "<svg" in (files / "f.svg").read_text()
+    assert cli.main([*call, "-o", str(files / "v.csv"), "--by", "vertex"]) == 0
+    with (files / "v.csv").open() as stream:
+        vertices = list(csv.DictReader(stream))
+    assert len(vertices) == said["vertices"]
+    assert {row["atom"] for row in vertices} == {"A/UNK1/C", "A/UNK2/C", "A/UNK3/C"}
+
+
+@pytest.mark.parametrize(("options", "parameter"), [
+    (["-o", "t.obj"], "output"), (["--view", "up"], "view"), (["--range=2,1"], "range")])
+def test_what_the_command_refuses(files, options, parameter):
+    command = ["surface", str(files / "three.pdb"), str(files / "map.dx"), *options]
+    assert cli.main(command) == 2
+    with pytest.raises(errors.UsageError) as raised:
+        cli.run(command)
+    assert raised.value.parameter == parameter
+
+
+def test_a_surface_needs_atoms_with_radii_and_a_map_around_it(files):
+    with pytest.raises(errors.InputError, match="radius"):
+        molecular_surface(carbons([[0, 0, 0]]), atoms="all", radii=np.zeros(1))
+    far = Grid(Lattice(np.full(3, 500.0), np.ones(3), (3, 3, 3)), np.zeros((3, 3, 3)))
+    write_map(far, files / "far.dx")
+    assert cli.main(["surface", str(files / "three.pdb"), str(files / "far.dx"), "--atoms", "all"]) == 2

@@ -1,0 +1,173 @@
+"""The command ``surface``."""
+
+from __future__ import annotations
+
+import csv
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.commands.between import label
+from vmdpotential.commands.slice import Range, _range
+from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.io import output as files
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.surface import KINDS, PROBE, Row, Surface, by_residue, molecular_surface, rows
+
+_COLUMNS = ("area", "mean", "minimum", "maximum")
+
+#: Rows of the strongest potentials that are printed.
+_PRINTED = 5
+
+
+def surface(
+    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    map: Annotated[Path | Grid, Option("map file, or map, that is read on the surface", positional=True)],
+    atoms: Annotated[str, Option(
+        "around which the surface is: all, solute, protein ..., or a selection", metavar="all|solute|protein|CID")
+        ] = "solute",
+    kind: Annotated[str, Option(
+        "molecular: what a probe cannot enter; accessible: where its centre can be", choices=KINDS)] = "molecular",
+    probe: Annotated[float, Option("radius of the probe", unit="A", low=0, high=20)] = PROBE,
+    outwards: Annotated[float, Option(
+        "how far from the surface the map is read, 1.4 where a water's centre would be", unit="A", low=-10,
+        high=20)] = 0.0,
+    spacing: Annotated[float, Option(
+        "of the lattice that the surface is found on", unit="A", low=0.05, high=2)] = 0.3,
+    by: Annotated[str, Option("what has a row of the table", choices=("residue", "atom", "vertex"))] = "residue",
+    range: Annotated[Range | None, Option(
+        "values that the colours span, such as -5,5; symmetric and wide enough for 98 % of the surface unless given",
+        parse=_range, metavar="LO,HI")] = None,
+    output: Annotated[tuple[Path, ...], Option(
+        "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,
+        written=True)] = (),
+    figure: Annotated[Path | None, Option("figure to write: .png, .pdf or .svg", viewer=False, written=True)] = None,
+    view: Annotated[tuple[str, ...], Option(
+        "from where the figure looks: x, -x, y, -y, z or -z; several become panels", metavar="AXIS")] = ("z", "-z"),
+    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+) -> Report:
+    """Put a map onto the surface of a molecule.
+
+    The table has the area of each residue, atom or vertex, and the mean by area and the range of the map on it.
+
+    Raises
+    ------
+    UsageError
+        For files of other formats.
+    InputError
+        For structures without elements, or maps that the surface is not in.
+    BackendError
+        When scikit-image or trimesh is not installed.
+    """
+    from vmdpotential.figures.page import check_figure_format, render
+    from vmdpotential.figures.slices import check_range, quantity_label, robust_range
+    from vmdpotential.figures.surfaces import VIEWS, vertex_colours
+    from vmdpotential.figures.surfaces import figure as draw
+    from vmdpotential.io import read_structure
+    from vmdpotential.io.maps import map_name, read_map
+    from vmdpotential.io.meshes import SUFFIXES, is_mesh, put_mesh
+
+    for path in output:
+        if not is_mesh(path) and path.suffix.lower() != ".csv":
+            raise UsageError("output", f"{path}: the suffix is of no table or mesh",
+                             f"choose one of .csv, {', '.join(SUFFIXES)}")
+    if figure is not None:
+        check_figure_format(figure)
+    unknown = [name for name in view if name not in VIEWS]
+    if unknown or not view:
+        raise UsageError("view", f"choose among {', '.join(VIEWS)}", value=", ".join(unknown))
+    if range is not None:
+        check_range(range)
+    paths = [*output, *([] if figure is None else [figure])]
+    files.check(paths, force)
+    name = map_name(map) if isinstance(map, Path) else "map"
+    structure = structure if isinstance(structure, Structure) else read_structure(structure)
+    grid = map if isinstance(map, Grid) else read_map(map)
+    start = time.perf_counter()
+    made = molecular_surface(structure, atoms=atoms, kind=kind, probe=probe, spacing=spacing)
+    values = made.sample(grid, outwards)
+    seconds = time.perf_counter() - start
+    inside = np.isfinite(values)
+    if not inside.any():
+        raise UsageError("map", "no point of the surface is in it", "give the map of this structure",
+                         value=name)
+    colour_range = range or robust_range([values])
+    drawn = draw(made, values, view, colour_range, quantity_label(grid)) if figure is not None or not paths else None
+    owners = {"atom": made.atoms, "residue": by_residue(structure)[made.atoms]}
+    table = rows(made, values, owners["atom" if by == "atom" else "residue"])
+    names = [_name(structure, row, by == "atom") for row in table]
+    with files.writing(paths, force) as places:
+        for path, place in zip(output, places, strict=False):
+            if is_mesh(path):
+                put_mesh(made.vertices, made.triangles, made.normals,
+                         np.round(255 * vertex_colours(values, colour_range)).astype(np.uint8), values, place, path)
+            elif by == "vertex":
+                _write_vertices(made, values, structure, place)
+            else:
+                _write(names, table, by, place)
+        if figure is not None and drawn is not None:
+            places[-1].write_bytes(render(drawn, figure, title=quantity_label(grid)))
+    whole = rows(made, values, np.zeros(len(values), np.int64))[0]
+    unit = f" {grid.unit}".rstrip()
+    lines = [
+        f"{kind} surface of {atoms}, probe {probe:g} A: {made.area:.1f} A^2, {len(made.vertices)} vertices, "
+        f"{len(made.triangles)} triangles",
+        f"{name}, {f'{outwards:g} A outwards' if outwards else 'on it'}: mean {whole.mean:.4g}, {whole.low:.4g} to "
+        f"{whole.high:.4g}{unit}",
+        *([] if inside.all() else [f"{100 * float(made.areas[~inside].sum()) / made.area:.2g} % of the area is outside "
+                                   "of the map"]),
+    ]
+    order = np.argsort([row.mean for row in table])
+    order = order[np.isfinite([table[n].mean for n in order])]
+    for word, some in (("lowest", order[:_PRINTED]), ("highest", order[::-1][:_PRINTED])):
+        lines.append(f"{word}: " + ", ".join(f"{names[n]} {table[n].mean:.4g}" for n in some))
+    lines += [f"{seconds:.2f} s", *(f"wrote {path}" for path in paths)]
+    data: dict[str, Any] = {
+        "kind": kind, "probe": probe, "outwards": outwards, "spacing": spacing, "area": made.area, "unit": grid.unit,
+        "mean": whole.mean, "minimum": whole.low, "maximum": whole.high,
+        "inside": float(made.areas[inside].sum()) / made.area, "vertices": len(made.vertices),
+        "triangles": len(made.triangles), "range": list(colour_range), "by": "residue" if by == "vertex" else by,
+        "rows": [{"name": n, "area": row.area, "mean": _or_none(row.mean), "minimum": _or_none(row.low),
+                  "maximum": _or_none(row.high)} for n, row in zip(names, table, strict=True)],
+        "files": [str(path) for path in paths], "seconds": seconds,
+    }
+    return Report(lines, data, {"surface": made} | ({} if drawn is None else {"figure": drawn}))
+
+
+def _name(structure: Structure, row: Row, atom: bool) -> str:
+    return label(structure, row.index if atom else int(structure.residue_starts[row.index]), not atom)
+
+
+def _or_none(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _write(names: list[str], table: list[Row], by: str, path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow((by, *_COLUMNS))
+        writer.writerows((name, *map(_text, (row.area, row.mean, row.low, row.high)))
+                         for name, row in zip(names, table, strict=True))
+
+
+def _text(value: float) -> str:
+    return f"{value:.8g}" if np.isfinite(value) else ""
+
+
+def _write_vertices(made: Surface, values: NDArray[np.float64], structure: Structure, path: Path) -> None:
+    atoms = {int(n): label(structure, int(n), False) for n in np.unique(made.atoms)}
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(("x", "y", "z", "nx", "ny", "nz", "area", "value", "atom"))
+        writer.writerows(
+            (*(f"{x:.6g}" for x in (*place, *normal, area)), _text(value), atoms[int(n)])
+            for place, normal, area, value, n in zip(
+                made.vertices, made.normals, made.areas, values, made.atoms, strict=True))
+
+
+command = Command.of(surface)

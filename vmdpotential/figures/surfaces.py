@@ -1,0 +1,96 @@
+"""Figures of surfaces coloured by a map, seen from along axes, and what two maps say at the same points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.figures import prepare
+from vmdpotential.figures.page import WIDTHS, style
+from vmdpotential.figures.slices import Range, colours
+from vmdpotential.surface import Surface
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+#: From where one looks: towards the right, and up.
+VIEWS = {
+    "x": ((0, 1, 0), (0, 0, 1)), "-x": ((0, -1, 0), (0, 0, 1)), "y": ((-1, 0, 0), (0, 0, 1)),
+    "-y": ((1, 0, 0), (0, 0, 1)), "z": ((1, 0, 0), (0, 1, 0)), "-z": ((-1, 0, 0), (0, 1, 0)),
+}
+
+#: What is beyond the map.
+UNKNOWN = (0.6, 0.6, 0.6, 1.0)
+
+#: Of a face that is seen at right angles, and the least of one that is seen from its edge.
+LIGHT, SHADE = 1.0, 0.55
+
+#: A, of the bar that gives the scale.
+BAR = 10.0
+
+_MM = 1 / 25.4
+
+
+def vertex_colours(values: Floats, value_range: Range) -> Floats:
+    """Return red, green, blue and opacity (V, 4) of values (V,); grey where they are not known."""
+    low, high = value_range
+    result: Floats = np.asarray(colours(value_range)((np.nan_to_num(values) - low) / (high - low)))
+    result[~np.isfinite(values)] = UNKNOWN
+    return result
+
+
+def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: Range, label: str,
+           width: float = WIDTHS["single"]) -> Figure:
+    """Return a figure of a surface, a panel for each of :data:`VIEWS`, without perspective.
+
+    Parameters
+    ----------
+    surface : Surface
+    values : (V,) float64
+        At the vertices.
+    views : sequence of str
+    value_range : (low, high)
+        That the colours span.
+    label : str
+        Of the values.
+    width : float, mm
+    """
+    prepare()
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+    faces = vertex_colours(values, value_range)[surface.triangles].mean(1)
+    corners = surface.vertices[surface.triangles]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-30)[:, None]
+    half = float(np.ptp(surface.vertices, axis=0).max()) / 2 * 1.03
+    middle = (surface.vertices.min(0) + surface.vertices.max(0)) / 2
+    with style():
+        drawn = Figure(figsize=(width * _MM, (width / len(views) + 12) * _MM), layout="constrained")
+        axes = drawn.subplots(1, len(views), squeeze=False)[0]
+        for ax, view in zip(axes, views, strict=True):
+            right, up = np.array(VIEWS[view], float)
+            towards = np.cross(right, up)
+            facing = np.flatnonzero(normals @ towards > 0)
+            facing = facing[np.argsort(corners[facing].mean(1) @ towards, kind="stable")]
+            flat = np.stack([(corners[facing] - middle) @ right, (corners[facing] - middle) @ up], -1)
+            lit = faces[facing].copy()
+            lit[:, :3] *= (SHADE + (LIGHT - SHADE) * (normals[facing] @ towards))[:, None]
+            ax.add_collection(PolyCollection(list(flat), facecolors=lit, edgecolors=lit, linewidths=0.1,
+                                             rasterized=True))
+            ax.set(xlim=(-half, half), ylim=(-half, half), aspect="equal")
+            ax.set_axis_off()
+            ax.set_title(f"from {view if view[0] == '-' else '+' + view}")
+        axes[0].plot((-half, BAR - half), (-half, -half), color="black", linewidth=1.2, clip_on=False)
+        axes[0].annotate(f"{BAR:g} Å", (BAR / 2 - half, -half), (0, 2), textcoords="offset points", ha="center",
+                         va="bottom")
+        drawn.colorbar(ScalarMappable(Normalize(*value_range), colours(value_range)), ax=list(axes),
+                       orientation="horizontal", label=label, shrink=0.6, aspect=30, pad=0.02)
+    return drawn

@@ -1,0 +1,129 @@
+"""Two maps at the same points: how alike they are, and their difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.errors import InputError
+from vmdpotential.grid.lattice import Grid, Provenance
+from vmdpotential.units import POTENTIAL_UNITS, coulomb_constant
+
+#: Points that are looked at a time.
+BLOCK = 2**20
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How alike two maps are over the points that both have.
+
+    Parameters
+    ----------
+    points : int
+    correlation : float
+        Pearson's, -1 to 1; NaN where a map is the same everywhere.
+    hodgkin : float
+        2 sum a b / (sum a^2 + sum b^2), -1 to 1, which sees sizes too (E. E. Hodgkin, W. G. Richards, Int. J. Quantum
+        Chem. 32 (1987) 105).
+    slope : float
+        Of the second map over the first, through the origin, by least squares.
+    rms, mean, largest : float
+        Of the differences, first map minus second.
+    rms_first, rms_second : float
+    """
+
+    points: int
+    correlation: float
+    hodgkin: float
+    slope: float
+    rms: float
+    mean: float
+    largest: float
+    rms_first: float
+    rms_second: float
+
+
+def factor(first: Grid, second: Grid) -> float:
+    """Return what the second map's values are multiplied with to be in the first's unit.
+
+    Raises
+    ------
+    InputError
+        For units of different kinds, one that is not known, or maps of different temperatures in kT.
+    """
+    if first.unit == second.unit and (not first.unit.startswith("kT") or first.temperature == second.temperature):
+        return 1.0
+    if first.unit not in POTENTIAL_UNITS or second.unit not in POTENTIAL_UNITS:
+        raise InputError(f"units do not fit: {first.unit or 'none'} and {second.unit or 'none'}",
+                         "make both maps in one {unit}")
+    a, b = (coulomb_constant(grid.unit, *_temperature(grid)) for grid in (first, second))
+    return a / b
+
+
+def _temperature(grid: Grid) -> tuple[float, ...]:
+    if not grid.unit.startswith("kT"):
+        return ()
+    if grid.temperature is None:
+        raise InputError("a map in kT does not say its temperature", "make both maps in one {unit}")
+    return (grid.temperature,)
+
+
+def difference(first: Grid, second: Grid) -> Grid:
+    """Return the first map minus the second, in the first's unit, on its lattice; NaN where the second has no values.
+
+    The second map is interpolated trilinearly unless it has the same lattice.
+    """
+    scale = factor(first, second)
+    quantity = f"difference of {first.provenance.quantity or 'values'}"
+    made = Provenance(quantity=quantity, boundary=first.provenance.boundary, cell=first.provenance.cell,
+                      inputs=(*first.provenance.inputs, *second.provenance.inputs),
+                      program=first.provenance.program)
+    if same_lattice(first, second):
+        values = first.values - np.float32(scale) * second.values
+    else:
+        values = np.empty(first.lattice.shape, np.float32)
+        for start in range(0, first.lattice.shape[0], step := max(1, BLOCK // (values[0].size or 1))):
+            part = first.lattice.slab(start, min(start + step, first.lattice.shape[0]))
+            there = second.sample(part.points()).reshape(part.shape)
+            values[start : start + step] = first.values[start : start + step] - scale * there
+        if not np.isfinite(values).any():
+            raise InputError("the maps have no point in common")
+    return replace(first, values=values, provenance=made, field=None)
+
+
+def same_lattice(first: Grid, second: Grid) -> bool:
+    """Return whether both maps have the same points, within a thousandth of a spacing."""
+    a, b = first.lattice, second.lattice
+    return a.shape == b.shape and bool(
+        np.allclose(a.origin, b.origin, atol=1e-3 * a.spacing.min()) and
+        np.allclose(a.last, b.last, atol=1e-3 * a.spacing.min()))
+
+
+def likeness(first: Grid, difference: Grid) -> Likeness:
+    """Return how alike a map is to another, from it and the difference of both, by :func:`difference`."""
+    a, d = first.values.ravel(), difference.values.ravel()
+    sums = np.zeros(7)
+    largest = 0.0
+    for start in range(0, a.size, BLOCK):
+        x, y = (v[start : start + BLOCK].astype(np.float64) for v in (a, d))
+        known = np.isfinite(y)
+        x, y = x[known], y[known]
+        b = x - y
+        sums += [len(x), x.sum(), b.sum(), x @ x, b @ b, x @ b, y @ y]
+        largest = max(largest, float(np.abs(y).max(initial=0.0)))
+    n, of_a, of_b, aa, bb, ab, dd = sums
+    variance = (aa - of_a**2 / n) * (bb - of_b**2 / n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = float((ab - of_a * of_b / n) / np.sqrt(variance)) if variance > 0 else np.nan
+        hodgkin = float(2 * ab / (aa + bb)) if aa + bb > 0 else 1.0
+        return Likeness(int(n), correlation, hodgkin, float(ab / aa) if aa > 0 else np.nan, float(np.sqrt(dd / n)),
+                        float((of_a - of_b) / n), largest, float(np.sqrt(aa / n)), float(np.sqrt(bb / n)))
+
+
+def without(grid: Grid, outside: NDArray[np.bool_]) -> Grid:
+    """Return a map whose values are not known at some points (nx, ny, nz)."""
+    values = grid.values.copy()
+    values[outside] = np.nan
+    return grid.with_values(values)
