@@ -198,7 +198,7 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
     except KeyboardInterrupt:
         session.logger.status(f"{name}: stopped, nothing was made")
         raise CancelOperation(f"{name}: stopped, nothing was made") from None
-    if made is not None:
+    if made is not None and selected is not None:
         session.vmdpotential_live = Live(session, command, partial(_convert_again, command, given), spell, models[0],
                                          selected, made)
         lines.append("the map follows what is shown; end it with: potential live off")
