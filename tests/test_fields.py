@@ -2,6 +2,7 @@
 
 import csv
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames import field as fields
 from vmdpotential.frames.field import Places, bonds_between, field_at
 from vmdpotential.frontend import cli
+from vmdpotential.io.frames import Frame, Trajectory
 from vmdpotential.io.points import read_points
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
@@ -137,7 +139,7 @@ def test_a_test_charge_is_pushed_as_openmm_pushes_it():
 
 def test_water_feels_the_field_of_charged_sheets():
     sheets, box = layers((5.0, 2.0), (55.0, -2.0)), water(24.0)
-    both = charges_at(np.concatenate([box.positions + [0, 0, 18], sheets.positions]),
+    both = charges_at(np.concatenate([box.positions + np.array([0, 0, 18]), sheets.positions]),
                       np.concatenate([box.charges, sheets.charges]), sheets.cell)
     of_sheets = np.arange(len(both)) >= len(box)
     found = field_at(both, atoms(*range(0, len(box), 60)), sources={"water": ~of_sheets, "sheets": of_sheets})
@@ -205,7 +207,7 @@ def test_along_bonds():
 
 def test_points_move_with_a_group():
     structure = peptide()
-    given = Places.at(structure.positions[:2] + [0, 0, 1.5], ["a", "b"], structure, np.arange(9) < 8)
+    given = Places.at(structure.positions[:2] + np.array([0, 0, 1.5]), ["a", "b"], structure, np.arange(9) < 8)
     before = field_at(structure, given)
     turn = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
     turn *= np.linalg.det(turn)
@@ -214,7 +216,7 @@ def test_points_move_with_a_group():
     after = field_at(moved, given_again)
     np.testing.assert_allclose(after.potential, before.potential, atol=1e-8)
     np.testing.assert_allclose(after.field, before.field, atol=1e-8)
-    wrapped = CUBE.wrap(structure.positions + [8, 9, 3])
+    wrapped = CUBE.wrap(structure.positions + np.array([8.0, 9, 3]))
     here = field_at(replace(structure, cell=CUBE), given)
     there = field_at(replace(structure, positions=wrapped, cell=CUBE), given)
     np.testing.assert_allclose(there.field, here.field, atol=2e-4)
@@ -230,6 +232,11 @@ def test_frames_of_cells_that_change(tmp_path):
     structure = charges_at(made[0][0], charges, made[0][1])
     found = field_at(structure, atoms(0, 1), write(tmp_path / "frames.dcd", made))
     assert found.frames.tolist() == [0, 1, 2]
+    work = fields.Fields(Trajectory(tmp_path / "frames.dcd", 50), None, False, True, charges, atoms(0, 1),
+                         [np.arange(50)], np.ones((1, 1), bool), np.array([[0, 0], [1, 1]]),
+                         fields._plan(Frame(0, *made[0]), charges, 2))
+    elsewhere = pickle.loads(pickle.dumps(work)).block(range(1, 3))  # as another process does it
+    np.testing.assert_array_equal(C * elsewhere["values"][..., 1:], found.field[1:])
     for n, (positions, cell) in enumerate(made):
         alone = field_at(charges_at(positions, charges, cell), atoms(0, 1))
         np.testing.assert_allclose(found.field[n], alone.field[0], atol=1e-3)

@@ -57,8 +57,15 @@ def test_all_images_within_a_cutoff_count(cell, cutoff):
     for step in itertools.product(*(range(-n, n + 1) for n in reach)):
         r = np.linalg.norm(points[:, None] - positions - step @ cell.vectors, axis=2)
         expected += np.where(r < cutoff, (1 - (r / cutoff) ** 2) ** 2 / r, 0.0) @ charges
-    found = cutoff_at_points(points, positions, charges, interaction, cell)
-    np.testing.assert_allclose(found, expected, atol=1e-11 * max(1.0, abs(expected).max()))
+    # by images of the atoms, and of a few points; with the field, which is a difference of what is shifted alike
+    for few in (slice(None), slice(5)):
+        field = np.empty((len(points[few]), 3))
+        found = cutoff_at_points(points[few], positions, charges, interaction, cell, field)
+        np.testing.assert_allclose(found, expected[few], atol=1e-11 * max(1.0, abs(expected).max()))
+        beside = [cutoff_at_points(points[few] + step, positions, charges, interaction, cell)
+                  for step in 1e-5 * np.array([[1.0, 0, 0], [-1, 0, 0]])]
+        slope = (beside[1] - beside[0]) / 2e-5
+        np.testing.assert_allclose(field[:, 0], slope, atol=1e-5 * max(1.0, abs(slope).max()))
 
 
 @pytest.mark.parametrize("cutoff", [0.5, 4.0, 1000.0])

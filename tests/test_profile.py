@@ -1,7 +1,8 @@
-"""Profiles along an axis: closed forms, a real bilayer by mesh and by atoms, breathing and drifting cells, the command."""
+"""Profiles along an axis: closed forms, a bilayer by mesh and by atoms, cells that breathe and drift, the command."""
 
 import csv
 import json
+import pickle
 from functools import cache
 from pathlib import Path
 
@@ -96,7 +97,7 @@ def test_a_charged_sheet_with_its_background():
 def test_water_in_a_uniform_field():
     cell = Cell.from_parameters(24, 24, 60)
     box, sheets = water(24.0), layers((5.0, 2.0), (55.0, -2.0))
-    positions = np.concatenate([box.positions + [0, 0, 18], sheets.positions])
+    positions = np.concatenate([box.positions + np.array([0, 0, 18]), sheets.positions])
     both = charges_at(positions, np.concatenate([box.charges, sheets.charges]), cell)
     of_sheets = np.arange(len(both)) >= len(box)
     found = profile(both, sources={"water": ~of_sheets, "sheets": of_sheets})
@@ -174,7 +175,7 @@ def test_drift_and_breathing_change_nothing_of_what_is_centred(tmp_path, cell):
     for n in range(8):
         breath = 1 + 0.01 * np.sin(n)
         vectors = cell.vectors * breath
-        made.append(((fraction + [0.1 * n, 0, 0.23 * n]) @ vectors, Cell(vectors)))
+        made.append(((fraction + np.array([0.1 * n, 0, 0.23 * n])) @ vectors, Cell(vectors)))
     structure = charges_at(made[0][0], charges, cell)
     group = np.arange(300) < 200
     found = profile(structure, write(tmp_path / "frames.dcd", made), center=group)
@@ -260,9 +261,7 @@ def test_a_parameter_may_be_a_word_of_python():
         assert command(structure=structure, **{name: ["all"]}).data["names"] == ["total", "all"]
 
 
-def test_profiles_pickle_for_other_processes():
-    import pickle
-
-    work = profiles.Profiles(None, SLANTED, False, np.ones(3), [np.arange(3)], np.ones((1, 1), bool), None, None, 2, 20, 2,
-                             0.5, 0.0, C)
+def test_what_is_sent_to_workers_is_small():
+    work = profiles.Profiles(None, SLANTED, False, np.ones(3), [np.arange(3)], np.ones((1, 1), bool), None, None, 2,
+                             20, 2, 0.5, 0.0, C)
     assert len(pickle.dumps(work)) < 5000

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import Boundary, FramesOption, TrajectoryOption, label
-from vmdpotential.commands.options import CellOption, ForceField, Water, read
+from vmdpotential.commands.options import CellOption, ForceField, Scheduler, Water, Workers, read
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.field import EXCLUDED, FieldSeries, Places, bonds_between, field_at
 from vmdpotential.frames.statistics import standard_error
@@ -60,6 +60,8 @@ def field(
     unit: Annotated[str, Option("of the potential", choices=POTENTIAL_UNITS)] = "V",
     field_unit: Annotated[str, Option("of the field", choices=tuple(FIELD_UNITS))] = "V/A",
     temperature: Annotated[float, Option("for kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE,
+    workers: Workers = 0,
+    scheduler: Scheduler = "",
     output: Annotated[Path | None, Option(
         "file of every frame: .csv, a row for each place and contribution, or .npz, arrays", short="o", viewer=False,
         written=True)] = None,
@@ -106,7 +108,7 @@ def field(
         found = field_at(
             atoms, places, opened(trajectory, len(atoms), frames),
             sources={name: select(atoms, name, "from") for name in from_}, exclude=left_out, boundary=boundary,
-            cell=cell, unit=unit, temperature=temperature)
+            cell=cell, unit=unit, temperature=temperature, workers=workers, scheduler=scheduler)
     seconds = time.perf_counter() - start - clock.compiling
     scale = 1 / FIELD_UNITS[field_unit]
     drawn = None

@@ -24,6 +24,10 @@ Water = Annotated[str, Option(
 CellOption = Annotated[Cell | None, Option(
     "periodic cell instead of the file's: lengths, or these and angles, or an XSC file", unit="A, degrees",
     metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
+Workers = Annotated[int, Option(
+    "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0, high=4096)]
+Scheduler = Annotated[str, Option(
+    "address of a Dask scheduler whose workers compute blocks of frames", viewer=False, metavar="ADDRESS")]
 
 
 def read(structure: Path | Structure, topology: Path | None, cell: Cell | None) -> Structure:

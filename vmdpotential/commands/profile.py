@@ -11,7 +11,7 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.between import FramesOption, TrajectoryOption
-from vmdpotential.commands.options import CellOption, ForceField, Water, read
+from vmdpotential.commands.options import CellOption, ForceField, Scheduler, Water, Workers, read
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.profile import QUANTITIES, Profile
 from vmdpotential.io import output as files
@@ -52,6 +52,8 @@ def profile(
     cell: CellOption = None,
     unit: Annotated[str, Option("of the potential", choices=POTENTIAL_UNITS)] = "V",
     temperature: Annotated[float, Option("for kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE,
+    workers: Workers = 0,
+    scheduler: Scheduler = "",
     output: Annotated[Path | None, Option(
         "CSV file of the curves; - is standard output", short="o", viewer=False, written=True)] = None,
     figure: Annotated[Path | None, Option(
@@ -81,13 +83,14 @@ def profile(
     start = time.perf_counter()
     with progress.clock() as clock:
         if isinstance(structure, Path) and is_map(structure):
-            given = {"trajectory": trajectory, "from": from_, "center": center, "topology": topology, "cell": cell}
+            given = {"trajectory": trajectory, "from": from_, "center": center, "topology": topology, "cell": cell,
+                     "frames": frames}
             found, head, data = _of_map(structure, axis, zero, unit, given)
             objects: dict[str, Any] = {}
         else:
             found, head, data, objects = _of_atoms(
                 structure, trajectory, axis, from_, center, zero, frames, spacing, smear, topology, force_field, water,
-                cell, unit, temperature)
+                cell, unit, temperature, workers, scheduler)
     seconds = time.perf_counter() - start - clock.compiling
     where = zero if zero in _ZEROS else f"the mean over {zero}"
     labels = [f"{name[0].upper()}{name[1:]} ({u})".replace("A^3", "Å³").replace("/A", "/Å")
@@ -137,7 +140,8 @@ def profile(
 def _of_atoms(
     structure: Path | Structure, trajectory: Path | Frames | None, axis: str, groups: tuple[str, ...],
     center: str | None, zero: str, frames: slice | None, spacing: float, smear: float | None, topology: Path | None,
-    force_field: str, water: str, cell: Any, unit: str, temperature: float,
+    force_field: str, water: str, cell: Any, unit: str, temperature: float, workers: int,
+    scheduler: str,
 ) -> tuple[Profile, list[str], dict[str, Any], dict[str, Any]]:
     from vmdpotential.frames.profile import profile as of_frames
     from vmdpotential.io.frames import opened
@@ -151,7 +155,8 @@ def _of_atoms(
         axis="xyz".index(axis), spacing=spacing, smear=smear,
         center=None if center is None else select(atoms, center, "center"),
         zero=zero if zero in _ZEROS else select(atoms, zero, "zero"),
-        sources={name: select(atoms, name, "from") for name in groups}, cell=cell, unit=unit, temperature=temperature)
+        sources={name: select(atoms, name, "from") for name in groups}, cell=cell, unit=unit, temperature=temperature,
+        workers=workers, scheduler=scheduler)
     data = {**report.data, "temperature": temperature, "spacing": spacing, "smear": smear, "center": center}
     return found, [str(report)], data, {"structure": atoms}
 

@@ -10,8 +10,8 @@ neutralising background. Nothing is integrated from an edge, where the density n
 
 The sums are exact: they come from moments of the atoms in bins finer than the waves (:func:`waves`). As atoms are
 points, a series rings where it ends, far from them too; so they are Gaussian charges, as wide as nodes are apart unless
-asked for otherwise, and waves count until those end (:data:`END`). Points have a series of twice the nodes. Frames of a cell that breathes meet at equal fractions of it, and are drawn
-in the mean cell.
+asked for otherwise, and waves count until those end (:data:`END`). Points have a series of twice the nodes. Frames of a
+cell that breathes meet at equal fractions of it, and are drawn in the mean cell.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class Profiles:
         return self.over(self.source.part(numbers))
 
     def over(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.float64]]:
-        """Return sums over frames: ``count``, ``values`` (rows, 3, n), ``region`` (n,), and of the period, its square and 1/volume."""
+        """Return sums over frames: ``values`` (rows, 3, n), ``region`` (n,), ``cells`` (period, its square, 1/V)."""
         count, values, region = 0, np.zeros((len(self.rows), 3, self.nodes)), np.zeros(self.nodes)
         cells = np.zeros(3)
         for frame in frames:
@@ -361,9 +361,10 @@ def parts_of(atoms: int, sources: Mapping[str, Mask] | None) -> tuple[list[str],
     kinds = masks[:, [part[0] for part in parts]].T
     rows = np.concatenate([np.ones((1, len(kinds)), bool), kinds.T])
     names = ["total", *sources]
-    if not kinds.any(1).all():
+    rest = ~np.asarray(kinds.any(axis=1))
+    if rest.any():
         names.append("rest")
-        rows = np.concatenate([rows, ~kinds.any(1)[None]])
+        rows = np.concatenate([rows, rest[None]])
     return names, parts, rows
 
 
@@ -452,6 +453,6 @@ def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str =
         spectrum * k**2 / (4 * np.pi), -1j * k * volts * spectrum, wanted * spectrum))
     shift = potential[0] if zero == "left" else 0.0
     values = np.array([[density, field, potential - shift]])
-    return Profile(axis, z, ["total"], values, None, integral(z, field, potential, 0.0, wanted), unit, zero, float(shift),
-                   period=period)
+    return Profile(axis, z, ["total"], values, None, integral(z, field, potential, 0.0, wanted), unit, zero,
+                   float(shift), period=period)
 
