@@ -341,10 +341,10 @@ def test_loaded_coordinate_sets(ions, do, log):
     from chimerax.core.errors import UserError
 
     with_coordsets(ions)
-    do("potential rdf #1 between //A/1,//A/2 range 8 bins 8 frames 0:3:2")
+    do("potential rdf #1 //A/1,//A/2 range 8 bins 8 frames 0:3:2")
     assert "2 frames in" in log.text
     with pytest.raises(UserError, match="none of them is asked for"):
-        do("potential rdf #1 between //A/1,//A/2 range 8 bins 8 frames 5:")
+        do("potential rdf #1 //A/1,//A/2 range 8 bins 8 frames 5:")
 
 
 def test_live(session, ions, do, log):

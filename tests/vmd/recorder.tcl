@@ -92,7 +92,9 @@ proc mol {command args} {
             } else {
                 unset molecules([::recorder::molecule [lindex $args 0]])
             }
-            set top [lindex [concat -1 [lsort -integer [array names molecules]]] end]
+            if {![info exists molecules($top)]} {
+                set top [lindex [concat -1 [lsort -integer [array names molecules]]] end]
+            }
         }
         on - off {
             dict set molecules([::recorder::molecule [lindex $args 0]]) drawn [expr {$command eq "on"}]
