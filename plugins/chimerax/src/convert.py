@@ -146,7 +146,7 @@ def read_frames(selected: Selected) -> Loaded:
     for number in range(several.pop()):
         positions = np.empty((len(selected.atoms), 3))
         for model in selected.models:
-            rows = np.array(selected.atoms.structures == model)
+            rows = np.array([structure is model for structure in selected.atoms.structures])
             ids = model.coordset_ids
             own = model.coordset(int(ids[number if counts[model] > 1 else 0])).xyzs
             place = selected.place.inverse() * model.scene_position
