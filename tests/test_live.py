@@ -37,7 +37,7 @@ def deviation(grid, structure, **options):
 def test_frames_of_an_open_boundary(method):
     structure = chain()
     made = command(structure=structure, method=method, spacing=1.0, padding=6.0).objects["live"]
-    near, far = structure.positions + 2.5, structure.positions + [0, 8.0, 0]
+    near, far = structure.positions + 2.5, structure.positions + np.array([0, 8.0, 0])
     grid = made.update(near)
     assert np.array_equal(grid.lattice.origin, made.first.lattice.origin)
     assert made.plans == 1
@@ -46,9 +46,9 @@ def test_frames_of_an_open_boundary(method):
     assert grid.provenance.error is None  # which was not measured
     grid = made.update(far)  # out of the box that was planned
     assert made.plans == 2
-    np.testing.assert_allclose(grid.lattice.origin, made.first.lattice.origin + [0, 8, 0])
+    np.testing.assert_allclose(grid.lattice.origin, made.first.lattice.origin + np.array([0, 8, 0]))
     assert deviation(grid, replace(structure, positions=far)) < 2e-3
-    assert made.update(structure.positions + [0, 8, 0.5]).lattice is grid.lattice
+    assert made.update(structure.positions + np.array([0, 8, 0.5])).lattice is grid.lattice
 
 
 def test_frames_with_cells():
@@ -150,7 +150,7 @@ def test_the_served_program(tmp_path, monkeypatch, capsys):
     path, output = tmp_path / "chain.pqr", tmp_path / "live.mrc"
     write_structure(structure, path)
     seen = []
-    frames = [structure.positions + 1, structure.positions + [0, 0, 20]]
+    frames = [structure.positions + 1, structure.positions + np.array([0, 0, 20])]
 
     class Pipe(io.BytesIO):
         """Looks at the map whenever a frame has been answered."""

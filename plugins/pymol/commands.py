@@ -9,7 +9,7 @@ from typing import Any
 from pymol import CmdException, colorprinting
 from pymol.shortcut import Shortcut
 
-from vmdpotential.errors import VmdpotentialError
+from vmdpotential.errors import TaskError, VmdpotentialError
 from vmdpotential.frontend import adapters, messages
 from vmdpotential.parameters import Command, Report
 
@@ -82,6 +82,10 @@ def adapt(command: Command) -> Callable[..., Report]:
 def _run(command: Command, given: dict[str, Any], quiet: Any, cmd: Any) -> Report:
     """Run a command that was typed and tell what came out."""
     cmd, silent = _pymol(cmd), _is_quiet(quiet)
+    if command.name == "live" and (report := _live(cmd, given)) is not None:
+        if not silent:
+            print(f" live: {report.lines[0]}")
+        return report
     task = Task(cmd, command, given, lambda text: _warn(f"warning: {text}"))
     listener = feedback.listener()
     try:
@@ -98,6 +102,25 @@ def _run(command: Command, given: dict[str, Any], quiet: Any, cmd: Any) -> Repor
         for line in lines:
             print(f" {command.name}: {line}")
     return report
+
+
+def _live(cmd: Any, given: dict[str, Any]) -> Report | None:
+    """End the live map, or wait for it, where that is what was typed instead of a selection."""
+    session = Session.of(cmd)
+    word = arguments.unquoted(given["selection"])
+    try:
+        if word == "off":
+            return Report([session.end_live()], {})
+        if word == "wait":
+            if session.live is None:
+                raise TaskError("there is no live map")
+            session.live.wait()
+            return Report([session.live.told()], {})
+    except VmdpotentialError as error:
+        raise CmdException(messages.one_line(error, arguments.spell)) from None
+    if word == "on":
+        given["selection"] = "all"
+    return None
 
 
 def _pymol(cmd: Any) -> Any:

@@ -18,6 +18,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.columns import factor
+from vmdpotential.io.frames import Loaded
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -70,14 +71,19 @@ def shown_states(cmd: Any, selection: str) -> dict[str, int]:
         raise InputError(f"selection '{selection}' is not in PyMOL's language of selections") from None
     states = {}
     for name in names:
-        count = cmd.count_states(f"%{name}")
-        static = count < 2 and cmd.get_setting_boolean("static_singletons")
-        state = 1 if static else cmd.get_setting_int("state", name)
+        state, count = _shown_state(cmd, name)
         if state <= count:
             states[name] = state
         else:
             log.warning("object %s has no state %d and is left out", name, state)
     return states
+
+
+def _shown_state(cmd: Any, name: str) -> tuple[int, int]:
+    """Return the state of an object that PyMOL shows now, and how many it has."""
+    count = cmd.count_states(f"%{name}")
+    static = count < 2 and cmd.get_setting_boolean("static_singletons")
+    return 1 if static else cmd.get_setting_int("state", name), count
 
 
 def _parts(states: Mapping[str, int], selection: str) -> list[tuple[str, int]]:
@@ -129,6 +135,50 @@ def read_selection(cmd: Any, selection: str, topology: Path | None = None) -> Se
             "select atoms of one kind, or set all charges to 0 with: alter all, partial_charge=0")
     kept = [atom for atom in atoms if atom in places]
     return Selected(structure, kept, order[chosen], selection, states, len(places))
+
+
+def positions_now(cmd: Any, source: Selected) -> Any:
+    """Return the positions (M, 3) of a selection's atoms as they are seen now, as PyMOL counts through it.
+
+    None while an object is not there in the state that is shown, or has other atoms.
+    """
+    parts = [cmd.get_coords(part, _shown_state(cmd, name)[0])
+             for name, (part, _) in zip(source.states, source.parts(), strict=True)
+             if name in cmd.get_names("objects")]
+    if len(parts) < len(source.states) or any(part is None for part in parts):
+        return None
+    positions = np.concatenate(parts)
+    return positions if len(positions) == source.count else None
+
+
+def read_frames(cmd: Any, source: Selected) -> Loaded:
+    """Return the states of a selection's objects; one of a single state is there in every frame.
+
+    Raises
+    ------
+    InputError
+        When an object has no atoms, or others, in a state.
+    """
+    counts = {name: cmd.count_states(f"%{name}") for name in source.states}
+    held = []
+    for state in range(1, max(counts.values()) + 1):
+        states = {name: state if count > 1 else 1 for name, count in counts.items()}
+        found = [cmd.get_coords(part, states[name]) for name, (part, _) in zip(states, source.parts(), strict=True)]
+        if any(part is None for part in found) or sum(map(len, found)) != source.count:
+            raise InputError(f"state {state} has other atoms than the one that is shown",
+                             "choose objects with the same atoms in all states")
+        held.append((np.concatenate(found)[source.order], _cell(cmd, states)))
+    return Loaded(f"the states of {' and '.join(counts)}", held)
+
+
+def symmetries(cmd: Any, source: Selected) -> list[Any]:
+    """Return the periodic cell of each object of a selection as it is shown now, as PyMOL gives it."""
+    return [cmd.get_symmetry(name, _shown_state(cmd, name)[0]) for name in source.states]
+
+
+def cell_now(cmd: Any, source: Selected) -> Cell | None:
+    """Return the periodic cell of a selection as it is shown now."""
+    return _cell(cmd, {name: _shown_state(cmd, name)[0] for name in source.states})
 
 
 def _read_objects(
@@ -252,6 +302,17 @@ def load_grid(cmd: Any, name: str, grid: Grid) -> None:
         raise UsageError("spacing", "PyMOL shows maps of at least 2 points along each axis", "use a smaller one")
     lattice = grid.lattice
     cmd.load_brick(Brick.from_numpy(grid.values, lattice.spacing.tolist(), lattice.origin.tolist()), name)
+
+
+def draw_grid(cmd: Any, name: str, grid: Grid) -> bool:
+    """Put a grid into a map object that is there; return whether its place has changed, which takes longer."""
+    values, (low, high) = cmd.get_volume_field(name, copy=0), np.array(cmd.get_extent(name))
+    lattice = grid.lattice
+    if values.shape == lattice.shape and np.allclose([low, high], [lattice.origin, lattice.last], atol=1e-3):
+        values[...] = grid.values
+        return False
+    cmd.load_brick(Brick.from_numpy(grid.values, lattice.spacing.tolist(), lattice.origin.tolist()), name, 1, zoom=0)
+    return True
 
 
 def read_grid(cmd: Any, name: str, header: Mapping[str, str]) -> Grid:

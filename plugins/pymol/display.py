@@ -33,4 +33,6 @@ _MAPS, _IONS = Command.of(_maps).parameters, Command.of(_ions).parameters
 
 def display_options(command: Command) -> tuple[Parameter, ...]:
     """Return the parameters that say how the result of a command is shown."""
+    if command.name == "live":  # a copy's surface would not follow
+        return tuple(parameter for parameter in _MAPS if parameter.name != "surface")
     return _IONS if command.name == "ionize" else _MAPS

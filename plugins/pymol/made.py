@@ -35,6 +35,7 @@ class Session:
     made: dict[str, Made] = field(default_factory=dict)
     placements: list[Step] = field(default_factory=list)
     dialog: Any = None
+    live: Any = None
 
     @classmethod
     def of(cls, cmd: Any) -> Session:
@@ -43,6 +44,19 @@ class Session:
             cmd._vmdpotential = cls(cmd)
         session: Session = cmd._vmdpotential
         return session
+
+    def end_live(self) -> str:
+        """End the live map and return what to tell the user.
+
+        Raises
+        ------
+        TaskError
+            When there is none.
+        """
+        live, self.live = self.live, None
+        if live is None:
+            raise TaskError("there is no live map")
+        return str(live.stop())
 
     def add(self, name: str, header: Mapping[str, str]) -> None:
         """Note that an object was made."""

@@ -52,6 +52,7 @@ class Results:
         self.cmd = cmd
         self.name = cmd.get_legal_name(name or adapters.default_name(command))
         self.options = options
+        self.live = command.name == "live"
         self.session = Session.of(cmd)
         self._lines: list[str] = []
         self.session.check_free([self.name, *map(self._part, (*_MAP_PARTS, *_ION_PARTS))])
@@ -121,7 +122,10 @@ class Results:
         self._lines.append(
             f"map object {self.name}, in {grid.unit or 'no known unit'}; colour ramp {ramp} from "
             f"{-limit:g} to {limit:g}; colour a surface by it with: set surface_color, {ramp}")
-        if (level := self.options.get("isosurface")) is not None:
+        level = self.options.get("isosurface")
+        if level is None and self.live and self.options.get("cut") is None:
+            level = limit
+        if level is not None:
             for part, value, colour in (("positive", level, COLOURS[2]), ("negative", -level, COLOURS[0])):
                 cmd.isosurface(self._part(part), self.name, value)
                 self._made(part)
@@ -133,6 +137,15 @@ class Results:
             self._show_surface(atoms, ramp)
         if (plane := self.options.get("cut")) is not None:
             self._show_cut(grid, plane, ramp)
+
+    def refresh(self) -> None:
+        """Draw what shows the map again, after its values have changed; levels are those that the user has set."""
+        cmd = self.cmd
+        for name in (self._part("positive"), self._part("negative")):
+            if self.session.is_ours(name):
+                cmd.isolevel(name, cmd.isolevel(name, query=1))
+        if self.session.is_ours(self._part("cut")):
+            cmd.rebuild(self._part("cut"))
 
     def _show_surface(self, atoms: Selected, ramp: str) -> None:
         """Show the surface of a copy, so that the user's object stays as it is."""

@@ -15,7 +15,8 @@ from vmdpotential.frontend import adapters, messages
 from vmdpotential.parameters import Command, Report
 
 from . import arguments
-from .convert import Selected, read_selection
+from .convert import Selected, read_frames, read_selection
+from .live import Live
 from .show import Results
 
 
@@ -55,6 +56,8 @@ class Task:
             for parameter in adapters.offered(command):
                 if not adapters.is_topology(command, parameter):
                     self._read(parameter)
+            if (atoms := self.atoms) is not None:
+                adapters.with_frames(command, self.values, lambda: read_frames(cmd, atoms))
 
     def compute(self, listener: progress.Listener) -> Report:
         """Run the command, without touching PyMOL.
@@ -76,7 +79,17 @@ class Task:
         CmdException
         """
         with self._one_line():
-            return [*report.lines, *self.results.show(report, self.atoms)]
+            lines = [*report.lines, *self.results.show(report, self.atoms)]
+        if (made := report.objects.get("live")) is not None:
+            if self.results.session.live is not None:
+                self.results.session.end_live()
+            self.results.session.live = Live(self, made)
+            lines.append("the map follows what is shown; end it with: potential_live off")
+        return lines
+
+    def again(self) -> Task:
+        """Return the same task with what PyMOL holds now."""
+        return Task(self.cmd, self.command, self.given, self.warn)
 
     def _given(self, parameter: Any) -> Any:
         return self.given.get(arguments.argument_name(parameter), arguments.default_text(parameter))

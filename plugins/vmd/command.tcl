@@ -5,6 +5,10 @@ proc ::vmdpotential::run_command {command words} {
     set all [options $command]
     set given [parse_words $command $all $words]
     set job [prepare $command $all $given]
+    if {$command eq "live"} {
+        set molecule [live::start $job]
+        return [expr {[dict exists $given wait] && [string is true -strict [dict get $given wait]] ? [live::wait] : $molecule}]
+    }
     if {[dict exists $given wait]} {
         set waits [dict get $given wait]
         if {![string is boolean -strict $waits]} {
@@ -134,7 +138,9 @@ proc ::vmdpotential::arguments {job all given} {
         set wanted [expr {[dict get $option required] || [dict exists $given sel] || [dict exists $given mol]}]
         if {$kind eq "structure" && $wanted} {
             lassign [export::write [dict get $job molecule] $given $folder [expr {![dict exists $given topology]}] \
-                [dict exists $kinds force_field]] file written charged complete
+                [dict exists $kinds force_field]] file written charged complete atoms number
+            dict set job atoms $atoms
+            dict set job frame $number
             dict set job charged $charged
             dict set job complete $complete
             if {[dict get $option positional]} {
@@ -142,6 +148,7 @@ proc ::vmdpotential::arguments {job all given} {
             } else {
                 lappend words --$name=$file
             }
+            set loaded [trajectory $job $all $given]
             if {$written ne "" && [lsearch -exact $kinds topology] >= 0} {
                 lappend words --topology=$written
             }
@@ -155,9 +162,12 @@ proc ::vmdpotential::arguments {job all given} {
             }
         }
     }
+    if {[info exists loaded] && $loaded ne ""} {
+        lappend positions $loaded
+    }
     dict for {name value} $given {
         set option [dict get $all $name]
-        if {[dict get $option own] || [dict get $option kind] eq "map"} {
+        if {[dict get $option own] || [dict get $option kind] in {map trajectory}} {
             continue
         }
         set flag --[string map {_ -} $name]
@@ -185,6 +195,25 @@ proc ::vmdpotential::arguments {job all given} {
     dict set job words [concat $words $outputs $positions]
     dict set job given $given
     return $job
+}
+
+# Return the file of frames that a command takes: the one that is named, or one with the frames of the molecule where
+# some are asked for, or needed; else nothing.
+proc ::vmdpotential::trajectory {job all given} {
+    foreach {name option} $all {
+        if {[dict get $option kind] ne "trajectory"} {
+            continue
+        }
+        if {[dict exists $given $name]} {
+            return [full_path [dict get $given $name]]
+        }
+        if {[dict get $option required] || [dict exists $given frames]} {
+            set file [file join [dict get $job folder] frames.dcd]
+            export::write_frames [dict get $job molecule] [dict get $job atoms] $file
+            return $file
+        }
+    }
+    return ""
 }
 
 # Return a full path; a name is never a user's home or an option.

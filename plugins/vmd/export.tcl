@@ -9,7 +9,7 @@ namespace eval ::vmdpotential::export {
 
 # Write the atoms of a molecule that a command was given, with a PSF where `topology` says so and they have charges;
 # `needed` says that the command cannot do without charges. Return {structure file, PSF or empty, whether charged,
-# whether they are all atoms of the molecule}.
+# whether they are all atoms of the molecule, their indices, the frame}.
 proc ::vmdpotential::export::write {molecule given folder topology needed} {
     set text all
     set frame now
@@ -36,7 +36,8 @@ proc ::vmdpotential::export::write {molecule given folder topology needed} {
         if {![$selection num]} {
             error "selection '$text' has no atoms in frame $frame; select others"
         }
-        write_atoms $molecule $selection $every $number $folder $topology $needed
+        concat [write_atoms $molecule $selection $every $number $folder $topology $needed] \
+            [list [$selection list] $number]
     } result options]
     $selection delete
     $every delete
@@ -44,6 +45,19 @@ proc ::vmdpotential::export::write {molecule given folder topology needed} {
         return -options $options $result
     }
     return $result
+}
+
+# Write all frames of some atoms, with their cells.
+proc ::vmdpotential::export::write_frames {molecule atoms file} {
+    set last [expr {[molinfo $molecule get numframes] - 1}]
+    set selection [atomselect $molecule "index $atoms"]
+    set failed [catch {
+        animate write dcd $file beg 0 end $last skip 1 waitfor all sel $selection $molecule
+    } message]
+    $selection delete
+    if {$failed || ![file exists $file]} {
+        error "the frames of molecule $molecule cannot be written: $message"
+    }
 }
 
 # Return the number of a frame. VMD itself takes the last frame for one that is not there, and the first for a word.

@@ -24,7 +24,7 @@ proc ::vmdpotential::options {command} {
             {frame text now {frame of the molecule: now, first, last or a number}}
     }
     lappend ours {mol text top {molecule}}
-    if {$command eq "map"} {
+    if {$command in {map live}} {
         lappend ours {isovalue number {} {where isosurfaces are drawn, with both signs; a round value unless given}}
     }
     lappend ours {wait boolean {} {return when it is done; without it, VMD stays usable meanwhile}}
@@ -51,6 +51,7 @@ proc ::vmdpotential::usage {} {
     say "  help COMMAND  the options of a command"
     say "  program PATH  which program is run"
     say "  stop, wait    end what is running, or wait for it; jobs lists it"
+    say "  live off      end the live map; live wait: until it is that of what is shown"
     say "  clear         take the preview of ions away"
 }
 

@@ -76,6 +76,7 @@ proc ::vmdpotential::job::make_folder {} {
 proc ::vmdpotential::job::leave {args} {
     variable session
     variable running
+    catch {::vmdpotential::live::stop}
     foreach id [array names running] {
         catch {exec kill -TERM {*}[dict get $running($id) pids]}
     }
@@ -167,7 +168,7 @@ proc ::vmdpotential::job::finish {id} {
 # Return what the program says with the molecule in place of the files that were made of it.
 proc ::vmdpotential::job::named {job text} {
     set names {}
-    foreach file {structure.cif structure.psf} {
+    foreach file {structure.cif structure.psf frames.dcd} {
         lappend names [file join [dict get $job folder] $file] "molecule [dict get $job molecule]"
     }
     return [string map $names $text]
@@ -212,6 +213,7 @@ proc ::vmdpotential::job::stop {{id {}}} {
     variable grace
     set ids [list $id]
     if {$id eq ""} {
+        ::vmdpotential::live::stop
         set ids [array names running]
     }
     foreach id $ids {

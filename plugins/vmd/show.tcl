@@ -17,6 +17,7 @@ proc ::vmdpotential::show::outputs {job given declared} {
         map { set names potential.dx }
         slice { set names slice.png }
         view { set names page.html }
+        live { set names live.mrc }
         ionize {
             if {[dict exists $given dry_run] && [string is true -strict [dict get $given dry_run]]} {
                 return [list {} $job]
@@ -50,8 +51,11 @@ proc ::vmdpotential::show::result {job text} {
         slice { set keep [show_figure $job [dict get $data figure]] }
         default { set keep 1 }
     }
+    if {[dict exists $data values] && [llength [dict get $data values]]} {
+        show_values $job [dict get $data values]
+    }
     if {$keep} {
-        foreach name {structure.cif structure.psf answer.json} {
+        foreach name {structure.cif structure.psf frames.dcd answer.json} {
             file delete -- [file join [dict get $job folder] $name]
         }
     } else {
@@ -89,21 +93,26 @@ proc ::vmdpotential::show::show_map {job data} {
         set level [expr {abs([dict get $job given isovalue])}]
     }
     forget $molecule
-    # positive blue (colour 0), negative red (colour 1); style: volume, no box, solid, every point, thin lines
-    add_map $molecule [list Isosurface $level $volume 0 0 1 1] [list ColorID 0] Transparent
-    add_map $molecule [list Isosurface [expr {-$level}] $volume 0 0 1 1] [list ColorID 1] Transparent
-    # through the middle of the map, across z
-    set slice [add_map $molecule [list VolumeSlice 0.5 $volume 2 2] [list Volume $volume] Opaque]
-    mol scaleminmax $molecule $slice [expr {-$limit}] $limit
+    draw_map $molecule $volume $level $limit
     ::vmdpotential::say "molecule $molecule, volume $volume: isosurfaces at $level (blue) and -$level (red),\
         colours from -$limit to $limit [dict get $data unit]"
     return 1
 }
 
+# Draw a volume of a molecule, in colours from -limit to limit.
+proc ::vmdpotential::show::draw_map {molecule volume level limit} {
+    # positive blue (colour 0), negative red (colour 1); style: volume, no box, solid, every point, thin lines
+    add_map $molecule all [list Isosurface $level $volume 0 0 1 1] [list ColorID 0] Transparent
+    add_map $molecule all [list Isosurface [expr {-$level}] $volume 0 0 1 1] [list ColorID 1] Transparent
+    # through the middle of the map, across z
+    set slice [add_map $molecule all [list VolumeSlice 0.5 $volume 2 2] [list Volume $volume] Opaque]
+    mol scaleminmax $molecule $slice [expr {-$limit}] $limit
+}
+
 # Add a representation of a map, which the next map replaces; return its number.
-proc ::vmdpotential::show::add_map {molecule style colour material} {
+proc ::vmdpotential::show::add_map {molecule selection style colour material} {
     variable ::vmdpotential::shown
-    set number [represent $molecule all $style $colour $material]
+    set number [represent $molecule $selection $style $colour $material]
     lappend shown($molecule) [mol repname $molecule $number]
     return $number
 }
@@ -132,6 +141,31 @@ proc ::vmdpotential::show::forget {molecule} {
         }
     }
     unset shown($molecule)
+}
+
+# Colour atoms by values, such as energies of residues, which become the field user of the frame.
+proc ::vmdpotential::show::show_values {job values} {
+    set molecule [dict get $job molecule]
+    if {[lsearch -exact [molinfo list] $molecule] < 0} {
+        error "molecule $molecule is gone; its atoms are not coloured"
+    }
+    set atoms "index [dict get $job atoms]"
+    set selection [atomselect $molecule $atoms frame [dict get $job frame]]
+    set failed [catch {$selection set user $values} message]
+    $selection delete
+    if {$failed} {
+        error $message
+    }
+    set limit 0.0
+    foreach value $values {
+        set limit [expr {max($limit, abs($value))}]
+    }
+    set limit [expr {$limit > 0 ? $limit : 1.0}]
+    forget $molecule
+    set number [add_map $molecule $atoms [list Licorice 0.3 12 12] User Opaque]
+    mol scaleminmax $molecule $number [expr {-$limit}] $limit
+    ::vmdpotential::say [format "molecule %s: the field user of frame %s holds the values, coloured from %.4g to %.4g\
+        by VMD's colour scale" $molecule [dict get $job frame] [expr {-$limit}] $limit]
 }
 
 # Preview ions, or load the ionized system as a molecule; return the answer with its molecule.

@@ -24,7 +24,7 @@ namespace eval ::vmdpotential {
     variable preview {}
 }
 
-foreach ::vmdpotential::part {json program options command export run show gui} {
+foreach ::vmdpotential::part {json program options command export run show live gui} {
     source [file join $::vmdpotential::folder $::vmdpotential::part.tcl]
 }
 
@@ -61,6 +61,13 @@ proc ::vmdpotential::main {words} {
         }
         stop - wait - jobs {
             return [job::$name {*}$rest]
+        }
+        live {
+            switch -- [lindex $rest 0] {
+                off - stop { return [live::stop] }
+                wait { return [live::wait] }
+                on { set rest [lrange $rest 1 end] }
+            }
         }
         clear {
             return [show::clear_preview]

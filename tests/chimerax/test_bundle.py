@@ -16,7 +16,8 @@ from vmdpotential import registry
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLE = ROOT / "plugins" / "chimerax"
-COMMANDS = ["map", "ionize", "slice", "surface", "compare", "profile", "field", "energy", "forces", "rdf", "view"]
+COMMANDS = ["map", "ionize", "slice", "surface", "compare", "profile", "field", "energy", "forces", "rdf", "live",
+            "view"]
 
 
 def test_wheel_holds_code_and_help_and_says_what_it_needs(wheel):
@@ -52,12 +53,12 @@ def test_usage_lists_every_option_with_unit_and_default(session, name):
     for parameter in command.parameters:
         first, *others = parameter.name.split("_")
         keyword = first + "".join(word.capitalize() for word in others)
-        offered = parameter.option.viewer or parameter.required or parameter.name == "topology"
+        offered = parameter.option.viewer or parameter.required or parameter.name in ("topology", "frames")
         if not offered and parameter.name != "force":
             assert f"[{keyword} _" not in text
         elif offered and not parameter.required:
             assert f"[{keyword} _" in text
-            assert parameter.option.help in text
+            assert parameter.option.help in text or parameter.name == "frames"  # of which a viewer has loaded ones
             if parameter.option.unit:
                 assert f", {parameter.option.unit}" in text
     assert command.summary in text

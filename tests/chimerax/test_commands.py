@@ -327,3 +327,57 @@ def test_values_colour_a_copy(session, ions):
 def test_rdf(ions, do, log):
     do("potential rdf #1 //A/1,//A/2 range 8 bins 4")
     assert "highest g(r)" in log.text
+
+
+def with_coordsets(model):
+    """Three coordinate sets: in the second and third the second ion is 1 and 2 A farther from the first."""
+    first = model.atoms.coords
+    sets = np.stack([first + np.outer([0, 1, 0, 0, 0], [n, 0, 0]) for n in range(3)])
+    model.add_coordsets(sets, replace=True)
+    return sets
+
+
+def test_loaded_coordinate_sets(ions, do, log):
+    from chimerax.core.errors import UserError
+
+    with_coordsets(ions)
+    do("potential rdf #1 //A/1,//A/2 range 8 bins 8 frames 0:3:2")
+    assert "2 frames in" in log.text
+    with pytest.raises(UserError, match="none of them is asked for"):
+        do("potential rdf #1 //A/1,//A/2 range 8 bins 8 frames 5:")
+
+
+def test_live(session, ions, do, log):
+    from chimerax.core.errors import UserError
+
+    sets = with_coordsets(ions)
+    ions.active_coordset_id = 1
+    volume = do("potential live #1/A padding 6 boundary open")
+    assert volume in session.models.list()
+
+    def check(positions):
+        values = volume.data.full_matrix()
+        nodes = np.random.default_rng(1).integers(0, values.shape, (40, 3))
+        points = np.array(volume.data.origin) + nodes[:, ::-1] * volume.data.step
+        distances = np.linalg.norm(points[:, None] - positions, axis=2).clip(0.01)
+        exact = vp.units.coulomb_constant("kT/e") * (1 / distances[:, 0] - 1 / distances[:, 1])
+        assert np.sqrt(np.mean((values[tuple(nodes.T)] - exact) ** 2)) < 2e-3 * np.sqrt(np.mean(exact**2))
+
+    check(sets[0][:2])
+    volume.set_parameters(surface_levels=[-33, 33])
+    ions.active_coordset_id = 3
+    do("potential live wait")
+    check(sets[2][:2])
+    assert list(volume.surfaces and [s.level for s in volume.surfaces]) == [-33, 33]
+    ions.atoms[1].coord += [3, 9, 0]  # out of the box that was planned
+    do("potential live wait")
+    check(ions.atoms.coords[:2])
+    do("potential live off")
+    assert "ended after 2 maps" in log.text
+    with pytest.raises(UserError, match="there is no live map"):
+        do("potential live off")
+    do("potential live #1/A name other")
+    session.models.close([m for m in session.models.list() if m.name == "other"])
+    do("potential live wait")
+    assert "ended: the map was closed" in log.text
+    do("potential live off")

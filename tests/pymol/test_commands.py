@@ -229,3 +229,18 @@ def test_energy_without_parameters_is_one_line(dhfr, do):
     output = do(f"potential_energy dhfr, between=protein water, topology='{PSF}'")
     assert "has no van der Waals parameters" in output
     assert "Traceback" not in output
+
+
+def test_loaded_states_are_frames(dhfr, do):
+    """A state that is compressed has its neighbours nearer; the mean is of both, and the shown one stays alone."""
+    dhfr.create("box", "dhfr and resn HOH and name O and index 1-9000")
+    dhfr.load_coordset(0.9 * dhfr.get_coordset("box", 1), "box", 2)
+
+    def peak(frames):
+        output = do(f"potential_rdf box, between=all all, range=6, bins=60{frames}")
+        return re.search(r"(\d+) frames? in", output)[1], float(re.search(r"at ([\d.]+) A", output)[1])
+
+    one, both, second = peak(""), peak(", frames=:"), peak(", frames=1")
+    assert (one[0], both[0], second[0]) == ("1", "2", "1")
+    assert second[1] == pytest.approx(0.9 * one[1], abs=0.15)
+    assert "none of them is asked for" in do("potential_rdf box, between=all all, range=6, frames=7:")

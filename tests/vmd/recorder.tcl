@@ -92,10 +92,15 @@ proc mol {command args} {
             } else {
                 unset molecules([::recorder::molecule [lindex $args 0]])
             }
-            set top [lindex [concat -1 [lsort -integer [array names molecules]]] end]
+            if {![info exists molecules($top)]} {
+                set top [lindex [concat -1 [lsort -integer [array names molecules]]] end]
+            }
         }
         on - off {
             dict set molecules([::recorder::molecule [lindex $args 0]]) drawn [expr {$command eq "on"}]
+        }
+        top {
+            set top [::recorder::molecule [lindex $args 0]]
         }
         rename {
             dict set molecules([::recorder::molecule [lindex $args 0]]) name [lindex $args 1]
@@ -127,7 +132,7 @@ proc mol {command args} {
             set reps [dict get $molecules($id) reps]
             set rep [lindex $reps $number]
             if {![llength $args]} {
-                return [dict get $rep scale]
+                return [expr {[dict exists $rep scale] ? [dict get $rep scale] : {0.0 1.0}}]
             }
             dict set rep scale $args
             dict set molecules($id) reps [lreplace $reps $number $number $rep]
@@ -167,6 +172,14 @@ proc molinfo {args} {
     lassign $args id get keywords frame number
     if {$get eq "set" && $keywords eq "frame" && [llength $args] == 4} {
         dict set molecules([::recorder::molecule $id]) frame $frame
+        # what scripts trace
+        set ::vmd_frame($id) $frame
+        return
+    }
+    if {$get eq "set"} {
+        foreach keyword $keywords value $frame {
+            dict set molecules([::recorder::molecule $id]) $keyword $value
+        }
         return
     }
     if {$get ne "get" || ($frame ne "" && $frame ne "frame") || [llength $args] > 5} {
@@ -199,7 +212,16 @@ proc molinfo {args} {
             gamma { lappend result [format %f [lindex $cell 5]] }
             angles { lappend result [dict get $data angles] }
             dihedrals - impropers - crossterms { lappend result {} }
-            default { error "molinfo: cannot find molinfo attribute '$keyword'" }
+            center_matrix - rotate_matrix - scale_matrix - global_matrix {
+                lappend result [expr {[dict exists $data $keyword] ? [dict get $data $keyword] : "matrix of $id"}]
+            }
+            default {
+                if {![regexp {^(rep|color|material) (\d+)$} $keyword all what number]} {
+                    error "molinfo: cannot find molinfo attribute '$keyword'"
+                }
+                set key [dict get {rep style color color material material} $what]
+                lappend result [dict get [lindex [dict get $data reps] $number] $key]
+            }
         }
     }
     return $result
@@ -208,7 +230,7 @@ proc molinfo {args} {
 proc ::recorder::load {id path args} {
     variable molecules
     set type [expr {[dict exists $args type] ? [dict get $args type] : [string range [file extension $path] 1 end]}]
-    if {[lsearch -exact {psf pdb dx} $type] < 0 || ![file readable $path]} {
+    if {[lsearch -exact {psf pdb dx ccp4} $type] < 0 || ![file readable $path]} {
         error "Unable to load file '$path' using file type '$type'."
     }
     load_$type $id $path
@@ -339,6 +361,64 @@ proc ::recorder::load_dx {id path} {
     dict lappend molecules($id) volumes $volume
 }
 
+# A map as our program writes it: orthogonal, columns along x, the place in the MRC's ORIGIN.
+proc ::recorder::load_ccp4 {id path} {
+    variable molecules
+    set channel [open $path rb]
+    set data [read $channel]
+    close $channel
+    binary scan $data i3x16i3f3 counts intervals lengths
+    binary scan $data @196f3 origin
+    lassign $counts nx ny nz
+    binary scan $data @1024f* stored
+    set values {}
+    for {set i 0} {$i < $nx} {incr i} {
+        for {set j 0} {$j < $ny} {incr j} {
+            for {set k 0} {$k < $nz} {incr k} {
+                lappend values [lindex $stored [expr {($k * $ny + $j) * $nx + $i}]]
+            }
+        }
+    }
+    set deltas {}
+    foreach length $lengths number $intervals {
+        lappend deltas [expr {$length / $number}]
+    }
+    dict lappend molecules($id) volumes [dict create counts $counts origin $origin deltas $deltas values $values]
+}
+
+# Write frames as VMD does: with cells.
+proc animate {what type path args} {
+    variable ::recorder::molecules
+    ::recorder::record animate $what $type $path {*}$args
+    set id [::recorder::molecule [lindex $args end]]
+    set rows [[dict get [lrange $args 0 end-1] sel] list]
+    set frames [dict get $molecules($id) frames]
+    set channel [open $path wb]
+    set header [binary format a4i9fi10 CORD [list [llength $frames] 0 1 0 0 0 0 0 0] 1.0 {1 0 0 0 0 0 0 0 0 24}]
+    set title [binary format ia80 1 recorder]
+    foreach record [list $header $title [binary format i [llength $rows]]] {
+        ::recorder::put $channel $record
+    }
+    foreach frame $frames {
+        lassign $frame places cell
+        lassign $cell a b c alpha beta gamma
+        ::recorder::put $channel [binary format d6 [list $a $gamma $b $beta $alpha $c]]
+        foreach axis {0 1 2} {
+            set column {}
+            foreach row $rows {
+                lappend column [lindex $places $row $axis]
+            }
+            ::recorder::put $channel [binary format f* $column]
+        }
+    }
+    close $channel
+}
+
+proc ::recorder::put {channel record} {
+    set length [binary format i [string length $record]]
+    puts -nonewline $channel $length$record$length
+}
+
 # The value of a volume at a point, from the eight nodes around it.
 proc ::recorder::interpolate {volume point} {
     set base {}
@@ -403,9 +483,30 @@ proc ::recorder::select {name id text frame rows command args} {
         list { return $rows }
         molid { return $id }
         text { return $text }
-        frame { return $frame }
+        frame {
+            if {[llength $args]} {
+                # its text is not evaluated anew
+                proc ::$name {command args} "::recorder::select [list $name $id $text [lindex $args 0] $rows] \$command {*}\$args"
+                return
+            }
+            return $frame
+        }
         delete {
             rename ::$name {}
+            return
+        }
+        moveby {
+            set number [dict get $molecules($id) frame]
+            lassign [lindex [dict get $molecules($id) frames] $number] places cell
+            foreach row $rows {
+                set place {}
+                foreach x [lindex $places $row] step [lindex $args 0] {
+                    lappend place [single [expr {$x + $step}]]
+                }
+                lset places $row $place
+            }
+            dict set molecules($id) frames [lreplace [dict get $molecules($id) frames] $number $number \
+                [list $places $cell]]
             return
         }
         getbonds {

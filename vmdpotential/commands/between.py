@@ -8,7 +8,7 @@ from typing import Annotated
 
 from vmdpotential import progress, registry
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.io.frames import Frame, Trajectory, parse_frames
+from vmdpotential.io.frames import Frame, Frames, opened, parse_frames
 from vmdpotential.maps import choose_cell
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Mask, select
@@ -22,7 +22,7 @@ def engines() -> Sequence[str]:
     return ("auto", *registry.available("engine"))
 
 
-TrajectoryOption = Annotated[Path | None, Option(
+TrajectoryOption = Annotated[Path | Frames | None, Option(
     "frames of these atoms (XTC, TRR, DCD, NetCDF, PDB of several models ...); the structure's own positions unless "
     "given", positional=True, viewer=False)]
 FramesOption = Annotated[slice | None, Option(
@@ -55,7 +55,7 @@ def selections(structure: Structure, between: Sequence[str]) -> list[tuple[str, 
     return [(a, b, masks[a], masks[b]) for a, b in zip(between[::2], between[1::2], strict=True)]
 
 
-def frames_of(structure: Structure, trajectory: Path | None, frames: slice | None, boundary: str,
+def frames_of(structure: Structure, trajectory: Path | Frames | None, frames: slice | None, boundary: str,
               cell: Cell | None) -> Iterator[Frame]:
     """Yield the frames with the cells that hold in a boundary: each its own, unless the user gave one.
 
@@ -66,13 +66,14 @@ def frames_of(structure: Structure, trajectory: Path | None, frames: slice | Non
     InputError
         When the trajectory cannot be read or is of other atoms, or a frame has no cell for a periodic boundary.
     """
-    if trajectory is None:
+    source = opened(trajectory, len(structure), frames)
+    if source is None:
         if frames is not None:
             raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
         yield Frame(0, structure.positions, choose_cell(structure, "auto", boundary))
         return
     periodic = None
-    for done, frame in enumerate(Trajectory(trajectory, len(structure), frames or slice(None)), 1):
+    for done, frame in enumerate(source, 1):
         found = cell or frame.cell or structure.cell
         if periodic is None:
             periodic = boundary == "periodic" or (boundary == "auto" and found is not None)

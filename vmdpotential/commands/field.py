@@ -82,7 +82,7 @@ def field(
         For atoms without charges, or a trajectory of other atoms.
     """
     from vmdpotential.figures.page import check_figure_format, render
-    from vmdpotential.io.frames import Trajectory
+    from vmdpotential.io.frames import opened
     from vmdpotential.molecule.charges import charges_and_report
 
     if output is not None and output.suffix.lower() not in (".csv", ".npz") and not files.is_standard(output):
@@ -106,7 +106,7 @@ def field(
     start = time.perf_counter()
     with progress.clock() as clock:
         found = field_at(
-            atoms, places, None if trajectory is None else Trajectory(trajectory, len(atoms), frames or slice(None)),
+            atoms, places, opened(trajectory, len(atoms), frames),
             sources={name: select(atoms, name, "from") for name in from_}, exclude=left_out, boundary=boundary,
             cell=cell, unit=unit, temperature=temperature, workers=workers, scheduler=scheduler)
     seconds = time.perf_counter() - start - clock.compiling

@@ -29,8 +29,8 @@ from vmdpotential.parameters import Command, Option, Report
 
 def live(structure: Path | Structure, topology: Path | None = None, force_field: str = "auto", water: str = "auto",
          cell: Cell | None = None, method: str = "auto", algorithm: str = "pair", interaction: str = "auto",
-         set: Mapping[str, float] | None = None, cutoff: float | None = None, output: Path | None = None,
-         **options: Any) -> Report:
+         set: Mapping[str, float] | None = None, cutoff: float | None = None, smear: float = 0.0,
+         output: Path | None = None, **options: Any) -> Report:
     """Keep a map of what is shown, while frames are played, atoms moved and selections changed.
 
     A map is made for the newest frame; those that came meanwhile are dropped. The first is checked against the
@@ -58,8 +58,8 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
     structure, charges = charges_and_report(read(structure, topology, cell), force_field, water)
     start = time.perf_counter()
     defaults = {p.name: p.default for p in command.parameters if p.name not in _OWN}
-    made = LiveMap(structure, Wanted(method, algorithm, interaction, set or {}, cutoff), fixed_cell=cell is not None,
-                   field=False, **{**defaults, **options})
+    wanted = Wanted(method, algorithm, interaction, set or {}, cutoff, smear)
+    made = LiveMap(structure, wanted, fixed_cell=cell is not None, field=False, **{**defaults, **options})
     grid = made.first
     provenance = grid.provenance
     lines = [
@@ -108,7 +108,7 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
 
 #: Parameters that :func:`live` itself has; the others it hands on.
 _OWN = ("structure", "topology", "force_field", "water", "cell", "method", "algorithm", "interaction", "set", "cutoff",
-        "output")
+        "smear", "output")
 _OUTPUT = Option("map that a viewer reads, written anew for every frame: .mrc, .dx ...", short="o", viewer=False,
                  written=True)
 
@@ -118,4 +118,4 @@ _DEFAULTS = {"spacing": 1.0, "tolerance": 1e-3}
 command = Command("live", live, tuple(
     replace(parameter, default=_DEFAULTS.get(parameter.name, parameter.default),
             option=_OUTPUT if parameter.name == "output" else parameter.option)
-    for parameter in map_.command.parameters if parameter.name not in ("field", "format", "force")))
+    for parameter in map_.command.parameters if parameter.option.viewer or parameter.name in _OWN))

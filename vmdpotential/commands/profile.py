@@ -15,6 +15,7 @@ from vmdpotential.commands.options import CellOption, ForceField, Scheduler, Wat
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.profile import QUANTITIES, Profile
 from vmdpotential.io import output as files
+from vmdpotential.io.frames import Frames
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
@@ -137,19 +138,20 @@ def profile(
 
 
 def _of_atoms(
-    structure: Path | Structure, trajectory: Path | None, axis: str, groups: tuple[str, ...], center: str | None,
-    zero: str, frames: slice | None, spacing: float, smear: float | None, topology: Path | None, force_field: str,
-    water: str, cell: Any, unit: str, temperature: float, workers: int, scheduler: str,
+    structure: Path | Structure, trajectory: Path | Frames | None, axis: str, groups: tuple[str, ...],
+    center: str | None, zero: str, frames: slice | None, spacing: float, smear: float | None, topology: Path | None,
+    force_field: str, water: str, cell: Any, unit: str, temperature: float, workers: int,
+    scheduler: str,
 ) -> tuple[Profile, list[str], dict[str, Any], dict[str, Any]]:
     from vmdpotential.frames.profile import profile as of_frames
-    from vmdpotential.io.frames import Trajectory
+    from vmdpotential.io.frames import opened
     from vmdpotential.molecule.charges import charges_and_report
 
     if trajectory is None and frames is not None:
         raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
     atoms, report = charges_and_report(read(structure, topology, cell), force_field, water)
     found = of_frames(
-        atoms, None if trajectory is None else Trajectory(trajectory, len(atoms), frames or slice(None)),
+        atoms, opened(trajectory, len(atoms), frames),
         axis="xyz".index(axis), spacing=spacing, smear=smear,
         center=None if center is None else select(atoms, center, "center"),
         zero=zero if zero in _ZEROS else select(atoms, zero, "zero"),

@@ -23,7 +23,7 @@ from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
-from vmdpotential.io.frames import Frame, Trajectory
+from vmdpotential.io.frames import Frame, Frames
 from vmdpotential.maps import choose_cell
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -145,7 +145,7 @@ class Fields:
 
     Parameters
     ----------
-    source : Trajectory or None
+    source : Frames or None
     cell : Cell or None
         Of frames that have none, and of all with `given`.
     given, periodic : bool
@@ -160,7 +160,7 @@ class Fields:
         None sums all pairs.
     """
 
-    source: Trajectory | None
+    source: Frames | None
     cell: Cell | None
     given: bool
     periodic: bool
@@ -277,7 +277,7 @@ class FieldSeries:
 
 
 def field_at(
-    structure: Structure, places: Places, trajectory: Trajectory | None = None, *,
+    structure: Structure, places: Places, trajectory: Frames | None = None, *,
     sources: Mapping[str, Mask] | None = None, exclude: str = "atom", boundary: str = "auto", cell: Cell | None = None,
     unit: str = "V", temperature: float = 298.15, workers: int = 0, scheduler: str = "",
 ) -> FieldSeries:
@@ -288,7 +288,7 @@ def field_at(
     structure : Structure
         With charges; its own positions are the frame where there is no trajectory.
     places : Places
-    trajectory : Trajectory, optional
+    trajectory : Frames, optional
     sources : mapping of (N,) bool, optional
         Contributions of groups by name; atoms in none of them make one called ``rest``.
     exclude : {"atom", "residue", "molecule"}

@@ -165,7 +165,7 @@ class Latest(Generic[Made]):
 
     def _run(self) -> None:
         try:
-            with progress.listening(self._listen):
+            with progress.listening(self.listen):
                 while (request := self._next()) is not None:
                     made = self._work(*request)
                     with self._changed:
@@ -190,6 +190,7 @@ class Latest(Generic[Made]):
             self._busy = request is not None
             return None if self._stopping else request
 
-    def _listen(self, label: str, fraction: float) -> None:
+    def listen(self, label: str, fraction: float) -> None:
+        """Hear of progress in the thread: it ends there when it is to stop."""
         if self._stopping:
             raise KeyboardInterrupt

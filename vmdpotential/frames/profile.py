@@ -27,7 +27,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frames.statistics import BlockMean
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io.frames import Frame, Trajectory
+from vmdpotential.io.frames import Frame, Frames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import coulomb_constant
@@ -159,7 +159,7 @@ class Profiles:
 
     Parameters
     ----------
-    source : Trajectory or None
+    source : Frames or None
         Whose frames :meth:`block` reads.
     cell : Cell or None
         Of frames that have none, and of all with `given`.
@@ -184,7 +184,7 @@ class Profiles:
         Of Coulomb's law, in the unit of the potential.
     """
 
-    source: Trajectory | None
+    source: Frames | None
     cell: Cell | None
     given: bool
     charges: Floats
@@ -273,7 +273,7 @@ def middle(fraction: Floats) -> float:
 
 
 def profile(
-    structure: Structure, trajectory: Trajectory | None = None, *, axis: int = 2, spacing: float = 0.5,
+    structure: Structure, trajectory: Frames | None = None, *, axis: int = 2, spacing: float = 0.5,
     smear: float | None = None, center: Mask | None = None, zero: str | Mask = "mean",
     sources: Mapping[str, Mask] | None = None, cell: Cell | None = None, unit: str = "V", temperature: float = 298.15,
     workers: int = 0, scheduler: str = "",
@@ -284,7 +284,7 @@ def profile(
     ----------
     structure : Structure
         With charges; its own positions are the frame where there is no trajectory.
-    trajectory : Trajectory, optional
+    trajectory : Frames, optional
     axis : int
         0, 1 or 2; two vectors of the cell lie in the planes across it.
     spacing : float, A

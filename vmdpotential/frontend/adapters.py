@@ -21,6 +21,7 @@ from vmdpotential.parameters import Command, Parameter, Report
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from vmdpotential.io.frames import Loaded
     from vmdpotential.molecule.structure import Structure
 
 
@@ -28,6 +29,12 @@ log = logging.getLogger(__name__)
 
 #: Distance, A, within which no two atoms of different molecules can be: of poses, or of models of an ensemble.
 OVERLAP = 0.5
+
+
+#: Help of `frames` in a viewer, by whether a command needs some.
+_FRAMES = ("which of the loaded frames, counted from 0: begin:end:step (end left out), or : for all; the one shown "
+           "unless given",
+           "which of the loaded frames, counted from 0: begin:end:step (end left out); all unless given")
 
 
 def role(parameter: Parameter | None) -> str:
@@ -54,7 +61,35 @@ def offered(command: Command) -> list[Parameter]:
         p for p in command.parameters
         if p.option.viewer or p.required or is_topology(command, p) or (p.name == "force" and to_file(command))
     ]
+    if (trajectory := trajectory_of(command)) is not None:
+        chosen = [p for p in chosen if p.name not in ("frames", trajectory.name)]
+        chosen += [replace(p, option=replace(p.option, help=_FRAMES[trajectory.required]))
+                   for p in command.parameters if p.name == "frames"]
     return sorted(chosen, key=lambda p: not (role(p) and p.required))
+
+
+def trajectory_of(command: Command) -> Parameter | None:
+    """Return the parameter of a command that takes frames."""
+    return next((p for p in command.parameters if kind(p) == "trajectory"), None)
+
+
+def with_frames(command: Command, values: dict[str, Any], read: Callable[[], Loaded]) -> None:
+    """Put the frames that a viewer holds into a command's values, where some were asked for or are needed.
+
+    Parameters
+    ----------
+    command : Command
+    values : dict
+        By the names of parameters; `frames` among them, as it was typed, says which.
+    read : function
+        Reads all frames.
+    """
+    trajectory = trajectory_of(command)
+    if trajectory is None or not (trajectory.required or "frames" in values):
+        return
+    (frames,) = [p for p in command.parameters if p.name == "frames"]
+    chosen = frames.convert(values.pop("frames")) if "frames" in values else slice(None)
+    values[trajectory.name] = replace(read(), frames=chosen)
 
 
 def is_topology(command: Command, parameter: Parameter) -> bool:

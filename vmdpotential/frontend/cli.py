@@ -134,7 +134,8 @@ def run(arguments: Sequence[str]) -> None:
             "", f"unrecognized arguments: {' '.join(unknown)}", f"see 'vmdpotential {values['command']} --help'")
     command: Command = registry.get("command", values.pop("command"))
     as_json = values.pop("json")
-    del values["verbose"], values["tcl"]
+    for_vmd = values.pop("tcl")
+    del values["verbose"]
     data_on_stdout = False
     if written := command.writes(values):
         from vmdpotential.io.output import is_standard  # which not every command needs
@@ -153,6 +154,8 @@ def run(arguments: Sequence[str]) -> None:
         terminal.close()
     if as_json:  # with the lines for people, which viewers that run the program show
         data = {**report.data, "report": list(report.lines), **({} if failure is None else _fields(failure))}
+        if for_vmd and "values" in report.objects:  # of atoms, which it colours
+            data["values"] = [round(value, 6) for value in report.objects["values"].b_factors.tolist()]
         _print(json.dumps(data, allow_nan=False))
     elif data_on_stdout:
         _tell("\n".join(report.lines))

@@ -19,9 +19,9 @@ def declarations() -> dict[str, Any]:
     -------
     dict
         ``{"version": ..., "commands": {name: {"summary", "description", "options"}}, "broken": {name: reason}}``;
-        an option has ``name``, ``kind`` (``structure``, ``map``, ``file``, ``boolean``, ``integer``, ``number`` or
-        ``text``), ``several``, ``required``, ``positional``, ``viewer``, ``default`` (as text, empty for none),
-        ``help``, ``unit`` and ``choices``.
+        an option has ``name``, ``kind`` (``structure``, ``map``, ``trajectory``, ``file``, ``boolean``, ``integer``,
+        ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``, ``default`` (as text, empty for
+        none), ``help``, ``unit`` and ``choices``.
     """
     from vmdpotential import __version__
 
@@ -63,14 +63,17 @@ def _declare_option(parameter: Parameter) -> dict[str, Any]:
 
 
 def kind(parameter: Parameter) -> str:
-    """Return what a parameter is to a viewer: a structure or a map that it holds, or a value."""
+    """Return what a parameter is to a viewer: a structure, a map or frames that it holds, or a value."""
     from vmdpotential.grid.lattice import Grid
+    from vmdpotential.io.frames import Frames
     from vmdpotential.molecule.structure import Structure
 
     if Structure in parameter.objects:
         return "structure"
     if Grid in parameter.objects:
         return "map"
+    if Frames in parameter.objects:
+        return "trajectory"
     return "text" if parameter.option.parse else _KINDS.get(parameter.type, "text")
 
 

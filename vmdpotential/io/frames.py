@@ -7,7 +7,7 @@ import logging
 import queue
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -218,11 +218,53 @@ class Trajectory:
                             mdanalysis.cell_of(found.dimensions, path), len(chosen), found.data.get("time"))
 
 
+@dataclass(frozen=True)
+class Loaded:
+    """Frames that a viewer holds.
+
+    Parameters
+    ----------
+    name : str
+        Of what they are, for errors.
+    held : sequence of (positions, cell)
+        Of every frame: (N, 3), A, and the cell, or None.
+    frames : slice
+        Which frames are wanted.
+    """
+
+    name: str
+    held: Sequence[tuple[NDArray[Any], Cell | None]]
+    frames: slice = field(default_factory=lambda: slice(None))
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield the frames, in their order."""
+        numbers = self.numbers()
+        for number in numbers:
+            positions, cell = self.held[number]
+            yield Frame(number, np.asarray(positions, np.float64), cell, len(numbers))
+
+    def numbers(self) -> range:
+        """Return the numbers of the frames; raises InputError where there are none."""
+        return _chosen(self.name, self.frames, len(self.held))
+
+    def part(self, numbers: range) -> Loaded:
+        """Return some of the frames, by number."""
+        return replace(self, frames=slice(numbers.start, None if numbers.stop < 0 else numbers.stop, numbers.step))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def opened(trajectory: Path | Frames | None, atoms: int, frames: slice | None) -> Frames | None:
+    """Return the frames of a file, or those that a viewer has chosen."""
+    return Trajectory(trajectory, atoms, frames or slice(None)) if isinstance(trajectory, Path) else trajectory
+
+
 def _count(reader: Any) -> int:
     return int(reader.n_frames)
 
 
-def _chosen(path: Path, frames: slice, count: int) -> range:
+def _chosen(path: Path | str, frames: slice, count: int) -> range:
     chosen = range(count)[frames]
     if not chosen:
         raise InputError(f"{path}: has {count} frames, and none of them is asked for", "choose other {frames}")

@@ -1,6 +1,6 @@
 """Electrostatic potential maps, ion placement and slice images inside ChimeraX.
 
-The bundle adds ``potential map``, ``potential ionize`` and ``potential slice``; ``usage potential map``
+The bundle adds ``potential map``, ``potential live``, ``potential ionize`` and others; ``usage potential map``
 lists what a command takes. The work is done by the package vmdpotential, which is imported when one of
 them is used for the first time.
 """

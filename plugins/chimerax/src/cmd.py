@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ from vmdpotential.frontend.adapters import default_name, describe, role
 from vmdpotential.parameters import Command, Option, Parameter, Report
 
 from . import missing
-from .convert import Selected, common_place, read_atoms, read_volume
+from .convert import Selected, common_place, read_atoms, read_frames, read_volume
+from .live import Live
 from .progress import StatusLine
 from .show import show
 
@@ -66,6 +68,10 @@ def register(name: str, declared: Collection[str], logger: Any) -> None:
 
 def _register_one(command: Command, logger: Any) -> None:
     _register(PREFIX + command.name, description(command), adapt(command), logger=logger)
+    if command.name == "live":
+        _register(f"{PREFIX}live off", CmdDesc(synopsis="End the live map"), partial(_live, wait=False), logger=logger)
+        _register(f"{PREFIX}live wait", CmdDesc(synopsis="Wait until the live map is that of what is shown"),
+                  partial(_live, wait=True), logger=logger)
 
 
 def spelling(command: Command) -> Spelling:
@@ -182,6 +188,8 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
             values, selected = _convert(command, given)
             with StatusLine(session, name) as listener, progress.listening(listener):
                 report = command(**values)
+            if (made := report.objects.get("live")) is not None:
+                end_live(session)
             models, lines = show(session, report, given.get("name") or default_name(command), selected)
     except (VmdpotentialError, MemoryError) as error:
         raise UserError(f"{name}: {messages.one_line(error, spell)}") from error
@@ -190,8 +198,34 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
     except KeyboardInterrupt:
         session.logger.status(f"{name}: stopped, nothing was made")
         raise CancelOperation(f"{name}: stopped, nothing was made") from None
+    if made is not None and selected is not None:
+        session.vmdpotential_live = Live(session, command, partial(_convert_again, command, given), spell, models[0],
+                                         selected, made)
+        lines.append("the map follows what is shown; end it with: potential live off")
     _log(session, name, report, lines)
     return models[0] if len(models) == 1 else models or None
+
+
+def _convert_again(command: Command, given: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
+    """Return the values of a command with the atoms that its specification means now."""
+    spec = getattr(given["structure"], "spec", None)
+    return _convert(command, given if spec is None else {**given, "structure": AtomsArg.parse(spec, session)[0]})
+
+
+def end_live(session: Any) -> str:
+    """End the live map and return what to tell the user, nothing where there is none."""
+    live, session.vmdpotential_live = getattr(session, "vmdpotential_live", None), None
+    return "" if live is None else str(live.stop())
+
+
+def _live(session: Any, wait: bool) -> None:
+    """End the live map, or wait until it is that of what is shown."""
+    if getattr(session, "vmdpotential_live", None) is None:
+        raise UserError("potential live: there is no live map")
+    if wait:
+        session.vmdpotential_live.wait()
+    else:
+        session.logger.info(f"potential live: {end_live(session)}")
 
 
 def _convert(command: Command, given: Mapping[str, Any]) -> tuple[dict[str, Any], Selected | None]:
@@ -217,6 +251,8 @@ def _convert(command: Command, given: Mapping[str, Any]) -> tuple[dict[str, Any]
             values[parameter.name] = selected.structure
         else:
             values[parameter.name] = value
+    if selected is not None:
+        adapters.with_frames(command, values, lambda: read_frames(selected))
     return values, selected
 
 

@@ -14,6 +14,7 @@ from chimerax.atomic import concatenate
 from vmdpotential.errors import InputError, UsageError, VmdpotentialError
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io.frames import Loaded
 from vmdpotential.io.maps import open_map
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
@@ -118,6 +119,40 @@ def read_atoms(atoms: Any, place: Any = None, topology: Path | None = None) -> S
             whole, chosen, _charges(ordered), f"ChimeraX model {' and '.join(f'#{m.id_string}' for m in models)}",
             lambda row: ordered[row].atomspec, "assign all with addcharge, or give a {topology}")
     return Selected(structure, ordered.filter(chosen), models, place)
+
+
+def positions_now(selected: Selected) -> Any:
+    """Return the positions (N, 3) of atoms as they are seen now, in the coordinates in which they were read."""
+    atoms = selected.atoms
+    if len(selected.models) == 1:
+        return np.array(atoms.coords, np.float64)
+    return np.array(selected.place.inverse() * atoms.scene_coords, np.float64)
+
+
+def read_frames(selected: Selected) -> Loaded:
+    """Return the coordinate sets of the atoms' models; a model of one is there in every frame.
+
+    Raises
+    ------
+    InputError
+        When two models have several coordinate sets each, and not as many.
+    """
+    counts = {model: model.num_coordsets for model in selected.models}
+    several = {count for count in counts.values() if count > 1} or {1}
+    if len(several) > 1:
+        raise InputError(f"the models have {' and '.join(map(str, sorted(several)))} coordinate sets",
+                         "specify atoms of one of them")
+    held = []
+    for number in range(several.pop()):
+        positions = np.empty((len(selected.atoms), 3))
+        for model in selected.models:
+            rows = np.array([structure is model for structure in selected.atoms.structures])
+            ids = model.coordset_ids
+            own = model.coordset(int(ids[number if counts[model] > 1 else 0])).xyzs
+            place = selected.place.inverse() * model.scene_position
+            positions[rows] = place * own[selected.atoms.filter(rows).coord_indices]
+        held.append((positions, selected.structure.cell))
+    return Loaded(f"the coordinate sets of {' and '.join(f'#{m.id_string}' for m in selected.models)}", held)
 
 
 def _charges(atoms: Any) -> Any:

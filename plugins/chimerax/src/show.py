@@ -88,6 +88,22 @@ def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) ->
     return volume, line
 
 
+def put_values(volume: Any, grid: Grid) -> None:
+    """Put a grid into a map model that was made here; levels stay as the user has set them."""
+    from chimerax.map_data import ArrayGridData
+
+    data, lattice = volume.data, grid.lattice
+    values = np.ascontiguousarray(grid.values.transpose(2, 1, 0))
+    if data.array.shape == values.shape and np.allclose(data.origin, lattice.origin, atol=1e-6) and np.allclose(
+            data.step, lattice.spacing, atol=1e-9):
+        data.array[...] = values
+        data.values_changed()
+    else:
+        volume.replace_data(ArrayGridData(values, lattice.origin.tolist(), lattice.spacing.tolist(), name=data.name))
+        volume.new_region()
+    volume.vmdpotential_header = grid.header()
+
+
 def _show_ions(session: Any, placement: Placement, name: str, selected: Selected) -> tuple[Any, str]:
     """Make a copy of the model, without the other atoms and the replaced waters, and with the ions."""
     source = _one_model(selected)

@@ -1,0 +1,259 @@
+# The live map: a child of the program that stays, gets the coordinates whenever what is shown has changed, and answers
+# with a map. One set of coordinates is on its way at a time: frames that pass meanwhile are dropped. VMD cannot take a
+# volume out of a molecule, so the map is a molecule of its own, and the next one replaces it.
+
+namespace eval ::vmdpotential::live {
+    # the one that runs, a dictionary; empty for none
+    variable now {}
+    # set whenever a map has been shown or all has ended, for who waits
+    variable changed 0
+    # milliseconds between two looks at coordinates that were moved, and at the members of the selection
+    variable look 200
+    variable timer {}
+}
+
+# Start following; what ran before ends.
+proc ::vmdpotential::live::start {job} {
+    variable now
+    variable timer
+    variable look
+    variable ::vmdpotential::job::environment
+    stop
+    set words [concat $environment [list sh -c {exec "$@" 2>&1} sh] [::vmdpotential::find_program {}] \
+        [dict get $job words]]
+    if {[catch {open |$words r+} channel]} {
+        ::vmdpotential::discard $job
+        error "the program cannot be started: $channel"
+    }
+    fconfigure $channel -blocking 0 -buffering full -translation binary
+    set molecule [dict get $job molecule]
+    set now [dict create job $job channel $channel pids [pid $channel] molecule $molecule map -1 busy 1 due 0 sent {} \
+        count 0 start {} errors {} members [dict get $job atoms] \
+        selection [uplevel #0 [list atomselect $molecule "index [dict get $job atoms]"]]]
+    fileevent $channel readable ::vmdpotential::live::readable
+    foreach variable {vmd_frame vmd_initialize_structure} {
+        trace add variable ::${variable}($molecule) write ::vmdpotential::live::moved
+    }
+    set timer [after $look ::vmdpotential::live::poll]
+    ::vmdpotential::say "the map follows molecule $molecule; 'potential live off' ends it"
+    return $molecule
+}
+
+# VMD shows another frame, or has another structure.
+proc ::vmdpotential::live::moved {args} {
+    variable now
+    if {$now ne ""} {
+        dict set now due 1
+        send
+    }
+}
+
+# Look for atoms that were moved and, once in a while, for another selection: VMD tells nobody of these.
+proc ::vmdpotential::live::poll {} {
+    variable now
+    variable timer
+    variable look
+    if {$now eq ""} {
+        return
+    }
+    set timer [after $look ::vmdpotential::live::poll]
+    if {[dict get $now busy]} {
+        return
+    }
+    if {[lsearch -exact [molinfo list] [dict get $now molecule]] < 0} {
+        end "molecule [dict get $now molecule] is gone"
+    } elseif {[reselected]} {
+        again
+    } elseif {[coordinates] ne [dict get $now sent]} {
+        moved
+    }
+}
+
+# Tell whether the text of the selection now means other atoms.
+proc ::vmdpotential::live::reselected {} {
+    variable now
+    set given [dict get $now job given]
+    if {![dict exists $given sel]} {
+        return 0
+    }
+    set text [dict get $given sel]
+    if {[::vmdpotential::is_selection $text]} {
+        return [expr {[$text list] ne [dict get $now members]}]
+    }
+    set selection [atomselect [dict get $now molecule] $text]
+    set members [$selection list]
+    $selection delete
+    return [expr {[llength $members] && $members ne [dict get $now members]}]
+}
+
+# Start anew with the atoms that are selected now.
+proc ::vmdpotential::live::again {} {
+    variable now
+    set job [dict get $now job]
+    if {[catch {
+        ::vmdpotential::prepare live [::vmdpotential::options live] [dict get $job given]
+    } message] || [catch {start $message} message]} {
+        end $message
+    }
+}
+
+# Return the cell and the positions as VMD shows them.
+proc ::vmdpotential::live::coordinates {} {
+    variable now
+    set selection [dict get $now selection]
+    $selection frame now
+    return [list [molinfo [dict get $now molecule] get {a b c alpha beta gamma}] [$selection get {x y z}]]
+}
+
+# Send what is shown, if it is another than what was sent and the last map has come.
+proc ::vmdpotential::live::send {} {
+    variable now
+    if {[dict get $now busy] || ![dict get $now due]} {
+        return
+    }
+    dict set now due 0
+    if {[catch {coordinates} found]} {
+        end $found
+        return
+    }
+    if {$found eq [dict get $now sent]} {
+        return
+    }
+    dict set now sent $found
+    dict set now busy 1
+    lassign $found cell positions
+    if {[catch {
+        set channel [dict get $now channel]
+        puts -nonewline $channel "frame [molinfo [dict get $now molecule] get frame] $cell\n"
+        puts -nonewline $channel [binary format f* [concat {*}$positions]]
+        flush $channel
+    } message]} {
+        end $message
+    }
+}
+
+# The child has written a line, or has ended.
+proc ::vmdpotential::live::readable {} {
+    variable now
+    set channel [dict get $now channel]
+    while {$now ne "" && [gets $channel line] >= 0} {
+        set line [::vmdpotential::job::named [dict get $now job] [encoding convertfrom utf-8 $line]]
+        if {[regexp {^map \S+ (\S+)$} $line all limit]} {
+            if {[catch {show $limit} message]} {
+                end $message
+                return
+            }
+        } elseif {[string match "vmdpotential: *" $line]} {
+            dict lappend now errors [string range $line 14 end]
+        } elseif {[string match "warning: *" $line]} {
+            ::vmdpotential::say $line -warn
+        }
+    }
+    if {$now ne "" && [eof $channel]} {
+        end [lindex [concat [list "the program has ended"] [dict get $now errors]] end]
+    }
+}
+
+# Show a map in place of the one before, as that was shown.
+proc ::vmdpotential::live::show {limit} {
+    variable now
+    variable changed
+    set molecule [dict get $now molecule]
+    set before [dict get $now map]
+    if {$before >= 0 && [lsearch -exact [molinfo list] $before] < 0} {
+        error "the map was deleted"
+    }
+    set top [molinfo top]
+    set new [mol new [file join [dict get $now job folder] live.mrc] type ccp4 waitfor all]
+    mol rename $new "live potential of [lindex [molinfo $molecule get name] 0]"
+    mol top $top
+    set view {center_matrix rotate_matrix scale_matrix global_matrix}
+    molinfo $new set $view [molinfo $molecule get $view]
+    while {[molinfo $new get numreps]} {
+        mol delrep 0 $new
+    }
+    if {$before >= 0} {
+        for {set number 0} {$number < [molinfo $before get numreps]} {incr number} {
+            lassign [molinfo $before get [list "rep $number" "color $number" "material $number"]] style colour material
+            set rep [::vmdpotential::show::represent $new all $style $colour $material]
+            mol scaleminmax $new $rep {*}[mol scaleminmax $before $number]
+        }
+        mol delete $before
+    } else {
+        set given [dict get $now job given]
+        set level [expr {[dict exists $given isovalue] ? abs([dict get $given isovalue]) : $limit}]
+        ::vmdpotential::show::draw_map $new 0 $level $limit
+        dict set now start [clock milliseconds]
+        dict set now sent [expr {[dict get $now sent] eq "" ? [coordinates] : [dict get $now sent]}]
+    }
+    dict set now map $new
+    dict set now busy 0
+    dict incr now count
+    incr changed
+    if {[dict get $now due]} {
+        # after what else VMD has to do, such as drawing
+        after 1 ::vmdpotential::live::send_if
+    }
+}
+
+proc ::vmdpotential::live::send_if {} {
+    variable now
+    if {$now ne ""} {
+        send
+    }
+}
+
+# Return when the map is that of what is shown; raise an error where none follows.
+proc ::vmdpotential::live::wait {} {
+    variable now
+    if {$now eq ""} {
+        error "there is no live map"
+    }
+    moved
+    while {$now ne "" && ([dict get $now busy] || [dict get $now due])} {
+        vwait ::vmdpotential::live::changed
+        moved
+    }
+    if {$now eq ""} {
+        variable reason
+        error $reason
+    }
+    return [dict get $now map]
+}
+
+# End it for a reason that the user is told.
+proc ::vmdpotential::live::end {why} {
+    variable reason
+    set reason "the live map has ended: $why"
+    stop
+    ::vmdpotential::say $reason -err
+}
+
+# End it; the last map stays. Return how many there were.
+proc ::vmdpotential::live::stop {} {
+    variable now
+    variable timer
+    variable changed
+    if {$now eq ""} {
+        return 0
+    }
+    set last $now
+    set now {}
+    after cancel $timer
+    foreach variable {vmd_frame vmd_initialize_structure} {
+        trace remove variable ::${variable}([dict get $last molecule]) write ::vmdpotential::live::moved
+    }
+    catch {[dict get $last selection] delete}
+    set channel [dict get $last channel]
+    catch {fileevent $channel readable {}}
+    catch {exec kill -TERM {*}[dict get $last pids]}
+    catch {close $channel}
+    ::vmdpotential::discard [dict get $last job]
+    incr changed
+    set count [dict get $last count]
+    if {$count > 1} {
+        set seconds [expr {([clock milliseconds] - [dict get $last start]) / 1000.0}]
+        ::vmdpotential::say [format "the live map has ended after %d maps in %.1f s" $count $seconds]
+    }
+    return $count
+}

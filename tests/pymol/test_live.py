@@ -1,0 +1,105 @@
+"""The map that follows what PyMOL shows, without a window: `potential_live wait` looks, as its timer does."""
+
+import numpy as np
+import pytest
+
+from vmdpotential.plugins.pymol.made import Session
+from vmdpotential.units import coulomb_constant
+
+CHARGES = (1.0, -1.0, 0.5)
+
+
+@pytest.fixture
+def moving(cmd, do):
+    """An object of three charges in three states, followed."""
+    for n, charge in enumerate(CHARGES):
+        cmd.pseudoatom("ions", name=f"C{n}", resi=n + 1, elem="C", pos=[6.0 * n, 0, 0.3])
+        cmd.alter(f"ions and name C{n}", f"partial_charge={charge}")
+    start = cmd.get_coords("ions", 1)
+    for state in range(1, 4):
+        cmd.load_coordset(start + [[2 * state, 2 * state * n, 0] for n in range(3)], "ions", state)
+    cmd.frame(1)
+    yield do("potential_live ions, padding=6, cut=z=0, isosurface=40")
+    if Session.of(cmd).live is not None:
+        do("potential_live off")
+
+
+def check(cmd, state):
+    """Compare the map at some of its points with Coulomb's law for the atoms as they are."""
+    values = cmd.get_volume_field("live")
+    low = np.array(cmd.get_extent("live")[0])
+    nodes = np.random.default_rng(1).integers(0, values.shape, (50, 3))
+    positions = cmd.get_coords("ions", state)
+    distances = np.linalg.norm((low + nodes)[:, None] - positions, axis=2)
+    exact = coulomb_constant("kT/e") * (np.array(CHARGES) / distances.clip(0.01)).sum(1)
+    assert np.sqrt(np.mean((values[tuple(nodes.T)] - exact) ** 2)) < 2e-3 * np.sqrt(np.mean(exact**2))
+
+
+def test_it_follows(cmd, do, moving):
+    assert "potential_live off" in moving
+    live = Session.of(cmd).live
+    check(cmd, 1)
+    cmd.isolevel("live_positive", 33)
+    cmd.color("green", "live_positive")
+    for state in (2, 3):
+        cmd.frame(state)
+        do("potential_live wait")
+        check(cmd, state)
+    assert cmd.isolevel("live_positive", query=1) == pytest.approx(33)
+    assert live.made.plans > 1  # the third frame left the box that was planned
+    before = live.latest.asked
+    do("potential_live wait")
+    assert live.latest.asked == before  # nothing has moved
+    cmd.translate([1, 0.5, 0], "ions and name C1", state=3, camera=0)
+    do("potential_live wait")
+    check(cmd, 3)
+    assert {"live", "live_ramp", "live_positive", "live_negative", "live_cut"} < set(cmd.get_names("objects"))
+    assert "ended after" in do("potential_live off")
+    assert not live.running
+    assert "there is no live map" in do("potential_live off")
+
+
+def test_another_selection(cmd, do, moving):
+    cmd.remove("name C2")
+    do("potential_live wait")
+    live = Session.of(cmd).live
+    assert live.made.atoms == 2
+    cmd.delete("live")
+    cmd.frame(2)
+    assert "the map live was deleted or replaced" in do("potential_live wait")
+    assert not live.running
+
+
+def test_a_surface_is_contoured_anew(cmd, do, moving, tmp_path):
+    """What is drawn differs after a frame, and is the same as what is made from nothing."""
+    def picture(name):
+        cmd.png(str(tmp_path / name), 120, 90, ray=1)
+        from PIL import Image
+
+        with Image.open(tmp_path / name) as image:
+            return np.array(image.convert("RGB"), np.int16)
+
+    cmd.hide("everything", "ions")
+    cmd.disable("live_ramp")
+    cmd.set("transparency", 0)
+    first = picture("first.png")
+    cmd.frame(2)
+    do("potential_live wait")
+    second = picture("second.png")
+    assert abs(first - second).max() > 50
+    level = cmd.isolevel("live_positive", query=1)
+    view = cmd.get_view()
+    cmd.delete("live_positive")
+    cmd.delete("live_negative")
+    for name, sign, colour in (("more", 1, "blue"), ("less", -1, "red")):
+        cmd.isosurface(name, "live", sign * level)
+        cmd.color(colour, name)
+        cmd.set("transparency", 0.4, name)
+    cmd.set_view(view)
+    assert np.mean(abs(second - picture("again.png"))) < 2
+    for name in ("more", "less"):
+        cmd.disable(name)
+    third = picture("third.png")
+    cmd.frame(1)
+    do("potential_live wait")
+    assert abs(third - picture("fourth.png")).max() > 50  # the cut alone
