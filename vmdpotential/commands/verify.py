@@ -120,7 +120,7 @@ def _pairs(backend: Engine) -> Iterator[tuple[str, Any]]:
 
 
 def _check_energies(backend: Engine, page: Interaction) -> list[dict[str, Any]]:
-    """Compare the energy of two atoms, in single precision where pairs are listed or an engine has no better."""
+    """Compare the energy of two atoms, in single precision where pairs are listed."""
     import numpy as np
 
     from vmdpotential.engines.pairs import Atoms, PairSum
@@ -128,7 +128,7 @@ def _check_energies(backend: Engine, page: Interaction) -> list[dict[str, Any]]:
 
     own = {q.name for q in page.quantities}
     listed = "cutoff" in own
-    precision, limit = ("single", 1e-5) if listed or backend.name == "cuda" else ("double", 1e-9)
+    precision, limit = ("single", 1e-5) if listed else ("double", 1e-9)
     worst = 0.0
     for check in page.checks:
         bound = page.bind(**{n: v for n, v in check.parameters.items() if n in own})

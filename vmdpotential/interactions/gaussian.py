@@ -42,6 +42,6 @@ INTERACTION = Interaction(
     checks=[
         Check(2.0, 0.8427007929497149 / 2, {"smear": sqrt(2)}),  # erf(1) / 2
         Check(0.1, 0.1124629160182849 / 0.1, {"smear": sqrt(0.5)}),  # erf(0.1) / 0.1
-        Check(1e-3, sqrt(2 / pi) / 2.0 * (1 - (1e-3 / 2.0) ** 2 / 6), {"smear": 2.0}),  # at the middle
+        Check(0.02, sqrt(2 / pi) / 2.0 * (1 - 0.01**2 / 6 + 0.01**4 / 40), {"smear": 2.0}),  # near the middle
     ],
 )

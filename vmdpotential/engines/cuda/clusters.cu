@@ -594,7 +594,7 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
 }
 
 // A few registers less let a multiprocessor that can hold 64 warps hold 36.
-#if LEAN && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900)
+#if LEAN && WARPS > 1 && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900)
 #define BOUNDS __launch_bounds__(32 * WARPS, 36 / WARPS)
 #else
 #define BOUNDS __launch_bounds__(32 * WARPS)
