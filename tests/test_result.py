@@ -33,7 +33,7 @@ def make(request, folder, monkeypatch):
         address, value, count, None), Context=SimpleNamespace(synchronize=lambda: None))
     monkeypatch.setattr(cuda, "driver", lambda: driver)
     monkeypatch.setattr(cuda, "errors", lambda *_: contextlib.nullcontext())
-    monkeypatch.setattr(cuda.pinned, "empty", lambda shape: np.empty(shape, np.float32))
+    monkeypatch.setattr(cuda.pinned, "empty", lambda shape, dtype=np.float32: np.empty(shape, dtype))
     timer = SimpleNamespace(synchronize=lambda: None, time_since=lambda start: 500.0)
     return lambda maps: cuda.DeviceResult(gpu, gpu.keep(maps), maps.shape, (timer, timer))
 

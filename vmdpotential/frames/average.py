@@ -208,7 +208,8 @@ class _Tally:
         if self.means:
             found["first"] = self.first
         else:
-            found["m2"] = self.sums.count * self.sums.variance()
+            found["m2"] = self.sums.variance()
+            found["m2"] *= self.sums.count
         return found
 
 

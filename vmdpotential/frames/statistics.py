@@ -47,7 +47,7 @@ class Moments:
     m2: Floats
 
     def __post_init__(self) -> None:
-        self.mean, self.m2 = (np.array(x, np.float64, order="C", copy=None) for x in (self.mean, self.m2))
+        self.mean, self.m2 = (np.asarray(x, np.float64, order="C") for x in (self.mean, self.m2))
 
     @classmethod
     def none(cls, shape: tuple[int, ...] = ()) -> Moments:

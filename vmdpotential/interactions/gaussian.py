@@ -6,7 +6,7 @@ Definition, with the standard deviation s::
 
 It is the smooth part of Ewald's sum (P. P. Ewald, Ann. Phys. 369 (1921) 253-287), which VMD's PMEPot plots: its Ewald
 factor b is 1 / (sqrt(2) s) (A. Aksimentiev, K. Schulten, Biophys. J. 88 (2005) 3745). Near the charge, where
-1 - erfc(x) would lose digits, it is the series of erf(x) / x in x^2.
+1 - erfc(x) and what becomes of it in the derivatives would lose digits, it is the series of erf(x) / x in x^2.
 """
 
 from math import factorial, pi, sqrt
@@ -15,8 +15,8 @@ from typing import Any
 from vmdpotential.interactions import Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import Scalar, erfc, fma, less, select
 
-#: Below x^2 = 1/16 so many terms of the series are good to 1e-13.
-_SERIES = [2 / sqrt(pi) * (-1) ** n / (factorial(n) * (2 * n + 1)) for n in range(7)]
+#: Below x^2 = 1 so many terms of the series are good to 1e-16.
+_SERIES = [2 / sqrt(pi) * (-1) ** n / (factorial(n) * (2 * n + 1)) for n in range(17)]
 
 
 def ewald_factor(smear: float) -> float:
@@ -32,7 +32,7 @@ def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     value = _SERIES[-1]
     for coefficient in _SERIES[-2::-1]:
         value = fma(value, x2, coefficient)
-    return select(less(x2, 0.0625), value * factor, (1.0 - erfc(x)) * rinv)
+    return select(less(x2, 1.0), value * factor, (1.0 - erfc(x)) * rinv)
 
 
 INTERACTION = Interaction(

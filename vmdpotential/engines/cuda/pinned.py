@@ -24,10 +24,10 @@ _lock = threading.RLock()  # a block may come back while the garbage collector r
 class _Block:
     """Owner of a pinned block for as long as an array uses it."""
 
-    def __init__(self, memory: Any, shape: tuple[int, ...]) -> None:
+    def __init__(self, memory: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._memory = memory
         self.__array_interface__ = {
-            "shape": shape, "typestr": np.dtype(np.float32).str, "version": 3, "strides": None,
+            "shape": shape, "typestr": dtype.str, "version": 3, "strides": None,
             "data": (memory.__array_interface__["data"][0], False),
         }
 
@@ -45,11 +45,12 @@ def _give_back(memory: Any) -> None:
             _free.setdefault(memory.nbytes, []).append(memory)
 
 
-def empty(shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """Return an uninitialised float32 array, pinned unless it is very large. A context must be current."""
-    size = 4 * int(np.prod(shape))
+def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray[Any]:
+    """Return an uninitialised array, pinned unless it is very large. A context must be current."""
+    dtype = np.dtype(dtype)
+    size = dtype.itemsize * int(np.prod(shape))
     if not 0 < size <= LARGEST:
-        return np.empty(shape, np.float32)
+        return np.empty(shape, dtype)
     rounded = 1 << max(16, (size - 1).bit_length() - 2)
     rounded *= -(-size // rounded)  # within a quarter of the size, so that maps of like sizes share blocks
     with _lock:
@@ -60,8 +61,8 @@ def empty(shape: tuple[int, ...]) -> NDArray[np.float32]:
         try:
             memory = driver().pagelocked_empty(rounded, np.uint8, mem_flags=flags)
         except driver().Error:  # none left to pin; only slower
-            return np.empty(shape, np.float32)
-    return np.asarray(_Block(memory, shape))
+            return np.empty(shape, dtype)
+    return np.asarray(_Block(memory, shape, dtype))
 
 
 def release() -> None:

@@ -40,6 +40,16 @@ extern "C" __global__ void __launch_bounds__(256) add(const ResultTask task)
     task.squares[place] += difference * difference;
 }
 
+// The mean of what was added; without a shift, the mean square deviation from it. As before.
+extern "C" __global__ void __launch_bounds__(256) moments(const ResultTask task)
+{
+    const size_t i = (size_t)blockIdx.x * 256 + threadIdx.x, place = blockIdx.y * task.size + i;
+    if (i >= task.size)
+        return;
+    const double mean = task.sums[place] * task.share;
+    task.values[place] = task.shift ? (double)task.shift[place] + mean : task.squares[place] * task.share - mean * mean;
+}
+
 // Maps of many frames, added up. As before.
 extern "C" __global__ void __launch_bounds__(256) total(const ResultTask task)
 {

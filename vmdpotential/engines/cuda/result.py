@@ -151,23 +151,22 @@ class DeviceSums:
 
     def mean(self) -> Floats:
         """Return the mean of the maps."""
-        return self._get(self._sums, True)
+        assert self._shift is not None
+        return self._moments(self._shift.address)
 
     def variance(self) -> Floats:
         """Return the mean square deviation from the mean."""
-        mean = self._get(self._sums, False)
-        return self._get(self._squares, False) - mean * mean
+        return self._moments(0)
 
-    def _get(self, block: Block, shifted: bool) -> Floats:
-        out = np.empty(self.shape)
+    def _moments(self, shift: int) -> Floats:
         with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
-            driver().memcpy_dtoh(out, block.address)
-            out /= self.count
-            if shifted:
-                assert self._shift is not None
-                shift = np.empty(self.shape, np.float32)
-                driver().memcpy_dtoh(shift, self._shift.address)
-                out += shift
+            out = pinned.empty(self.shape, np.float64)
+            task = np.zeros((), TASK)
+            task["sums"], task["squares"], task["shift"] = self._sums.address, self._squares.address, shift
+            task["size"], task["share"] = np.prod(self.shape[1:]), 1 / self.count
+            task["values"] = self.gpu.buffer("moments", out.nbytes)
+            launch(self.gpu, "moments", task, (-(-int(task["size"]) // 256), self.shape[0], 1), 256)
+            driver().memcpy_dtoh(out, int(task["values"]))
         only: Floats = out[0] if len(out) == 1 else out
         return only
 
