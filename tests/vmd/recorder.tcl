@@ -370,7 +370,8 @@ proc ::recorder::load_ccp4 {id path} {
     binary scan $data i3x16i3f3 counts intervals lengths
     binary scan $data @196f3 origin
     lassign $counts nx ny nz
-    binary scan $data @1024f* stored
+    binary scan $data @92i extension
+    binary scan [string range $data [expr {1024 + $extension}] end] f* stored
     set values {}
     for {set i 0} {$i < $nx} {incr i} {
         for {set j 0} {$j < $ny} {incr j} {
