@@ -244,6 +244,7 @@ def test_the_command_takes_a_width_or_an_ewald_factor(peptide, tmp_path, capsys)
 
 
 def test_a_frame_is_summed_on_the_lattice_of_another_map(peptide, tmp_path, capsys):
+    pytest.importorskip("MDAnalysis", reason="trajectories need MDAnalysis")
     pqr, frames = peptide
     first, second, third = tmp_path / "first.npz", tmp_path / "second.dx", tmp_path / "third.npz"
     common = ["map", str(pqr), "--trajectory", str(frames), "--spacing", "1", "--smear", "2"]
