@@ -332,9 +332,9 @@ class Device:
 @pytest.fixture
 def pycuda(tmp_path, monkeypatch):
     """Return a function that puts a made-up PyCUDA in place of whatever is installed."""
-    def forget():
+    def forget(drop=monkeypatch.delitem):
         for name in [name for name in sys.modules if name.split(".")[0] == "pycuda"]:
-            monkeypatch.delitem(sys.modules, name)
+            drop(sys.modules, name)
         for function in (device.driver, device.nvcc, device.gpus, engines.automatic):
             function.cache_clear()
         importlib.invalidate_caches()
@@ -347,12 +347,14 @@ def pycuda(tmp_path, monkeypatch):
         monkeypatch.syspath_prepend(tmp_path)
         forget()
 
-    forget()
     monkeypatch.setattr(device.shutil, "which", lambda name: "/somewhere/nvcc")
     monkeypatch.setattr(device.atexit, "register", lambda function: None)
+    real = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "pycuda"}
+    forget()
     yield make
     monkeypatch.undo()
-    forget()
+    forget(dict.pop)  # what monkeypatch deletes it would bring back
+    sys.modules.update(real)
 
 
 def fake(init="pass", count=1, capability=(9, 0), free=8 * 10**9):
