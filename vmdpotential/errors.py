@@ -21,7 +21,7 @@ it as :class:`VmdpotentialError` says, so that a shell can write ``--spacing``, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 #: Writes a parameter, with a value where one is given (else empty), the way an interface has it.
@@ -69,6 +69,17 @@ def _visible(letter: str) -> str:
     if 0xDC80 <= ord(letter) <= 0xDCFF:  # a byte of a file's name that is no UTF-8
         return f"\\x{ord(letter) - 0xDC00:02x}"
     return letter.encode("unicode_escape", "surrogatepass").decode()
+
+
+def listed(words: Iterable[str], most: int) -> str:
+    """Return words with commas between, at most `most` characters of them; how many more there are is said."""
+    taken: list[str] = []
+    left = [one_line(word) for word in words]
+    while left and sum(map(len, taken)) + 2 * len(taken) + len(left[0]) <= most:
+        taken.append(left.pop(0))
+    if left and not taken:
+        taken.append(f"{left.pop(0)[: most - 3]}...")
+    return ", ".join(taken) + (f" and {len(left)} more" if left else "")
 
 
 class VmdpotentialError(Exception):

@@ -54,6 +54,10 @@ class Option:
         Whether viewers offer it; false for what only makes sense in a shell (files, overwriting).
     written : bool
         Whether it names files that the command writes; other files are read.
+    selection : bool
+        Whether it selects atoms of the structure, which viewers do in a language of their own.
+    words : sequence of str
+        What such a parameter may be instead.
     """
 
     help: str
@@ -69,6 +73,8 @@ class Option:
     parse: Callable[[str], Any] | None = None
     viewer: bool = True
     written: bool = False
+    selection: bool = False
+    words: Sequence[str] = ()
 
     def allowed(self) -> Sequence[str]:
         """Return the allowed values, empty where anything goes."""
@@ -136,7 +142,7 @@ class Parameter:
                     value = Path(value)
                 elif self.type in (int, float) and "_" in value:  # which Python leaves out
                     raise ValueError
-                else:
+                elif self.type is not str:  # a text may be more than that, as one with the atoms that it selects
                     value = self.type(value)
             except UsageError as error:  # of a parser that is a function of the library too
                 raise UsageError(self.name, error.text, error.cure, value=value) from None

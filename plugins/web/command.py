@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from vmdpotential.commands.options import Index, read
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io import output as files
@@ -22,7 +23,9 @@ def view(
         "table of ions with their energies, as ionize writes it; ions of the structure are listed in any case",
         metavar="CSV")] = None,
     atoms: Annotated[str, Option(
-        "what is shown: solute (everything but water), all, protein ..., or a selection", metavar="CID")] = "solute",
+        "what is shown: solute (everything but water), all, protein ..., or a selection", metavar="SEL",
+        selection=True)] = "solute",
+    index: Index = None,
     level: Annotated[float | None, Option(
         "of the positive and the negative isosurface at first, in the map's unit; for a tenth of the map unless given",
         above=0)] = None,
@@ -63,10 +66,7 @@ def view(
     from .script import find_viewer_script
 
     find_viewer_script(viewer_script)  # before any work
-    if isinstance(structure, Path):
-        from vmdpotential.io import read_structure
-
-        structure = read_structure(structure, topology)
+    structure = read(structure, topology, None, index)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
     page = view_page(

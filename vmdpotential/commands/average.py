@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands import map as map_
 from vmdpotential.commands.between import FramesOption
-from vmdpotential.commands.options import read
+from vmdpotential.commands.options import charged, read
 from vmdpotential.errors import StoppedError, UsageError
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
 from vmdpotential.frames.blocks import folder_of, run_blocks
@@ -37,10 +37,11 @@ def _statistics(text: str) -> tuple[str, ...]:
 
 
 def average(structure: Path | Structure, trajectory: Path | Frames, topology: Path | None = None,
-            force_field: str = "auto", water: str = "auto", cell: Cell | None = None, method: str = "auto",
-            algorithm: str = "pair", interaction: str = "auto", set: Mapping[str, float] | None = None,
-            cutoff: float | None = None, frames: slice | None = None, stat: str = "mean",
-            fit: str = "auto", motion: str = "auto", smear: float = 0.0, like: Path | Grid | None = None,
+            force_field: str = "auto", water: str = "auto", cell: Cell | None = None, charges: Sequence[Path] = (),
+            index: Path | None = None, method: str = "auto", algorithm: str = "pair", interaction: str = "auto",
+            set: Mapping[str, float] | None = None, cutoff: float | None = None, frames: slice | None = None,
+            stat: str = "mean", fit: str = "auto", motion: str = "auto", smear: float = 0.0,
+            like: Path | Grid | None = None,
             output: Path | None = None, format: str = "", force: bool = False, resume: bool = False,
             partial: bool = False, workers: int = 0, scheduler: str = "", **options: Any) -> Report:
     """Average the potential over the frames of a trajectory.
@@ -65,7 +66,6 @@ def average(structure: Path | Structure, trajectory: Path | Frames, topology: Pa
     """
     from vmdpotential.io.mapformat import check_finite
     from vmdpotential.io.maps import check_map_format, is_map, map_name, put_map, read_map
-    from vmdpotential.molecule.charges import charges_and_report
 
     if output is None and isinstance(structure, Path):
         raise UsageError("output", "a file is needed for the mean", "such as {output mean.dx}")
@@ -80,7 +80,8 @@ def average(structure: Path | Structure, trajectory: Path | Frames, topology: Pa
     for path in names:
         check_map_format(path)
     files.check(paths, force)
-    structure, charges = charges_and_report(read(structure, topology, cell), force_field, water)
+    structure, charge_report = charged(read(structure, topology, cell, index), force_field, water, charges,
+                                       [options.get("atoms", "all")])
     group, called = reference_group(structure, fit)
     if motion == "rotation" and group is None:
         raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=motion)
@@ -110,8 +111,9 @@ def average(structure: Path | Structure, trajectory: Path | Frames, topology: Pa
         run.clear()
     grid = found.grids["mean"]
     report = Report(
-        [str(charges), *_lines(planning, found, smear, seconds), *(f"wrote {path}" for path in written)],
-        {"files": [str(path) for path in written], **charges.data, **_data(planning, found, smear), "seconds": seconds},
+        [str(charge_report), *_lines(planning, found, smear, seconds), *(f"wrote {path}" for path in written)],
+        {"files": [str(path) for path in written], **charge_report.data, **_data(planning, found, smear),
+         "seconds": seconds},
         {"grid": grid, "structure": structure, **{name: made for name, made in found.grids.items() if name != "mean"}})
     if not whole:
         raise StoppedError(f"interrupted after {found.frames} of {len(planning.numbers)} frames", report)
@@ -197,7 +199,7 @@ def _declared(
         "mean)", metavar="mean,std,sem")] = "mean",
     fit: Annotated[str, Option(
         "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
-        "or a selection", metavar="auto|none|SEL")] = "auto",
+        "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto",
     motion: Annotated[str, Option(
         "how they are moved; auto rotates in an open boundary, a periodic cell is translated only",
         choices=("auto", "translation", "rotation"))] = "auto",
@@ -226,4 +228,4 @@ _MAP = [p for p in map_.command.parameters if p.name not in _LEFT_OUT]
 _HANDED_ON = ("atoms", "boundary", "spacing", "padding", "tolerance", "unit", "temperature", "dielectric", "precision",
               "engine")
 
-command = Command("average", average, (_MAP[0], *_OWN[:1], *_MAP[1:5], *_OWN[1:], *_MAP[5:]))
+command = Command("average", average, (_MAP[0], *_OWN[:1], *_MAP[1:7], *_OWN[1:], *_MAP[7:]))

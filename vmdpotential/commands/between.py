@@ -29,7 +29,8 @@ FramesOption = Annotated[slice | None, Option(
     "which frames of the trajectory, counted from 0: begin, end (left out) and step", parse=parse_frames,
     metavar="B:E:S", viewer=False)]
 BetweenOption = Annotated[tuple[str, ...], Option(
-    "two selections; more pairs of selections go on: all, solute, protein, water ..., or CIDs", metavar="SEL")]
+    "two selections, of the atoms in the structure for all frames; more pairs of selections go on", metavar="SEL",
+    selection=True)]
 Parameters = Annotated[tuple[Path, ...], Option(
     "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml", metavar="FILE")]
 Boundary = Annotated[str, Option("open, or with all periodic images", choices=("auto", "open", "periodic"))]

@@ -27,7 +27,7 @@ from vmdpotential.commands.between import (
     label,
     selections,
 )
-from vmdpotential.commands.options import CellOption, ForceField, Water, read
+from vmdpotential.commands.options import CellOption, Charges, ForceField, Index, Water, charged, read
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
 from vmdpotential.io.cellfile import boundary_text
@@ -95,6 +95,8 @@ def energy(
     force_field: ForceField = "auto",
     water: Water = "auto",
     cell: CellOption = None,
+    charges: Charges = (),
+    index: Index = None,
     boundary: Boundary = "auto",
     electrostatics: Electrostatics = "pme",
     cutoff: Cutoff = 12.0,
@@ -123,7 +125,6 @@ def energy(
     """
     from vmdpotential.figures.page import check_figure_format, render
     from vmdpotential.io.forcefield import nonbonded
-    from vmdpotential.molecule.charges import charges_and_report
 
     if figure is not None:
         check_figure_format(figure)
@@ -131,7 +132,8 @@ def energy(
             raise UsageError("figure", "shows residues", "use {by residue}")
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
-    structure, report = charges_and_report(read(structure, topology, cell), force_field, water)
+    structure, report = charged(read(structure, topology, cell, index), force_field, water, charges, between,
+                                "between")
     chosen = selections(structure, between)
     terms = nonbonded(structure, parameters)
     sums = [Between(structure, terms, a, b, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,

@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import Boundary, FramesOption, TrajectoryOption, label
-from vmdpotential.commands.options import CellOption, ForceField, Scheduler, Water, Workers, read
+from vmdpotential.commands.options import (
+    CellOption,
+    Charges,
+    ForceField,
+    Index,
+    Scheduler,
+    Water,
+    Workers,
+    charged,
+    read,
+)
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.field import EXCLUDED, FieldSeries, Places, bonds_between, field_at
 from vmdpotential.frames.statistics import standard_error
@@ -36,17 +46,19 @@ _PRINTED = 10
 def field(
     structure: Annotated[Path | Structure, Option("structure file", positional=True)],
     trajectory: TrajectoryOption = None,
-    at: Annotated[str | None, Option("selection of atoms at which the field is wanted", metavar="SEL")] = None,
+    at: Annotated[str | None, Option("selection of atoms at which the field is wanted", metavar="SEL",
+                                        selection=True)] = None,
     bonds: Annotated[tuple[str, ...], Option(
         "two selections: at the middles of the bonds between them, and along these, from the first to the second",
-        metavar="SEL")] = (),
+        metavar="SEL", selection=True)] = (),
     points: Annotated[Path | None, Option(
         "file of points, a line x,y,z (A) for each and a name where they have one", metavar="FILE")] = None,
     fit: Annotated[str | None, Option(
         "selection that the points, given beside the structure, move and turn with; they stay in the frame of the "
-        "trajectory unless given", metavar="SEL")] = None,
+        "trajectory unless given", metavar="SEL", selection=True)] = None,
     from_: Annotated[tuple[str, ...], Option(
-        "selections whose contributions are told apart, such as protein, water and ions", metavar="SEL")] = (),
+        "selections whose contributions are told apart, such as protein, water and ions", metavar="SEL",
+        selection=True)] = (),
     exclude: Annotated[str, Option(
         "what of its own a place does not feel: the atom (of a bond both), or its residue or molecule as well; auto is "
         "the residue for bonds and the atom else", choices=("auto", *EXCLUDED))] = "auto",
@@ -56,6 +68,8 @@ def field(
     force_field: ForceField = "auto",
     water: Water = "auto",
     cell: CellOption = None,
+    charges: Charges = (),
+    index: Index = None,
     boundary: Boundary = "auto",
     unit: Annotated[str, Option("of the potential", choices=POTENTIAL_UNITS)] = "V",
     field_unit: Annotated[str, Option("of the field", choices=tuple(FIELD_UNITS))] = "V/A",
@@ -83,7 +97,6 @@ def field(
     """
     from vmdpotential.figures.page import check_figure_format, render
     from vmdpotential.io.frames import opened
-    from vmdpotential.molecule.charges import charges_and_report
 
     if output is not None and output.suffix.lower() not in (".csv", ".npz") and not files.is_standard(output):
         raise UsageError("output", f"{output}: fields cannot be written in this format", "name it .csv or .npz")
@@ -100,7 +113,7 @@ def field(
         raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
-    atoms, report = charges_and_report(read(structure, topology, cell), force_field, water)
+    atoms, report = charged(read(structure, topology, cell, index), force_field, water, charges)
     places = _places(atoms, at, bonds, points, fit)
     left_out = exclude if exclude != "auto" else "residue" if bonds else "atom"
     start = time.perf_counter()

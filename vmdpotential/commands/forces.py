@@ -22,7 +22,7 @@ from vmdpotential.commands.between import (
     label,
     selections,
 )
-from vmdpotential.commands.options import CellOption, ForceField, Water, read
+from vmdpotential.commands.options import CellOption, Charges, ForceField, Index, Water, charged, read
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
 from vmdpotential.io.cellfile import boundary_text
@@ -41,6 +41,8 @@ def forces(
     force_field: ForceField = "auto",
     water: Water = "auto",
     cell: CellOption = None,
+    charges: Charges = (),
+    index: Index = None,
     boundary: Boundary = "auto",
     electrostatics: Electrostatics = "pme",
     cutoff: Cutoff = 12.0,
@@ -64,7 +66,6 @@ def forces(
         For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
     """
     from vmdpotential.io.forcefield import nonbonded
-    from vmdpotential.molecule.charges import charges_and_report
 
     if output is not None and output.suffix.lower() not in (".csv", ".npz") and not files.is_standard(output):
         raise UsageError("output", f"{output}: forces cannot be written in this format", "name it .csv or .npz")
@@ -73,7 +74,8 @@ def forces(
     if len(between) != 2:
         raise UsageError("between", f"takes two selections here, and there are {len(between)}",
                          "such as {between protein water}")
-    structure, report = charges_and_report(read(structure, topology, cell), force_field, water)
+    structure, report = charged(read(structure, topology, cell, index), force_field, water, charges, between,
+                                "between")
     (a, b, first, second), = selections(structure, between)
     terms = nonbonded(structure, parameters)
     pair = Between(structure, terms, first, second, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Annotated
 
 from vmdpotential import registry
-from vmdpotential.commands.options import CellOption, ForceField, Water, read
+from vmdpotential.commands.options import CellOption, Charges, ForceField, Index, Water, charged, read
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
 from vmdpotential.io.cellfile import boundary_text
 from vmdpotential.ions import CONVENTIONS, COUNT_METHODS, SITE_METHODS, PlacedIon, Placement, parse_list, place_ions
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.charges import ChargeReport, charges_and_report
+from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.units import DEFAULT_TEMPERATURE
@@ -33,6 +33,8 @@ def ionize(
     force_field: ForceField = "auto",
     water: Water = "auto",
     cell: CellOption = None,
+    charges: Charges = (),
+    index: Index = None,
     cation: Annotated[str, Option("positive ion, in any program's name (SOD, Na+, MG)")] = "SOD",
     anion: Annotated[str, Option("negative ion (CLA, Cl-)")] = "CLA",
     neutralize: Annotated[bool, Option("compensate the net charge")] = True,
@@ -48,7 +50,7 @@ def ionize(
     between: Annotated[float, Option("least distance between ions", unit="A", low=0, high=1000)] = 5.0,
     seed: Annotated[int | None, Option("of random sites; chosen and reported when not given", low=0)] = None,
     refine: Annotated[bool, Option("ions move to better free sites when all are placed")] = True,
-    keep: Annotated[str | None, Option("waters that must stay, as a selection", metavar="CID")] = None,
+    keep: Annotated[str | None, Option("waters that must stay, as a selection", metavar="SEL", selection=True)] = None,
     naming: Annotated[str, Option(
         "whose ion names are written; auto is the input's convention",
         choices=CONVENTIONS)] = "auto",
@@ -90,7 +92,7 @@ def ionize(
                          "give one, such as ions.pdb, or {dry_run} to see the sites only")
     names = files.named(output, format, can_be_written)
     files.check(paths, force)
-    system, charges = _prepare(structure, topology, cell, force_field, water, names)
+    system, charge_report = _prepare(structure, topology, cell, index, force_field, water, charges, names)
     placement = place_ions(
         system, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, count=count,
         count_existing=count_existing, ions=ions, site=site, from_solute=from_solute, between=between, seed=seed,
@@ -103,9 +105,9 @@ def ionize(
     if written:
         _write(placement, output, table, force, names)
     where = f"{boundary_text(system.cell)}, Ewald's sum" if system.cell else boundary_text(None)
-    lines = [str(charges), where, *placement.lines, *(f"wrote {name}" for name in written)]
+    lines = [str(charge_report), where, *placement.lines, *(f"wrote {name}" for name in written)]
     data = {
-        **charges.data, "boundary": "open" if system.cell is None else "periodic",
+        **charge_report.data, "boundary": "open" if system.cell is None else "periodic",
         "cell": None if system.cell is None else list(system.cell.parameters),
         **placement.data, "dry_run": dry_run, "files": written,
     }
@@ -113,13 +115,13 @@ def ionize(
 
 
 def _prepare(
-    structure: Path | Structure, topology: Path | None, cell: Cell | None, force_field: str, water: str,
-    outputs: Sequence[Path],
+    structure: Path | Structure, topology: Path | None, cell: Cell | None, index: Path | None, force_field: str,
+    water: str, charges: Sequence[Path], outputs: Sequence[Path],
 ) -> tuple[Structure, ChargeReport]:
     """Return the structure with charges and where they are from, and refuse outputs it cannot be written to."""
     from vmdpotential.io import check_formats
 
-    system, report = charges_and_report(read(structure, topology, cell), force_field, water)
+    system, report = charged(read(structure, topology, cell, index), force_field, water, charges)
     check_formats(system, outputs)
     return system, report
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands import map as map_
-from vmdpotential.commands.options import read
+from vmdpotential.commands.options import charged, read
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.live import LiveMap
 from vmdpotential.grid.lattice import Grid
@@ -28,7 +28,8 @@ from vmdpotential.parameters import Command, Option, Report
 
 
 def live(structure: Path | Structure, topology: Path | None = None, force_field: str = "auto", water: str = "auto",
-         cell: Cell | None = None, method: str = "auto", algorithm: str = "pair", interaction: str = "auto",
+         cell: Cell | None = None, charges: Sequence[Path] = (), index: Path | None = None,
+         method: str = "auto", algorithm: str = "pair", interaction: str = "auto",
          set: Mapping[str, float] | None = None, cutoff: float | None = None, smear: float = 0.0,
          output: Path | None = None, **options: Any) -> Report:
     """Keep a map of what is shown, while frames are played, atoms moved and selections changed.
@@ -48,14 +49,14 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
         For a structure without charges, atoms or cell, or a frame of other atoms.
     """
     from vmdpotential.io.maps import check_map_format, put_map
-    from vmdpotential.molecule.charges import charges_and_report
 
     if output is None and isinstance(structure, Path):
         raise UsageError("output", "a file is needed for the maps", "such as {output live.mrc}")
     if output is not None:
         check_map_format(output)
         files.check([output], False)
-    structure, charges = charges_and_report(read(structure, topology, cell), force_field, water)
+    structure, charge_report = charged(read(structure, topology, cell, index), force_field, water, charges,
+                                       [options.get("atoms", "all")])
     start = time.perf_counter()
     defaults = {p.name: p.default for p in command.parameters if p.name not in _OWN}
     wanted = Wanted(method, algorithm, interaction, set or {}, cutoff, smear)
@@ -63,13 +64,13 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
     grid = made.first
     provenance = grid.provenance
     lines = [
-        str(charges),
+        str(charge_report),
         f"{provenance.method} sum, {boundary_text(structure.cell if provenance.boundary == 'periodic' else None)}, "
         f"{' x '.join(map(str, grid.lattice.shape))} points",
         f"planned in {time.perf_counter() - start:.2f} s on the {provenance.engine} engine",
     ]
     if output is None:
-        return Report(lines, {**charges.data, "frames": 1}, {"grid": grid, "structure": structure, "live": made})
+        return Report(lines, {**charge_report.data, "frames": 1}, {"grid": grid, "structure": structure, "live": made})
 
     def answer(number: str, grid: Grid) -> None:
         place = output.with_name(f".part-{output.name}")
@@ -85,7 +86,7 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
             count += 1
     finally:
         output.unlink(missing_ok=True)
-    return Report([*lines, f"{count} frames"], {**charges.data, "frames": count})
+    return Report([*lines, f"{count} frames"], {**charge_report.data, "frames": count})
 
 
 def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.float64], Cell | None]]:
@@ -107,8 +108,8 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
 
 
 #: Parameters that :func:`live` itself has; the others it hands on.
-_OWN = ("structure", "topology", "force_field", "water", "cell", "method", "algorithm", "interaction", "set", "cutoff",
-        "smear", "output")
+_OWN = ("structure", "topology", "force_field", "water", "cell", "charges", "index", "method", "algorithm",
+        "interaction", "set", "cutoff", "smear", "output")
 _OUTPUT = Option("map that a viewer reads, written anew for every frame: .mrc, .dx ...", short="o", viewer=False,
                  written=True)
 

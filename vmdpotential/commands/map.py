@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import progress, registry
-from vmdpotential.commands.options import CellOption, ForceField, Water, at_frame, parse_smear, read
+from vmdpotential.commands.options import (
+    CellOption,
+    Charges,
+    ForceField,
+    Index,
+    Water,
+    at_frame,
+    charged,
+    parse_smear,
+    read,
+)
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import CheckError, UsageError
 from vmdpotential.io import output as files
@@ -49,9 +59,11 @@ def map_(
     force_field: ForceField = "auto",
     water: Water = "auto",
     cell: CellOption = None,
+    charges: Charges = (),
+    index: Index = None,
     atoms: Annotated[str, Option(
         "whose charges make the potential: all, solute, protein, water ..., or a selection",
-        metavar="all|solute|protein|CID")] = "all",
+        metavar="all|solute|protein|SEL", selection=True)] = "all",
     method: Annotated[str, Option(
         "how it is summed", choices=lambda: _names("method"),
         listed=lambda: ("auto", *registry.listed("method")))] = "auto",
@@ -126,9 +138,9 @@ def map_(
     if batch:
         given = locals()
         return _batch(structure, output, format, workers, scheduler, force, {name: given[name] for name in (
-            "topology", "field", "force_field", "water", "cell", "atoms", "method", "boundary", "spacing", "padding",
-            "cutoff", "algorithm", "interaction", "set", "smear", "tolerance", "unit", "temperature", "dielectric",
-            "precision", "engine", "like", "trajectory", "frame")})
+            "topology", "field", "force_field", "water", "cell", "charges", "index", "atoms", "method", "boundary",
+            "spacing", "padding", "cutoff", "algorithm", "interaction", "set", "smear", "tolerance", "unit",
+            "temperature", "dielectric", "precision", "engine", "like", "trajectory", "frame")})
     for option, value in (("workers", workers), ("scheduler", scheduler)):
         if value:
             raise UsageError(option, "is for many structures", "give {batch}")
@@ -150,11 +162,11 @@ def map_(
     from vmdpotential.engines import get_engine, reason
     from vmdpotential.interactions.gaussian import ewald_factor
     from vmdpotential.methods.accuracy import POINTS, Errors
-    from vmdpotential.molecule.charges import charges_and_report
     from vmdpotential.molecule.selection import select
 
-    structure, charge_report = charges_and_report(
-        at_frame(read(structure, topology, cell), structure, trajectory, frame, cell), force_field, water)
+    structure, charge_report = charged(
+        at_frame(read(structure, topology, cell, index), structure, trajectory, frame, cell), force_field, water,
+        charges, [atoms])
     start = time.perf_counter()
     which = [*([] if output is None else [0]), *range(1, 1 + len(fields))]
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:
@@ -241,7 +253,7 @@ def _batch(source: Path | Structure, folder: Path | None, format: str, workers: 
 
     if folder is None or files.is_standard(folder):
         raise UsageError("output", "a folder is needed for the maps", "such as {output maps}")
-    for name in ("topology", "field", "like", "trajectory", "frame"):
+    for name in ("topology", "index", "field", "like", "trajectory", "frame"):
         if options[name] is not None:
             raise UsageError(name, "is of one structure", "leave out {batch}")
     if isinstance(source, Structure):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import ChargeError, UsageError
 from vmdpotential.io.cellfile import parse_cell, with_cell
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.molecule.water import CHOICES
@@ -24,14 +26,21 @@ Water = Annotated[str, Option(
 CellOption = Annotated[Cell | None, Option(
     "periodic cell instead of the file's: lengths, or these and angles, or an XSC file", unit="A, degrees",
     metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
+Charges = Annotated[tuple[Path, ...], Option(
+    "charges of residues that no template knows (ligands), by the names of residues and atoms: .mol2, .itp, OpenMM's "
+    ".xml, or a table residue,atom,charge", metavar="FILE")]
+Index = Annotated[Path | None, Option(
+    "index file of GROMACS; its groups are selections: group NAME, or group \"A NAME\"", viewer=False,
+    metavar="FILE.ndx")]
 Workers = Annotated[int, Option(
     "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0, high=4096)]
 Scheduler = Annotated[str, Option(
     "address of a Dask scheduler whose workers compute blocks of frames", viewer=False, metavar="ADDRESS")]
 
 
-def read(structure: Path | Structure, topology: Path | None, cell: Cell | None) -> Structure:
-    """Return the structure of a file, or one that a viewer gave, with the cell that a user gave.
+def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,
+         index: Path | None = None) -> Structure:
+    """Return the structure of a file, or one that a viewer gave, with the cell and the groups that a user gave.
 
     Raises
     ------
@@ -46,7 +55,46 @@ def read(structure: Path | Structure, topology: Path | None, cell: Cell | None) 
         structure = read_structure(structure, topology=topology)
     elif topology is not None:
         raise UsageError("topology", "is for structures read from a file")
+    if index is not None:
+        from vmdpotential.io.ndx import read_groups
+
+        structure = replace(structure, groups=read_groups(index, len(structure)))
     return with_cell(structure, cell)
+
+
+def charged(structure: Structure, force_field: str, water: str, charges: Sequence[Path] = (),
+            atoms: Sequence[str] = (), parameter: str = "atoms") -> tuple[Structure, ChargeReport]:
+    """Return a structure with charges, and where they are from.
+
+    Parameters
+    ----------
+    structure, force_field, water
+    charges : sequence of Path
+        Files of charges of some residues.
+    atoms : sequence of str
+        Selections of the atoms that count; the others may be without charges. All count unless given.
+    parameter : str
+        What these were given as.
+
+    Raises
+    ------
+    ChargeError
+        When an atom that counts has no charge.
+    """
+    from vmdpotential.io.residue_charges import read_residue_charges
+    from vmdpotential.molecule.charges import charges_and_report
+    from vmdpotential.molecule.selection import select
+
+    given = [residue for path in charges for residue in read_residue_charges(path)]
+    try:
+        return charges_and_report(structure, force_field, water, given)
+    except ChargeError:
+        needed = np.zeros(len(structure), bool)
+        for text in atoms:
+            needed |= select(structure, text, parameter)
+        if not atoms or needed.all():
+            raise
+        return charges_and_report(structure, force_field, water, given, needed)
 
 
 def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | None, frame: int | None,

@@ -11,7 +11,17 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.between import FramesOption, TrajectoryOption
-from vmdpotential.commands.options import CellOption, ForceField, Scheduler, Water, Workers, read
+from vmdpotential.commands.options import (
+    CellOption,
+    Charges,
+    ForceField,
+    Index,
+    Scheduler,
+    Water,
+    Workers,
+    charged,
+    read,
+)
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.profile import QUANTITIES, Profile
 from vmdpotential.io import output as files
@@ -31,13 +41,14 @@ def profile(
     trajectory: TrajectoryOption = None,
     axis: Annotated[str, Option("along which", choices=("x", "y", "z"))] = "z",
     from_: Annotated[tuple[str, ...], Option(
-        "selections whose contributions are told apart, such as lipid, water and ions", metavar="SEL")] = (),
+        "selections whose contributions are told apart, such as lipid, water and ions", metavar="SEL",
+        selection=True)] = (),
     center: Annotated[str | None, Option(
         "selection whose middle is moved to 0 in every frame, so that its drift does not blur the mean",
-        metavar="SEL")] = None,
+        metavar="SEL", selection=True)] = None,
     zero: Annotated[str, Option(
         "where the potential is 0: the mean over the cell, the left edge, or the mean over a selection such as water, "
-        "weighted by its density", metavar="mean|left|SEL")] = "mean",
+        "weighted by its density", metavar="mean|left|SEL", selection=True, words=_ZEROS)] = "mean",
     frames: FramesOption = None,
     spacing: Annotated[float, Option("between nodes, at most", unit="A", above=0, high=100)] = 0.5,
     smear: Annotated[float | None, Option(
@@ -50,6 +61,8 @@ def profile(
     force_field: ForceField = "auto",
     water: Water = "auto",
     cell: CellOption = None,
+    charges: Charges = (),
+    index: Index = None,
     unit: Annotated[str, Option("of the potential", choices=POTENTIAL_UNITS)] = "V",
     temperature: Annotated[float, Option("for kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE,
     workers: Workers = 0,
@@ -84,13 +97,14 @@ def profile(
     with progress.clock() as clock:
         if isinstance(structure, Path) and is_map(structure):
             given = {"trajectory": trajectory, "from": from_, "center": center, "topology": topology, "cell": cell,
+                     "charges": charges, "index": index,
                      "frames": frames}
             found, head, data = _of_map(structure, axis, zero, unit, given)
             objects: dict[str, Any] = {}
         else:
             found, head, data, objects = _of_atoms(
                 structure, trajectory, axis, from_, center, zero, frames, spacing, smear, topology, force_field, water,
-                cell, unit, temperature, workers, scheduler)
+                cell, charges, index, unit, temperature, workers, scheduler)
     seconds = time.perf_counter() - start - clock.compiling
     where = zero if zero in _ZEROS else f"the mean over {zero}"
     labels = [f"{name[0].upper()}{name[1:]} ({u})".replace("A^3", "Å³").replace("/A", "/Å")
@@ -140,16 +154,15 @@ def profile(
 def _of_atoms(
     structure: Path | Structure, trajectory: Path | Frames | None, axis: str, groups: tuple[str, ...],
     center: str | None, zero: str, frames: slice | None, spacing: float, smear: float | None, topology: Path | None,
-    force_field: str, water: str, cell: Any, unit: str, temperature: float, workers: int,
-    scheduler: str,
+    force_field: str, water: str, cell: Any, charges: tuple[Path, ...], index: Path | None, unit: str,
+    temperature: float, workers: int, scheduler: str,
 ) -> tuple[Profile, list[str], dict[str, Any], dict[str, Any]]:
     from vmdpotential.frames.profile import profile as of_frames
     from vmdpotential.io.frames import opened
-    from vmdpotential.molecule.charges import charges_and_report
 
     if trajectory is None and frames is not None:
         raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
-    atoms, report = charges_and_report(read(structure, topology, cell), force_field, water)
+    atoms, report = charged(read(structure, topology, cell, index), force_field, water, charges)
     found = of_frames(
         atoms, opened(trajectory, len(atoms), frames),
         axis="xyz".index(axis), spacing=spacing, smear=smear,

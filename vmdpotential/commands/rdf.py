@@ -18,7 +18,7 @@ from vmdpotential.commands.between import (
     frames_of,
     selections,
 )
-from vmdpotential.commands.options import CellOption, read
+from vmdpotential.commands.options import CellOption, Index, read
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
 from vmdpotential.molecule.structure import Structure
@@ -33,6 +33,7 @@ def rdf(
     topology: Annotated[Path | None, Option(
         "topology that names the structure's atoms, where its own file does not", viewer=False)] = None,
     cell: CellOption = None,
+    index: Index = None,
     range: Annotated[float, Option("longest distance", unit="A", above=0, high=1000)] = 15.0,
     bins: Annotated[int, Option("of the distance, all of one width", low=1, high=100_000)] = 150,
     exclude: Annotated[str, Option(
@@ -65,7 +66,7 @@ def rdf(
         check_figure_format(figure)
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
-    structure = read(structure, topology, cell)
+    structure = read(structure, topology, cell, index)
     chosen = selections(structure, between)
     counts = []
     for _, _, a, b in chosen:

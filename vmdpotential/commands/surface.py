@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
+from vmdpotential.commands.options import Index, read
 from vmdpotential.commands.slice import Range, _range
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid
@@ -29,8 +30,10 @@ def surface(
     structure: Annotated[Path | Structure, Option("structure file", positional=True)],
     map: Annotated[Path | Grid, Option("map file, or map, that is read on the surface", positional=True)],
     atoms: Annotated[str, Option(
-        "around which the surface is: all, solute, protein ..., or a selection", metavar="all|solute|protein|CID")
+        "around which the surface is: all, solute, protein ..., or a selection", metavar="all|solute|protein|SEL",
+        selection=True)
         ] = "solute",
+    index: Index = None,
     kind: Annotated[str, Option(
         "molecular: what a probe cannot enter; accessible: where its centre can be", choices=KINDS)] = "molecular",
     probe: Annotated[float, Option("radius of the probe", unit="A", low=0, high=20)] = PROBE,
@@ -68,7 +71,6 @@ def surface(
     from vmdpotential.figures.slices import check_range, quantity_label, robust_range
     from vmdpotential.figures.surfaces import VIEWS, vertex_colours
     from vmdpotential.figures.surfaces import figure as draw
-    from vmdpotential.io import read_structure
     from vmdpotential.io.maps import map_name, read_map
     from vmdpotential.io.meshes import SUFFIXES, is_mesh, put_mesh
 
@@ -86,7 +88,7 @@ def surface(
     paths = [*output, *([] if figure is None else [figure])]
     files.check(paths, force)
     name = map_name(map) if isinstance(map, Path) else "map"
-    structure = structure if isinstance(structure, Structure) else read_structure(structure)
+    structure = read(structure, None, None, index)
     grid = map if isinstance(map, Grid) else read_map(map)
     start = time.perf_counter()
     made = molecular_surface(structure, atoms=atoms, kind=kind, probe=probe, spacing=spacing)

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential.errors import BackendError, InputError
-from vmdpotential.io.text import listed, read_text, reading, suffix
+from vmdpotential.errors import BackendError, InputError, listed
+from vmdpotential.io.text import read_text, reading, suffix
 from vmdpotential.molecule.nonbonded import Floats, Integers, Nonbonded, pairs_by_bonds, unique_pairs
 from vmdpotential.molecule.structure import Structure, Topology
 

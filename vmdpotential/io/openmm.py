@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import units
-from vmdpotential.errors import BackendError, InputError
-from vmdpotential.io.text import COMPRESSED, Held, listed, read_text, reading
+from vmdpotential.errors import BackendError, InputError, listed
+from vmdpotential.io.text import COMPRESSED, Held, read_text, reading
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.nonbonded import (
     Floats,

@@ -287,17 +287,6 @@ def reading(path: Path) -> Iterator[None]:
         raise _named(path, InputError(f"cannot be read ({type(error).__name__}: {error})")) from error
 
 
-def listed(words: Iterable[str], most: int) -> str:
-    """Return words with commas between, at most `most` characters of them; how many more there are is said."""
-    taken: list[str] = []
-    left = [one_line(word) for word in words]
-    while left and sum(map(len, taken)) + 2 * len(taken) + len(left[0]) <= most:
-        taken.append(left.pop(0))
-    if left and not taken:
-        taken.append(f"{left.pop(0)[: most - 3]}...")
-    return ", ".join(taken) + (f" and {len(left)} more" if left else "")
-
-
 def _named(path: Path, error: Any) -> Any:
     """Return an error of a reader with the name of its file, and cut to what can be read at a glance."""
     error.cure = error.cure or _CURE

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import ChargeError, UsageError
+from vmdpotential.errors import ChargeError, UsageError, listed
 from vmdpotential.molecule.atomnames import family
+from vmdpotential.molecule.given import Given, ResidueCharges
 from vmdpotential.molecule.names import IONS, WATERS, unique_names
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS, Match, Miss, library
@@ -58,6 +59,10 @@ class ChargeReport:
     waters : dict
         Water model to what told it: ``by its name``, ``by the place of its massless site``, ``by default``
         or ``as asked``.
+    given : tuple of str
+        Residues whose charges are of a file for them alone, with the file and their net charge.
+    without : dict
+        Residues that have no charges and need none, by name, to their number.
     """
 
     source: str
@@ -65,6 +70,8 @@ class ChargeReport:
     templates: dict[str, int] = field(default_factory=dict)
     fits: tuple[str, ...] = ()
     waters: dict[str, str] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
+    without: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_integer(self) -> bool:
@@ -76,9 +83,14 @@ class ChargeReport:
             return f"charges from the {self.source}; {_net_charge_text(self.net_charge)}"
         residues = sum(self.templates.values())
         water = "".join(f", water {model} ({told_by})" for model, told_by in self.waters.items())
+        given = "".join(f", {one}" for one in self.given)
+        number = sum(self.without.values())
+        without = "" if not self.without else (
+            f"; left out: {number} residue{'s' if number > 1 else ''} without charges "
+            f"({', '.join(f'{name} {count}' for name, count in self.without.items())})")
         return (
-            f"charges from {self.source} templates ({residues} residues, {len(self.templates)} kinds){water}; "
-            f"{_net_charge_text(self.net_charge)}"
+            f"charges from {self.source} templates ({residues} residues, {len(self.templates)} kinds){water}{given}"
+            f"{without}; {_net_charge_text(self.net_charge)}"
         )
 
     @property
@@ -87,6 +99,7 @@ class ChargeReport:
         return {
             "charges": self.source, "force_field": self.source if self.templates else None,
             "force_fields_that_fit": list(self.fits), "water_models": dict(self.waters),
+            "charges_given": list(self.given), "without_charges": dict(self.without),
         }
 
 
@@ -116,34 +129,63 @@ def assign_charges(structure: Structure, force_field: str = "auto", water: str =
 
 
 def charges_and_report(
-    structure: Structure, force_field: str = "auto", water: str = "auto"
+    structure: Structure, force_field: str = "auto", water: str = "auto", residues: Sequence[ResidueCharges] = (),
+    needed: NDArray[np.bool_] | None = None,
 ) -> tuple[Structure, ChargeReport]:
-    """Do what :func:`assign_charges` does, and return also where the charges come from."""
+    """Do what :func:`assign_charges` does, and return also where the charges come from.
+
+    Parameters
+    ----------
+    structure, force_field, water
+    residues : sequence of ResidueCharges
+        What is taken before templates, for residues that have these names.
+    needed : (N,) bool, optional
+        The atoms that count; all unless given. A residue of others may be without charges: it has 0, and the report
+        says so.
+    """
     for parameter, value, choices in (("force_field", force_field, CHOICES), ("water", water, WATER_CHOICES)):
         if value not in choices:
             raise UsageError(parameter, f"choose one of {', '.join(choices)}", value=value)
     if structure.charges is not None:
         if water != "auto":
             raise UsageError("water", "is for waters without charges, and these have some", "leave it out", value=water)
+        if residues:
+            raise UsageError("charges", "are for residues without charges, and all of these atoms have some",
+                             "leave it out", value=residues[0].source)
         source = structure.charge_source or (
             f"{structure.topology.source} topology" if structure.topology is not None else "structure")
         return structure, ChargeReport(source, structure.net_charge)
     complete, among = _complete(structure)
     kinds = _residue_kinds(complete)
     fits = (force_field,) if force_field != "auto" else _force_fields(structure)
-    matches = _match_all(complete, kinds, fits[0], water)
-    if any(isinstance(match, Miss) for match in matches):
-        raise _error(structure, kinds, matches, fits[0])
-    charges = kinds.spread([match.charges for match in matches if not isinstance(match, Miss)])[among]
+    given = Given(residues)
+    matches = _match_all(complete, kinds, fits[0], water, given)
+    missed = np.array([isinstance(match, Miss) for match in matches], bool)
+    if missed.any():
+        atoms = np.repeat(missed[kinds.kind_of], kinds.lengths)[among]
+        if needed is None or (atoms & needed).any():
+            raise _error(structure, kinds, matches, fits[0])
+    if given.unused() and not given.used:
+        raise ChargeError(f"{residues[0].source}: is of the residues {listed(given.unused(), 80)}, and "
+                          f"{_name(structure)} has none of them", "name the residue in it as the structure does")
+    if given.unused() and not residues[0].source.endswith((".xml", ".top")):  # which are for all sorts of molecules
+        log.warning("%s: has no residues %s, whose charges were given", _name(structure), listed(given.unused(), 80))
+    charges = kinds.spread([(0.0,) * len(kind.atom_names) if isinstance(match, Miss) else match.charges
+                            for kind, match in zip(kinds.kinds, matches, strict=True)])[among]
     templates: Counter[str] = Counter()
     waters: dict[str, str] = {}
+    without: Counter[str] = Counter()
     for kind, match in zip(kinds.kinds, matches, strict=True):
+        if isinstance(match, Miss):
+            without[kind.residue_name] += kind.residues
+            continue
         label = LABELS[match.model] if isinstance(match, Water) else getattr(match, "label", "")
         templates[label] += kind.residues
         if isinstance(match, Water):
             waters[label] = match.told_by
     result = structure.with_charges(charges)
-    return result, ChargeReport(fits[0], result.net_charge, dict(templates.most_common()), fits, waters)
+    return result, ChargeReport(fits[0], result.net_charge, dict(templates.most_common()), fits, waters,
+                                tuple(given.told()), dict(without))
 
 
 def _complete(structure: Structure) -> tuple[Structure, NDArray[Any]]:
@@ -279,14 +321,17 @@ def _disulfides(structure: Structure, residue_names: NDArray[np.str_], name_of: 
 
 
 def _match_all(
-    structure: Structure, kinds: _Kinds, force_field: str, water: str = "auto"
+    structure: Structure, kinds: _Kinds, force_field: str, water: str = "auto", given: Given | None = None,
 ) -> list[Match | Miss | Water]:
     """Match every kind of residue."""
     result: list[Match | Miss | Water] = []
     for index, kind in enumerate(kinds.kinds):
         name = kind.residue_name.upper()
         ion = IONS.get(name) if len(kind.atom_names) == 1 else None
-        if ion is not None:
+        own = given.match(kind.residue_name, kind.atom_names, kind.residues) if given else None
+        if own is not None:
+            result.append(own)
+        elif ion is not None:
             result.append(Match(ion.residue, (float(ion.charge),)))
         elif name in WATERS:
             starts = structure.residue_starts[:-1][kinds.kind_of == index]
@@ -306,6 +351,8 @@ def _error(
     reasons: list[str] = []
     for kind, match in zip(kinds.kinds, matches, strict=True):
         if isinstance(match, Miss):
+            if match.given:
+                raise _unlike(structure, kind.residue_name, match)
             if match.reason:
                 reasons.append(f"{match.reason} ({kind.residues} of them)")
             for counts, atoms in ((extra, match.extra), (lacking, match.lacking)):
@@ -317,6 +364,8 @@ def _error(
     if lacking:
         parts.append(f"atoms that {force_field} needs are missing: {_list(lacking)}")
     cure = "give a file that has charges (PSF, prmtop, TPR, PQR) as {topology}"
+    if len({name.split()[0] for name in extra}) == 1 and not reasons and not lacking:
+        cure = "give a file of its charges (MOL2, ITP, XML, CSV) as {charges}, or of all as {topology}"
     if reasons and not extra and not lacking:
         cure = "say which model they are by {water}, where it has these sites, or " + cure
     if lacking:
@@ -324,10 +373,21 @@ def _error(
     return ChargeError(f"{_name(structure)}: {'; '.join(parts)}", cure)
 
 
+def _unlike(structure: Structure, residue_name: str, miss: Miss) -> ChargeError:
+    """Return the error of a residue that has other atoms than the file that was given for it."""
+    parts = []
+    if miss.extra:
+        parts.append(f"has no charge for {listed(miss.extra, 90)}")
+    if miss.lacking:
+        parts.append(f"has charges for {listed(miss.lacking, 90)}, which the residue lacks")
+    return ChargeError(f"{_name(structure)}: residue {residue_name} is not that of {miss.given}, which "
+                       f"{' and '.join(parts)}", "give a file with the same names of atoms, hydrogens too")
+
+
 def _list(counts: Counter[str]) -> str:
     """Write the most frequent of what is counted: 12 atoms: LIG C1 (3), LIG C2 (3) ... and 8 more kinds."""
     items = sorted(counts.items(), key=lambda item: -item[1])
     total = sum(counts.values())
-    listed = ", ".join(f"{name} ({count})" for name, count in items[:_LISTED])
+    first = ", ".join(f"{name} ({count})" for name, count in items[:_LISTED])
     more = f" and {len(items) - _LISTED} more kinds" if len(items) > _LISTED else ""
-    return f"{total} atom{'s' if total > 1 else ''}: {listed}{more}"
+    return f"{total} atom{'s' if total > 1 else ''}: {first}{more}"

@@ -1,4 +1,4 @@
-"""Which atoms: by kind of residue (water, ion, protein ...) or by gemmi's CID syntax."""
+"""Which atoms: a kind of residue (water, ion, protein ...), gemmi's CID syntax, or MDAnalysis' language."""
 
 from __future__ import annotations
 
@@ -7,19 +7,48 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.errors import UsageError
+from vmdpotential.molecule import language
 from vmdpotential.molecule.names import CUT_LIPIDS, IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
-from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.structure import Integers, Structure
 from vmdpotential.molecule.water import MASSLESS
 
 Mask = NDArray[np.bool_]
 
 ALLOWED = (
-    "all, solute, protein, nucleic, lipid, water, ions, or a CID such as //A (chain), (ALA) (residue name), "
-    "//A/10-20 (residues), //A/10/CA (atom)"
+    "all, solute, protein, nucleic, lipid, water, ions, a CID such as //A (chain), (ALA) (residue name), "
+    "//A/10-20 (residues), //A/10/CA (atom), or words such as protein and around 5 resname LIG"
 )
+
+
+class Picked(str):
+    """A selection whose atoms a viewer or a program has found already: its text, for reports, and their rows."""
+
+    rows: Integers
+
+    def __new__(cls, text: str, rows: ArrayLike) -> Picked:
+        """Return the text with rows: indices, in any order, or a mask (N,)."""
+        result = super().__new__(cls, text)
+        rows = np.asarray(rows)
+        result.rows = np.flatnonzero(rows) if rows.dtype == bool else np.unique(rows).astype(np.int64)
+        return result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Picked, (str(self), self.rows)
+
+
+#: What is taken wherever atoms are selected: text, or indices or a mask (N,) of the structure's atoms.
+Selection = str | NDArray[Any]
+
+
+def named_selection(selection: Selection) -> str:
+    """Return a selection as text that can be compared and told: of an array, a :class:`Picked`."""
+    if isinstance(selection, str):
+        return selection
+    rows = np.asarray(selection)
+    return Picked(f"{int(rows.sum()) if rows.dtype == bool else len(rows)} given atoms", rows)
 
 
 def _per_residue(structure: Structure, table: Collection[str]) -> Mask:
@@ -106,33 +135,88 @@ _WORDS: dict[str, Callable[[Structure], Mask]] = {
 }
 
 
-def select(structure: Structure, text: str, parameter: str = "atoms") -> Mask:
+def select(structure: Structure, selection: Selection, parameter: str = "atoms") -> Mask:
     """Return which atoms, (N,) bool, a selection means.
 
     Parameters
     ----------
     structure : Structure
-    text : str
-        ``all``, ``solute`` (everything but water), ``protein``, ``nucleic``, ``lipid``, ``water``,
-        ``ions``, or gemmi's CID syntax ``/model/chain/residues/atoms`` and its short forms:
-        ``//A``, ``//A/10-20/CA``, ``(ALA)``, ``[S]`` (element). Segment names are not part of a CID.
+        Of a trajectory it is the one beside it: a selection is made once, and not again for each frame.
+    selection : str or (K,) int or (N,) bool
+        Indices or a mask; or text, of which the first that fits counts:
+
+        - ``all``, ``solute`` (everything but water), ``protein``, ``nucleic``, ``lipid``, ``water``, ``ions``;
+        - ``group NAME``: a group of the structure's index file; a name with blanks stands in double quotes;
+        - text with a blank (unless it begins with a slash), and ``backbone``, ``nucleicbackbone``, ``nucleicbase``,
+          ``nucleicsugar``, ``aromatic``: MDAnalysis' language, in which the words above mean what they mean alone;
+        - gemmi's CID syntax ``/model/chain/residues/atoms`` and its short forms: ``//A``, ``//A/10-20/CA``, ``(ALA)``,
+          ``[S]`` (element); a word alone is a chain. Segment names are not part of a CID.
     parameter : str
         What it was given as, for messages.
 
     Raises
     ------
     UsageError
-        When the text is no selection, or selects no atom.
+        When the text is no selection, means different atoms as different kinds, or selects no atom.
+    BackendError
+        When the text is of MDAnalysis' language, and that is not installed.
     """
-    word = text.strip().lower()
+    text = named_selection(selection)
+    if isinstance(text, Picked):
+        return _by_rows(structure, text, parameter)
+    text = text.strip()
     try:
-        mask = _WORDS[word](structure) if word in _WORDS else _by_cid(structure, text.strip())
+        mask = _by_text(structure, text)
     except ValueError as error:
         raise UsageError(parameter, str(error), f"choose {ALLOWED}", value=text) from error
     if not mask.any():
-        raise UsageError(
-            parameter, f"selects no atoms{_hint(structure, text.strip())}", f"choose {ALLOWED}", value=text)
+        raise UsageError(parameter, f"selects no atoms{_hint(structure, text)}", f"choose {ALLOWED}", value=text)
     return mask
+
+
+def _by_rows(structure: Structure, picked: Picked, parameter: str) -> Mask:
+    rows, count = picked.rows, len(structure)
+    if not len(rows):
+        raise UsageError(parameter, "selects no atoms", value=picked)
+    if rows[0] < 0 or rows[-1] >= count:
+        raise UsageError(parameter, f"holds atom {rows[rows >= count][0] if rows[-1] >= count else rows[0]}, counted "
+                         f"from 0, and there are {count}", value=picked)
+    mask = np.zeros(count, bool)
+    mask[rows] = True
+    return mask
+
+
+def _by_text(structure: Structure, text: str) -> Mask:
+    word = text.lower()
+    if word in _WORDS:
+        return _WORDS[word](structure)
+    group = _whole_group(structure, text)
+    if group is not None:
+        mask = np.zeros(len(structure), bool)
+        mask[structure.group(group)] = True
+        return mask
+    if text in language.KEYWORDS and text in structure.chain_ids:
+        raise ValueError(f"is a chain and a word of MDAnalysis' language; write '//{text}' or '{text} and all'")
+    if text in language.KEYWORDS or (len(text.split()) > 1 and not text.startswith("/")):
+        return language.evaluate(structure, text, _WORDS)
+    return _by_cid(structure, text)
+
+
+def _whole_group(structure: Structure, text: str) -> str | None:
+    """Return the name of the index group that a whole text means, None where it means something else."""
+    head, _, name = text.partition(" ")
+    name = name.strip()
+    if head != "group" or not name:
+        return None
+    quoted = len(name) > 1 and name[0] == name[-1] == '"'
+    if quoted and name[1:-1] in structure.groups:
+        return name[1:-1]
+    first, *others = name.split()
+    if name in structure.groups and others and first in structure.groups:
+        raise ValueError(f"is a group of that name, or atoms of the group '{first}'; put the name in double quotes")
+    if name in structure.groups or (not others and not quoted):
+        return name
+    return None
 
 
 def _hint(structure: Structure, text: str) -> str:
@@ -140,6 +224,10 @@ def _hint(structure: Structure, text: str) -> str:
     residues = set(unique_names(structure.residue_names)[0].tolist())
     if text in residues:
         return f" (chain '{text}' does not exist; the residue name is written '({text})')"
+    if text in structure.groups:
+        return f" (chain '{text}' does not exist; the index group is written 'group {text}')"
+    if text.strip("()").lower() in _WORDS:
+        return f" (there is no residue '{text}'; without parentheses it is a word)"
     return ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -135,6 +135,8 @@ class Structure:
         What these atoms were selected from; a force field is chosen by all of it, and fitted to its residues.
     whole_rows : (N,) int64 or None
         Which atoms of that they are.
+    groups : mapping of str to (K,) int64
+        Groups of an index file by their names, rows of atoms each.
 
     Raises
     ------
@@ -162,6 +164,7 @@ class Structure:
     charge_source: str = ""
     whole: Structure | None = None
     whole_rows: Integers | None = None
+    groups: Mapping[str, Integers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -245,6 +248,13 @@ class Structure:
             raise InputError(f"{where}: is the asymmetric unit of a crystal ({self.cell.space_group})",
                              f"{cure}, or write P 1 for it where it is the whole cell")
 
+    def group(self, name: str) -> Integers:
+        """Return the rows (K,) of a group of the index file; raises ValueError where there is none of this name."""
+        if name not in self.groups:
+            known = ", ".join(self.groups) or "there is no index file"
+            raise ValueError(f"there is no index group '{name}' ({known[:200]})")
+        return self.groups[name]
+
     def take(self, atoms: ArrayLike) -> Structure:
         """Return the structure of some atoms: increasing indices or a mask (N,)."""
         index = np.asarray(atoms)
@@ -257,7 +267,8 @@ class Structure:
         if len(index):
             fields["residue_index"] = np.concatenate([[0], np.cumsum(np.diff(fields["residue_index"]) != 0)])
         topology = self.topology.take(index) if self.topology is not None else None
-        return replace(self, topology=topology, **fields)
+        groups = {name: np.flatnonzero(np.isin(index, rows)) for name, rows in self.groups.items()}
+        return replace(self, topology=topology, groups=groups, **fields)
 
     def part(self, atoms: ArrayLike) -> Structure:
         """Return :meth:`take` of some atoms, which know what they were selected from."""

@@ -38,11 +38,15 @@ class Match(NamedTuple):
 
 
 class Miss(NamedTuple):
-    """Atoms that the nearest template does not have, and its atoms that the residue lacks; or a reason in words."""
+    """Atoms that the nearest template does not have, and its atoms that the residue lacks; or a reason in words.
+
+    `given` is the file that the template is of, where a user gave it.
+    """
 
     extra: tuple[str, ...]
     lacking: tuple[str, ...]
     reason: str = ""
+    given: str = ""
 
 
 # ---- the table --------------------------------------------------------------------------------------

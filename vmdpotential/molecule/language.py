@@ -1,0 +1,180 @@
+"""Selections in MDAnalysis' language (extra ``traj``), of a Structure: ``protein and around 5 resname LIG``.
+
+https://docs.mdanalysis.org/stable/documentation_pages/selections.html
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.errors import BackendError
+from vmdpotential.molecule import elements
+from vmdpotential.molecule.structure import Floats, Names, Structure
+
+Mask = NDArray[np.bool_]
+
+log = logging.getLogger(__name__)
+
+#: Words that are a selection by themselves in this language.
+KEYWORDS = ("backbone", "nucleicbackbone", "nucleicbase", "nucleicsugar", "aromatic")
+
+#: After these, after a number and at the start a selection begins; elsewhere a word is a name that is looked for.
+_BEFORE = {None, "(", "and", "or", "not", "as", "byres", "bonded", "global"}
+#: What needs coordinates in the cell's own frame, not distances alone.
+_PLACES = {"point", "cyzone", "cylayer", "prop"}
+#: A group of an index file, its name in quotes or without blanks.
+_GROUP = re.compile(r'(?<![^\s(])group\s+(?:"([^"]*)"|([^\s()"]+))')
+
+
+def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Structure], Mask]]) -> Mask:
+    """Return which atoms, (N,) bool, an expression of MDAnalysis' language means.
+
+    Parameters
+    ----------
+    structure : Structure
+        Distances go over its periodic cell, unless that is a crystal's, whose atoms are a part of what it holds.
+    text : str
+    words : mapping
+        Words that mean here what they mean alone, and not what MDAnalysis' own tables of names say: ``protein``,
+        ``solute``; what differs is told.
+
+    Raises
+    ------
+    ValueError
+        When the text is not of this language.
+    BackendError
+        When MDAnalysis is not installed.
+    """
+    with _mdanalysis() as package:
+        universe = _universe(package, structure)
+        groups: dict[str, Any] = {}
+
+        def group(match: re.Match[str]) -> str:
+            name = match[1] if match[1] is not None else match[2]
+            groups[f"index{len(groups)}"] = universe.atoms[structure.group(name)]
+            return f"group index{len(groups) - 1}"
+
+        tokens = _GROUP.sub(group, text).replace("(", " ( ").replace(")", " ) ").split()
+        if structure.cell is not None and _PLACES.intersection(tokens) and not _along_axes(structure):
+            raise ValueError("looks for places along x, y and z, and the periodic cell is turned against these")
+        asked = []
+        for place, token in enumerate(tokens):
+            before = tokens[place - 1] if place else None
+            if token in words and token != "all" and (before in _BEFORE or _is_number(before)):
+                groups[token] = universe.atoms[words[token](structure)]
+                tokens[place] = f"group {token}"
+                asked.append(token)
+        try:
+            found = universe.select_atoms(" ".join(tokens), **groups).indices
+        except Exception as error:  # it raises SelectionError, NoDataError, and whatever numpy does
+            raise ValueError(f"is no selection ({_reason(error, text)})") from None
+        _tell(structure, universe, dict.fromkeys(asked), groups)
+    mask = np.zeros(len(structure), bool)
+    mask[found] = True
+    return mask
+
+
+@contextlib.contextmanager
+def _mdanalysis() -> Iterator[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            import MDAnalysis
+        except ImportError:
+            raise BackendError("selections of more than one word need MDAnalysis",
+                               "install it with pip install 'vmdpotential[traj]', or write a CID, such as //A/10-20"
+                               ) from None
+        warnings.simplefilter("ignore")  # it sets filters of its own when it is imported first
+        yield MDAnalysis
+
+
+def _universe(package: Any, structure: Structure) -> Any:
+    """Return MDAnalysis' object of the atoms, in our order, with all that its language can ask for."""
+    starts, count = structure.residue_starts[:-1], len(structure)
+    names = structure.segment_ids if (structure.segment_ids != "").any() else structure.chain_ids
+    segments, segment_of = np.unique(names[starts], return_inverse=True)
+    universe = package.Universe.empty(
+        count, len(starts), len(segments), trajectory=True, residue_segindex=segment_of.reshape(-1),
+        atom_resindex=np.repeat(np.arange(len(starts)), np.diff(structure.residue_starts)))
+    topology = structure.topology
+    symbols = elements.fill(structure).elements
+    types = symbols if topology is None or not (topology.types != "").any() else topology.types
+    values: dict[str, Any] = {
+        "names": _objects(structure.atom_names), "elements": _objects(symbols), "types": _objects(types),
+        "chainIDs": _objects(structure.chain_ids), "masses": elements.masses(structure),
+        "tempfactors": structure.b_factors, "occupancies": structure.occupancies,
+        "record_types": _objects(np.where(structure.hetero, "HETATM", "ATOM")),
+        "resnames": _objects(structure.residue_names[starts]), "resids": structure.residue_ids[starts],
+        "resnums": structure.residue_ids[starts], "icodes": _objects(structure.insertion_codes[starts]),
+        "segids": np.array([name or "SYSTEM" for name in segments.tolist()], object),
+    }
+    if structure.charges is not None:
+        values["charges"] = structure.charges
+    for name, value in values.items():
+        universe.add_TopologyAttr(name, value)
+    if topology is not None and len(topology.bonds):
+        universe.add_TopologyAttr("bonds", topology.bonds)
+    universe.atoms.positions, universe.dimensions = _places(structure)
+    return universe
+
+
+def _objects(names: Names) -> NDArray[Any]:
+    """Return names as Python's strings, one of a kind, in which MDAnalysis keeps them."""
+    different, inverse = np.unique(names, return_inverse=True)
+    result: NDArray[Any] = different.astype(object)[inverse.reshape(-1)]
+    return result
+
+
+def _along_axes(structure: Structure) -> bool:
+    """Whether the cell lies as MDAnalysis takes it to: a along x, b in the xy plane."""
+    assert structure.cell is not None
+    return bool(np.allclose(structure.cell.vectors, _standard(structure), atol=1e-3))
+
+
+def _standard(structure: Structure) -> Floats:
+    cell = structure.cell
+    assert cell is not None
+    return np.array(type(cell).from_parameters(*cell.parameters).vectors)
+
+
+def _places(structure: Structure) -> tuple[Floats, Any]:
+    """Return positions (N, 3), turned with the cell to where MDAnalysis takes it to be, and its six numbers."""
+    cell = structure.cell
+    if cell is None or not cell.whole:
+        return structure.positions, None
+    if _along_axes(structure):
+        return structure.positions, cell.parameters
+    return structure.positions @ np.linalg.inv(cell.vectors) @ _standard(structure), cell.parameters
+
+
+def _is_number(token: str | None) -> bool:
+    return re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", token or "") is not None
+
+
+def _reason(error: Exception, text: str) -> str:
+    """Return what MDAnalysis says, short, and what is probably meant."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    said = f"MDAnalysis: {said[:120]}"
+    if re.search(r"\bwithin\b", text):
+        said += "; 'within 5 of resname LIG' is written 'around 5 resname LIG'"
+    return said
+
+
+def _tell(structure: Structure, universe: Any, words: Mapping[str, None], groups: Mapping[str, Any]) -> None:
+    """Warn where a word means other atoms in MDAnalysis' own tables of names."""
+    for word in words:
+        try:
+            theirs = universe.select_atoms(word)
+        except Exception:  # no word of its
+            continue
+        if not np.array_equal(theirs.indices, groups[word].indices):
+            log.warning("'%s' means %d atoms here, as it does alone; MDAnalysis' own tables of names have %d",
+                        word, len(groups[word]), len(theirs))
