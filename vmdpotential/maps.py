@@ -32,7 +32,7 @@ from vmdpotential.methods import (
 from vmdpotential.methods.accuracy import Sample
 from vmdpotential.methods.slabs import Sink, SlabResult, by_slabs
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import is_solvated, select
+from vmdpotential.molecule.selection import Selection, is_solvated, named_selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
@@ -64,7 +64,7 @@ def potential_map(
     parameters: Mapping[str, float] | None = None,
     smear: float = 0.0,
     tolerance: float = 1e-4,
-    atoms: str = "all",
+    atoms: Selection = "all",
     unit: str = "kT/e",
     temperature: float = DEFAULT_TEMPERATURE,
     dielectric: float = 1.0,
@@ -105,7 +105,7 @@ def potential_map(
         Of methods that are not exact: root mean square error over that of the potential, 1e-6 to 0.1, over all
         points, and over those farther than 2 A from every charge; of the field too where it is asked for. The
         map's provenance states the errors that were measured.
-    atoms : str
+    atoms : str or array
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
     unit, temperature, dielectric
         Of the values, see :func:`vmdpotential.units.coulomb_constant`.
@@ -245,8 +245,8 @@ def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], ce
 
 
 def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: float, padding: float, tolerance: float,
-             atoms: str, unit: str, temperature: float, dielectric: float, field: bool, precision: str, engine: str,
-             lattice: Lattice | None = None, margin: float = 0.0, soon: float = SOON,
+             atoms: Selection, unit: str, temperature: float, dielectric: float, field: bool, precision: str,
+             engine: str, lattice: Lattice | None = None, margin: float = 0.0, soon: float = SOON,
              sink: Sink | None = None) -> tuple[MapPlan, Result]:
     """Return the plan of a map that keeps the tolerance, and what it gives; see :func:`potential_map`.
 
@@ -279,7 +279,8 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
     provenance = Provenance(
         method=summing.name, interaction=str(request.interaction), boundary=request.boundary,
         cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=request.interaction.cutoff,
-        tolerance=None if errors is None else tolerance, precision=precision, engine=backend.name, atoms=atoms,
+        tolerance=None if errors is None else tolerance, precision=precision, engine=backend.name,
+        atoms=str(named_selection(atoms)),
         inputs=tuple(Path(name).name for name in structure.sources), program=f"vmdpotential {__version__}",
     )
     if errors is not None:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.maps import check_tolerance, choose_cell
-from vmdpotential.molecule.selection import select
+from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
@@ -22,7 +22,7 @@ def potential_at(
     method: str = "auto",
     boundary: str = "auto",
     tolerance: float = 1e-4,
-    atoms: str = "all",
+    atoms: Selection = "all",
     unit: str = "kT/e",
     temperature: float = DEFAULT_TEMPERATURE,
     dielectric: float = 1.0,
@@ -43,7 +43,7 @@ def potential_at(
     tolerance : float
         Of ``pme``: root mean square error over that of the potential at the points, 1e-6 to 0.1; measured at 200
         of the points.
-    atoms : str
+    atoms : str or array
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
     unit, temperature, dielectric
         Of the values, see :func:`vmdpotential.units.coulomb_constant`.

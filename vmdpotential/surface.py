@@ -22,7 +22,7 @@ from vmdpotential.errors import BackendError, InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.elements import radii as van_der_waals
-from vmdpotential.molecule.selection import select
+from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 
 Floats = NDArray[np.float64]
@@ -127,7 +127,7 @@ def rows(surface: Surface, values: Floats, owners: Integers) -> list[Row]:
 
 
 def molecular_surface(
-    structure: Structure, *, atoms: str = "solute", kind: str = "molecular", probe: float = PROBE,
+    structure: Structure, *, atoms: Selection = "solute", kind: str = "molecular", probe: float = PROBE,
     spacing: float = 0.3, radii: Floats | None = None,
 ) -> Surface:
     """Return the surface of some atoms.
@@ -135,7 +135,7 @@ def molecular_surface(
     Parameters
     ----------
     structure : Structure
-    atoms : str
+    atoms : str or array
         Around which it is; see :func:`vmdpotential.molecule.selection.select`.
     kind : {"molecular", "accessible"}
     probe : float, A

@@ -31,7 +31,7 @@ from vmdpotential.io.frames import Frame, Frames, ahead, periodic_cell
 from vmdpotential.maps import MapPlan, Wanted, choose_cell, lay_lattice, plan_map
 from vmdpotential.methods import Method, Planned, Request
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import select
+from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 
 Floats = NDArray[np.float64]
@@ -246,7 +246,7 @@ class Planning:
 def plan_average(
     structure: Structure, frames: Frames, wanted: Wanted, alignment: Mapping[str, Any], *,
     statistics: Sequence[str] = ("mean",), fixed_cell: bool = False, boundary: str = "auto", spacing: float = 0.5,
-    padding: float = 10.0, atoms: str = "all", lattice: Lattice | None = None, **options: Any,
+    padding: float = 10.0, atoms: Selection = "all", lattice: Lattice | None = None, **options: Any,
 ) -> Planning:
     """Return what is to be done for the mean over frames.
 

@@ -162,7 +162,9 @@ def _is_number(token: str | None) -> bool:
 def _reason(error: Exception, text: str) -> str:
     """Return what MDAnalysis says, short, and what is probably meant."""
     said = " ".join(str(error).split()) or type(error).__name__
-    said = f"MDAnalysis: {said[:120]}"
+    said = f"MDAnalysis: {said[:120]}".replace("'None'", "the end")
+    if re.search(r"\bchain\b", text):
+        said += "; 'chain A' is written 'chainID A'"
     if re.search(r"\bwithin\b", text):
         said += "; 'within 5 of resname LIG' is written 'around 5 resname LIG'"
     return said
