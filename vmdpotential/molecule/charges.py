@@ -79,19 +79,17 @@ class ChargeReport:
         return abs(self.net_charge - round(self.net_charge)) <= INTEGER_TOLERANCE
 
     def __str__(self) -> str:
-        if not self.templates:
+        if not (self.templates or self.given):
             return f"charges from the {self.source}; {_net_charge_text(self.net_charge)}"
         residues = sum(self.templates.values())
         water = "".join(f", water {model} ({told_by})" for model, told_by in self.waters.items())
-        given = "".join(f", {one}" for one in self.given)
+        templates = f"{self.source} templates ({residues} residues, {len(self.templates)} kinds){water}"
+        sources = [*([templates] if self.templates else []), *self.given]
         number = sum(self.without.values())
         without = "" if not self.without else (
             f"; left out: {number} residue{'s' if number > 1 else ''} without charges "
             f"({', '.join(f'{name} {count}' for name, count in self.without.items())})")
-        return (
-            f"charges from {self.source} templates ({residues} residues, {len(self.templates)} kinds){water}{given}"
-            f"{without}; {_net_charge_text(self.net_charge)}"
-        )
+        return f"charges from {', '.join(sources)}{without}; {_net_charge_text(self.net_charge)}"
 
     @property
     def data(self) -> dict[str, Any]:
@@ -160,14 +158,17 @@ def charges_and_report(
     fits = (force_field,) if force_field != "auto" else _force_fields(structure)
     given = Given(residues)
     matches = _match_all(complete, kinds, fits[0], water, given)
+    for kind, match in zip(kinds.kinds, matches, strict=True):
+        if isinstance(match, Miss) and match.given:
+            raise _unlike(structure, kind.residue_name, match)
+    if given and not given.used:
+        raise ChargeError(f"{residues[0].source}: is of the residues {listed(given.unused(), 80)}, and "
+                          f"{_name(structure)} has none of them", "name the residue in it as the structure does")
     missed = np.array([isinstance(match, Miss) for match in matches], bool)
     if missed.any():
         atoms = np.repeat(missed[kinds.kind_of], kinds.lengths)[among]
         if needed is None or (atoms & needed).any():
             raise _error(structure, kinds, matches, fits[0])
-    if given.unused() and not given.used:
-        raise ChargeError(f"{residues[0].source}: is of the residues {listed(given.unused(), 80)}, and "
-                          f"{_name(structure)} has none of them", "name the residue in it as the structure does")
     if given.unused() and not residues[0].source.endswith((".xml", ".top")):  # which are for all sorts of molecules
         log.warning("%s: has no residues %s, whose charges were given", _name(structure), listed(given.unused(), 80))
     charges = kinds.spread([(0.0,) * len(kind.atom_names) if isinstance(match, Miss) else match.charges
@@ -178,6 +179,7 @@ def charges_and_report(
     for kind, match in zip(kinds.kinds, matches, strict=True):
         if isinstance(match, Miss):
             without[kind.residue_name] += kind.residues
+        if getattr(match, "given", "") or isinstance(match, Miss):
             continue
         label = LABELS[match.model] if isinstance(match, Water) else getattr(match, "label", "")
         templates[label] += kind.residues
@@ -351,8 +353,6 @@ def _error(
     reasons: list[str] = []
     for kind, match in zip(kinds.kinds, matches, strict=True):
         if isinstance(match, Miss):
-            if match.given:
-                raise _unlike(structure, kind.residue_name, match)
             if match.reason:
                 reasons.append(f"{match.reason} ({kind.residues} of them)")
             for counts, atoms in ((extra, match.extra), (lacking, match.lacking)):

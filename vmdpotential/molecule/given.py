@@ -85,8 +85,7 @@ class Given:
             return Miss(extra, lacking, given=one.source)
         self.used[found] += count
         charges = {name.upper(): charge for name, charge in self.residues[found].charges.items()}
-        return Match(f"{residue_name} of {self.residues[found].source}",
-                     tuple(charges[name] for name in names))
+        return Match(residue_name, tuple(charges[name] for name in names), given=self.residues[found].source)
 
     def told(self) -> list[str]:
         """Return of each residue that was found where its charges are from, how many there are, and the net charge."""

@@ -30,18 +30,19 @@ class Template(NamedTuple):
 
 
 class Match(NamedTuple):
-    """Charges (e) in the order of the atoms asked for, their template, and whether the names are the force field's."""
+    """Charges (e) in the order of the atoms asked for, their template, and whether the names are the force field's.
+
+    `given` is the file that the template is of, where a user gave it; so for :class:`Miss`.
+    """
 
     label: str
     charges: tuple[float, ...]
     own_names: bool = False
+    given: str = ""
 
 
 class Miss(NamedTuple):
-    """Atoms that the nearest template does not have, and its atoms that the residue lacks; or a reason in words.
-
-    `given` is the file that the template is of, where a user gave it.
-    """
+    """Atoms that the nearest template does not have, and its atoms that the residue lacks; or a reason in words."""
 
     extra: tuple[str, ...]
     lacking: tuple[str, ...]
