@@ -137,6 +137,26 @@ def read_selection(cmd: Any, selection: str, topology: Path | None = None) -> Se
     return Selected(structure, kept, order[chosen], selection, states, len(places))
 
 
+def rows_of(cmd: Any, source: Selected, text: str) -> Any:
+    """Return which atoms of a selection's structure, (K,) rows, another selection means in the states that are read.
+
+    None where it is not of PyMOL's language.
+    """
+    rows = {atom: row for row, atom in enumerate(source.atoms)}
+    found: set[tuple[str, int]] = set()
+    name = cmd.get_unused_name("_potential")
+    try:
+        for part, state in source.parts():
+            # a selection of its own, because distances are those of the state
+            cmd.select(name, f"({part}) and ({text})", enable=0, quiet=1, state=state)
+            found.update(cmd.index(name))
+    except CmdException:
+        return None
+    finally:
+        cmd.delete(name)
+    return np.array(sorted(rows[atom] for atom in found if atom in rows), np.int64)
+
+
 def positions_now(cmd: Any, source: Selected) -> Any:
     """Return the positions (M, 3) of a selection's atoms as they are seen now, as PyMOL counts through it.
 

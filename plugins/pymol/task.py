@@ -15,7 +15,7 @@ from vmdpotential.frontend import adapters, messages
 from vmdpotential.parameters import Command, Report
 
 from . import arguments
-from .convert import Selected, read_frames, read_selection
+from .convert import Selected, read_frames, read_selection, rows_of
 from .live import Live
 from .show import Results
 
@@ -108,6 +108,12 @@ class Task:
         elif role == "map" and isinstance(text, str):
             maps = [self.results.find_map(word) for word in arguments.words(value)]
             self.values[parameter.name] = maps if parameter.several else maps[0]
+        elif parameter.option.selection and isinstance(text, str) and self.atoms is not None:
+            if text != arguments.default_text(parameter):
+                atoms = self.atoms
+                picked = [adapters.selection(parameter, word, atoms.structure, lambda s: rows_of(self.cmd, atoms, s))
+                          for word in (arguments.words(value) if parameter.several else [text])]
+                self.values[parameter.name] = picked if parameter.several else picked[0]
         elif parameter.several and isinstance(text, str):
             self.values[parameter.name] = arguments.words(value)
         elif text != arguments.default_text(parameter):

@@ -165,6 +165,7 @@ proc ::vmdpotential::arguments {job all given} {
     if {[info exists loaded] && $loaded ne ""} {
         lappend positions $loaded
     }
+    set groups {}
     dict for {name value} $given {
         set option [dict get $all $name]
         if {[dict get $option own] || [dict get $option kind] in {map trajectory}} {
@@ -185,11 +186,27 @@ proc ::vmdpotential::arguments {job all given} {
                 file {
                     lappend words $flag=[full_path $item]
                 }
+                selection {
+                    set rows {}
+                    if {$item ne "all" && [dict exists $job atoms] && [lsearch -exact [dict get $option words] $item] < 0} {
+                        set rows [export::rows $job $item]
+                    }
+                    if {[llength $rows]} {
+                        # as a group of an index file, whose name is on one line
+                        set group [string map {; ,} [string trim [regsub -all {\s+} $item { }]]]
+                        dict set groups $group $rows
+                        set item "group \"$group\""
+                    }
+                    lappend words $flag=$item
+                }
                 default {
                     lappend words $flag=$item
                 }
             }
         }
+    }
+    if {[dict size $groups]} {
+        lappend words --index=[export::write_groups $folder $groups]
     }
     lassign [show::outputs $job $given $kinds] outputs job
     dict set job words [concat $words $outputs $positions]

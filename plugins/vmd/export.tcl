@@ -60,6 +60,41 @@ proc ::vmdpotential::export::write_frames {molecule atoms file} {
     }
 }
 
+# Return which of a job's atoms, counted from 1, a text of VMD's language selects; nothing where it is not of that.
+proc ::vmdpotential::export::rows {job text} {
+    if {[catch {atomselect [dict get $job molecule] $text frame [dict get $job frame]} selection]} {
+        return {}
+    }
+    foreach index [$selection list] {
+        set chosen($index) 1
+    }
+    $selection delete
+    set rows {}
+    set row 0
+    foreach index [dict get $job atoms] {
+        incr row
+        if {[info exists chosen($index)]} {
+            lappend rows $row
+        }
+    }
+    if {![llength $rows]} {
+        error "selection '$text' has no atoms of those that are computed; select others"
+    }
+    return $rows
+}
+
+# Write groups of atoms, {name rows ...}, as an index file of GROMACS and return its name.
+proc ::vmdpotential::export::write_groups {folder groups} {
+    set path [file join $folder selections.ndx]
+    set channel [open $path w]
+    fconfigure $channel -encoding utf-8
+    dict for {name rows} $groups {
+        puts $channel "\[ $name \]\n[join $rows \n]"
+    }
+    close $channel
+    return $path
+}
+
 # Return the number of a frame. VMD itself takes the last frame for one that is not there, and the first for a word.
 proc ::vmdpotential::export::frame_number {molecule word} {
     set count [molinfo $molecule get numframes]

@@ -31,7 +31,7 @@ proc ::vmdpotential::options {command} {
     foreach entry $ours {
         lassign $entry name kind default help
         dict set all $name [dict create name $name kind $kind several 0 required 0 positional 0 viewer 1 \
-            default $default help $help unit {} choices {} own 1]
+            default $default help $help unit {} choices {} words {} own 1]
     }
     foreach option $declared {
         set name [dict get $option name]

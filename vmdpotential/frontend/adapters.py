@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vmdpotential import io, registry
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend.declarations import kind, takes_data
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.pdb import cell_of as cell_of_file
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.selection import WORDS, Picked
 from vmdpotential.parameters import Command, Parameter, Report
 
 if TYPE_CHECKING:
@@ -175,6 +176,43 @@ def check_places(names: Sequence[str], number: NDArray[Any], positions: NDArray[
         one, two = sorted(number[pairs[0]])
         log.warning("%s and %s overlap, and the charges of both count: %d of their atoms are nearer than %g A to those "
                     "of others", names[one], names[two], len(np.unique(pairs)), OVERLAP)
+
+
+def selection(parameter: Parameter, text: str, structure: Structure,
+              find: Callable[[str], Sequence[int] | NDArray[Any] | None]) -> str:
+    """Return a selection within the structure: of the viewer's language; what is none there, of this program's.
+
+    Of its own this program takes words (``solute``) and CIDs with a slash in front.
+
+    Parameters
+    ----------
+    parameter : Parameter
+        Whose it is, one whose option says that it selects atoms.
+    text : str
+    structure : Structure
+    find : function
+        Returns the rows of the structure that a text of the viewer's language means, None for what is not of it.
+
+    Raises
+    ------
+    UsageError
+        When the text is neither, or selects no atoms of the structure.
+    """
+    if text in parameter.option.words:
+        return text
+    rows, word = find(text), text.strip().lower() in WORDS
+    if rows is None:
+        if word or text.startswith("/"):  # a CID
+            return text
+        raise UsageError(parameter.name, "is no selection in the viewer's language, no word of this program "
+                         f"({', '.join(WORDS)}) and no CID", value=text)
+    picked = Picked(text, rows)
+    if not len(picked.rows):
+        raise UsageError(parameter.name, "selects no atoms of the system", value=text)
+    if word and not np.array_equal(np.flatnonzero(WORDS[text.strip().lower()](structure)), picked.rows):
+        log.warning("'%s' means %d atoms, as the viewer has it; this program's own word has others", text,
+                    len(picked.rows))
+    return picked
 
 
 def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[np.float64], viewer: str,

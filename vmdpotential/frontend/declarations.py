@@ -19,9 +19,10 @@ def declarations() -> dict[str, Any]:
     -------
     dict
         ``{"version": ..., "commands": {name: {"summary", "description", "options"}}, "broken": {name: reason}}``;
-        an option has ``name``, ``kind`` (``structure``, ``map``, ``trajectory``, ``file``, ``boolean``, ``integer``,
-        ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``, ``default`` (as text, empty for
-        none), ``help``, ``unit`` and ``choices``.
+        an option has ``name``, ``kind`` (``structure``, ``map``, ``trajectory``, ``selection``, ``file``,
+        ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
+        ``default`` (as text, empty for none), ``help``, ``unit``, ``choices``, and ``words``, which a selection may be
+        instead.
     """
     from vmdpotential import __version__
 
@@ -58,7 +59,7 @@ def _declare_option(parameter: Parameter) -> dict[str, Any]:
         "name": parameter.name, "kind": kind(parameter), "several": parameter.several,
         "required": parameter.required, "positional": option.positional, "viewer": option.viewer,
         "default": "" if parameter.required else as_text(parameter.default), "help": option.help, "unit": option.unit,
-        "choices": list(option.shown()),
+        "choices": list(option.shown()), "words": list(option.words),
     }
 
 
@@ -74,6 +75,8 @@ def kind(parameter: Parameter) -> str:
         return "map"
     if Frames in parameter.objects:
         return "trajectory"
+    if parameter.option.selection:
+        return "selection"
     return "text" if parameter.option.parse else _KINDS.get(parameter.type, "text")
 
 

@@ -121,7 +121,8 @@ def is_lipid(structure: Structure) -> Mask:
     return _spread(structure, whole | cut)
 
 
-_WORDS: dict[str, Callable[[Structure], Mask]] = {
+#: Words that select kinds of residues.
+WORDS: dict[str, Callable[[Structure], Mask]] = {
     "all": lambda structure: np.ones(len(structure), bool),
     "solute": lambda structure: ~is_water(structure),
     "protein": is_protein,
@@ -188,8 +189,8 @@ def _by_rows(structure: Structure, picked: Picked, parameter: str) -> Mask:
 
 def _by_text(structure: Structure, text: str) -> Mask:
     word = text.lower()
-    if word in _WORDS:
-        return _WORDS[word](structure)
+    if word in WORDS:
+        return WORDS[word](structure)
     group = _whole_group(structure, text)
     if group is not None:
         mask = np.zeros(len(structure), bool)
@@ -198,7 +199,7 @@ def _by_text(structure: Structure, text: str) -> Mask:
     if text in language.KEYWORDS and text in structure.chain_ids:
         raise ValueError(f"is a chain and a word of MDAnalysis' language; write '//{text}' or '{text} and all'")
     if text in language.KEYWORDS or (len(text.split()) > 1 and not text.startswith("/")):
-        return language.evaluate(structure, text, _WORDS)
+        return language.evaluate(structure, text, WORDS)
     return _by_cid(structure, text)
 
 
@@ -226,7 +227,7 @@ def _hint(structure: Structure, text: str) -> str:
         return f" (chain '{text}' does not exist; the residue name is written '({text})')"
     if text in structure.groups:
         return f" (chain '{text}' does not exist; the index group is written 'group {text}')"
-    if text.strip("()").lower() in _WORDS:
+    if text.strip("()").lower() in WORDS:
         return f" (there is no residue '{text}'; without parentheses it is a word)"
     return ""
 

@@ -33,7 +33,7 @@ from vmdpotential.frontend.adapters import default_name, describe, role
 from vmdpotential.parameters import Command, Option, Parameter, Report
 
 from . import missing
-from .convert import Selected, common_place, read_atoms, read_frames, read_volume
+from .convert import Selected, common_place, read_atoms, read_frames, read_volume, rows_of
 from .live import Live
 from .progress import StatusLine
 from .show import show
@@ -185,7 +185,7 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
     name, spell = PREFIX + command.name, spelling(command)
     try:
         with messages.warnings(lambda text: session.logger.warning(f"{name}: {text}"), spell):
-            values, selected = _convert(command, given)
+            values, selected = _convert(command, given, session)
             with StatusLine(session, name) as listener, progress.listening(listener):
                 report = command(**values)
             if (made := report.objects.get("live")) is not None:
@@ -209,7 +209,8 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
 def _convert_again(command: Command, given: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
     """Return the values of a command with the atoms that its specification means now."""
     spec = getattr(given["structure"], "spec", None)
-    return _convert(command, given if spec is None else {**given, "structure": AtomsArg.parse(spec, session)[0]})
+    return _convert(command, given if spec is None else {**given, "structure": AtomsArg.parse(spec, session)[0]},
+                    session)
 
 
 def end_live(session: Any) -> str:
@@ -228,7 +229,7 @@ def _live(session: Any, wait: bool) -> None:
         session.logger.info(f"potential live: {end_live(session)}")
 
 
-def _convert(command: Command, given: Mapping[str, Any]) -> tuple[dict[str, Any], Selected | None]:
+def _convert(command: Command, given: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
     """Return the values that the command takes, and the atoms among them."""
     values: dict[str, Any] = {}
     selected = place = None
@@ -252,6 +253,13 @@ def _convert(command: Command, given: Mapping[str, Any]) -> tuple[dict[str, Any]
         else:
             values[parameter.name] = value
     if selected is not None:
+        atoms = selected
+        for parameter in command.parameters:
+            if parameter.option.selection and parameter.name in values:
+                value = values[parameter.name]
+                picked = [adapters.selection(parameter, text, atoms.structure, lambda s: rows_of(session, atoms, s))
+                          for text in (value if parameter.several else [value])]
+                values[parameter.name] = picked if parameter.several else picked[0]
         adapters.with_frames(command, values, lambda: read_frames(selected))
     return values, selected
 

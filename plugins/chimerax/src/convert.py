@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from chimerax.atomic import concatenate
+from chimerax.atomic import AtomsArg, concatenate
+from chimerax.core.commands import AnnotationError
 
 from vmdpotential.errors import InputError, UsageError, VmdpotentialError
 from vmdpotential.frontend import adapters
@@ -119,6 +120,17 @@ def read_atoms(atoms: Any, place: Any = None, topology: Path | None = None) -> S
             whole, chosen, _charges(ordered), f"ChimeraX model {' and '.join(f'#{m.id_string}' for m in models)}",
             lambda row: ordered[row].atomspec, "assign all with addcharge, or give a {topology}")
     return Selected(structure, ordered.filter(chosen), models, place)
+
+
+def rows_of(session: Any, selected: Selected, text: str) -> Any:
+    """Return which of the atoms, (K,) rows, an atom specification means; None where it is none, or a CID (``//A``)."""
+    if text.startswith("//"):  # to ChimeraX chains that have an attribute of that name
+        return None
+    try:
+        found, _, rest = AtomsArg.parse(text, session)
+    except AnnotationError:
+        return None
+    return None if rest.strip() else np.flatnonzero(selected.atoms.mask(found))
 
 
 def positions_now(selected: Selected) -> Any:
