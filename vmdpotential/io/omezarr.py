@@ -186,7 +186,7 @@ def open_zarr(path: Path) -> StoredGrid:
             raise InputError(f"{path}: its values are no numbers")
         block = int(np.prod(array.chunks)) * array.dtype.itemsize
         if block > 2**24:
-            memory.require(3 * block, f"reading {path}", "write it in smaller blocks")
+            memory.require(3 * block, f"reading {path}", "write it in smaller blocks", 0)
     # levels whose nodes are nodes of the finest
     levels = {1: arrays[0]}
     for (coarse, *_), array in zip(placed[1:], arrays[1:], strict=True):
