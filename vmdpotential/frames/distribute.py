@@ -26,7 +26,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from vmdpotential import __version__, memory, progress
 from vmdpotential.engines import get_engine
@@ -88,20 +88,17 @@ def _timed(work: Any, block: range) -> tuple[Arrays, float]:
     return work.block(block), time.perf_counter() - start
 
 
-class _Pool:
+class _Pool(Protocol):
     """What computes blocks beside each other."""
 
     def width(self) -> int:
         """Return how many compute."""
-        raise NotImplementedError
 
     def start(self, number: int) -> None:
         """Queue a block."""
-        raise NotImplementedError
 
     def wait(self) -> Done | None:
         """Return the next that is done, None where a moment has gone by without."""
-        raise NotImplementedError
 
 
 def _in_order(pool: _Pool, blocks: Sequence[range], keep: Keep) -> Iterator[Arrays]:

@@ -14,14 +14,13 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory, progress
+from vmdpotential import extras, memory, progress
 from vmdpotential.errors import BackendError, InputError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid
@@ -38,22 +37,17 @@ _UNITS = {"angstrom": 1.0, "picometer": 0.01, "nanometer": 10.0, "micrometer": 1
 _KEY = "vmdpotential"
 
 
-def library() -> ModuleType:
+def library() -> Any:
     """Return the package zarr.
 
     Raises
     ------
     BackendError
     """
-    try:
-        import zarr
-    except ImportError as error:
-        raise BackendError(f"Zarr maps need the package zarr 3 ({error})",
-                           "pip install 'vmdpotential[large]', or use .cmap, .mrc or .dx") from None
+    zarr = extras.load("zarr", "Zarr maps", "large", "use .cmap, .mrc or .dx")
     if int(zarr.__version__.split(".")[0]) < 3:
         raise BackendError(f"Zarr maps need zarr 3, not {zarr.__version__}", "pip install 'vmdpotential[large]'")
-    found: ModuleType = zarr
-    return found
+    return zarr
 
 
 class ZarrWriter:
