@@ -190,14 +190,15 @@ def _stored(arrays: Arrays, folder: Path) -> Arrays:
 
 
 def _loaded(result: Any) -> Any:
-    """Return a result with its arrays in memory, or the error that there is instead."""
+    """Return a result with its large arrays mapped, or the error that there is instead."""
     if isinstance(result, BaseException):
         return result
     found = dict(result)
     for name, array in result.items():
         if isinstance(array, _File):
-            found[name] = np.load(array.path)
-            array.path.unlink()
+            found[name] = np.load(array.path, mmap_mode="r")
+            with contextlib.suppress(OSError):  # Windows keeps what is mapped until the folder goes
+                array.path.unlink()
     return found
 
 
