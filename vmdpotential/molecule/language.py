@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import BackendError
+from vmdpotential import extras
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.structure import Floats, Names, Structure
 
@@ -86,14 +86,9 @@ def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Stru
 def _mdanalysis() -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            import MDAnalysis
-        except ImportError:
-            raise BackendError("selections of more than one word need MDAnalysis",
-                               "install it with pip install 'vmdpotential[traj]', or write a CID, such as //A/10-20"
-                               ) from None
+        package = extras.load("MDAnalysis", "selections of several words", "traj", "write a CID, such as //A/10-20")
         warnings.simplefilter("ignore")  # it sets filters of its own when it is imported first
-        yield MDAnalysis
+        yield package
 
 
 def _universe(package: Any, structure: Structure) -> Any:
