@@ -59,7 +59,8 @@ def map_(
     charges: Charges = (),
     index: Index = None,
     atoms: Annotated[str, Option(
-        "whose charges make the potential: all, solute, protein, water ..., or a selection",
+        "whose charges make the potential: all, solute, protein, water ..., or a selection (a CID, an expression as "
+        "'protein and resid 1:100', or group NAME), made once in the structure, also for frames",
         metavar="all|solute|protein|SEL", selection=True)] = "all",
     method: Annotated[str, Option(
         "how it is summed", choices=lambda: _names("method"),
