@@ -277,7 +277,8 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
         raise InputError(f"{_name(structure)}: its potential is too large for a map (3e38 {unit})",
                          "correct the charges, {temperature} or {dielectric}")
     provenance = Provenance(
-        method=summing.name, interaction=str(request.interaction), boundary=request.boundary,
+        method=summing.name, interaction=str(request.interaction),
+        medium=summing.medium(request, dielectric, temperature), boundary=request.boundary,
         cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=request.interaction.cutoff,
         tolerance=None if errors is None else tolerance, precision=precision, engine=backend.name, atoms=atoms,
         inputs=tuple(Path(name).name for name in structure.sources), program=f"vmdpotential {__version__}",

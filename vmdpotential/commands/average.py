@@ -140,7 +140,7 @@ def _lines(planning: Planning, found: Average, smear: float, seconds: float) -> 
         lines.append(f"relative rms error {made.error:.1e} of the potential, {made.error_away:.1e} of it away from "
                      f"charges, on the first frame (asked {made.tolerance:g})")
     low, high = float(grid.values.min()), float(grid.values.max())
-    lines.append(f"mean {low:.4g} to {high:.4g} {unit} at {grid.temperature:g} K, dielectric {grid.dielectric:g}; "
+    lines.append(f"mean {low:.4g} to {high:.4g} {unit} at {grid.temperature:g} K, {made.medium}; "
                  f"zero: {found.zero}")
     if plan.request.cell is not None and abs(planning.charge) > 5e-4:
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
@@ -176,7 +176,7 @@ def _data(planning: Planning, found: Average, smear: float) -> dict[str, Any]:
         if planning.map.request.cell is not None else 0.0,
         "shape": list(grid.lattice.shape), "origin": grid.lattice.origin.tolist(),
         "spacing": grid.lattice.spacing.tolist(), "unit": grid.unit, "temperature": grid.temperature,
-        "dielectric": grid.dielectric, "minimum": float(grid.values.min()), "maximum": float(grid.values.max()),
+        "dielectric": grid.dielectric, "medium": made.medium, "minimum": float(grid.values.min()), "maximum": float(grid.values.max()),
         "display_limit": grid.display_limit(), "net_charge": planning.charge, "method": made.method,
         "boundary": made.boundary, "interaction": made.interaction, "cutoff": made.cutoff, "smear": smear,
         "cell": None if periodic is None else list(periodic.parameters),

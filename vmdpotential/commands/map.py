@@ -205,7 +205,7 @@ def map_(
         *([] if made.error is None or made.error_away is None else [
             f"relative rms error {Errors(made.error, made.error_away, made.error_field, made.error_field_away)}, "
             f"at {POINTS} points (asked {made.tolerance:g})"]),
-        f"{low:.4g} to {high:.4g} {unit} at {temperature:g} K, dielectric {dielectric:g}",
+        f"{low:.4g} to {high:.4g} {unit} at {temperature:g} K, {made.medium}",
         f"{seconds:.2f} s on the {made.engine} engine ({get_engine(engine).describe()})",
     ]
     if engine == "auto" and reason() and find_spec("pycuda"):  # who never installed PyCUDA asks `devices`
@@ -219,7 +219,7 @@ def map_(
         "field_files": [str(path) for path in fields],
         "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
         "unit": unit,
-        "temperature": temperature, "dielectric": dielectric, "minimum": low, "maximum": high,
+        "temperature": temperature, "dielectric": grid.dielectric, "medium": made.medium, "minimum": low, "maximum": high,
         "display_limit": None if output is None and isinstance(grid, StoredGrid) else grid.display_limit(),
         **charge_report.data, "net_charge": net_charge, "method": made.method,
         "boundary": made.boundary, "cell": None if periodic is None else list(periodic.parameters),

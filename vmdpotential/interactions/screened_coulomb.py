@@ -22,6 +22,7 @@ INTERACTION = Interaction(
     "screened_coulomb",
     radial,
     [Quantity("debye_length", "A", 7.85, 0.1, 1e6, "distance over which the potential is screened by 1/e")],
+    medium="screened, {salt:.3g} M, dielectric {dielectric:g}",
     checks=[
         Check(7.85, 0.36787944117144233 / 7.85),
         Check(10, 0.01353352832366127, {"debye_length": 5}),  # exp(-2)/10 = 0.1353352832366127/10
