@@ -57,6 +57,7 @@ def test_molecular_area_is_that_of_ever_finer_triangles():
     assert finest.area == pytest.approx(triangles, rel=0.01)
 
 
+@pytest.mark.slow
 def test_accessible_areas_of_proteins_are_those_of_mdtraj():
     mdtraj = pytest.importorskip("mdtraj", reason="an independent program for areas: mdtraj is missing")
     data = Path(pytest.importorskip("MDAnalysisTests", reason="proteins: MDAnalysisTests is missing").__file__).parent

@@ -163,8 +163,8 @@ def molecular_surface(
     missing = ~np.isin(sphere, atoms_of)  # slivers that no vertex is on
     if missing.any():
         sphere[missing] = atoms_of[_next_to(vertices, points[missing])]
-    return Surface(vertices, triangles, numbers[atoms_of],
-                   _spread(vertices, triangles, atoms_of, np.bincount(sphere, counted, len(numbers))), kind)
+    of_atoms = np.bincount(sphere, counted, len(numbers)).astype(np.float64)
+    return Surface(vertices, triangles, numbers[atoms_of], _spread(vertices, triangles, atoms_of, of_atoms), kind)
 
 
 def _next_to(vertices: Floats, points: Floats) -> Integers:
