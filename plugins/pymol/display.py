@@ -19,15 +19,15 @@ def _plane(text: str) -> Plane:
 
 def _maps(
     surface: Annotated[bool, Option(
-        "molecular surface of the selection without solvent, coloured by the map", front=True)] = True,
+        "molecular surface, without solvent, coloured by the map", front=True)] = True,
     range: Annotated[Range | None, Option(
-        "values that the colours span, in the map's unit: -5,5 or 5; round values unless given", parse=colour_range,
+        "of the colours, such as -5,5 or 5; round values unless given", parse=colour_range,
         metavar="LO,HI", front=True)] = None,
     isosurface: Annotated[float | None, Option(
-        "level of a positive and a negative isosurface, in the map's unit; none unless given", above=0,
+        "level of two isosurfaces, positive and negative", above=0,
         front=True)] = None,
     cut: Annotated[Plane | None, Option(
-        "plane through the map, coloured by it, such as z=12.5; none unless given", unit="A", parse=_plane,
+        "coloured plane through the map, such as z=12.5", unit="A", parse=_plane,
         front=True)] = None,
 ) -> Report:
     return Report([], {})

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 COLOURS = ("red", "white", "blue")
 _MAP_PARTS = ("ramp", "legend", "positive", "negative", "surface", "cut")
 _ION_PARTS = ("ions",)
+_SHOWS = ("_surface", "_legend")
 
 #: Where the legend stands on the screen, which reaches from -1 to 1: above the molecule.
 LEGEND = (0.0, 0.92, 0.0)
@@ -62,6 +63,11 @@ class Results:
 
     def _part(self, part: str) -> str:
         return f"{self.name}_{part}"
+
+    def shows(self) -> list[str]:
+        """Return the objects that only show a map, of this run and those before: their atoms are no part of a system."""
+        made = [name for name in self.session.made if name.endswith(_SHOWS) and self.session.is_ours(name)]
+        return list(dict.fromkeys([*made, *(self.name + part for part in _SHOWS)]))
 
     def find_map(self, name: str) -> Grid | Path:
         """Return a map object as a Grid; another name is a file's."""

@@ -116,7 +116,9 @@ def default_name(command: Command) -> str:
 
 
 def describe(parameter: Parameter) -> str:
-    """Return the help of a parameter with its unit."""
+    """Return the help of a parameter with its unit; where it speaks of files, of what a viewer has instead."""
+    if parameter.required and role(parameter) and "file" in parameter.option.help:
+        return "the system, or a part of it" if role(parameter) == "structure" else "made here, or loaded"
     return parameter.option.help + (f", {parameter.option.unit}" if parameter.option.unit else "")
 
 
@@ -181,7 +183,7 @@ def surface_range(grid: Grid, structure: Structure | None) -> Range:
 
 def legend(grid: Grid, span: Range) -> str:
     """Return what the colours of a map mean: ``-50 to 50 kT/e at 298.15 K, vacuum, no screening``."""
-    unit = grid.unit
+    unit = grid.unit or "(no known unit)"
     if grid.temperature is not None and unit.startswith("kT"):
         unit += f" at {grid.temperature:g} K"
     return ", ".join(filter(None, (f"{span.low:g} to {span.high:g} {unit}".strip(), grid.provenance.medium)))

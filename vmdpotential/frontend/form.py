@@ -13,6 +13,9 @@ from typing import Any
 from vmdpotential.frontend.adapters import default_name, role
 from vmdpotential.parameters import Command, Parameter
 
+#: Pixels, of a field.
+FIELD = 180
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -118,8 +121,7 @@ class Form:
             else:
                 grid.addWidget(field, row, 1)
             grid.addWidget(help_, row, 2)
-        grid.setColumnStretch(1, 2)
-        grid.setColumnStretch(2, 3)
+        grid.setColumnStretch(2, 1)
         return grid
 
     def _make(self, entry: Entry) -> Any:
@@ -128,8 +130,7 @@ class Form:
         if parameter is None:
             field = widgets.QLineEdit()
             field.setPlaceholderText(default_name(self.command))
-            return field
-        if parameter.type is bool:
+        elif parameter.type is bool:
             field = widgets.QCheckBox()
             field.setChecked(entry.default == "yes")
         elif role(parameter):
@@ -143,16 +144,18 @@ class Form:
             field.setCurrentText(entry.default)
         else:
             field = widgets.QLineEdit(entry.default)
-        field.setMinimumWidth(130)
+        field.setFixedWidth(FIELD)
         return field
 
     def _with_button(self, field: Any, entry: Entry) -> Any:
         """Return a layout of a file's field and a button that chooses the file."""
         button = self.qt.QtWidgets.QToolButton()
         button.setText("...")
+        field.setFixedWidth(FIELD - button.sizeHint().width() - 6)
         button.setToolTip("Choose a file")
         button.clicked.connect(lambda: self._choose_file(field, entry))
         row = self.qt.QtWidgets.QHBoxLayout()
+        row.setSpacing(6)
         row.addWidget(field)
         row.addWidget(button)
         return row
