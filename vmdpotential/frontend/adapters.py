@@ -12,7 +12,7 @@ import numpy as np
 
 from vmdpotential import io, registry
 from vmdpotential.commands.slice import Range
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError
 from vmdpotential.frontend.declarations import kind, takes_data
 from vmdpotential.grid.lattice import Grid, round_limit
 from vmdpotential.io.pdb import cell_of as cell_of_file
@@ -181,12 +181,25 @@ def surface_range(grid: Grid, structure: Structure | None) -> Range:
     return Range(-limit, limit)
 
 
-def legend(grid: Grid, span: Range) -> str:
-    """Return what the colours of a map mean: ``-50 to 50 kT/e at 298.15 K, vacuum, no screening``."""
+def meaning(grid: Grid) -> str:
+    """Return what the values of a map mean: ``kT/e at 298.15 K, vacuum, no screening``."""
     unit = grid.unit or "(no known unit)"
     if grid.temperature is not None and unit.startswith("kT"):
         unit += f" at {grid.temperature:g} K"
-    return ", ".join(filter(None, (f"{span.low:g} to {span.high:g} {unit}".strip(), grid.provenance.medium)))
+    return ", ".join(filter(None, (unit, grid.provenance.medium)))
+
+
+def legend(grid: Grid, span: Range) -> str:
+    """Return what the colours of a map mean: ``-50 to 50 kT/e at 298.15 K, vacuum, no screening``."""
+    return f"{span.low:g} to {span.high:g} {meaning(grid)}"
+
+
+def drawn(report: Report) -> dict[str, Any]:
+    """Return what a viewer that runs the program needs to draw a report's map, nothing for one that is in a file alone."""
+    grid = report.objects["grid"]
+    if not isinstance(grid, Grid):
+        return {}
+    return {"surface_limit": surface_range(grid, report.objects.get("structure")).high, "meaning": meaning(grid)}
 
 
 def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -> Structure:
