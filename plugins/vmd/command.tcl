@@ -83,7 +83,7 @@ proc ::vmdpotential::prepare {command all given} {
             error "-isovalue '$level': a number other than 0 is needed"
         }
     }
-    if {[dict exists $given range]} {
+    if {[dict exists $given range] && [dict get $all range own]} {
         show::span [dict get $given range] 1
     }
     if {[dict exists $given draw] && [dict get $given draw] ni [dict get $all draw choices]} {

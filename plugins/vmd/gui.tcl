@@ -133,12 +133,18 @@ proc ::vmdpotential::gui::fold {page} {
     fit
 }
 
-# Give the pages the height of the one in front.
+# Give the pages the height of the highest, of those that are folded and the one in front.
 proc ::vmdpotential::gui::fit {} {
     variable window
     update idletasks
-    set pages $window.all.pages
-    $pages configure -height [winfo reqheight [$pages select]]
+    set book $window.all.pages
+    set height 0
+    foreach page [$book tabs] {
+        if {$page eq [$book select] || ![winfo exists $page.folded] || [winfo manager $page.folded] eq ""} {
+            set height [expr {max($height, [winfo reqheight $page])}]
+        }
+    }
+    $book configure -height $height
 }
 
 # Fields of options in two columns.

@@ -12,7 +12,7 @@ import numpy as np
 
 from vmdpotential import io, registry
 from vmdpotential.commands.slice import Range
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend.declarations import kind, takes_data
 from vmdpotential.grid.lattice import Grid, round_limit
 from vmdpotential.io.pdb import cell_of as cell_of_file
@@ -160,6 +160,14 @@ def colour_range(text: str) -> Range:
     return Range(*numbers)
 
 
+def with_surface(structure: Structure) -> NDArray[np.bool_]:
+    """Return the atoms, (N,) bool, around which a surface is: all but water, or all where there is nothing else."""
+    try:
+        return select(structure, "solute")
+    except UsageError:
+        return np.ones(len(structure), bool)
+
+
 def surface_range(grid: Grid, structure: Structure | None) -> Range:
     """Return a symmetric range of round values for colours on a molecule's surface.
 
@@ -169,9 +177,7 @@ def surface_range(grid: Grid, structure: Structure | None) -> Range:
     if structure is not None:
         from scipy.spatial import cKDTree
 
-        solute = select(structure, "solute")
-        positions = structure.positions[solute if solute.any() else slice(None)]
-        lattice = grid.lattice
+        positions, lattice = structure.positions[with_surface(structure)], grid.lattice
         step = max(1, round((lattice.size / LOOKED) ** (1 / 3)))
         nodes = np.stack(np.meshgrid(*(np.arange(0, n, step) for n in lattice.shape), indexing="ij"), -1).reshape(-1, 3)
         distance, _ = cKDTree(positions).query(lattice.points(nodes), distance_upper_bound=NEXT_TO[1], workers=-1)
@@ -195,7 +201,7 @@ def legend(grid: Grid, span: Range) -> str:
 
 
 def drawn(report: Report) -> dict[str, Any]:
-    """Return what a viewer that runs the program needs to draw a report's map, nothing for one that is in a file alone."""
+    """Return what a viewer that runs the program needs to draw a report's map, nothing for one in a file alone."""
     grid = report.objects["grid"]
     if not isinstance(grid, Grid):
         return {}
