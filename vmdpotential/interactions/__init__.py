@@ -129,6 +129,11 @@ class Bound:
         return self.values.get("cutoff", self.end)
 
     @property
+    def decay(self) -> float | None:
+        """Distance over which the interaction falls as exp(-r / decay) / r, A, and which it calls its Debye length."""
+        return self.values.get("debye_length")
+
+    @property
     def masked(self) -> bool:
         """Whether an engine has to leave out pairs beyond the cutoff."""
         return self.cutoff is not None and not self.interaction.compact
@@ -178,10 +183,10 @@ class Bound:
 
     def medium(self, dielectric: float, temperature: float) -> str:
         """Return what is between the charges, such as ``vacuum, no screening``, by a permittivity and K."""
-        words: dict[str, Any] = {
-            **self.values, "dielectric": dielectric, "where": "vacuum" if dielectric == 1 else f"dielectric {dielectric:g}"}
-        if "debye_length" in self.values:
-            words["salt"] = ionic_strength(self.values["debye_length"], temperature, dielectric)
+        where = "vacuum" if dielectric == 1 else f"dielectric {dielectric:g}"
+        words: dict[str, Any] = {**self.values, "dielectric": dielectric, "where": where}
+        if self.decay is not None:
+            words["salt"] = ionic_strength(self.decay, temperature, dielectric)
         return (self.interaction.medium or f"{{where}}, {self.interaction.name}").format_map(words)
 
     def __str__(self) -> str:
