@@ -41,7 +41,7 @@ def average(structure: Path | Structure, trajectory: Path | Frames, topology: Pa
             algorithm: str = "pair", interaction: str = "auto", set: Mapping[str, float] | None = None,
             cutoff: float | None = None, frames: slice | None = None, stat: str = "mean",
             fit: str = "auto", motion: str = "auto", smear: float = 0.0,
-            screened: float | None = None, like: Path | Grid | None = None,
+            screened: float | None = None, radii: str = "auto", like: Path | Grid | None = None,
             output: Path | None = None, format: str = "", force: bool = False, resume: bool = False,
             partial: bool = False, workers: int = 0, scheduler: str = "", **options: Any) -> Report:
     """Average the potential over the frames of a trajectory.
@@ -86,7 +86,7 @@ def average(structure: Path | Structure, trajectory: Path | Frames, topology: Pa
     if motion == "rotation" and group is None:
         raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=motion)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened)
+    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii)
     source: Frames = trajectory if not isinstance(trajectory, Path) else Trajectory(
         trajectory, len(structure), frames or slice(None), single=True)
     start = time.perf_counter()
