@@ -9,6 +9,7 @@ from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.slices import quantity_label
+from vmdpotential.frames.field import Places, field_at
 from vmdpotential.grid.compare import difference
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.maps import read_map, write_map
@@ -76,8 +77,10 @@ def test_the_tail_counts_in_the_error_of_a_periodic_map():
     bound = interaction("screened_coulomb", debye_length=length)
     grid = potential_map(ions, screened=1.5, spacing=1.0, tolerance=1e-3)
     made = grid.provenance
-    assert made.method == "cutoff" and "truncated at" in made.interaction and made.cutoff < 60
-    assert 0 < made.error <= 1e-3 and 0 < made.error_away <= 1e-3
+    assert made.method == "cutoff"
+    assert "truncated at" in made.interaction
+    assert made.cutoff < 60
+    assert 0 < min(made.error, made.error_away) <= max(made.error, made.error_away) <= 1e-3
     indices = rng.integers(0, grid.lattice.shape, (100, 3))
     expected = coulomb_constant("kT/e", 298.15, 78.5) * definition(
         grid.lattice.points(indices), ions.positions, ions.charges, bound.truncated(60.0), cell)
@@ -101,5 +104,33 @@ def test_screened_is_an_interaction_by_itself(ions):
 
 def test_reports_say_the_medium(ions):
     report = map_(structure=ions, spacing=2.0, screened=0.15)
-    assert report.data["medium"] == "screened, 0.15 M, dielectric 78.5" and report.data["dielectric"] == 78.5
+    assert report.data["medium"] == "screened, 0.15 M, dielectric 78.5"
+    assert report.data["dielectric"] == 78.5
     assert any(line.endswith("kT/e at 298.15 K, screened, 0.15 M, dielectric 78.5") for line in report.lines)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_a_screened_field_is_the_slope_of_the_potential_and_leaves_out_its_own_atom(periodic):
+    cell = Cell.from_parameters(9.0, 10.0, 11.0) if periodic else None
+    ions = charges_at(*random_charges(8, 0, 9, seed=6), cell)
+    points = np.array([[1.0, 2.0, 3.0], [7.5, 4.0, 0.5]])
+    found = field_at(ions, Places.at(points, ["a", "b"]), screened=1.0, unit="V")
+    assert found.medium == "screened, 1 M, dielectric 78.5"
+    assert 0 <= found.error < 1e-7
+    assert found.potential[0, 0] == pytest.approx(potential_at(ions, points, screened=1.0, unit="V"), rel=1e-5)
+    step = 1e-4
+    for axis in range(3):
+        shift = step * np.eye(3)[axis]
+        ahead, behind = (potential_at(ions, points + sign * shift, screened=1.0, unit="V") for sign in (1, -1))
+        assert found.field[0, 0, :, axis] == pytest.approx((behind - ahead) / (2 * step), rel=1e-4, abs=1e-7)
+    # at an atom: what the others make, and in a cell its own images
+    row = np.array([3])
+    at = field_at(ions, Places.atoms(row, ["x"]), screened=1.0, unit="V")
+    others = ions.take(np.delete(np.arange(8), 3))
+    expected = potential_at(others, ions.positions[row], screened=1.0, unit="V")
+    if periodic:
+        images = np.array([n for n in np.ndindex(7, 7, 7) if n != (3, 3, 3)]) - 3
+        r = np.linalg.norm(images @ cell.vectors, axis=1)
+        length = debye_length(1.0, 298.15, 78.5)
+        expected = expected + coulomb_constant("V", 298.15, 78.5) * ions.charges[3] * (np.exp(-r / length) / r).sum()
+    assert at.potential[0, 0] == pytest.approx(expected, rel=1e-4)

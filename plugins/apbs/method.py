@@ -26,8 +26,9 @@ from . import program
 
 Floats = NDArray[np.float64]
 
-#: Nodes along an axis are a multiple of this and one: four levels of multigrid.
-STEP = 32
+#: Nodes along an axis are a multiple of this and one: four levels of multigrid. With so many of them at least, the
+#: coarse lattice, which has as many, is good enough for the boundary.
+STEP, LEAST = 32, 2
 
 #: Bytes and seconds that a node takes, on the fine lattice and the coarse one (measured), and seconds of an atom.
 BYTES, SECONDS, ATOM = 240, 3.5e-6, 2e-4
@@ -168,7 +169,7 @@ class PoissonBoltzmann(Method):
 def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int]]:
     """Return a lattice that APBS can have, with the nodes of another among its own, and the first of these in it."""
     shape = np.array(lattice.shape)
-    nodes = STEP * np.maximum(1, -(-(shape - 1) // STEP)) + 1
+    nodes = STEP * np.maximum(LEAST, -(-(shape - 1) // STEP)) + 1
     a, b, c = (int(n) for n in (nodes - shape) // 2)
     nx, ny, nz = (int(n) for n in nodes)
     return Lattice(lattice.origin - lattice.spacing * (a, b, c), lattice.spacing, (nx, ny, nz)), (a, b, c)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import progress, registry
-from vmdpotential.commands.options import CellOption, ForceField, Water, at_frame, parse_smear, read
+from vmdpotential.commands.options import CellOption, ForceField, Screened, Water, at_frame, parse_smear, read
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import CheckError, UsageError
 from vmdpotential.interactions.screened_coulomb import WATER
@@ -76,9 +76,7 @@ def map_(
         "standard deviation of the Gaussian that each charge is, or VMD's Ewald factor b = 1 / (sqrt(2) smear) with "
         "its unit, such as 0.25/A; 0 for points", unit="A", low=0, high=1000, metavar="A|B/A",
         parse=parse_smear)] = 0.0,
-    screened: Annotated[float | None, Option(
-        "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel): 0.15 as in cells; "
-        "in vacuum unless given", unit="M", low=0, high=10, metavar="SALT")] = None,
+    screened: Screened = None,
     radii: Annotated[str, Option(
         "of the atoms, for a method that needs them: auto for the file's own (PQR, prmtop), or a named set",
         choices=("auto", *SETS))] = "auto",
