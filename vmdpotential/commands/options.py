@@ -26,7 +26,7 @@ CellOption = Annotated[Cell | None, Option(
     metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
 Screened = Annotated[float | None, Option(
     "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel), such as 0.15; in vacuum "
-    "unless given", unit="M", low=0, high=10, metavar="SALT")]
+    "unless given", unit="M", low=0, high=10, metavar="SALT", front=True)]
 Workers = Annotated[int, Option(
     "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0, high=4096)]
 Scheduler = Annotated[str, Option(
