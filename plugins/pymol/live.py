@@ -38,7 +38,7 @@ class Live(Following):
         What it returned.
     """
 
-    failures = (CmdException,)
+    failures = (*Following.failures, CmdException)
 
     def __init__(self, task: Task, made: LiveMap) -> None:
         self.cmd, self.task, self.made = task.cmd, task, made

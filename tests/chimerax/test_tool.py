@@ -46,7 +46,7 @@ def tool(session, opened, tmp_path, monkeypatch):
     (info,) = bundle.tools
     made = bundle.get_module().bundle_api.start_tool(session, bundle, info)
     yield made
-    made.panel.stop()
+    made.delete()
     made.tool_window.ui_area.close()
     application.processEvents()
 

@@ -28,8 +28,8 @@ class Following(abc.ABC):
         Spells parameters in errors.
     """
 
-    #: The viewer's own errors, whose text is one line.
-    failures: ClassVar[tuple[type[Exception], ...]] = ()
+    #: What the user is told of; a viewer adds its own errors, whose text is one line.
+    failures: ClassVar[tuple[type[Exception], ...]] = (VmdpotentialError, MemoryError)
 
     def __init__(self, spell: Spelling) -> None:
         self._spell = spell
@@ -49,7 +49,7 @@ class Following(abc.ABC):
             if grid is not None:
                 self._draw(grid)
             self._ask()
-        except (VmdpotentialError, MemoryError, *self.failures) as error:
+        except self.failures as error:
             ours = isinstance(error, (VmdpotentialError, MemoryError))
             text = messages.one_line(error, self._spell) if ours else str(error).strip()
             self.stop()

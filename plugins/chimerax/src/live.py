@@ -35,7 +35,7 @@ class Live(Following):
     made : LiveMap
     """
 
-    failures = (UserError,)
+    failures = (*Following.failures, UserError)
 
     def __init__(self, session: Any, command: Command, convert: Any, spell: Any, volume: Any, selected: Selected,
                  made: LiveMap) -> None:

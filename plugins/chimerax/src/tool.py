@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import Qt
-from chimerax.atomic import AtomicStructure, AtomsArg
+from chimerax.atomic import AtomicStructure, AtomsArg, all_atoms
 from chimerax.core.errors import UserError
 from chimerax.core.tools import ToolInstance
 from chimerax.map import MapArg, MapsArg, Volume
@@ -59,6 +59,8 @@ class ChimeraX:
         kind = role(parameter)
         if not kind:
             return text.split() if parameter.several else text
+        if kind == "structure" and text == "all":
+            return all_atoms(self.session)
         parser = AtomsArg if kind == "structure" else MapsArg if parameter.several else MapArg
         try:
             value, _, rest = parser.parse(text, self.session)
@@ -126,6 +128,7 @@ class Potential(ToolInstance):  # type: ignore[misc]
     def delete(self) -> None:
         """Stop what runs; ChimeraX calls this when the window is closed."""
         self.panel.stop()
+        self.panel.timer.stop()
         for handler in self._handlers:
             handler.remove()
         super().delete()
