@@ -52,6 +52,9 @@ def ionize(
     naming: Annotated[str, Option(
         "whose ion names are written; auto is the input's convention",
         choices=CONVENTIONS)] = "auto",
+    parameters: Annotated[tuple[Path, ...], Option(
+        "Lennard-Jones of ions that the prmtop of the input lacks, to write one: Amber's frcmod, OpenMM's .xml, "
+        "CHARMM's .prm, a prmtop that has them", metavar="FILE", viewer=False)] = (),
     temperature: Annotated[float, Option("for energies in kT", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE,
     dielectric: Annotated[float, Option("relative permittivity for energies", above=0, high=1e6)] = 1.0,
     engine: Annotated[str, Option("what computes the potential", choices=_engines)] = "auto",
@@ -101,7 +104,7 @@ def ionize(
                     system.sources[0] if system.sources else "structure")
     written = [] if dry_run else [str(path) for path in paths]
     if written:
-        _write(placement, output, table, force, names)
+        _write(placement, output, table, parameters, force, names)
     where = f"{boundary_text(system.cell)}, Ewald's sum" if system.cell else boundary_text(None)
     lines = [str(charges), where, *placement.lines, *(f"wrote {name}" for name in written)]
     data = {
@@ -125,13 +128,15 @@ def _prepare(
 
 
 def _write(
-    placement: Placement, outputs: Sequence[Path], table: Path | None, force: bool, names: Sequence[Path]
+    placement: Placement, outputs: Sequence[Path], table: Path | None, parameters: Sequence[Path], force: bool,
+    names: Sequence[Path],
 ) -> None:
     """Write structures and table, all or none."""
     from vmdpotential.io import write_structures
+    from vmdpotential.io.ion_parameters import attached
 
     tables = {} if table is None else {table: lambda path: _write_table(placement, path)}
-    write_structures(placement.structure, outputs, force, tables, names)
+    write_structures(attached(placement.structure, parameters), outputs, force, tables, names)
 
 
 def _write_table(placement: Placement, path: Path) -> None:

@@ -150,8 +150,8 @@ def write_structure(structure: Structure, path: str | Path, force: bool = False)
     ----------
     structure : Structure
     path : Path
-        ``.pdb``, ``.cif``, ``.pqr``, ``.gro`` or ``.rst7``; ``.psf``, ``.top`` or ``.prmtop`` are the topology alone, the
-        last two made from the one that was read. Each also with ``.gz``.
+        ``.pdb``, ``.cif``, ``.pqr``, ``.gro`` or ``.rst7``; ``.psf``, ``.top`` or ``.prmtop`` (the topology alone, the
+        last two made from the one that was read). Each also with ``.gz``.
     force : bool
         Whether a file that exists may be replaced.
 

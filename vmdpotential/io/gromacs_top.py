@@ -27,15 +27,16 @@ _ENTRY = re.compile(r"(\s*\S+\s+)([0-9]+)\b")
 _INCLUDE = re.compile(r"""(\s*#\s*include\s+["'<])([^"'>]+)(["'>].*)""")
 
 
-class Molecule(NamedTuple):
+@dataclass(eq=False)
+class Molecule:
     """A ``[ moleculetype ]``: its name, and names of all its atoms."""
 
     name: str
-    residues: list[str]
-    atoms: list[str]
-    types: list[str]
-    charges: list[str]
-    masses: list[str]
+    residues: list[str] = field(default_factory=list)
+    atoms: list[str] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    charges: list[str] = field(default_factory=list)
+    masses: list[str] = field(default_factory=list)
 
     @property
     def ion(self) -> Ion | None:
@@ -110,12 +111,13 @@ class Top:
             words = line.text.split()
             where = f"{line.path}: line {line.number}"
             if section == "moleculetype":
-                molecule = self.molecules.setdefault(words[0], Molecule(words[0], [], [], [], [], []))
+                molecule = self.molecules.setdefault(words[0], Molecule(words[0]))
             elif section == "atoms" and molecule is not None:
                 if len(words) < 5:
                     raise InputError(f"{where}: is no atom of a molecule type: '{line.text[:60]}'")
-                for values, word in zip(
-                        molecule[1:], (words[3], words[4], words[1], *(*words[6:8], "", "")[:2]), strict=True):
+                charge, mass = (*words[6:8], "", "")[:2]
+                for values, word in ((molecule.residues, words[3]), (molecule.atoms, words[4]),
+                                     (molecule.types, words[1]), (molecule.charges, charge), (molecule.masses, mass)):
                     values.append(word)
             elif section == "molecules":
                 self.entries.append(self._entry(words, line, where))
@@ -198,7 +200,7 @@ def write_top(structure: Structure, path: Path) -> None:
         When parts of molecules are missing, or the topology has no molecule type for what was added.
     """
     topology = structure.topology
-    assert topology is not None and topology.source == "top"
+    assert topology is not None
     source: Path = topology.extra["file"]
     top = Top.read(source)
     rows: Integers = topology.extra["rows"]

@@ -80,8 +80,18 @@ class Sections:
 
     def words(self, name: str, count: int, blank: bool = False) -> Names:
         """Return `count` texts of fixed width, stripped; with `blank`, they may be empty."""
+        fields = self.fields(name, count)
+        width = fields.dtype.itemsize
+        names = np.frombuffer(fields.tobytes(), np.uint8).astype(np.uint32).view(f"U{width}")
+        names = np.char.strip(names)
+        if not blank and (names == "").any():
+            self._wrong(name, int(np.argmax(names == "")), count)
+        return names
+
+    def fields(self, name: str, count: int) -> NDArray[np.bytes_]:
+        """Return `count` values as they stand in their columns."""
         section = self._section(name)
-        per_line, width = self._format(section, name)
+        per_line, width = self.layout(name)
         lines = [line for line in section.body.split(b"\n") if line]
         needed = -(-count // per_line)
         if len(lines) < needed:
@@ -89,11 +99,7 @@ class Sections:
         full = per_line * width
         memory.require(6 * needed * full, f"reading {self.path}", "correct its formats")  # short lines are filled up
         text = b"".join(line.ljust(full)[:full] for line in lines[:needed])
-        names = np.frombuffer(text[: count * width], np.uint8).astype(np.uint32).view(f"U{width}")
-        names = np.char.strip(names)
-        if not blank and (names == "").any():
-            self._wrong(name, int(np.argmax(names == "")), count)
-        return names
+        return np.frombuffer(text[: count * width], f"S{width}")
 
     def integers(self, name: str, count: int | None) -> Integers:
         """Return `count` whole numbers, or all there are."""
@@ -109,7 +115,7 @@ class Sections:
         count = len(words) if count is None else count
         if len(words) != count:
             # large numbers fill their columns and touch each other
-            _, width = self._format(section, name)
+            _, width = self.layout(name)
             words = [line[i : i + width] for line in section.body.split(b"\n") for i in range(0, len(line), width)]
             words = [word for word in words if word.strip()]
         if len(words) != count:
@@ -128,8 +134,9 @@ class Sections:
             raise InputError(f"{self.path}: has no section {name}; the file is truncated or damaged", "write it again")
         return self.found[name]
 
-    def _format(self, section: _Section, name: str) -> tuple[int, int]:
-        """Return how many values stand on a line, and how wide they are: 20 and 4 of ``20a4``."""
+    def layout(self, name: str) -> tuple[int, int]:
+        """Return how many values stand on a line of a section, and how wide they are: 20 and 4 of ``20a4``."""
+        section = self._section(name)
         match = re.match(r"([0-9]{0,4})[a-zA-Z]+([0-9]{1,4})(?![0-9])", section.format.strip())
         numbers = (0, 0) if match is None else (int(match[1] or 1), int(match[2]))
         if not 0 < numbers[0] * numbers[1] <= _LONGEST:
@@ -248,6 +255,7 @@ def _terms(sections: Sections, pointers: Integers, types: Names, masses: Floats)
         dihedrals=np.abs(torsions[~improper]) - 1, impropers=impropers - 1, cross_terms=cross_terms - 1,
         title=tuple(f" REMARKS {line.rstrip()}" for line in text.split("\n")) if text else (),
         nonbonded=Deferred(functools.partial(_nonbonded, path)),
+        extra={"file": path, "rows": np.arange(count), "chamber": "CTITLE" in sections},
     )
 
 
