@@ -215,15 +215,15 @@ def write_top(structure: Structure, path: Path) -> None:
         if match is None or int(match[2]) != entry.count:
             raise InputError(f"{source}: line {entry.line + 1}: the number of molecules is a macro", "write it out")
         lines[entry.line:entry.line + 1] = [f"{match[1]}{count}{line[match.end():]}"] if count else []
-    folder = path.resolve().parent
-    if not isinstance(source, Held) and folder != source.resolve().parent:
-        lines = [_moved(line, source, folder) for line in lines]
     if any(name in top.included for name, _ in added):
         at = [i for i, line in enumerate(lines) if (found := _SECTION.match(line.strip())) and found[1] == "system"]
         if not at:
             raise InputError(f"{source}: does not include the ions {top.include}, and has no [ system ] before which "
                              "it could", "include them")
         lines[at[0]:at[0]] = ["; ions", f'#include "{top.include}"', ""]
+    folder = path.resolve().parent
+    if not isinstance(source, Held) and folder != source.resolve().parent:
+        lines = [_moved(line, source, folder) for line in lines]
     lines += [f"{name:<15s} {number:5d}" for name, number in added]
     write_bytes(path, [("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")])
 
