@@ -54,7 +54,7 @@ class _Entry(NamedTuple):
     """A line of ``[ molecules ]``: a molecule, how many, and its line, from 0, in the file itself."""
 
     molecule: Molecule
-    count: int
+    number: int
     line: int
 
 
@@ -73,6 +73,8 @@ class Top:
         The force field's ions, where it does not include them: as it would, ``amber99sb.ff/ions.itp``.
     included : set of str
         Names of the molecule types that stand there.
+    unfit : InputError or None
+        Why it cannot be written with other numbers of molecules.
     """
 
     path: Path
@@ -80,6 +82,7 @@ class Top:
     entries: list[_Entry] = field(default_factory=list)
     include: str = ""
     included: set[str] = field(default_factory=set)
+    unfit: InputError | None = None
 
     @classmethod
     def read(cls, path: Path) -> Top:
@@ -105,8 +108,9 @@ class Top:
                 if section == "defaults":
                     defaults = line.path
                 elif section == "intermolecular_interactions":
-                    raise InputError(f"{line.path}: line {line.number}: names atoms by their numbers in the whole "
-                                     "system, which change", "write it without these, and add them afterwards")
+                    self.unfit = self.unfit or InputError(
+                        f"{line.path}: line {line.number}: names atoms by their numbers in the whole system, which change",
+                        "leave that section out, and add it afterwards")
                 continue
             words = line.text.split()
             where = f"{line.path}: line {line.number}"
@@ -133,7 +137,7 @@ class Top:
         if molecule is None:
             raise InputError(f"{where}: the molecule {words[0]} is not defined")
         if line.path != self.path:
-            raise InputError(f"{where}: lists molecules in a file that {self.path} includes", "list them there")
+            self.unfit = InputError(f"{where}: lists molecules in a file that {self.path} includes", "list them there")
         return _Entry(molecule, int(words[1]), line.number - 1)
 
     @property
@@ -203,16 +207,18 @@ def write_top(structure: Structure, path: Path) -> None:
     assert topology is not None
     source: Path = topology.extra["file"]
     top = Top.read(source)
+    if top.unfit is not None:
+        raise top.unfit
     rows: Integers = topology.extra["rows"]
     lines = _text(source).rstrip("\n").split("\n")
     left = _left(top, rows)
     added = _added(top, structure, len(rows))
     for entry, count in sorted(zip(top.entries, left, strict=True), key=lambda pair: -pair[0].line):
-        if count == entry.count:
+        if count == entry.number:
             continue
         line = lines[entry.line]
         match = _ENTRY.match(line)
-        if match is None or int(match[2]) != entry.count:
+        if match is None or int(match[2]) != entry.number:
             raise InputError(f"{source}: line {entry.line + 1}: the number of molecules is a macro", "write it out")
         lines[entry.line:entry.line + 1] = [f"{match[1]}{count}{line[match.end():]}"] if count else []
     if any(name in top.included for name, _ in added):
@@ -230,7 +236,7 @@ def write_top(structure: Structure, path: Path) -> None:
 
 def _left(top: Top, rows: Integers) -> list[int]:
     """Return how many molecules of each entry still have their atoms."""
-    counts = [entry.count for entry in top.entries]
+    counts = [entry.number for entry in top.entries]
     sizes = np.repeat([len(entry.molecule.atoms) for entry in top.entries], counts)
     there = np.zeros(int(sizes.sum()), bool)
     if len(rows) and rows[-1] >= len(there):

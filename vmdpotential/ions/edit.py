@@ -27,8 +27,8 @@ _WEIGHTS = """
 """
 _MASSES = {element: float(mass) for element, mass in re.findall(r"([A-Z][a-z]?) ([0-9.]+)", _WEIGHTS)}
 
-#: What Amber calls ions whose names carry their sign; the type follows.
-_AMBER = {"LIT": "Li+", "SOD": "Na+", "POT": "K+", "RUB": "Rb+", "CES": "Cs+", "CLA": "Cl-"}
+#: What residue and atom of ions are in Amber's atomic_ions.lib, which tleap reads, where it is no other name below.
+_AMBER = {"SOD": "Na+", "POT": "K+", "CLA": "Cl-", "YT3": "Y", "ER3": "Er"}
 #: Chemical components of the PDB, as GROMACS and Amber write them too, where CHARMM's name differs.
 _COMPONENTS = {
     "LIT": "LI", "SOD": "NA", "POT": "K", "RUB": "RB", "CES": "CS", "CLA": "CL", "CAL": "CA", "BAR": "BA",
@@ -121,7 +121,7 @@ def name_ion(structure: Structure, name: str, parameter: str, convention: str = 
     atom_name, kind = ion.element.upper(), residue
     if convention == "amber":
         residue = _AMBER.get(ion.residue, residue)
-        atom_name = _AMBER.get(ion.residue, atom_name)
+        atom_name = _AMBER.get(ion.residue, atom_name if ion.residue in _COMPONENTS else ion.atom)
         size = "" if abs(ion.charge) == 1 else str(abs(ion.charge))
         kind = f"{ion.element}{size}{'+' if ion.charge > 0 else '-'}"
     return IonNames(residue, atom_name, kind, ion.element, mass, ion.charge)
