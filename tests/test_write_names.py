@@ -10,10 +10,10 @@ import numpy as np
 import openmm
 import parmed
 import pytest
+from helpers import water
 from MDAnalysisTests import datafiles
 from openmm import app, unit
 
-from helpers import water
 from vmdpotential import io
 from vmdpotential.ions import place_ions
 from vmdpotential.ions.edit import name_ion

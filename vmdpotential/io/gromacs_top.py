@@ -109,7 +109,7 @@ class Top:
                     defaults = line.path
                 elif section == "intermolecular_interactions":
                     self.unfit = self.unfit or InputError(
-                        f"{line.path}: line {line.number}: names atoms by their numbers in the whole system, which change",
+                        f"{line.path}: line {line.number}: names atoms by their numbers in the system, which change",
                         "leave that section out, and add it afterwards")
                 continue
             words = line.text.split()
