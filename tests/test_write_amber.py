@@ -181,12 +181,21 @@ def test_velocities_are_in_units_of_amber(tmp_path: Path) -> None:
     read = parmed.load_file(str(tmp_path / "out.rst7"))
     assert_allclose(read.velocities.reshape(-1, 3), speeds, atol=1e-5)  # ParmEd gives A/ps
     assert_allclose(read.coordinates.reshape(-1, 3), structure.positions, atol=1e-7)
+    moving = io.read_structure(tmp_path / "out.rst7", TOP)
+    assert_allclose(moving.velocities, speeds, atol=20.455e-7)
+    assert_allclose(moving.cell.parameters, structure.cell.parameters, atol=1e-7)
+    still = tmp_path / "still.rst7"
+    io.write_structure(replace(structure, velocities=None), still)
+    assert io.read_structure(still, TOP).velocities is None
 
 
 def test_what_cannot_be_written_is_refused_with_the_cure(tmp_path: Path) -> None:
     output = (tmp_path / "out.prmtop", tmp_path / "out.rst7")
-    with pytest.raises(InputError, match=r"parameters of the ions Na\+, Cl-; give parameters: Amber's"):
-        ionize(COORDINATES, TOP, ions={"SOD": 1, "CLA": 1}, site="random", seed=1, output=output)
+    with pytest.raises(InputError, match="has no ions, so it lacks their Lennard-Jones parameters; give parameters: A"):
+        ionize(COORDINATES, TOP, output=output)
+    placed = place_ions(io.read_structure(COORDINATES, TOP), ions={"SOD": 1, "CLA": 1}, site="random", seed=1)
+    with pytest.raises(InputError, match=r"no Lennard-Jones parameters of the ions Na\+, Cl-; give parameters"):
+        io.write_structures(placed.structure, output)
     frcmod = tmp_path / "frcmod"
     frcmod.write_text(FRCMOD.replace("Cl- ", "Cl* "))
     with pytest.raises(InputError, match=r"frcmod: no Lennard-Jones parameters of the ions Cl-;"):

@@ -93,7 +93,7 @@ def ionize(
                          "give one, such as ions.pdb, or {dry_run} to see the sites only")
     names = files.named(output, format, can_be_written)
     files.check(paths, force)
-    system, charges = _prepare(structure, topology, cell, force_field, water, names)
+    system, charges = _prepare(structure, topology, cell, force_field, water, names, parameters)
     placement = place_ions(
         system, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, count=count,
         count_existing=count_existing, ions=ions, site=site, from_solute=from_solute, between=between, seed=seed,
@@ -104,7 +104,7 @@ def ionize(
                     system.sources[0] if system.sources else "structure")
     written = [] if dry_run else [str(path) for path in paths]
     if written:
-        _write(placement, output, table, parameters, force, names)
+        _write(placement, output, table, force, names)
     where = f"{boundary_text(system.cell)}, Ewald's sum" if system.cell else boundary_text(None)
     lines = [str(charges), where, *placement.lines, *(f"wrote {name}" for name in written)]
     data = {
@@ -117,26 +117,25 @@ def ionize(
 
 def _prepare(
     structure: Path | Structure, topology: Path | None, cell: Cell | None, force_field: str, water: str,
-    outputs: Sequence[Path],
+    outputs: Sequence[Path], parameters: Sequence[Path],
 ) -> tuple[Structure, ChargeReport]:
     """Return the structure with charges and where they are from, and refuse outputs it cannot be written to."""
     from vmdpotential.io import check_formats
+    from vmdpotential.io.ion_parameters import attached
 
     system, report = charges_and_report(read(structure, topology, cell), force_field, water)
     check_formats(system, outputs)
-    return system, report
+    return attached(system, parameters, outputs), report
 
 
 def _write(
-    placement: Placement, outputs: Sequence[Path], table: Path | None, parameters: Sequence[Path], force: bool,
-    names: Sequence[Path],
+    placement: Placement, outputs: Sequence[Path], table: Path | None, force: bool, names: Sequence[Path]
 ) -> None:
     """Write structures and table, all or none."""
     from vmdpotential.io import write_structures
-    from vmdpotential.io.ion_parameters import attached
 
     tables = {} if table is None else {table: lambda path: _write_table(placement, path)}
-    write_structures(attached(placement.structure, parameters), outputs, force, tables, names)
+    write_structures(placement.structure, outputs, force, tables, names)
 
 
 def _write_table(placement: Placement, path: Path) -> None:

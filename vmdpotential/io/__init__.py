@@ -7,6 +7,7 @@ inpcrd and NetCDF restarts as coordinates; and what MDAnalysis reads (TPR, XTC, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,7 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
     with files.reading(path):
         if kind == "amber-coordinates":
             positions, cell = _find("prmtop:read_coordinates")(path)
+            names = replace(names, velocities=_find("prmtop:read_velocities")(path, len(positions)))
         elif kind == "frames":
             positions, cell = _find("mdanalysis:read_frame")(path, len(names))
         else:

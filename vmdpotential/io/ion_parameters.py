@@ -15,18 +15,29 @@ from vmdpotential.io.prmtop import read_prmtop
 from vmdpotential.io.recognise import PRMTOP
 from vmdpotential.io.text import first_bytes, held, listed, read_text, suffix
 from vmdpotential.molecule.names import IONS, Ion
+from vmdpotential.molecule.selection import is_ion
 from vmdpotential.molecule.structure import Floats, Structure
 
 #: Rmin / 2 in sigma.
 _SIGMA = 2 ** (5 / 6)
+_CURE = ("give {parameters}: Amber's file for the water model (frcmod.ionsjc_tip3p), OpenMM's (amber14/tip3p.xml), or "
+         "a prmtop with these ions")
 #: What begins the Lennard-Jones parameters of Amber's files (frcmod; parm10.dat), and one of their lines.
 _NONBONDED = re.compile(r"NONB|MOD4\s+RE")
 _LINE = re.compile(r"\s*(\S+)\s+([0-9]+\.?[0-9]*(?:[eEdD][-+]?[0-9]+)?)\s+([0-9]+\.?[0-9]*(?:[eEdD][-+]?[0-9]+)?)\b")
 
 
-def attached(structure: Structure, files: Sequence[Path]) -> Structure:
-    """Return a structure whose writers find parameters of ions in `files`."""
+def attached(structure: Structure, files: Sequence[Path], outputs: Sequence[Path] = ()) -> Structure:
+    """Return a structure whose writers find parameters of ions in `files`.
+
+    Raises
+    ------
+    InputError
+        When `outputs` name a prmtop, there are no files, and the structure has no ions whose parameters could be used.
+    """
     topology = structure.topology
+    if not files and any(suffix(path) in PRMTOP for path in outputs) and not is_ion(structure).any():
+        raise InputError(f"{structure.sources[-1]}: has no ions, so it lacks their Lennard-Jones parameters", _CURE)
     if topology is None or not files:
         return structure
     return replace(structure, topology=replace(topology, extra={**topology.extra, "ion_parameters": tuple(files)}))
@@ -70,9 +81,7 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
     if missing:
         where = listed(map(str, files), 80) if files else topology.extra["file"]
         raise InputError(
-            f"{where}: no Lennard-Jones parameters of the ions {listed(missing, 80)}",
-            "give {parameters}: Amber's file for the water model (frcmod.ionsjc_tip3p), OpenMM's (amber14/tip3p.xml), "
-            "or a prmtop with these ions")
+            f"{where}: no Lennard-Jones parameters of the ions {listed(missing, 80)}", _CURE)
     values = np.array([found[ion] for ion in ions])
     return values[:, 0], values[:, 1]
 

@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 #: A prmtop states charges times the square root of Coulomb's constant in kcal/mol A/e^2, Amber's or CHARMM's.
 AMBER_CHARGE = 18.2223
 CHAMBER_CHARGE = float(np.sqrt(332.0716))
+#: Amber's unit of velocities, A/ps.
+VELOCITY = 20.455
 
 #: Bytes of memory for a byte and for a line of a file, at most (measured).
 _MEMORY = (20.0, 100.0)
@@ -447,6 +449,21 @@ def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
         elif not velocities:
             raise InputError(f"{path}: its last line should be a box of 3 or 6 numbers and holds {len(box)}")
     return positions.reshape(-1, 3), cell
+
+
+def read_velocities(path: Path, count: int) -> Floats | None:
+    """Return the velocities of an inpcrd or rst7 that is text, (N, 3) A/ps; None where it has none."""
+    if first_bytes(path, 3) == b"CDF" or count < 3:  # one or two atoms have a line, as a box has
+        return None
+    lines = [line for line in read_text(path, *_MEMORY).decode("latin-1").rstrip().split("\n")[2:] if line.strip()]
+    needed = -(-count // 2)
+    if len(lines) < 2 * needed:
+        return None
+    try:
+        return VELOCITY * _fixed_numbers(lines[needed : 2 * needed], path).reshape(count, 3)
+    except (InputError, ValueError):
+        log.warning("%s: not all atoms have velocities, so they are left out", path)
+        return None
 
 
 def _fixed_numbers(lines: list[str], path: Path) -> Floats:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io import columns
 from vmdpotential.io.ion_parameters import lennard_jones_of
-from vmdpotential.io.prmtop import AMBER_CHARGE, CHAMBER_CHARGE, Sections
+from vmdpotential.io.prmtop import AMBER_CHARGE, CHAMBER_CHARGE, VELOCITY, Sections
 from vmdpotential.io.prmtop_nonbonded import read_nonbonded
 from vmdpotential.io.text import read_text, write_bytes
 from vmdpotential.molecule.names import IONS, Ion
@@ -52,8 +52,6 @@ _KEPT = re.compile(
     r"|CHARMM_NUM_IMPR_TYPES|CHARMM_IMPROPER_(FORCE_CONSTANT|PHASE)|(CHARMM_)?CMAP_(RESOLUTION|PARAMETER_\d+)"
     r"|LENNARD_JONES_[CD]COEF")
 _COEFFICIENTS = re.compile(r"LENNARD_JONES_(14_)?([AB])COEF")
-#: 1 / (20.455 ps) is Amber's unit of time in velocities.
-_TIME = 20.455
 
 _CURE = "write .pdb, for tleap"
 
@@ -80,7 +78,8 @@ class _Format(NamedTuple):
         if self.kind == "A":
             texts = [str(value).ljust(self.width) for value in values]
         elif self.kind == "I":
-            texts = [f"{value:{self.width}d}" for value in np.asarray(values, np.int64).tolist()]
+            letters = columns.integers(np.asarray(values, np.int64), self.width)
+            return np.ascontiguousarray(letters).view(f"S{self.width}").reshape(-1)
         else:
             texts = [f"{value:{self.width}.{self.decimals}{self.kind}}" for value in np.asarray(values).tolist()]
         wide = [text for text in texts if len(text) > self.width]
@@ -137,7 +136,8 @@ class _Edit:
         self.first = starts
         self.residues = np.flatnonzero(left)
         self.sizes = np.concatenate([sizes[self.residues], np.diff(structure.residue_starts)[len(self.residues):]])
-        if (self.sizes[len(self.residues):] > 1).any() or len(self.sizes) != structure.residue_count:
+        known = all(str(name).upper() in IONS for name in structure.residue_names[self.added])
+        if not known or (self.sizes[len(self.residues):] > 1).any() or len(self.sizes) != structure.residue_count:
             raise InputError(f"{self.path}: only ions of one atom can be added to a prmtop", _CURE)
         self.new = np.full(self.old + 1, -1)  # index, counted from 0, of each atom; the last is none
         self.new[self.rows] = np.arange(kept)
@@ -270,13 +270,16 @@ class _Edit:
             if name in self.sections:
                 counts = self.sections.integers(count, None).copy()
                 terms = self.sections.integers(name, int(counts[0]) * (size + 1)).reshape(-1, size + 1)
-                atoms = self.new[terms[:, :size] - 1]
+                atoms = self._renumbered(name, terms[:, :size])
                 keep = (atoms >= 0).all(1)
                 self._put(name, np.column_stack([atoms + 1, terms[:, size]])[keep].reshape(-1))
                 counts[0] = keep.sum()
                 self._put(count, counts)
         sizes = self.sections.integers("NUMBER_EXCLUDED_ATOMS", self.old)
-        partners = self.new[self.sections.integers("EXCLUDED_ATOMS_LIST", int(self.pointers[10])) - 1]  # -1: none
+        partners = self.sections.integers("EXCLUDED_ATOMS_LIST", int(self.pointers[10]))
+        if (sizes < 0).any() or sizes.sum() != len(partners):
+            raise InputError(f"{self.path}: section NUMBER_EXCLUDED_ATOMS disagrees with the list of excluded atoms")
+        partners = self._renumbered("EXCLUDED_ATOMS_LIST", partners)
         owners = self.new[np.repeat(np.arange(self.old), sizes)]
         there = (owners >= 0) & (partners >= 0)
         owners, partners = owners[there], partners[there] + 1
@@ -286,11 +289,18 @@ class _Edit:
         self._put("EXCLUDED_ATOMS_LIST", partners[np.argsort(owners, kind="stable")])
         self.pointers[10] = len(partners)
 
+    def _renumbered(self, name: str, numbers: Integers) -> Integers:
+        """Return the new indices, from 0, of atoms that a section names by numbers from 1; -1 for what is gone."""
+        if numbers.size and not (numbers.min() >= 0 and numbers.max() <= self.old):
+            line = self.sections.found[name].line
+            raise InputError(f"{self.path}: section {name} (line {line}) names atoms that are not 1 to {self.old}")
+        return self.new[numbers - 1]  # that of 0, which stands for none, is the last
+
     def _edit_molecules(self) -> None:
         if "SOLVENT_POINTERS" in self.sections:
             last, number, first_solvent = self.sections.integers("SOLVENT_POINTERS", 3).tolist()
             atoms = self.sections.integers("ATOMS_PER_MOLECULE", number)
-            if atoms.sum() != self.old:
+            if (atoms < 0).any() or atoms.sum() != self.old:
                 raise InputError(f"{self.path}: section ATOMS_PER_MOLECULE does not divide the {self.old} atoms")
             left = np.bincount(np.repeat(np.arange(number), atoms)[self.rows], minlength=number)
             ions = np.ones(self.count - len(self.rows), np.int64)
@@ -329,7 +339,7 @@ def _coordinates(s: Structure) -> Iterator[bytes]:
     yield f"{title}\n{len(s):5d}\n".encode() if s.velocities is None else f"{title}\n{len(s):5d}{0:15.7E}\n".encode()
     yield _six(s.positions)
     if s.velocities is not None:
-        yield _six(s.velocities / _TIME)
+        yield _six(s.velocities / VELOCITY)
     if s.cell is not None:
         yield _six(np.array(s.cell.parameters))
 
