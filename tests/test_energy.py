@@ -101,6 +101,7 @@ def brute(structure, a, b, cutoff):
             lj.sum() + (terms.c12_14[cross] / r**12 - terms.c6_14[cross] / r**6).sum())
 
 
+@pytest.mark.slow
 def test_a_peptide_and_water_in_a_cell_are_as_openmm_and_ewald_have_them(peptide):
     a, b = halves(peptide, 22)
     found = interaction_energy(peptide, peptide.topology.nonbonded(), a, b, cutoff=9.0)
@@ -113,6 +114,7 @@ def test_a_peptide_and_water_in_a_cell_are_as_openmm_and_ewald_have_them(peptide
     assert found.lennard_jones.sum() == pytest.approx(lj, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_bonded_parts_of_a_peptide_are_as_openmm_has_them(peptide):
     a, b = np.arange(2269) < 12, (np.arange(2269) >= 12) & (np.arange(2269) < 22)
     found = interaction_energy(peptide, peptide.topology.nonbonded(), a, b, cutoff=9.0)

@@ -21,6 +21,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import bins, cutoff, direct
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", direct.POINTS)
 def test_direct_sums_compile(variant, tmp_path):
     macros = {"REAL": "float", "BATCH": direct.BATCH.get(variant, 0)}
@@ -28,6 +29,7 @@ def test_direct_sums_compile(variant, tmp_path):
     compile_for_all(build.source(direct.HERE / f"direct_{variant}.cu", macros), macros, tmp_path, architectures=(one,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compensated", [0, 1])
 @pytest.mark.parametrize("bound", [shifted(12.0), EVERYTHING.bind().truncated(9.0)], ids=str)
 def test_cutoff_sums_compile(bound, compensated, tmp_path):
