@@ -58,6 +58,8 @@ class Option:
         Whether it selects atoms of the structure, which viewers do in a language of their own.
     words : sequence of str
         What such a parameter may be instead.
+    front : bool
+        Whether dialogs show it at once, as what everybody sets; the others are folded under "Advanced".
     """
 
     help: str
@@ -75,6 +77,7 @@ class Option:
     written: bool = False
     selection: bool = False
     words: Sequence[str] = ()
+    front: bool = False
 
     def allowed(self) -> Sequence[str]:
         """Return the allowed values, empty where anything goes."""

@@ -12,7 +12,7 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands import map as map_
 from vmdpotential.commands.between import FramesOption
-from vmdpotential.commands.options import charged, read
+from vmdpotential.commands.options import Resume, Scheduler, Workers, charged, read
 from vmdpotential.errors import StoppedError, UsageError
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
 from vmdpotential.frames.blocks import folder_of, run_blocks
@@ -46,7 +46,7 @@ def average(
     frames: FramesOption = None,
     stat: Annotated[str, Option(
         "what is written: mean, and beside it std (standard deviation of the frames) and sem (standard error of the "
-        "mean)", metavar="mean,std,sem")] = "mean",
+        "mean)", metavar="mean,std,sem", front=True)] = "mean",
     fit: Annotated[str, Option(
         "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
         "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto",
@@ -54,17 +54,13 @@ def average(
         "how they are moved; auto rotates in an open boundary, a periodic cell is translated only",
         choices=("auto", "translation", "rotation"))] = "auto",
     method: str = "auto", algorithm: str = "pair", interaction: str = "auto", set: Mapping[str, float] | None = None,
-    cutoff: float | None = None, smear: float = 0.0,
+    cutoff: float | None = None, smear: float = 0.0, screened: float | None = None, radii: str = "auto",
     like: Annotated[Path | Grid | None, Option("map whose lattice is used")] = None,
     output: Path | None = None, format: str = "", force: bool = False,
-    resume: Annotated[bool, Option(
-        "go on after a run that was stopped, with the blocks it left", viewer=False)] = False,
+    resume: Resume = False,
     partial: Annotated[bool, Option("write what is done when the run is stopped", viewer=False)] = False,
-    workers: Annotated[int, Option(
-        "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0,
-        high=4096)] = 0,
-    scheduler: Annotated[str, Option(
-        "address of a Dask scheduler whose workers compute blocks of frames", viewer=False, metavar="ADDRESS")] = "",
+    workers: Workers = 0,
+    scheduler: Scheduler = "",
     **options: Any,
 ) -> Report:
     """Average the potential over the frames of a trajectory.
@@ -109,7 +105,7 @@ def average(
     if motion == "rotation" and group is None:
         raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=motion)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear)
+    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii)
     source: Frames = trajectory if not isinstance(trajectory, Path) else Trajectory(
         trajectory, len(structure), frames or slice(None), single=True)
     start = time.perf_counter()
@@ -165,7 +161,7 @@ def _lines(planning: Planning, found: Average, smear: float, seconds: float) -> 
         lines.append(f"relative rms error {made.error:.1e} of the potential, {made.error_away:.1e} of it away from "
                      f"charges, on the first frame (asked {made.tolerance:g})")
     low, high = float(grid.values.min()), float(grid.values.max())
-    lines.append(f"mean {low:.4g} to {high:.4g} {unit} at {grid.temperature:g} K, dielectric {grid.dielectric:g}; "
+    lines.append(f"mean {low:.4g} to {high:.4g} {unit} at {grid.temperature:g} K, {made.medium}; "
                  f"zero: {found.zero}")
     if plan.request.cell is not None and abs(planning.charge) > 5e-4:
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
@@ -201,8 +197,9 @@ def _data(planning: Planning, found: Average, smear: float) -> dict[str, Any]:
         if planning.map.request.cell is not None else 0.0,
         "shape": list(grid.lattice.shape), "origin": grid.lattice.origin.tolist(),
         "spacing": grid.lattice.spacing.tolist(), "unit": grid.unit, "temperature": grid.temperature,
-        "dielectric": grid.dielectric, "minimum": float(grid.values.min()), "maximum": float(grid.values.max()),
-        "display_limit": grid.display_limit(), "net_charge": planning.charge, "method": made.method,
+        "dielectric": grid.dielectric, "medium": made.medium, "minimum": float(grid.values.min()),
+        "maximum": float(grid.values.max()), "display_limit": grid.display_limit(),
+        "net_charge": planning.charge, "method": made.method,
         "boundary": made.boundary, "interaction": made.interaction, "cutoff": made.cutoff, "smear": smear,
         "cell": None if periodic is None else list(periodic.parameters),
         "cell_vectors": None if found.cell is None else found.cell.tolist(),

@@ -35,10 +35,11 @@ def ionize(
     cell: CellOption = None,
     charges: Charges = (),
     index: Index = None,
-    cation: Annotated[str, Option("positive ion, in any program's name (SOD, Na+, MG)")] = "SOD",
-    anion: Annotated[str, Option("negative ion (CLA, Cl-)")] = "CLA",
-    neutralize: Annotated[bool, Option("compensate the net charge")] = True,
-    concentration: Annotated[float, Option("salt, on top of neutralising ions", unit="mol/L", low=0, high=10)] = 0.0,
+    cation: Annotated[str, Option("positive ion, in any program's name (SOD, Na+, MG)", front=True)] = "SOD",
+    anion: Annotated[str, Option("negative ion (CLA, Cl-)", front=True)] = "CLA",
+    neutralize: Annotated[bool, Option("compensate the net charge", front=True)] = True,
+    concentration: Annotated[float, Option("salt, on top of neutralising ions", unit="mol/L", low=0, high=10,
+        front=True)] = 0.0,
     count: Annotated[str, Option(
         "how salt is counted: add then neutralise, SLTCAP, SPLIT", choices=COUNT_METHODS)] = "add",
     count_existing: Annotated[bool, Option("ions that are there are part of the salt asked for")] = True,
@@ -54,6 +55,9 @@ def ionize(
     naming: Annotated[str, Option(
         "whose ion names are written; auto is the input's convention",
         choices=CONVENTIONS)] = "auto",
+    parameters: Annotated[tuple[Path, ...], Option(
+        "Lennard-Jones of ions that the prmtop of the input lacks, to write one: Amber's frcmod, OpenMM's .xml, "
+        "CHARMM's .prm, a prmtop that has them", metavar="FILE", viewer=False)] = (),
     temperature: Annotated[float, Option("for energies in kT", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE,
     dielectric: Annotated[float, Option("relative permittivity for energies", above=0, high=1e6)] = 1.0,
     engine: Annotated[str, Option("what computes the potential", choices=_engines)] = "auto",
@@ -92,7 +96,7 @@ def ionize(
                          "give one, such as ions.pdb, or {dry_run} to see the sites only")
     names = files.named(output, format, can_be_written)
     files.check(paths, force)
-    system, charge_report = _prepare(structure, topology, cell, index, force_field, water, charges, names)
+    system, charge_report = _prepare(structure, topology, cell, index, force_field, water, charges, names, parameters)
     placement = place_ions(
         system, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, count=count,
         count_existing=count_existing, ions=ions, site=site, from_solute=from_solute, between=between, seed=seed,
@@ -116,14 +120,15 @@ def ionize(
 
 def _prepare(
     structure: Path | Structure, topology: Path | None, cell: Cell | None, index: Path | None, force_field: str,
-    water: str, charges: Sequence[Path], outputs: Sequence[Path],
+    water: str, charges: Sequence[Path], outputs: Sequence[Path], parameters: Sequence[Path],
 ) -> tuple[Structure, ChargeReport]:
     """Return the structure with charges and where they are from, and refuse outputs it cannot be written to."""
     from vmdpotential.io import check_formats
+    from vmdpotential.io.ion_parameters import attached
 
     system, report = charged(read(structure, topology, cell, index), force_field, water, charges)
     check_formats(system, outputs)
-    return system, report
+    return attached(system, parameters, outputs), report
 
 
 def _write(

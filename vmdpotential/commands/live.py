@@ -31,7 +31,7 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
          cell: Cell | None = None, charges: Sequence[Path] = (), index: Path | None = None,
          method: str = "auto", algorithm: str = "pair", interaction: str = "auto",
          set: Mapping[str, float] | None = None, cutoff: float | None = None, smear: float = 0.0,
-         output: Path | None = None, **options: Any) -> Report:
+         screened: float | None = None, radii: str = "auto", output: Path | None = None, **options: Any) -> Report:
     """Keep a map of what is shown, while frames are played, atoms moved and selections changed.
 
     A map is made for the newest frame; those that came meanwhile are dropped. The first is checked against the
@@ -59,7 +59,7 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
                                        [options.get("atoms", "all")])
     start = time.perf_counter()
     defaults = {p.name: p.default for p in command.parameters if p.name not in _OWN}
-    wanted = Wanted(method, algorithm, interaction, set or {}, cutoff, smear)
+    wanted = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii)
     made = LiveMap(structure, wanted, fixed_cell=cell is not None, field=False, **{**defaults, **options})
     grid = made.first
     provenance = grid.provenance
@@ -109,7 +109,8 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
 
 #: Parameters that :func:`live` itself has; the others it hands on.
 _OWN = ("structure", "topology", "force_field", "water", "cell", "charges", "index", "method", "algorithm",
-        "interaction", "set", "cutoff", "smear", "output")
+        "interaction", "set", "cutoff",
+        "smear", "screened", "radii", "output")
 _OUTPUT = Option("map that a viewer reads, written anew for every frame: .mrc, .dx ...", short="o", viewer=False,
                  written=True)
 

@@ -26,6 +26,9 @@ Water = Annotated[str, Option(
 CellOption = Annotated[Cell | None, Option(
     "periodic cell instead of the file's: lengths, or these and angles, or an XSC file", unit="A, degrees",
     metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
+Screened = Annotated[float | None, Option(
+    "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel), such as 0.15; in vacuum "
+    "unless given", unit="M", low=0, high=10, metavar="SALT", front=True)]
 Charges = Annotated[tuple[Path, ...], Option(
     "charges of residues that no template knows (ligands), by the names of residues and atoms: .mol2, .itp, OpenMM's "
     ".xml, or a table residue,atom,charge", metavar="FILE")]
@@ -34,6 +37,7 @@ Index = Annotated[Path | None, Option(
     metavar="FILE.ndx")]
 Workers = Annotated[int, Option(
     "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0, high=4096)]
+Resume = Annotated[bool, Option("go on after a run that was stopped, with the blocks it left", viewer=False)]
 Scheduler = Annotated[str, Option(
     "address of a Dask scheduler whose workers compute blocks of frames", viewer=False, metavar="ADDRESS")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from vmdpotential.commands.options import (
     Charges,
     ForceField,
     Index,
+    Resume,
     Scheduler,
     Water,
     Workers,
@@ -23,6 +25,7 @@ from vmdpotential.commands.options import (
     read,
 )
 from vmdpotential.errors import UsageError
+from vmdpotential.frames.blocks import clear, folder_of
 from vmdpotential.frames.profile import QUANTITIES, Profile
 from vmdpotential.io import output as files
 from vmdpotential.io.frames import Frames
@@ -39,10 +42,10 @@ def profile(
     structure: Annotated[Path | Structure, Option(
         "structure file, or a periodic map of the potential", positional=True)],
     trajectory: TrajectoryOption = None,
-    axis: Annotated[str, Option("along which", choices=("x", "y", "z"))] = "z",
+    axis: Annotated[str, Option("along which", choices=("x", "y", "z"), front=True)] = "z",
     from_: Annotated[tuple[str, ...], Option(
         "selections whose contributions are told apart, such as lipid, water and ions", metavar="SEL",
-        selection=True)] = (),
+        front=True, selection=True)] = (),
     center: Annotated[str | None, Option(
         "selection whose middle is moved to 0 in every frame, so that its drift does not blur the mean",
         metavar="SEL", selection=True)] = None,
@@ -65,6 +68,7 @@ def profile(
     index: Index = None,
     unit: Annotated[str, Option("of the potential", choices=POTENTIAL_UNITS)] = "V",
     temperature: Annotated[float, Option("for kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE,
+    resume: Resume = False,
     workers: Workers = 0,
     scheduler: Scheduler = "",
     output: Annotated[Path | None, Option(
@@ -93,7 +97,7 @@ def profile(
         check_figure_format(figure)
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
-    start = time.perf_counter()
+    start, kept = time.perf_counter(), folder_of(output)
     with progress.clock() as clock:
         if isinstance(structure, Path) and is_map(structure):
             given = {"trajectory": trajectory, "from": from_, "center": center, "topology": topology, "cell": cell,
@@ -104,7 +108,8 @@ def profile(
         else:
             found, head, data, objects = _of_atoms(
                 structure, trajectory, axis, from_, center, zero, frames, spacing, smear, topology, force_field, water,
-                cell, charges, index, unit, temperature, workers, scheduler)
+                cell, charges, index, unit, temperature,
+                {"folder": kept, "resume": resume, "workers": workers, "scheduler": scheduler})
     seconds = time.perf_counter() - start - clock.compiling
     where = zero if zero in _ZEROS else f"the mean over {zero}"
     labels = [f"{name[0].upper()}{name[1:]} ({u})".replace("A^3", "Å³").replace("/A", "/Å")
@@ -118,6 +123,7 @@ def profile(
             _write(found, places[0], integral)
         if figure is not None and drawn is not None:
             places[-1].write_bytes(render(drawn, figure, title=f"profile along {axis}"))
+    clear(kept)
     phi = found.values[0, 2]
     error = None if found.errors is None else found.errors[0, 2]
     low, high = int(phi.argmin()), int(phi.argmax())
@@ -155,7 +161,7 @@ def _of_atoms(
     structure: Path | Structure, trajectory: Path | Frames | None, axis: str, groups: tuple[str, ...],
     center: str | None, zero: str, frames: slice | None, spacing: float, smear: float | None, topology: Path | None,
     force_field: str, water: str, cell: Any, charges: tuple[Path, ...], index: Path | None, unit: str,
-    temperature: float, workers: int, scheduler: str,
+    temperature: float, blocks: Mapping[str, Any],
 ) -> tuple[Profile, list[str], dict[str, Any], dict[str, Any]]:
     from vmdpotential.frames.profile import profile as of_frames
     from vmdpotential.io.frames import opened
@@ -169,7 +175,7 @@ def _of_atoms(
         center=None if center is None else select(atoms, center, "center"),
         zero=zero if zero in _ZEROS else select(atoms, zero, "zero"),
         sources={name: select(atoms, name, "from") for name in groups}, cell=cell, unit=unit, temperature=temperature,
-        workers=workers, scheduler=scheduler)
+        **blocks)
     data = {**report.data, "temperature": temperature, "spacing": spacing, "smear": smear, "center": center}
     return found, [str(report)], data, {"structure": atoms}
 

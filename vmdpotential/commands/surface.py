@@ -31,11 +31,12 @@ def surface(
     map: Annotated[Path | Grid, Option("map file, or map, that is read on the surface", positional=True)],
     atoms: Annotated[str, Option(
         "around which the surface is: all, solute, protein ..., or a selection", metavar="all|solute|protein|SEL",
-        selection=True)
+        front=True, selection=True)
         ] = "solute",
     index: Index = None,
     kind: Annotated[str, Option(
-        "molecular: what a probe cannot enter; accessible: where its centre can be", choices=KINDS)] = "molecular",
+        "molecular: what a probe cannot enter; accessible: where its centre can be", choices=KINDS,
+        front=True)] = "molecular",
     probe: Annotated[float, Option("radius of the probe", unit="A", low=0, high=20)] = PROBE,
     outwards: Annotated[float, Option(
         "how far from the surface the map is read, 1.4 where a water's centre would be", unit="A", low=-10,
@@ -45,7 +46,7 @@ def surface(
     by: Annotated[str, Option("what has a row of the table", choices=("residue", "atom", "vertex"))] = "residue",
     range: Annotated[Range | None, Option(
         "values that the colours span, such as -5,5; symmetric and wide enough for 98 % of the surface unless given",
-        parse=_range, metavar="LO,HI")] = None,
+        parse=_range, metavar="LO,HI", front=True)] = None,
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,
         written=True)] = (),
@@ -120,7 +121,7 @@ def surface(
         f"{kind} surface of {atoms}, probe {probe:g} A: {made.area:.1f} A^2, {len(made.vertices)} vertices, "
         f"{len(made.triangles)} triangles",
         f"{name}, {f'{outwards:g} A outwards' if outwards else 'on it'}: mean {whole.mean:.4g}, {whole.low:.4g} to "
-        f"{whole.high:.4g}{unit}",
+        f"{whole.high:.4g}{unit}" + (f", {grid.provenance.medium}" if grid.provenance.medium else ""),
         *([] if inside.all() else [f"{100 * float(made.areas[~inside].sum()) / made.area:.2g} % of the area is outside "
                                    "of the map"]),
     ]
@@ -131,6 +132,7 @@ def surface(
     lines += [f"{seconds:.2f} s", *(f"wrote {path}" for path in paths)]
     data: dict[str, Any] = {
         "kind": kind, "probe": probe, "outwards": outwards, "spacing": spacing, "area": made.area, "unit": grid.unit,
+        "medium": grid.provenance.medium,
         "mean": whole.mean, "minimum": whole.low, "maximum": whole.high,
         "inside": float(made.areas[inside].sum()) / made.area, "vertices": len(made.vertices),
         "triangles": len(made.triangles), "range": list(colour_range), "by": "residue" if by == "vertex" else by,

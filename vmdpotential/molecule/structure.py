@@ -131,12 +131,16 @@ class Structure:
         Names of the files it came from.
     charge_source : str
         Where the charges are from, for reports; empty where the topology says it.
+    radii : (N,) float64, A, or None
+        Where the file gives them (PQR, prmtop), for methods that need the space which atoms take.
     whole : Structure or None
         What these atoms were selected from; a force field is chosen by all of it, and fitted to its residues.
     whole_rows : (N,) int64 or None
         Which atoms of that they are.
     groups : mapping of str to (K,) int64
         Groups of an index file by their names, rows of atoms each.
+    velocities : (N, 3) float64, A/ps, or None
+        Where the file of the positions has them.
 
     Raises
     ------
@@ -165,6 +169,8 @@ class Structure:
     whole: Structure | None = None
     whole_rows: Integers | None = None
     groups: Mapping[str, Integers] = field(default_factory=dict)
+    radii: Floats | None = None
+    velocities: Floats | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -182,8 +188,9 @@ class Structure:
         ):
             value = getattr(self, name)
             put(self, name, _frozen(np.full(count, default) if value is None else value, dtype))
-        if self.charges is not None:
-            put(self, "charges", _frozen(self.charges, np.float64))
+        for name in ("charges", "radii", "velocities"):
+            if getattr(self, name) is not None:
+                put(self, name, _frozen(getattr(self, name), np.float64))
         where = self.sources[0] if self.sources else "structure"
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray) and len(value) != count:
