@@ -17,10 +17,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from openmm import app, unit
 
 from vmdpotential import units
-from vmdpotential.errors import BackendError, InputError, VmdpotentialError
+from vmdpotential.errors import BackendError, InputError, VmdpotentialError, listed
 from vmdpotential.io import charmm, forcefield, read_structure, read_topology, tpr_nonbonded
 from vmdpotential.io.forcefield import nonbonded
-from vmdpotential.io.text import listed
 from vmdpotential.molecule.nonbonded import Deferred, Nonbonded, lorentz_berthelot, pairs_by_bonds, unique_pairs
 from vmdpotential.molecule.structure import Structure, Topology
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, listed
 from vmdpotential.io import gromacs_folder, mdanalysis
-from vmdpotential.io.text import Held, held, listed, read_text, write_bytes
+from vmdpotential.io.text import Held, held, read_text, write_bytes
 from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.structure import Integers, Structure
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, listed
 from vmdpotential.io import charmm, openmm
 from vmdpotential.io.prmtop import read_prmtop
 from vmdpotential.io.recognise import PRMTOP
-from vmdpotential.io.text import first_bytes, held, listed, read_text, suffix
+from vmdpotential.io.text import first_bytes, held, read_text, suffix
 from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.selection import is_ion
 from vmdpotential.molecule.structure import Floats, Structure
