@@ -40,13 +40,13 @@ def test_how_a_selection_is_told_apart(salt, do, log, monkeypatch):
         raise UserError("enough")
 
     monkeypatch.setattr(Command, "__call__", run)
-    for line in ("rdf #1 :HOH,solute", 'rdf #1 "/A:1,5",/W', "map #1 atoms solute",
+    for line in ("rdf #1 :HOH,solute", "rdf #1 /A:1-2,/W", "map #1 atoms solute",
                  "map #1 atoms ions", "map #1 atoms //A/2", "map #1 atoms /A@<10"):
         with pytest.raises(UserError, match="enough"):
             do(f"potential {line}")
     rows = [getattr(text, "rows", None) for values in given for text in
             (values["between"] if "between" in values else [values["atoms"]])]
-    for found, expected in zip(rows, ([3, 4, 5], None, [0, 2], [3, 4, 5], None, None, None, [0, 1, 2]), strict=True):
+    for found, expected in zip(rows, ([3, 4, 5], None, [0, 1], [3, 4, 5], None, None, None, [0, 1, 2]), strict=True):
         assert_array_equal(np.array(found), np.array(expected))
 
 
