@@ -29,6 +29,7 @@ Screened = Annotated[float | None, Option(
     "unless given", unit="M", low=0, high=10, metavar="SALT")]
 Workers = Annotated[int, Option(
     "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0, high=4096)]
+Resume = Annotated[bool, Option("go on after a run that was stopped, with the blocks it left", viewer=False)]
 Scheduler = Annotated[str, Option(
     "address of a Dask scheduler whose workers compute blocks of frames", viewer=False, metavar="ADDRESS")]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -294,7 +295,7 @@ class FieldSeries:
 def field_at(
     structure: Structure, places: Places, trajectory: Frames | None = None, *,
     sources: Mapping[str, Mask] | None = None, exclude: str = "atom", boundary: str = "auto", cell: Cell | None = None,
-    unit: str = "V", temperature: float = 298.15, screened: float | None = None, workers: int = 0, scheduler: str = "",
+    unit: str = "V", temperature: float = 298.15, screened: float | None = None, **blocks: Any,
 ) -> FieldSeries:
     """Return electric field and potential at places in every frame.
 
@@ -315,8 +316,8 @@ def field_at(
         Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
     screened : float, optional
         M, of a 1:1 salt in water, see :func:`vmdpotential.maps.potential_map`.
-    workers, scheduler
-        See :func:`vmdpotential.frames.blocks.run_blocks`.
+    **blocks
+        Where blocks of frames are computed and kept, see :func:`vmdpotential.frames.blocks.run_blocks`.
 
     Raises
     ------
@@ -343,11 +344,11 @@ def field_at(
     work = Fields(trajectory, found, cell is not None, periodic, charges, places, parts, rows,
                   _left_out(structure, places, exclude), plan, ended)
     if trajectory is None:
-        blocks = [work.over([begin])]
+        done = [work.over([begin])]
     else:
-        blocks = list(run_blocks(work, numbers, workers=workers, scheduler=scheduler))
-    values = np.concatenate([block["values"] for block in blocks]).astype(np.float64, copy=False)
-    along = np.concatenate([block["along"] for block in blocks])
+        done = list(run_blocks(work, numbers, **blocks))
+    values = np.concatenate([block["values"] for block in done]).astype(np.float64, copy=False)
+    along = np.concatenate([block["along"] for block in done])
     error = 0.0
     better = None
     if plan is not None:
@@ -361,7 +362,7 @@ def field_at(
     volts = coulomb_constant("V", dielectric=dielectric)
     field = volts * values[..., 1:]
     return FieldSeries(
-        places, names, np.concatenate([block["frames"] for block in blocks]).astype(np.int64),
+        places, names, np.concatenate([block["frames"] for block in done]).astype(np.int64),
         coulomb_constant(unit, temperature, dielectric) * values[..., 0], field,
         np.einsum("fnmd,fmd->fnm", field, along) if places.kind == "bonds" else None, unit, begin.cell, volts * error,
         bound.medium(dielectric, temperature))

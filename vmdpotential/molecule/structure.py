@@ -137,6 +137,8 @@ class Structure:
         What these atoms were selected from; a force field is chosen by all of it, and fitted to its residues.
     whole_rows : (N,) int64 or None
         Which atoms of that they are.
+    velocities : (N, 3) float64, A/ps, or None
+        Where the file of the positions has them.
 
     Raises
     ------
@@ -164,6 +166,7 @@ class Structure:
     charge_source: str = ""
     whole: Structure | None = None
     whole_rows: Integers | None = None
+    velocities: Floats | None = None
     radii: Floats | None = None
 
     def __post_init__(self) -> None:
@@ -182,7 +185,7 @@ class Structure:
         ):
             value = getattr(self, name)
             put(self, name, _frozen(np.full(count, default) if value is None else value, dtype))
-        for name in ("charges", "radii"):
+        for name in ("charges", "velocities", "radii"):
             if getattr(self, name) is not None:
                 put(self, name, _frozen(getattr(self, name), np.float64))
         where = self.sources[0] if self.sources else "structure"
