@@ -120,7 +120,7 @@ def _show_ions(session: Any, placement: Placement, name: str, selected: Selected
     _add_ions(session, new, structure, len(kept), selected)
     atoms.filter(~keep).delete()
     session.models.add([new])
-    ions = len(structure) - len(kept)
+    ions = len(placement.ions)
     return new, (f"model #{new.id_string} {name}: {len(kept)} atoms kept, {ions} ions as spheres, positive blue, "
                  f"negative red; #{source.id_string} is unchanged")
 
