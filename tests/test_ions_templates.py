@@ -164,7 +164,8 @@ def test_files_hold_the_ions_or_say_why_not(tmp_path):
 
 def test_a_psf_gets_bonds_angles_and_types_of_a_mol2(tmp_path):
     pytest.importorskip("MDAnalysis")
-    rows = zip(range(1, 6), SULFATE.atom_names, SULFATE.positions, ["S.o2", *["O.co2"] * 4], SULFATE.charges, strict=True)
+    types = ["S.o2", *["O.co2"] * 4]
+    rows = zip(range(1, 6), SULFATE.atom_names, SULFATE.positions, types, SULFATE.charges, strict=True)
     atoms = "".join(f"{n} {name} {x:.4f} {y:.4f} {z:.4f} {kind} 1 UNL {charge:.4f}\n"
                     for n, name, (x, y, z), kind, charge in rows)
     bonds = "".join(f"{n} 1 {n + 1} 1\n" for n in (1, 2, 3, 4))
@@ -178,7 +179,7 @@ def test_a_psf_gets_bonds_angles_and_types_of_a_mol2(tmp_path):
     assert (bonds[(bonds >= first).any(1)] - first).tolist() == [
         [5 * k, 5 * k + n] for k in range(3) for n in (1, 2, 3, 4)]
     assert (angles >= first).any(1).sum() == 18
-    assert again.topology.types[first : first + 15].tolist() == ["S.o2", *["O.co2"] * 4] * 3
+    assert again.topology.types[first : first + 15].tolist() == types * 3
     assert again.topology.masses[first] == pytest.approx(32.06, abs=0.02)
     assert again.net_charge == pytest.approx(0, abs=1e-6)
 
