@@ -13,6 +13,7 @@ from vmdpotential.commands.options import CellOption, ForceField, Water, read
 from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
 from vmdpotential.io.cellfile import boundary_text
+from vmdpotential.io.recognise import PRMTOP
 from vmdpotential.ions import (
     CONVENTIONS,
     COUNT_METHODS,
@@ -143,7 +144,7 @@ def ionize(
     files.check([path for group in groups for path in group.all], force)
     system, charges = _prepare(structure, topology, cell, force_field, water, names[0])
     templates = {name: read_structure(path) for name, path in (ion_template or {}).items()}
-    _check_bonds(templates, names[0])
+    _check_templates(templates, names[0])
     placements = place_replicas(
         system, replicas, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, salt=salt,
         count=count, count_existing=count_existing, ions=ions, templates=templates, site=site, from_solute=from_solute,
@@ -201,13 +202,17 @@ def _numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name.removesuffix(suffix)}_{number}{suffix}")
 
 
-def _check_bonds(templates: Mapping[str, Structure], outputs: Sequence[Path]) -> None:
-    """Refuse what a PSF would hold of ions whose bonds are not known."""
+def _check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path]) -> None:
+    """Refuse topologies that would lack terms of ions of several atoms."""
+    suffixes = {suffix.lower() for path in outputs for suffix in path.suffixes[-2:]}
     for name, ion in templates.items():
         unbound = len(ion) > 1 and (ion.topology is None or not len(ion.topology.bonds))
-        if unbound and any(".psf" in path.suffixes[-2:] for path in outputs):
+        if unbound and ".psf" in suffixes:
             raise UsageError("ion_template", "its file states no bonds, and a PSF needs them",
                              "give a MOL2 that has them, or write .pdb", value=name)
+        if suffixes & {".top", *PRMTOP}:
+            raise UsageError("ion_template", "a .top or prmtop is written with ions of one atom only",
+                             "write .gro or .pdb, and add the ion's parameters in its program", value=name)
 
 
 def _prepare(

@@ -48,8 +48,9 @@ class IonNames(NamedTuple):
 
 
 class Added(NamedTuple):
-    """An ion where it stands: its atoms, their positions (A, 3) in A, and bonds (B, 2)."""
+    """An ion where it stands: the residue of the water that it replaced, atoms, positions (A, 3) in A, bonds (B, 2)."""
 
+    water: int
     atoms: Sequence[IonNames]
     positions: Floats
     bonds: Integers

@@ -223,7 +223,8 @@ class _Placer:
             structure.positions[self.oxygens], [(self.templates[sites.species[i].name], atoms[i]) for i in order
                                                 if sites.species[i].name in self.templates], structure.cell)
         replaced = np.sort(self.residues[np.union1d(chosen, ways)])
-        edited = replace_waters(structure, replaced, [self._added(sites.species[i], atoms[i]) for i in order])
+        edited = replace_waters(structure, replaced, [
+            self._added(int(self.residues[chosen[i]]), sites.species[i], atoms[i]) for i in order])
         placed = tuple(
             self._record(int(self.oxygens[chosen[i]]), sites.species[i], energies, i, number, len(atoms[i]))
             for number, i in enumerate(order, 1)
@@ -231,11 +232,11 @@ class _Placer:
         return Placement(edited, structure, placed, replaced, counts, self.site, seed, self.temperature,
                          self.dielectric, sites.moves, sites.gain * self.kcal, sites.sampling)
 
-    def _added(self, ion: Species, positions: Any) -> Added:
+    def _added(self, water: int, ion: Species, positions: Any) -> Added:
         template = self.templates.get(ion.name)
         if template is None:
-            return Added((self.written[ion.name],), positions, np.zeros((0, 2), np.int64))
-        return Added(template.names, positions, template.bonds)
+            return Added(water, (self.written[ion.name],), positions, np.zeros((0, 2), np.int64))
+        return Added(water, template.names, positions, template.bonds)
 
     def _record(self, oxygen: int, ion: Species, energies: Energies, row: int, number: int, atoms: int) -> PlacedIon:
         def finite(distance: float) -> float | None:
