@@ -95,6 +95,9 @@ def ionize(
     naming: Annotated[str, Option(
         "whose ion names are written; auto is the input's convention",
         choices=CONVENTIONS)] = "auto",
+    parameters: Annotated[tuple[Path, ...], Option(
+        "Lennard-Jones of ions that the prmtop of the input lacks, to write one: Amber's frcmod, OpenMM's .xml, "
+        "CHARMM's .prm, a prmtop that has them", metavar="FILE", viewer=False)] = (),
     temperature: Annotated[float, Option("for energies in kT", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE,
     dielectric: Annotated[float | None, Option(
         "relative permittivity for energies and monte-carlo; 1, and 78.5 with monte-carlo, unless given", above=0,
@@ -142,7 +145,7 @@ def ionize(
         for number in range(1, replicas + 1)]
     names = [files.named(group.structures, format, can_be_written) for group in groups]
     files.check([path for group in groups for path in group.all], force)
-    system, charges = _prepare(structure, topology, cell, force_field, water, names[0])
+    system, charges = _prepare(structure, topology, cell, force_field, water, names[0], parameters)
     templates = {name: read_structure(path) for name, path in (ion_template or {}).items()}
     _check_templates(templates, names[0])
     placements = place_replicas(
@@ -217,14 +220,15 @@ def _check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path]
 
 def _prepare(
     structure: Path | Structure, topology: Path | None, cell: Cell | None, force_field: str, water: str,
-    outputs: Sequence[Path],
+    outputs: Sequence[Path], parameters: Sequence[Path],
 ) -> tuple[Structure, ChargeReport]:
     """Return the structure with charges and where they are from, and refuse outputs it cannot be written to."""
     from vmdpotential.io import check_formats
+    from vmdpotential.io.ion_parameters import attached
 
     system, report = charges_and_report(read(structure, topology, cell), force_field, water)
     check_formats(system, outputs)
-    return system, report
+    return attached(system, parameters, outputs), report
 
 
 def _write(placement: Placement, outputs: _Outputs, force: bool, names: Sequence[Path]) -> None:
