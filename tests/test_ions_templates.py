@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import ewald
 import golden
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from vmdpotential import place_ions, read_structure
-from vmdpotential.commands.ionize import command
+from vmdpotential.commands.ionize import check_templates, command
 from vmdpotential.errors import InputError, NoRoomError, UsageError
 from vmdpotential.ions.edit import bonded_terms
 from vmdpotential.ions.templates import template_of
@@ -160,6 +161,13 @@ def test_files_hold_the_ions_or_say_why_not(tmp_path):
         command(output=[tmp_path / "out.psf"], **options)
     with pytest.raises(UsageError, match="is read by the same command"):
         command(output=[file], force=True, **options)
+
+
+def test_topologies_with_parameters_take_ions_of_one_atom_only():
+    for name in ("a.top", "a.prmtop", "a.prmtop.gz"):
+        with pytest.raises(UsageError, match="one atom only"):
+            check_templates(TEMPLATES, [Path("a.pdb"), Path(name)])
+    check_templates(TEMPLATES, [Path("a.pdb"), Path("a.psf"), Path("a.gro")])
 
 
 def test_a_psf_gets_bonds_angles_and_types_of_a_mol2(tmp_path):

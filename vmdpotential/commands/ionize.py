@@ -147,7 +147,7 @@ def ionize(
     files.check([path for group in groups for path in group.all], force)
     system, charges = _prepare(structure, topology, cell, force_field, water, names[0], parameters)
     templates = {name: read_structure(path) for name, path in (ion_template or {}).items()}
-    _check_templates(templates, names[0])
+    check_templates(templates, names[0])
     placements = place_replicas(
         system, replicas, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, salt=salt,
         count=count, count_existing=count_existing, ions=ions, templates=templates, site=site, from_solute=from_solute,
@@ -205,7 +205,7 @@ def _numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name.removesuffix(suffix)}_{number}{suffix}")
 
 
-def _check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path]) -> None:
+def check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path]) -> None:
     """Refuse topologies that would lack terms of ions of several atoms."""
     suffixes = {suffix.lower() for path in outputs for suffix in path.suffixes[-2:]}
     for name, ion in templates.items():
