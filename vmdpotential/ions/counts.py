@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.units import ANGSTROM, AVOGADRO
 
 if TYPE_CHECKING:
     from vmdpotential.ions.salts import Share
@@ -27,9 +28,7 @@ INTEGER_LIMIT = 0.1
 
 def water_molarity() -> float:
     """Return the mol of water in a litre of water, 55.35 mol/L, from :data:`WATER_VOLUME`."""
-    from scipy import constants
-
-    return float(1.0 / (constants.N_A * WATER_VOLUME * constants.angstrom**3 * 1000))
+    return 1.0 / (AVOGADRO * WATER_VOLUME * ANGSTROM**3 * 1000)
 
 
 @dataclass(frozen=True)
