@@ -226,7 +226,7 @@ class Results:
         if not len(added):
             self._lines.append(f"object {self.name}: no ions were needed")
             return
-        load_ions(cmd, ions, structure, added, [ion.energy for ion in placement.ions])
+        load_ions(cmd, ions, structure, added, placement.atom_energies)
         self._made("ions")
         cmd.show_as("spheres", ions)
         cmd.set("sphere_scale", 0.6, ions)
@@ -236,8 +236,9 @@ class Results:
             cmd.label(ions, "'%.1f' % b")
             cmd.set("label_position", [0, 1.8, 3], ions)  # above the sphere and before it, not inside
         self._lines.append(
-            f"object {self.name}: {len(kept)} atoms kept, {len(added)} ions; object {ions}: the ions, positive "
-            f"{COLOURS[2]}, negative {COLOURS[0]}, b is the energy in kcal/mol; take it back with: potential_undo")
+            f"object {self.name}: {len(kept)} atoms kept, {len(placement.ions)} ions; object {ions}: the ions, "
+            f"positive {COLOURS[2]}, negative {COLOURS[0]}, b is the energy in kcal/mol; take it back with: "
+            "potential_undo")
 
     def _show_figure(self, figure: Figure) -> None:
         """Show a picture of the figure in PyMOL's window."""

@@ -279,10 +279,14 @@ proc ::vmdpotential::show::show_ions {job data} {
 
 # Draw the ions of an ionized system, which are its last atoms, as spheres; return whether there are any.
 proc ::vmdpotential::show::draw_ions {molecule ions} {
-    set index [expr {[molinfo $molecule get numatoms] - [llength $ions]}]
+    set count 0
+    foreach ion $ions {incr count [dict get $ion atoms]}
+    set index [expr {[molinfo $molecule get numatoms] - $count}]
     foreach ion $ions {
-        lappend rows([expr {[dict get $ion charge] > 0}]) $index
-        incr index
+        for {set atom 0} {$atom < [dict get $ion atoms]} {incr atom} {
+            lappend rows([expr {[dict get $ion charge] > 0}]) $index
+            incr index
+        }
     }
     # as in the preview: positive blue (colour 0), negative red (colour 1)
     foreach {positive colour} {1 0 0 1} {
