@@ -3,7 +3,7 @@
 
 (function (page) {
   const BACKBONE = new Set(["CA", "P", "O5'", "C1'"]);  // what ribbons go through
-  const [FEW, MANY] = [3000, 8000];  // atoms drawn at a time: to the end of a chain, at most
+  const [FEW, MANY] = [1500, 3500];  // atoms drawn at a time: to the end of a chain, at most
 
   class Atoms {
     static async read(content) {
@@ -84,9 +84,10 @@
       };
       for (let r = 0; r < this.residueCount; r++) {
         const wet = this.kinds[r] === 2 && !waters, ends = r && this.chains.index[r] !== this.chains.index[r - 1];
-        if (wet || (ends && count > FEW) || count > MANY) close(r);
+        const full = count > MANY && !ends;
+        if (wet || full || (ends && count > FEW)) close(r);
         if (wet) continue;
-        if (first < 0) first = r;
+        if (first < 0) first = full ? r - 1 : r;  // ribbons go on
         count += this.starts[r + 1] - this.starts[r];
       }
       close(this.residueCount);
@@ -127,7 +128,7 @@
           }));
           [0, 1, 2, 0, 3, 1, 0, 2, 3, 1, 3, 2].forEach((c, k) => { group.faces[12 * n + k] = 4 * n + c; });
         });
-        groups.push({ ...group, blocks: page.blocks(group) });
+        groups.push({ ...group, boxes: page.boxes(group) });
       }
       return groups;
     }

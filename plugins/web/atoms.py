@@ -41,9 +41,9 @@ def structure_content(structure: Structure) -> dict[str, Any]:
     numbers = np.char.add(structure.residue_ids[first].astype("<U20"), structure.insertion_codes[first])
     # 0: other, 1: polymer, 2: water
     kinds = np.where(is_water(structure), 2, (is_protein(structure) | is_nucleic(structure)).astype(int))
-    places = np.rint(structure.positions.T / STEP).astype("<i4")
+    places = np.rint(structure.positions.T / STEP)
     return {
-        "atoms": len(structure), "step": STEP, "places": packed(np.diff(places, axis=1, prepend=0)),
+        "atoms": len(structure), "step": STEP, "places": packed(np.diff(places, axis=1, prepend=0).astype("<i4")),
         "names": words(structure.atom_names),
         "elements": {**elements, "radii": radii(np.array(elements["words"], dtype=np.str_)).tolist()},
         "residues": {

@@ -172,7 +172,8 @@ def _ion(name: str, number: int, position: list[float], charge: int | None) -> d
     if charge is None:
         charge = 0 if known is None else known.charge
     return {"name": name, "number": number, "element": "" if known is None else known.element, "charge": charge,
-            "colour": ion_colour(charge), "position": position, "water": "", "solute": None, "ion": None, "energy": None, "final": None}
+            "colour": ion_colour(charge), "position": position, "water": "", "solute": None, "ion": None,
+            "energy": None, "final": None}
 
 
 def _read_table(path: Path) -> list[dict[str, Any]]:

@@ -174,8 +174,8 @@ def _fill(title: str, content: dict[str, Any], viewer: str, licence: str) -> str
     page = Template(_resource("page.html")).substitute(
         title=html.escape(title),
         # only these scripts run, and nothing is fetched: whatever a name holds, it stays text
-        policy=f"default-src 'none'; script-src {hashes}; worker-src blob:; style-src 'unsafe-inline'; img-src data: blob:; "
-               "base-uri 'none'; form-action 'none'",
+        policy=f"default-src 'none'; script-src {hashes}; worker-src blob:; style-src 'unsafe-inline'; "
+               "img-src data: blob:; base-uri 'none'; form-action 'none'",
         style=_resource("page.css"),
         content=_json(content),
         scripts="\n".join(f"<script{' data-worker' * (0 < n <= IN_WORKER)}>{text}</script>"

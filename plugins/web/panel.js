@@ -61,9 +61,11 @@
       made.push([name, groups, style.getPropertyValue(`--${name}`).trim()]);
     }
     state.triangles = counts;
-    refit(() => made.forEach(([name, groups, colour]) => scene.mesh(name, groups, { colour, opacity })));
+    refit(() => {
+      made.forEach(([name, groups, colour]) => scene.mesh(name, groups, { colour, opacity }));
+      legend();
+    });
     scene.render();
-    legend();
   }
   const drawIsosurfaces = later(() => { if (scene && state.map) working(makeIsosurfaces()); });
 
@@ -98,8 +100,10 @@
   });
   const drawSlice = later(() => {
     if (!scene) return;
-    refit(() => scene.slice(state.map, state.axis, state.position, state.range));
-    legend();
+    refit(() => {
+      scene.slice(state.map, state.axis, state.position, state.range);
+      legend();
+    });
   });
 
   // What colours mean: HTML over the view, and lines for the picture that is saved.
@@ -444,6 +448,7 @@
 
   function bindScene() {
     scene.showIons(true);
+    scene.legend = () => ($("legend").hidden ? 0 : $("legend").offsetTop + $("legend").offsetHeight);
     bindHandle();
     bindMouse();
     $("style").addEventListener("change", () => refit(() => working(scene.style($("style").value))));
@@ -487,7 +492,7 @@
   // what the first picture does not need
   async function complete() {
     if (content.surface && atoms.count > MANY) $("style").value = "none";
-    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    await scene.done();
     refit(() => working(scene.style($("style").value)));
     for (let n = 0; n < content.maps.length; n++) {
       maps[n] ??= new page.Lattice(content.maps[n], await page.work("map", { n, content: content.maps[n] }));

@@ -10,14 +10,24 @@
     return inside < 0 || along < 0 ? Infinity : along - Math.sqrt(inside);
   }
 
+  // Distance along a ray to a box, Infinity where it misses.
+  function toBox(origin, away, boxes, n) {
+    let [first, last] = [0, Infinity];
+    for (let d = 0; d < 3; d++) {
+      const a = (boxes[n + d] - 1e-3 - origin[d]) / away[d], b = (boxes[n + 3 + d] + 1e-3 - origin[d]) / away[d];
+      first = Math.max(first, Math.min(a, b));
+      last = Math.min(last, Math.max(a, b));
+    }
+    return first <= last ? first : Infinity;
+  }
+
   // Distance along a ray to the nearest triangle of a group (Moeller and Trumbore 1997).
-  function toGroup(origin, away, { positions, faces, blocks }) {
+  function toGroup(origin, away, { positions, faces, boxes }) {
     let best = Infinity;
     const [ox, oy, oz] = origin, [dx, dy, dz] = away;
-    for (let n = 0; n < blocks.length; n += 4) {
-      const near = toSphere(origin, away, blocks[n], blocks[n + 1], blocks[n + 2], blocks[n + 3]);
-      if (near === Infinity || near > best) continue;
-      const start = 3 * page.BLOCK * (n / 4), end = Math.min(start + 3 * page.BLOCK, faces.length);
+    for (let n = 0; n < boxes.length; n += 6) {
+      if (!(toBox(origin, away, boxes, n) < best)) continue;
+      const start = 3 * page.BLOCK * (n / 6), end = Math.min(start + 3 * page.BLOCK, faces.length);
       for (let f = start; f < end; f += 3) {
         const a = 3 * faces[f], b = 3 * faces[f + 1], c = 3 * faces[f + 2];
         const ax = positions[a], ay = positions[a + 1], az = positions[a + 2];

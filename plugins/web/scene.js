@@ -18,9 +18,6 @@
     }
   };
 
-  // lets the browser answer to its user
-  const pause = () => new Promise((done) => setTimeout(done));
-
   // a vector turned by the opposite of a rotation, as from the screen's axes to the model's
   function turned([qx, qy, qz, qw], [x, y, z]) {
     const [cx, cy, cz] = [-qx, -qy, -qz];
@@ -39,6 +36,7 @@
       this.models = [];
       this.drawn = "none";
       this.moved = () => {};
+      this.legend = () => 0;  // height in pixels of what lies over the view
       this.ions = this.viewer.addModel();
       this.ions.addAtoms(content.ions.map((ion, n) => {
         const [x, y, z] = ion.position;
@@ -48,8 +46,33 @@
       this.viewer.setViewChangeCallback(() => this.viewChanged());
     }
 
+    // Draws once for many changes: without a graphics card a picture takes a second.
     render() {
+      this.waiting ||= requestAnimationFrame(() => this.renderNow());
+    }
+
+    renderNow() {
+      cancelAnimationFrame(this.waiting);
+      this.waiting = 0;
       this.viewer.render();
+    }
+
+    // a change of the viewer's that it does not draw by itself
+    quietly(change) {
+      this.viewer.show = () => {};
+      change();
+      delete this.viewer.show;
+      this.render();
+    }
+
+    // Resolves when all is drawn; what is asked of a graphics card that is at work would stop the page meanwhile.
+    async done() {
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      const gl = this.viewer.getCanvas().getContext("webgl2"), fence = gl?.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+      if (!fence) return;
+      gl.flush();
+      while (gl.clientWaitSync(fence, 0, 0) === gl.TIMEOUT_EXPIRED) await new Promise((done) => setTimeout(done, 10));
+      gl.deleteSync(fence);
     }
 
     background(colour) {
@@ -74,8 +97,6 @@
         if (!this.models[n]) {
           if (name === "none") continue;
           this.models[n] = this.viewer.addModel(atoms.pdb(part), "pdb", { keepH: true });
-          await pause();
-          if (turn !== this.turn) return;
         }
         const model = this.models[n];
         model.setStyle({}, name === "none" ? {} : name === "line" ? { line: coloured } : sticks);
@@ -83,7 +104,7 @@
         if (name === "cartoon") model.setStyle({ hetflag: false }, { cartoon: { color: GREY } });
         if (name === "none") continue;
         this.render();
-        await pause();
+        await this.done();
         if (turn !== this.turn) return;
       }
       this.render();
@@ -141,12 +162,12 @@
 
     viewChanged() {
       this.moved();
-      if (!this.plane || this.waiting) return;
+      if (!this.plane || this.turning) return;
       const view = this.viewer.getView().slice(4, 8);
       if (Math.hypot(...view.map((x, n) => x - this.lit[n])) < 0.01) return;
-      this.waiting = true;
+      this.turning = true;
       requestAnimationFrame(() => {
-        this.waiting = false;
+        this.turning = false;
         if (this.plane) {
           this.light();
           this.render();
@@ -189,20 +210,21 @@
       this.viewer.rotate(turns[3], turns[2]);
     }
 
-    // x, y, z and radius of spheres around all that is shown
+    // x, y, z and radius of spheres that hold all that is shown
     *spheres() {
-      for (const { groups } of Object.values(this.meshes)) for (const { blocks } of groups) {
-        for (let n = 0; n < blocks.length; n += 4) yield blocks.subarray(n, n + 4);
+      for (const { groups } of Object.values(this.meshes)) for (const { boxes } of groups) {
+        for (let n = 0; n < boxes.length; n += 6) {
+          for (const x of [0, 3]) for (const y of [1, 4]) for (const z of [2, 5]) yield [boxes[n + x], boxes[n + y], boxes[n + z], 0];
+        }
       }
       if (this.ionsShown) for (const ion of this.content.ions) yield [...ion.position, 1.2];
-      const { atoms } = this;
-      if (this.drawn !== "none" || !this.content.maps.length) {
-        for (let n = 0; n < atoms.count; n++) yield [atoms.places[3 * n], atoms.places[3 * n + 1], atoms.places[3 * n + 2], 1.5];
-      }
+      if (this.drawn === "none") return;
+      const { places, count } = this.atoms;
+      for (let n = 0; n < 3 * count; n += 3) yield [places[n], places[n + 1], places[n + 2], 1.5];
     }
 
-    // Fits all that is shown into the view, however it is turned, and what is around a single atom.
-    fit() {
+    // Fits all that is shown into the view below its legend, and what is around a single atom.
+    fit(legend = this.legend()) {
       const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
       for (const sphere of this.spheres()) for (let d = 0; d < 3; d++) {
         low[d] = Math.min(low[d], sphere[d] - sphere[3]);
@@ -210,15 +232,18 @@
       }
       if (low[0] === Infinity) return;
       const centre = low.map((x, d) => (x + high[d]) / 2);
-      let radius = 8;
-      for (const [x, y, z, r] of this.spheres()) {
-        radius = Math.max(radius, Math.hypot(x - centre[0], y - centre[1], z - centre[2]) + r);
-      }
       const { clientWidth: width, clientHeight: height } = this.host;
-      const up = FIELD / 2, half = Math.min(up, Math.atan(Math.tan(up) * width / height));
+      const whole = Math.tan(FIELD / 2), across = whole * width / height, up = whole * (1 - legend / height);
+      let [distance, radius] = [8 / Math.min(up, across), 8];
+      for (const [x, y, z, r] of this.spheres()) {
+        const [dx, dy, dz] = [Math.abs(x - centre[0]), Math.abs(y - centre[1]), z - centre[2]];
+        distance = Math.max(distance, (dx + r) / across + dz + r, (dy + r) / up + dz + r);
+        radius = Math.max(radius, Math.hypot(dx, dy, dz) + r);
+      }
+      distance *= 1.04;
+      centre[1] += distance * whole * legend / height;
       this.viewer.setSlab(-3 * radius - 300, 3 * radius + 300);
-      this.viewer.setView([...centre.map((x) => -x), CAMERA - 1.02 * radius / Math.sin(half), 0, 0, 0, 1]);
-      this.render();
+      this.quietly(() => this.viewer.setView([...centre.map((x) => -x), CAMERA - distance, 0, 0, 0, 1]));
       this.first = this.viewer.getView();
     }
 
@@ -243,13 +268,15 @@
     }
 
     mark(point, text, dark) {
-      this.viewer.removeAllLabels();
-      if (!text) return this.render();
-      const [x, y, z] = point;
-      this.viewer.addLabel(text, { position: { x, y, z }, fontSize: 13, inFront: true, backgroundOpacity: 0.85,
-        backgroundColor: dark ? "#262d35" : "#ffffff", fontColor: dark ? "#eceff2" : "#1b2026", borderThickness: 1,
-        borderColor: "#8a939c", screenOffset: { x: 14, y: -14 } });
-      this.render();
+      if (this.waiting) this.renderNow();  // what is added and taken away between two pictures confuses the viewer
+      this.quietly(() => {
+        this.viewer.removeAllLabels();
+        if (!text) return;
+        const [x, y, z] = point;
+        this.viewer.addLabel(text, { position: { x, y, z }, fontSize: 13, inFront: true, backgroundOpacity: 0.85,
+          backgroundColor: dark ? "#262d35" : "#ffffff", fontColor: dark ? "#eceff2" : "#1b2026", borderThickness: 1,
+          borderColor: "#8a939c", screenOffset: { x: 14, y: -14 } });
+      });
     }
 
     // the view on a canvas, with so many points to a pixel of the screen
@@ -257,7 +284,8 @@
       const { clientWidth: width, clientHeight: height } = this.host, from = this.viewer.getCanvas();
       const factor = finer * width / from.width, canvas = document.createElement("canvas");
       [canvas.width, canvas.height] = [finer * width, finer * height];
-      if (factor > 1) this.viewer.setWidth(factor * width).setHeight(factor * height).render();
+      if (factor > 1) this.viewer.setWidth(factor * width).setHeight(factor * height);
+      this.renderNow();
       canvas.getContext("2d").drawImage(from, 0, 0, canvas.width, canvas.height);
       if (factor > 1) this.viewer.resize();
       return canvas;

@@ -3,7 +3,7 @@
 
 (function (page) {
   const MOST = 65000;  // vertices of a group: 16 bits number them
-  const BLOCK = 256;  // triangles that a sphere goes around, to find what a ray meets
+  const BLOCK = 256;  // triangles in a box, to find what a ray meets
 
   // numbers in an array that grows
   class Row {
@@ -117,7 +117,7 @@
     return result;
   };
 
-  // A mesh in groups that 16 bits can number, with a map's values at the vertices, and spheres around blocks of triangles.
+  // A mesh in groups that 16 bits can number, with a map's values at the vertices, and boxes around some triangles each.
   page.groups = function ({ positions, normals, faces }, map = null) {
     const result = [], local = new Int32Array(positions.length / 3).fill(-1);
     let used = [], index = [];
@@ -132,7 +132,7 @@
         if (map) group.values[n] = map.sample(positions[3 * v], positions[3 * v + 1], positions[3 * v + 2]);
         local[v] = -1;
       });
-      group.blocks = page.blocks(group);
+      group.boxes = page.boxes(group);
       result.push(group);
       [used, index] = [[], []];
     };
@@ -148,21 +148,19 @@
     return result;
   };
 
-  // x, y, z and radius of a sphere around each block of triangles
-  page.blocks = function ({ positions, faces }) {
-    const blocks = new Float32Array(4 * Math.ceil(faces.length / (3 * BLOCK)));
-    for (let start = 0, n = 0; start < faces.length; start += 3 * BLOCK, n += 4) {
-      const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
+  // the lowest and the highest x, y, z of each block of triangles
+  page.boxes = function ({ positions, faces }) {
+    const boxes = new Float32Array(6 * Math.ceil(faces.length / (3 * BLOCK)));
+    for (let start = 0, n = 0; start < faces.length; start += 3 * BLOCK, n += 6) {
+      boxes.fill(Infinity, n, n + 3).fill(-Infinity, n + 3, n + 6);
       const end = Math.min(start + 3 * BLOCK, faces.length);
       for (let f = start; f < end; f++) for (let d = 0; d < 3; d++) {
         const x = positions[3 * faces[f] + d];
-        if (x < low[d]) low[d] = x;
-        if (x > high[d]) high[d] = x;
+        if (x < boxes[n + d]) boxes[n + d] = x;
+        if (x > boxes[n + 3 + d]) boxes[n + 3 + d] = x;
       }
-      for (let d = 0; d < 3; d++) blocks[n + d] = (low[d] + high[d]) / 2;
-      blocks[n + 3] = Math.hypot(...high.map((x, d) => x - low[d])) / 2;
     }
-    return blocks;
+    return boxes;
   };
   page.BLOCK = BLOCK;
 
@@ -179,14 +177,19 @@
   page.stops = () => STOPS.map((stop) => `rgb(${stop.map((c) => Math.round(255 * c)).join(" ")})`);
 
   // the colours of many values
+  const STEPS = 512, TABLE = new Float32Array(3 * (2 * STEPS + 2));
+  for (let n = 0; n <= 2 * STEPS + 1; n++) {
+    const { r, g, b } = page.colour(n <= 2 * STEPS ? n / STEPS - 1 : NaN, 1);
+    TABLE.set([r, g, b], 3 * n);
+  }
   page.colours = function (values, range, into) {
     for (let n = 0; n < values.length; n++) {
-      const { r, g, b } = page.colour(values[n], range);
-      into[3 * n] = r;
-      into[3 * n + 1] = g;
-      into[3 * n + 2] = b;
+      const u = Math.round(STEPS * (1 + Math.max(-1, Math.min(1, values[n] / range))));
+      const at = 3 * (u === u ? u : 2 * STEPS + 1);
+      into[3 * n] = TABLE[at];
+      into[3 * n + 1] = TABLE[at + 1];
+      into[3 * n + 2] = TABLE[at + 2];
     }
-    return into;
   };
 
   // A map on the plane across an axis at a position: between nodes linear across the plane and cubic in it (Catmull
@@ -242,6 +245,6 @@
       for (const corner of [n - mv - 1, n - 1, n, n - mv - 1, n, n - mv, n - mv - 1, n, n - 1, n - mv - 1, n - mv, n]) faces[f++] = corner;
     }
     const group = { positions, values, faces, normals: new Float32Array(positions.length) };
-    return [{ ...group, blocks: page.blocks(group) }];
+    return [{ ...group, boxes: page.boxes(group) }];
   };
 })(globalThis.vmdpotential);
