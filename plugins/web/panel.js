@@ -383,6 +383,8 @@
     scene.mark(hit.point, text, dark());
   }
 
+  page.choose = choose;
+
   // ---- picture
 
   // the view twice as fine as the screen, with what its colours mean
