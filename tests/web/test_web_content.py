@@ -5,6 +5,10 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
+from vmdpotential.molecule.selection import is_protein, is_water
+from vmdpotential.plugins.web import view_page
+from vmdpotential.surface import molecular_surface
+
 PRECISION = 2.0**-11
 
 
@@ -99,8 +103,6 @@ def meshes(browser, name):
 
 
 def test_the_surface_is_the_molecular_surface_with_the_values_of_the_map(browser, small):
-    from vmdpotential.surface import molecular_surface
-
     browser.open(small.path)
     vertices, normals, values, triangles = meshes(browser, "surface")
     expected = molecular_surface(small.structure, atoms="(ANI)", spacing=0.15)
@@ -130,6 +132,28 @@ def test_isosurfaces_end_at_the_molecule_unless_asked_for_inside(browser, small)
     assert len(surface) == len(meshes(browser, "surface")[0])
 
 
+@pytest.mark.slow
+def test_a_large_structure_is_drawn_in_parts_and_its_waters_as_points(browser, protein, tmp_path):
+    structure = protein.structure
+    wet = np.flatnonzero(is_water(structure))[:7500]
+    page = view_page(structure.take(np.union1d(wet, np.flatnonzero(is_protein(structure)))), atoms="all")
+    page.save(tmp_path / "large.html")
+    browser.open(tmp_path / "large.html")
+    assert browser.run("vmdpotential.atoms.count") == 7500 + 2489
+    points = meshes(browser, "waters")[0].reshape(-1, 4, 3).mean(1)
+    np.testing.assert_allclose(points, structure.positions[wet[::3]], atol=1e-3)
+    drawn = browser.run("vmdpotential.scene.models.map((m) => m.selectedAtoms({}).map((a) => [a.x, a.y, a.z]))")
+    assert [len(part) for part in drawn] == [2489]
+    np.testing.assert_allclose(drawn[0], structure.positions[is_protein(structure)], atol=1e-3)
+    parts = browser.run("""(() => { const { atoms } = vmdpotential, parts = atoms.parts(true);
+        return parts.map(([a, b]) => [a, b, atoms.starts[b] - atoms.starts[a]]); })()""")
+    assert max(part[2] for part in parts) < 4000
+    # the first ends with its chain; those of a long chain meet in a residue, as ribbons go on
+    assert parts[1][0] == parts[0][1] == 159
+    assert [part[0] for part in parts[2:]] == [part[1] - 1 for part in parts[1:-1]]
+    assert parts[-1][1] == 2500 + 159
+
+
 def test_about_this_map(browser, protein):
     browser.open(protein.path)
     about = browser.run("document.querySelector('#about').innerText")
@@ -137,5 +161,5 @@ def test_about_this_map(browser, protein):
               "vmdpotential 0.")
     for text in stated:
         assert text in about
-    assert browser.run("document.querySelector('#unit').innerText") == "kT/e at 298.15 K"
+    assert browser.run("document.querySelector('#unit').innerText") == "kT/e at 298.15 K, vacuum, no screening"
     assert "University of Pittsburgh" in browser.run("document.querySelector('details pre').textContent")

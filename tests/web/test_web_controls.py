@@ -66,7 +66,7 @@ def test_surfaces_are_blue_and_red(browser, small):
     browser.set("#style", "none")
     for hidden, strong, weak in (("#negative", 2, 0), ("#positive", 0, 2)):
         browser.click(hidden)
-        image = pixels(browser)[60:400, 20:400].reshape(-1, 3)
+        image = pixels(browser)[120:400, 20:400].reshape(-1, 3)
         drawn = image[(image != 255).any(1)]
         assert len(drawn) > 3000
         assert (drawn[:, strong] >= drawn[:, weak]).mean() > 0.99
@@ -160,7 +160,7 @@ def test_an_ion_and_an_atom_are_chosen_in_the_view(browser, small):
     sulphur = small.structure.positions[4]
     u, v = browser.run(f"vmdpotential.scene.toScreen({sulphur.tolist()})")
     browser.drag((left + u, top + v), (left + u, top + v), 1)
-    browser.wait("document.querySelector('#status').textContent.startsWith('ANI 1, S1, potential ')")
+    browser.wait("document.querySelector('#status').textContent.startsWith('ANI 1 LIG, S1, potential ')")
 
 
 def tip(browser):
@@ -180,7 +180,7 @@ def test_what_is_under_the_mouse_is_told(browser, small):
     atoms = small.structure.take(small.structure.residue_names == "ANI")
     nearest = np.linalg.norm(atoms.positions - point, axis=1).argmin()
     text = tip(browser)
-    assert text.startswith(f"ANI 1, {atoms.atom_names[nearest]}, potential ")
+    assert text.startswith(f"ANI 1 LIG, {atoms.atom_names[nearest]}, potential ")
     value, unit = text.rsplit("potential ")[1].split()
     assert unit == "kT/e"
     assert float(value.replace("−", "-")) == pytest.approx(float(small.grid.sample(point[None])[0]), rel=0.02)
@@ -237,7 +237,7 @@ def test_nothing_that_is_shown_is_cut(browser, small, size):
 
 def test_a_picture_is_saved_twice_as_fine_with_its_legend(browser, small):
     browser.open(small.path)
-    width, height = browser.box("#scene")[2:]
+    width, height = browser.run("[vmdpotential.scene.host.clientWidth, vmdpotential.scene.host.clientHeight]")
     data = browser.run("vmdpotential.picture().toDataURL('image/png')")
     image = np.asarray(Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))).convert("RGB")).astype(int)
     assert image.shape == (2 * height, 2 * width, 3)
