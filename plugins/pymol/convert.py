@@ -90,7 +90,7 @@ def _parts(states: Mapping[str, int], selection: str) -> list[tuple[str, int]]:
     return [(f"%{name} and ({selection})", state) for name, state in states.items()]
 
 
-def read_selection(cmd: Any, selection: str, topology: Path | None = None) -> Selected:
+def read_selection(cmd: Any, selection: str, topology: Path | None = None, without: Sequence[str] = ()) -> Selected:
     """Return the atoms of a selection as they are seen now, in the order of the file they came from.
 
     PyMOL sorts the atoms of an object by residue and name; `rank` remembers the file's order, which a
@@ -103,6 +103,8 @@ def read_selection(cmd: Any, selection: str, topology: Path | None = None) -> Se
     cmd : PyMOL's cmd module or instance
     selection : str
     topology : Path, optional
+    without : sequence of str
+        Objects whose atoms are left out, whether they are there or not: those that only show something.
 
     Raises
     ------
@@ -112,29 +114,33 @@ def read_selection(cmd: Any, selection: str, topology: Path | None = None) -> Se
         read or lists other atoms than the objects.
     """
     states = shown_states(cmd, selection)
+    chosen = selection
+    if without:
+        chosen = f"({selection}) and not ({' or '.join(f'?{name}' for name in without)})"
+        states = {name: state for name, state in states.items() if name not in without}
     found: list[tuple[str, int]] = []
-    for part, state in _parts(states, selection):
+    for part, state in _parts(states, chosen):
         cmd.iterate_state(state, part, "add_row((model, index))", space={"add_row": found.append})
     places = {atom: place for place, atom in enumerate(found)}
     if not places:
         raise InputError(f"selection '{selection}' has no atoms in this state", "load a structure or select others")
     whole, atoms = _read_objects(cmd, states, places)
     order = np.array([places.get(atom, -1) for atom in atoms])
-    chosen = order >= 0
+    taken = order >= 0
     model = np.array([name for name, _ in atoms])
-    names, number = np.unique(model[chosen], return_inverse=True)
-    adapters.check_places([f"object {name}" for name in names], number, whole.positions[chosen])
+    names, number = np.unique(model[taken], return_inverse=True)
+    adapters.check_places([f"object {name}" for name in names], number, whole.positions[taken])
     if topology is not None:
-        structure = adapters.with_topology(whole, topology, chosen)
+        structure = adapters.with_topology(whole, topology, taken)
     else:
         assert whole.charges is not None
         charges = _charges(model, whole.residue_starts, whole.charges)
         structure = adapters.with_charges(
-            replace(whole, charges=None), chosen, charges, f"PyMOL object {' and '.join(names)}",
+            replace(whole, charges=None), taken, charges, f"PyMOL object {' and '.join(names)}",
             lambda row: f"{whole.label(row)} of object {model[row]}",
             "select atoms of one kind, or set all charges to 0 with: alter all, partial_charge=0")
     kept = [atom for atom in atoms if atom in places]
-    return Selected(structure, kept, order[chosen], selection, states, len(places))
+    return Selected(structure, kept, order[taken], chosen, states, len(places))
 
 
 def positions_now(cmd: Any, source: Selected) -> Any:

@@ -45,7 +45,7 @@ def average(
     frames: FramesOption = None,
     stat: Annotated[str, Option(
         "what is written: mean, and beside it std (standard deviation of the frames) and sem (standard error of the "
-        "mean)", metavar="mean,std,sem")] = "mean",
+        "mean)", metavar="mean,std,sem", front=True)] = "mean",
     fit: Annotated[str, Option(
         "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
         "or a selection", metavar="auto|none|SEL")] = "auto",

@@ -36,17 +36,19 @@ _PRINTED = 10
 def field(
     structure: Annotated[Path | Structure, Option("structure file", positional=True)],
     trajectory: TrajectoryOption = None,
-    at: Annotated[str | None, Option("selection of atoms at which the field is wanted", metavar="SEL")] = None,
+    at: Annotated[str | None, Option("selection of atoms at which the field is wanted", metavar="SEL",
+        front=True)] = None,
     bonds: Annotated[tuple[str, ...], Option(
         "two selections: at the middles of the bonds between them, and along these, from the first to the second",
-        metavar="SEL")] = (),
+        metavar="SEL", front=True)] = (),
     points: Annotated[Path | None, Option(
         "file of points, a line x,y,z (A) for each and a name where they have one", metavar="FILE")] = None,
     fit: Annotated[str | None, Option(
         "selection that the points, given beside the structure, move and turn with; they stay in the frame of the "
         "trajectory unless given", metavar="SEL")] = None,
     from_: Annotated[tuple[str, ...], Option(
-        "selections whose contributions are told apart, such as protein, water and ions", metavar="SEL")] = (),
+        "selections whose contributions are told apart, such as protein, water and ions", metavar="SEL",
+        front=True)] = (),
     exclude: Annotated[str, Option(
         "what of its own a place does not feel: the atom (of a bond both), or its residue or molecule as well; auto is "
         "the residue for bonds and the atom else", choices=("auto", *EXCLUDED))] = "auto",

@@ -48,13 +48,13 @@ def map_(
     cell: CellOption = None,
     atoms: Annotated[str, Option(
         "whose charges make the potential: all, solute, protein, water ..., or a selection",
-        metavar="all|solute|protein|CID")] = "all",
+        metavar="all|solute|protein|CID", front=True)] = "all",
     method: Annotated[str, Option(
         "how it is summed", choices=lambda: _names("method"),
         listed=lambda: ("auto", *registry.listed("method")))] = "auto",
     boundary: Annotated[str, Option(
         "open, or with all periodic images", choices=("auto", "open", "periodic"))] = "auto",
-    spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100)] = 0.5,
+    spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100, front=True)] = 0.5,
     padding: Annotated[float, Option("around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0,
     cutoff: Annotated[float | None, Option(
         f"of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A", low=0.5,
