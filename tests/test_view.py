@@ -282,7 +282,8 @@ def test_ions_of_a_table_are_those_of_the_placement(tmp_path, molecule):
     assert direct == ion_content(table(tmp_path, ions), molecule)
     assert len(direct) == 2  # the second is the structure's own
     assert direct[0] == {"name": "SOD", "number": 1, "element": "Na", "charge": 1, "colour": "#2f6db5",
-                         "position": [1.25, -2.5, 3.0], "water": "HOH 77 WAT", "solute": 5.25, "ion": None, "energy": -10.5, "final": -8.25}
+                         "position": [1.25, -2.5, 3.0], "water": "HOH 77 WAT", "solute": 5.25, "ion": None,
+                         "energy": -10.5, "final": -8.25}
     (alone,) = ion_content(None, molecule)
     assert (alone["name"], alone["charge"], alone["energy"]) == ("NA", 1, None)
     assert len(ion_content(ions[:1], molecule)) == 2

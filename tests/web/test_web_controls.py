@@ -169,12 +169,12 @@ def tip(browser):
 
 def test_what_is_under_the_mouse_is_told(browser, small):
     browser.open(small.path)
-    left, top, width, height = browser.box("#scene")
-    point, normal = (np.array(row) for row in browser.run("""(() => {
-        const { positions: p, normals: m } = vmdpotential.scene.meshes.surface.groups[0];
+    left, top, _, height = browser.box("#scene")
+    point = np.array(browser.run("""(() => {
+        const { positions: p } = vmdpotential.scene.meshes.surface.groups[0];
         let best = 0;  // what is nearest to the eye
         for (let n = 0; n < p.length; n += 3) if (p[n + 2] > p[best + 2]) best = n;
-        return [p, m].map((row) => Array.from(row.slice(best, best + 3))); })()"""))
+        return Array.from(p.slice(best, best + 3)); })()"""))
     u, v = browser.run(f"vmdpotential.scene.toScreen({point.tolist()})")
     browser.hover(left + u, top + v)
     atoms = small.structure.take(small.structure.residue_names == "ANI")

@@ -22,7 +22,8 @@ _NO_ATOM = re.compile(r"(EPW?\d?|EP\d+|LP\w*|MCH3?|MNH3?)$")
 _NO_ATOM_OF_WATER = re.compile(r"(MW?\d*|OM|IW|D[A-Z]\w*)$")
 
 
-#: Colours of ions, and of potentials, by their sign: negative, zero, positive; in every viewer, page and figure.
+#: Colours of ions by the sign of their charge, negative, none, positive, in every viewer; VMD, whose colours have
+#: numbers, takes the nearest of its own.
 SIGN_COLOURS = ("#c8372d", "#9a9a9a", "#2f6db5")
 
 
