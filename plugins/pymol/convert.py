@@ -1,4 +1,4 @@
-"""PyMOL's selections and map objects as Structure and Grid, and back."""
+"""PyMOL's selections as Structure, and back."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 from chempy import Atom
-from chempy.brick import Brick
 from chempy.models import Indexed
 from pymol import CmdException
 
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError
 from vmdpotential.frontend import adapters
-from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.columns import factor
 from vmdpotential.io.frames import Loaded
 from vmdpotential.molecule import elements, residues
@@ -300,48 +298,6 @@ def _cell(cmd: Any, states: Mapping[str, int]) -> Cell | None:
         if symmetry := cmd.get_symmetry(name, state):
             found[f"object {name}"] = [float(x) for x in symmetry[:6]], str(symmetry[6])
     return adapters.cell_of(found)
-
-
-def load_grid(cmd: Any, name: str, grid: Grid) -> None:
-    """Make a map object; its values are those of the grid, bit by bit."""
-    if min(grid.lattice.shape) < 2:
-        raise UsageError("spacing", "PyMOL shows maps of at least 2 points along each axis", "use a smaller one")
-    lattice = grid.lattice
-    cmd.load_brick(Brick.from_numpy(grid.values, lattice.spacing.tolist(), lattice.origin.tolist()), name)
-
-
-def draw_grid(cmd: Any, name: str, grid: Grid) -> bool:
-    """Put a grid into a map object that is there; return whether its place has changed, which takes longer."""
-    values, (low, high) = cmd.get_volume_field(name, copy=0), np.array(cmd.get_extent(name))
-    lattice = grid.lattice
-    if values.shape == lattice.shape and np.allclose([low, high], [lattice.origin, lattice.last], atol=1e-3):
-        values[...] = grid.values
-        return False
-    cmd.load_brick(Brick.from_numpy(grid.values, lattice.spacing.tolist(), lattice.origin.tolist()), name, 1, zoom=0)
-    return True
-
-
-def read_grid(cmd: Any, name: str, header: Mapping[str, str]) -> Grid:
-    """Return a map object as a Grid.
-
-    Parameters
-    ----------
-    name : str
-    header : mapping
-        What PyMOL does not keep: unit, temperature and so on, as :meth:`Grid.header` gives them.
-
-    Raises
-    ------
-    InputError
-        When the object's axes are not at right angles.
-    """
-    symmetry = cmd.get_symmetry(name)
-    if symmetry and any(abs(angle - 90) > 1e-3 for angle in symmetry[3:6]):
-        raise InputError(f"map '{name}' has oblique axes", "only maps with right angles can be cut")
-    values = np.asarray(cmd.get_volume_field(name), np.float32)
-    low, high = np.array(cmd.get_extent(name), np.float64)
-    lattice = Lattice(low, (high - low) / np.maximum(np.array(values.shape) - 1, 1), values.shape)
-    return Grid.from_header(lattice, values, header)
 
 
 def load_ions(cmd: Any, name: str, structure: Structure, atoms: Any, energies: Sequence[float]) -> None:

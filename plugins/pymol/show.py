@@ -16,7 +16,8 @@ from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.elements import ion_colour
 from vmdpotential.parameters import Command, Report
 
-from .convert import Selected, load_grid, load_ions, load_structure, read_grid
+from .convert import Selected, load_ions, load_structure
+from .grids import load_grid, read_grid
 from .made import Session
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Results:
         return f"{self.name}_{part}"
 
     def shows(self) -> list[str]:
-        """Return the objects that only show a map, of this run and those before: their atoms are no part of a system."""
+        """Return the objects that only show a map, of this run and others: their atoms are no part of a system."""
         made = [name for name in self.session.made if name.endswith(_SHOWS) and self.session.is_ours(name)]
         return list(dict.fromkeys([*made, *(self.name + part for part in _SHOWS)]))
 

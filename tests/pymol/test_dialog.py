@@ -107,7 +107,8 @@ def test_map(window, cmd):
                            ("unit", "V"), ("isosurface", "2"), ("cut", "z=3")):
         fill(page, argument, text)
     assert run(window).startswith("map: slice object m_cut")
-    assert {"box", "m", "m_ramp", "m_legend", "m_positive", "m_negative", "m_surface", "m_cut"} == set(cmd.get_names("objects"))
+    made = {"m", "m_ramp", "m_legend", "m_positive", "m_negative", "m_surface", "m_cut"}
+    assert {"box", *made} == set(cmd.get_names("objects"))
     low, high = cmd.get_extent("m")
     assert [round(x, 3) for x in cmd.get_volume_field("m").shape] == [round(b - a) + 1 for a, b in
                                                                         zip(low, high, strict=True)]

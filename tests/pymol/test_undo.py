@@ -93,7 +93,7 @@ def test_map_with_isosurfaces_surface_and_slice(box, do):
     assert box.get_setting_text("surface_color", "m_surface") in ("m_ramp", str(box.get_color_index("m_ramp")))
     assert vertices(box, "m_cut")[:, 1] == pytest.approx(-2)
     # the isosurfaces lie where the map has their values
-    from vmdpotential.plugins.pymol.convert import read_grid
+    from vmdpotential.plugins.pymol.grids import read_grid
 
     grid = read_grid(box, "m", {})
     for name, level in (("m_positive", 40), ("m_negative", -40)):

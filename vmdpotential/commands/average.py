@@ -53,7 +53,7 @@ def average(
         "how they are moved; auto rotates in an open boundary, a periodic cell is translated only",
         choices=("auto", "translation", "rotation"))] = "auto",
     method: str = "auto", algorithm: str = "pair", interaction: str = "auto", set: Mapping[str, float] | None = None,
-    cutoff: float | None = None, smear: float = 0.0,
+    cutoff: float | None = None, smear: float = 0.0, screened: float | None = None, radii: str = "auto",
     like: Annotated[Path | Grid | None, Option("map whose lattice is used")] = None,
     output: Path | None = None, format: str = "", force: bool = False,
     resume: Resume = False,
@@ -104,7 +104,7 @@ def average(
     if motion == "rotation" and group is None:
         raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=motion)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear)
+    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii)
     source: Frames = trajectory if not isinstance(trajectory, Path) else Trajectory(
         trajectory, len(structure), frames or slice(None), single=True)
     start = time.perf_counter()
@@ -195,8 +195,9 @@ def _data(planning: Planning, found: Average, smear: float) -> dict[str, Any]:
         if planning.map.request.cell is not None else 0.0,
         "shape": list(grid.lattice.shape), "origin": grid.lattice.origin.tolist(),
         "spacing": grid.lattice.spacing.tolist(), "unit": grid.unit, "temperature": grid.temperature,
-        "dielectric": grid.dielectric, "medium": made.medium, "minimum": float(grid.values.min()), "maximum": float(grid.values.max()),
-        "display_limit": grid.display_limit(), "net_charge": planning.charge, "method": made.method,
+        "dielectric": grid.dielectric, "medium": made.medium, "minimum": float(grid.values.min()),
+        "maximum": float(grid.values.max()), "display_limit": grid.display_limit(),
+        "net_charge": planning.charge, "method": made.method,
         "boundary": made.boundary, "interaction": made.interaction, "cutoff": made.cutoff, "smear": smear,
         "cell": None if periodic is None else list(periodic.parameters),
         "cell_vectors": None if found.cell is None else found.cell.tolist(),

@@ -160,6 +160,14 @@ def colour_range(text: str) -> Range:
     return Range(*numbers)
 
 
+def with_surface(structure: Structure) -> NDArray[np.bool_]:
+    """Return the atoms, (N,) bool, around which a surface is: all but water, or all where there is nothing else."""
+    try:
+        return select(structure, "solute")
+    except UsageError:
+        return np.ones(len(structure), bool)
+
+
 def surface_range(grid: Grid, structure: Structure | None) -> Range:
     """Return a symmetric range of round values for colours on a molecule's surface.
 
@@ -169,9 +177,7 @@ def surface_range(grid: Grid, structure: Structure | None) -> Range:
     if structure is not None:
         from scipy.spatial import cKDTree
 
-        solute = select(structure, "solute")
-        positions = structure.positions[solute if solute.any() else slice(None)]
-        lattice = grid.lattice
+        positions, lattice = structure.positions[with_surface(structure)], grid.lattice
         step = max(1, round((lattice.size / LOOKED) ** (1 / 3)))
         nodes = np.stack(np.meshgrid(*(np.arange(0, n, step) for n in lattice.shape), indexing="ij"), -1).reshape(-1, 3)
         distance, _ = cKDTree(positions).query(lattice.points(nodes), distance_upper_bound=NEXT_TO[1], workers=-1)
@@ -181,12 +187,25 @@ def surface_range(grid: Grid, structure: Structure | None) -> Range:
     return Range(-limit, limit)
 
 
-def legend(grid: Grid, span: Range) -> str:
-    """Return what the colours of a map mean: ``-50 to 50 kT/e at 298.15 K, vacuum, no screening``."""
+def meaning(grid: Grid) -> str:
+    """Return what the values of a map mean: ``kT/e at 298.15 K, vacuum, no screening``."""
     unit = grid.unit or "(no known unit)"
     if grid.temperature is not None and unit.startswith("kT"):
         unit += f" at {grid.temperature:g} K"
-    return ", ".join(filter(None, (f"{span.low:g} to {span.high:g} {unit}".strip(), grid.provenance.medium)))
+    return ", ".join(filter(None, (unit, grid.provenance.medium)))
+
+
+def legend(grid: Grid, span: Range) -> str:
+    """Return what the colours of a map mean: ``-50 to 50 kT/e at 298.15 K, vacuum, no screening``."""
+    return f"{span.low:g} to {span.high:g} {meaning(grid)}"
+
+
+def drawn(report: Report) -> dict[str, Any]:
+    """Return what a viewer that runs the program needs to draw a report's map, nothing for one in a file alone."""
+    grid = report.objects["grid"]
+    if not isinstance(grid, Grid):
+        return {}
+    return {"surface_limit": surface_range(grid, report.objects.get("structure")).high, "meaning": meaning(grid)}
 
 
 def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -> Structure:

@@ -20,8 +20,8 @@ def declarations() -> dict[str, Any]:
     dict
         ``{"version": ..., "commands": {name: {"summary", "description", "options"}}, "broken": {name: reason}}``;
         an option has ``name``, ``kind`` (``structure``, ``map``, ``trajectory``, ``file``, ``boolean``, ``integer``,
-        ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``, ``front`` (what a dialog shows at
-        once), ``default`` (as text, empty for none), ``help``, ``unit`` and ``choices``.
+        ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``, ``front`` (what a dialog shows
+        at once), ``default`` (as text, empty for none), ``help``, ``unit`` and ``choices``.
     """
     from vmdpotential import __version__
 

@@ -1,7 +1,7 @@
 """What a dialog holds, in any Qt: a page for each command, Run, Stop, progress, and what came out in one line.
 
-A viewer puts the panel's widget into a window of its own. Commands compute in a thread beside the window, and the viewer
-is touched in its own thread alone: when a task is made, and when its results are shown.
+A viewer puts the panel's widget into a window of its own. Commands compute in a thread beside the window, and the
+viewer is touched in its own thread alone: when a task is made, and when its results are shown.
 """
 
 from __future__ import annotations
