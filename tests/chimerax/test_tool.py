@@ -67,7 +67,7 @@ def test_one_click_makes_a_coloured_surface_beside_the_map(tool, session):
     panel.run_button.click()
     finish(panel)
     assert "hidden beside surface #3, coloured from" in panel.status.text(), panel.status.text()
-    volume, surface = session.models.list()[-2:]
+    volume, surface = (next(m for m in session.models.list() if m.id_string == number) for number in ("2", "3"))
     assert not volume.display
     assert surface.name.endswith("kT/e at 298.15 K, vacuum, no screening")
     near = surface.vertices[:, 0] < 2

@@ -15,7 +15,7 @@ from vmdpotential.parameters import Command, Report
 from vmdpotential.progress import Listener
 
 #: Lines of the status, whatever it says.
-STATUS_LINES = 2
+STATUS_LINES = 3
 
 
 class Task(Protocol):

@@ -50,8 +50,9 @@ class Following(abc.ABC):
                 self._draw(grid)
             self._ask()
         except self.failures as error:
-            ours = isinstance(error, (VmdpotentialError, MemoryError))
-            text = messages.one_line(error, self._spell) if ours else str(error).strip()
+            text = str(error).strip()
+            if isinstance(error, VmdpotentialError | MemoryError):
+                text = messages.one_line(error, self._spell)
             self.stop()
             self._tell(f"ended: {text}")
         except BaseException:
