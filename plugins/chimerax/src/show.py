@@ -11,6 +11,7 @@ from vmdpotential.commands.slice import Range
 from vmdpotential.errors import UsageError
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
+from vmdpotential.molecule.elements import ion_colour
 from vmdpotential.parameters import Report
 
 from .convert import Selected
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from vmdpotential.ions import Placement
     from vmdpotential.molecule.structure import Structure
 
-#: Colours of negative and positive potential, and of ions by the sign of their charge.
+#: Colours of negative, no and positive potential.
 NEGATIVE, WHITE, POSITIVE = (255, 0, 0, 255), (255, 255, 255, 255), (0, 0, 255, 255)
 
 #: Opacity of the surfaces of a map.
@@ -224,7 +225,7 @@ def _add_ions(session: Any, model: Any, structure: Any, first: int, selected: Se
         residue.add_atom(atom)
         atom.coord = structure.positions[row]
         atom.draw_mode = atom.SPHERE_STYLE
-        atom.color = POSITIVE if charge > 0 else NEGATIVE
+        atom.color = (*bytes.fromhex(ion_colour(charge)[1:]), 255)
         added.append(atom)
     if selected.structure.charges is not None:
         _set_charges(session, added, structure.known_charges[first:])
