@@ -184,11 +184,14 @@ def compose(
         size = 0.8 / columns
         axes = [figure.add_axes((0.1, 0.1, size, size), label=_letter(n)) for n in range(parts)]
         images = []
+        several = len({grid.provenance.medium for grid in grids}) > 1  # then the colour bar cannot say which
         for ax, panel in zip(axes, panels, strict=False):
             images.append(draw_slice(
                 ax, panel.grid, panel.plane, value_range=limits, contours=contours, structure=structure,
                 slab=slab, waters=waters))
-            ax.set_title("\n".join(filter(None, (drawable(_short(panel.name)), panel.plane.label))))
+            medium = panel.grid.provenance.medium if several else ""
+            medium = "" if " minus " in medium else medium.partition(",")[0]
+            ax.set_title("\n".join(filter(None, (drawable(_short(panel.name)), drawable(medium), panel.plane.label))))
         extents = [_extent(ax) for ax in axes[: len(panels)]]
         _same_ticks(axes[: len(panels)])
         if profiles:
@@ -203,7 +206,7 @@ def compose(
         # one panel that is neither flat nor small has its colour bar beside it, as high as itself
         below = parts > 1 or width < 70 or extents[0][1] < 0.6 * extents[0][0]
         if images:
-            bar = _colour_bar(figure, images[0], grids[0], below)
+            bar = _colour_bar(figure, images[0], grids, below)
         _arrange(figure, axes, extents, columns, bar, below)
     return Page(figure, limits if panels else None, axes)
 
@@ -249,7 +252,7 @@ def _check_units(grids: Sequence[Grid]) -> None:
             )
 
 
-def _colour_bar(figure: Figure, image: AxesImage, grid: Grid, below: bool) -> Axes:
+def _colour_bar(figure: Figure, image: AxesImage, grids: Sequence[Grid], below: bool) -> Axes:
     from matplotlib.ticker import MaxNLocator
 
     bar = figure.colorbar(
@@ -258,7 +261,7 @@ def _colour_bar(figure: Figure, image: AxesImage, grid: Grid, below: bool) -> Ax
         ticks=MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10]),
     )
     bar.outline.set_linewidth(0.6)  # type: ignore[operator]  # an Artist, not a number as annotated
-    bar.set_label(drawable(quantity_label(grid)))
+    bar.set_label(drawable(quantity_label(*grids)))
     return bar.ax
 
 

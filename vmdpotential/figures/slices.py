@@ -48,10 +48,11 @@ _IONS_DRAWN_LARGER = frozenset(("NA", "K", "CL", "MG", "CA", "ZN", "LI", "RB", "
 SHADES = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00")
 
 
-def quantity_label(grid: Grid) -> str:
-    """Return what a map shows and in which medium, with unit and, where the unit holds kT, temperature."""
+def quantity_label(grid: Grid, *others: Grid) -> str:
+    """Return what maps show, in which medium where it is one, with unit and, where the unit holds kT, temperature."""
     text, unit = _short(grid.provenance.quantity) or "value", _short(grid.unit)
-    text = ", ".join(filter(None, (text[0].upper() + text[1:], _short(grid.provenance.medium))))
+    one = all(other.provenance.medium == grid.provenance.medium for other in others)
+    text = ", ".join(filter(None, (text[0].upper() + text[1:], _short(grid.provenance.medium) if one else "")))
     if not unit:
         return text
     if grid.temperature is not None and unit.startswith("kT"):
@@ -433,7 +434,7 @@ def draw_profile(
     if value_range is not None:
         ax.set_ylim(value_range)
     ax.set_xlabel(f"{'xyz'[axis]} (Å)")
-    text = quantity_label(grids[0])
+    text = quantity_label(*grids)
     ax.set_ylabel(drawable(f"Mean {text[0].lower()}{text[1:]}"))
     if len(grids) > 1 and names:
         ax.legend(frameon=False)
