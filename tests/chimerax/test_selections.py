@@ -40,7 +40,7 @@ def test_how_a_selection_is_told_apart(salt, do, log, monkeypatch):
         raise UserError("enough")
 
     monkeypatch.setattr(Command, "__call__", run)
-    for line in ("rdf #1 :HOH,solute", "rdf #1 /A:1-2,/W", "map #1 atoms solute",
+    for line in ("rdf #1 between :HOH,solute", "rdf #1 between /A:1-2,/W", "map #1 atoms solute",
                  "map #1 atoms ions", "map #1 atoms //A/2", "map #1 atoms /A@<10"):
         with pytest.raises(UserError, match="enough"):
             do(f"potential {line}")

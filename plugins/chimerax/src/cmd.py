@@ -133,9 +133,12 @@ def description(command: Command) -> CmdDesc:
     if not adapters.to_file(command):
         keyword.insert(0, ("name", Described(StringArg, f"what the new model is called; default "
                                                         f"{default_name(command)}")))
+    # what selects atoms may follow its keyword: after those of the structure it would be read as more of these
+    named = [parameter.name for parameter in command.parameters if parameter.required and parameter.option.selection]
     return CmdDesc(
-        required=[(name, kind) for name, kind, required in offered if required], keyword=keyword,
-        synopsis=command.summary)
+        required=[(name, kind) for name, kind, required in offered if required and name not in named],
+        optional=[(name, kind) for name, kind, _ in offered if name in named], required_arguments=named,
+        keyword=keyword, synopsis=command.summary)
 
 
 def adapt(command: Command) -> Any:
