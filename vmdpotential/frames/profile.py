@@ -27,6 +27,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frames.statistics import BlockMean
 from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.io.frames import Frame, Frames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -428,8 +429,6 @@ def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str =
     InputError
         When the map states no unit or no periodic cell, or its nodes do not divide a period of the axis.
     """
-    from vmdpotential.figures.slices import profile as mean_over_planes
-
     name = "the map"
     if grid.provenance.cell is None:
         raise InputError(f"{name}: states no periodic cell", "make the profile of the structure")
