@@ -18,10 +18,12 @@ from vmdpotential.errors import InputError, UsageError, Words
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance, bounds
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.interactions import Bound
+from vmdpotential.interactions.screened_coulomb import WATER, in_water
 from vmdpotential.methods import (
     Charges,
     Estimate,
     Method,
+    Plan,
     Planned,
     Refusal,
     Request,
@@ -32,7 +34,7 @@ from vmdpotential.methods import (
 from vmdpotential.methods.accuracy import Sample
 from vmdpotential.methods.slabs import Sink, SlabResult, by_slabs
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import is_solvated, select
+from vmdpotential.molecule.selection import is_solvated, is_water, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
@@ -67,7 +69,8 @@ def potential_map(
     atoms: str = "all",
     unit: str = "kT/e",
     temperature: float = DEFAULT_TEMPERATURE,
-    dielectric: float = 1.0,
+    dielectric: float | None = None,
+    screened: float | None = None,
     field: bool = False,
     precision: str = "single",
     engine: str = "auto",
@@ -108,7 +111,11 @@ def potential_map(
     atoms : str
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
     unit, temperature, dielectric
-        Of the values, see :func:`vmdpotential.units.coulomb_constant`.
+        Of the values, see :func:`vmdpotential.units.coulomb_constant`; a dielectric of 1 unless given, or of 78.5 where
+        the potential is screened.
+    screened : float, optional
+        M, of a 1:1 salt in water, whose ions screen the potential after Debye and Hueckel: exp(-r / L) / (eps r). All
+        of it counts, or what is within a cutoff beyond which it is below the tolerance.
     field : bool
         Whether to compute the electric field too, as the map's attribute ``field``: three maps, in V/A.
     precision : {"single", "compensated", "double"}
@@ -139,7 +146,7 @@ def potential_map(
         When the tolerance cannot be kept.
     """
     planned, result = plan_map(
-        structure, Wanted(method, algorithm, interaction, parameters or {}, cutoff, smear), boundary=boundary,
+        structure, Wanted(method, algorithm, interaction, parameters or {}, cutoff, smear, screened), boundary=boundary,
         spacing=spacing, padding=padding, tolerance=tolerance, atoms=atoms, unit=unit, temperature=temperature,
         dielectric=dielectric, field=field, precision=precision, engine=engine, lattice=lattice, sink=sink)
     return planned.grid(result)
@@ -245,17 +252,22 @@ def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], ce
 
 
 def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: float, padding: float, tolerance: float,
-             atoms: str, unit: str, temperature: float, dielectric: float, field: bool, precision: str, engine: str,
-             lattice: Lattice | None = None, margin: float = 0.0, soon: float = SOON,
+             atoms: str, unit: str, temperature: float, dielectric: float | None, field: bool, precision: str,
+             engine: str, lattice: Lattice | None = None, margin: float = 0.0, soon: float = SOON,
              sink: Sink | None = None) -> tuple[MapPlan, Result]:
     """Return the plan of a map that keeps the tolerance, and what it gives; see :func:`potential_map`.
 
     `margin` is how far (A) atoms of an open boundary may leave the box around them; `soon` is 0 where a plan is made
     for many frames, so that the fastest method is worth looking for; `sink` takes a map in slabs.
     """
+    in_water_twice = wanted.screened is not None and is_solvated(structure)
+    wanted, dielectric = in_medium(wanted, dielectric, temperature)
     constant = coulomb_constant(unit, temperature, dielectric)
     cell = choose_cell(structure, wanted.method, boundary)
     chosen = select(structure, atoms)
+    if in_water_twice and is_water(structure)[chosen].any():
+        log.warning(Words("%s: water is among the charges and around them, and screens twice; {atoms solute} leaves "
+                          "it to the medium"), _name(structure))
     # in units in which the sum of q V(r) is the potential
     positions, own = structure.positions[chosen], constant * structure.known_charges[chosen]
     if lattice is None:
@@ -276,9 +288,13 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
     if not np.isfinite(result.mean_squares()).all():
         raise InputError(f"{_name(structure)}: its potential is too large for a map (3e38 {unit})",
                          "correct the charges, {temperature} or {dielectric}")
+    summed = plan.work.pairs if isinstance(plan, Plan) else None
+    if summed is None or summed.end is None:  # where the method has not ended it
+        summed = bound
     provenance = Provenance(
-        method=summing.name, interaction=str(request.interaction), boundary=request.boundary,
-        cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=request.interaction.cutoff,
+        method=summing.name, interaction=str(summed),
+        medium=summing.medium(request, dielectric, temperature), boundary=request.boundary,
+        cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=summed.cutoff,
         tolerance=None if errors is None else tolerance, precision=precision, engine=backend.name, atoms=atoms,
         inputs=tuple(Path(name).name for name in structure.sources), program=f"vmdpotential {__version__}",
     )
@@ -333,7 +349,10 @@ def check_tolerance(tolerance: float) -> float:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What of a sum is asked for by name: method, algorithm, interaction with its parameters, cutoff and smear in A."""
+    """What of a sum is asked for by name: method, algorithm, interaction with its parameters, cutoff and smear in A.
+
+    `screened` is the molarity of a salt in water, in the place of an interaction; see :func:`in_medium`.
+    """
 
     method: str = "auto"
     algorithm: str = "pair"
@@ -341,12 +360,31 @@ class Wanted:
     parameters: Mapping[str, float] = field_(default_factory=dict)
     cutoff: float | None = None
     smear: float = 0.0
+    screened: float | None = None
 
     @property
     def methods(self) -> list[Method]:
         """The methods there are to choose from: the one that is named, or all."""
         names = registry.available("method") if self.method == "auto" else [self.method]
         return [registry.get("method", name) for name in names]
+
+
+def in_medium(wanted: Wanted, dielectric: float | None, temperature: float) -> tuple[Wanted, float]:
+    """Return what is wanted with the interaction of its medium, and the permittivity: 1, or water's, unless given.
+
+    Raises
+    ------
+    UsageError
+        For a screened potential of another interaction.
+    """
+    if wanted.screened is None:
+        return wanted, 1.0 if dielectric is None else dielectric
+    if wanted.interaction != "auto" or wanted.smear or wanted.parameters:
+        raise UsageError("screened", "is an interaction by itself", "leave out {interaction}, {set} and {smear}",
+                         value=f"{wanted.screened:g}")
+    dielectric = WATER if dielectric is None else dielectric
+    bound = in_water(wanted.screened, temperature, dielectric)
+    return replace(wanted, interaction=bound.interaction.name, parameters=bound.values, screened=None), dielectric
 
 
 def bind(wanted: Wanted, cell: Cell | None) -> Bound:
@@ -382,6 +420,7 @@ def bind(wanted: Wanted, cell: Cell | None) -> Bound:
     whole = [method for method in methods if not method.cutoff and boundary in method.boundaries
              and (method.interactions is None or name in method.interactions)]
     truncated = not has_cutoff and not whole and any(method.cutoff for method in methods)
+    truncated = truncated and (bound.decay is None or wanted.cutoff is not None)  # else the tolerance tells where
     if truncated:
         bound = bound.truncated(wanted.cutoff or CUTOFF)
     if bound.cutoff is None and wanted.cutoff is not None:
@@ -422,7 +461,7 @@ def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float6
     room = memory.limit()
     exact = None
     # those that are exact first: where one is soon enough, nothing has to be sampled
-    for method in sorted(_ways(wanted), key=lambda method: not method.exact):
+    for method in sorted(_ways(wanted, request.interaction), key=lambda method: not method.exact):
         estimate: Estimate | Refusal | None = method.refusal(request)
         if estimate is None:
             if best is not None and not method.exact and best[0] < (False, soon * engine.costs.fixed):
@@ -442,7 +481,7 @@ def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float6
     return best[1], request, None if best[1].exact else exact
 
 
-def _ways(wanted: Wanted) -> list[Method]:
+def _ways(wanted: Wanted, bound: Bound) -> list[Method]:
     """Return the methods that are wanted, of one that has several algorithms each."""
     result: list[Method] = []
     for method in wanted.methods:
@@ -453,6 +492,8 @@ def _ways(wanted: Wanted) -> list[Method]:
             raise UsageError("algorithm", f"choose one of {', '.join(ways)}, auto", value=wanted.algorithm)
         if not ways:
             result.append(method)
+        elif bound.decay is not None and bound.cutoff is None and "tail" in ways:
+            result.append(ways["tail"])
         elif wanted.algorithm == "auto":
             result.extend(ways.values())
         else:

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
-from vmdpotential.maps import check_tolerance, choose_cell
+from vmdpotential.maps import Wanted, bind, check_tolerance, choose_cell, in_medium
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
@@ -25,7 +25,8 @@ def potential_at(
     atoms: str = "all",
     unit: str = "kT/e",
     temperature: float = DEFAULT_TEMPERATURE,
-    dielectric: float = 1.0,
+    dielectric: float | None = None,
+    screened: float | None = None,
     engine: str = "auto",
 ) -> NDArray[np.float64]:
     """Return the full electrostatic potential of a structure with charges at points.
@@ -45,8 +46,9 @@ def potential_at(
         of the points.
     atoms : str
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
-    unit, temperature, dielectric
-        Of the values, see :func:`vmdpotential.units.coulomb_constant`.
+    unit, temperature, dielectric, screened
+        Of the values, see :func:`vmdpotential.maps.potential_map`. Screened potentials are summed pair by pair, as far
+        as the tolerance needs.
     engine : str
         What sums pairs; meshes are always the CPU engine's.
 
@@ -66,8 +68,9 @@ def potential_at(
     MemoryPlanError
         When the mesh does not fit into memory.
     """
-    from vmdpotential.methods.at_points import to_tolerance
+    from vmdpotential.methods.at_points import ended_to_tolerance, to_tolerance
 
+    wanted, dielectric = in_medium(Wanted(screened=screened), dielectric, temperature)
     constant = coulomb_constant(unit, temperature, dielectric)
     if method not in METHODS:
         raise UsageError("method", f"choose one of {', '.join(METHODS)}", value=method)
@@ -78,5 +81,10 @@ def potential_at(
     cell = choose_cell(structure, "auto", boundary)
     charges = structure.known_charges
     sources = select(structure, atoms)
-    return constant * to_tolerance(
-        tolerance, places, structure.positions[sources], charges[sources], cell, get_engine(engine), method)
+    positions, charges = structure.positions[sources], charges[sources]
+    bound = bind(wanted, cell)
+    if bound.decay is not None:
+        if method == "pme":
+            raise UsageError("method", "sums coulomb alone, no screened potential", "use {method auto}", value=method)
+        return constant * ended_to_tolerance(tolerance, places, positions, charges, cell, bound)
+    return constant * to_tolerance(tolerance, places, positions, charges, cell, get_engine(engine), method)

@@ -26,6 +26,31 @@ EPSILON_0 = 8.8541878188e-12
 CALORIE, ANGSTROM = 4.184, 1e-10
 
 
+def debye_length(salt: float, temperature: float, dielectric: float) -> float:
+    """Return the distance (A) over which a salt screens potentials by 1/e, sqrt(eps kT / (2 N_A e^2 I)).
+
+    Parameters
+    ----------
+    salt : float
+        M, of a 1:1 salt, or ionic strength; infinitely far without any.
+    temperature : float, K
+    dielectric : float
+        7.85 A for 0.15 M at 298.15 K and 78.5 (P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185).
+    """
+    return math.sqrt(_debye(temperature, dielectric) / salt) if salt > 0 else math.inf
+
+
+def ionic_strength(length: float, temperature: float, dielectric: float) -> float:
+    """Return the ionic strength, M, of which a distance (A) is the Debye length."""
+    return _debye(temperature, dielectric) / length**2
+
+
+def _debye(temperature: float, dielectric: float) -> float:
+    """Return the square of the Debye length times the ionic strength, A^2 M."""
+    per_metre = dielectric * EPSILON_0 * BOLTZMANN * temperature / (2 * AVOGADRO * ELEMENTARY_CHARGE**2)
+    return per_metre * 1e-3 / ANGSTROM**2
+
+
 def coulomb_constant(
     unit: str = "kT/e", temperature: float = DEFAULT_TEMPERATURE, dielectric: float = 1.0
 ) -> float:

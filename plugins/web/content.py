@@ -147,10 +147,11 @@ def thinned(grid: Grid, points: int) -> Grid:
 
 
 def label(grid: Grid) -> str:
-    """Return the unit as people read it, with the temperature that kT stands for."""
-    if grid.unit.startswith("kT") and grid.temperature is not None:
-        return f"{grid.unit} at {grid.temperature:g} K"
-    return grid.unit or "unit not stated"
+    """Return the unit as people read it, with the temperature that kT stands for, and the medium."""
+    unit = grid.unit or "unit not stated"
+    if unit.startswith("kT") and grid.temperature is not None:
+        unit += f" at {grid.temperature:g} K"
+    return ", ".join(filter(None, (unit, grid.provenance.medium)))
 
 
 def about(grid: Grid, kept: Grid) -> list[list[str]]:

@@ -40,7 +40,8 @@ def average(structure: Path | Structure, trajectory: Path | Frames, topology: Pa
             force_field: str = "auto", water: str = "auto", cell: Cell | None = None, method: str = "auto",
             algorithm: str = "pair", interaction: str = "auto", set: Mapping[str, float] | None = None,
             cutoff: float | None = None, frames: slice | None = None, stat: str = "mean",
-            fit: str = "auto", motion: str = "auto", smear: float = 0.0, like: Path | Grid | None = None,
+            fit: str = "auto", motion: str = "auto", smear: float = 0.0,
+            screened: float | None = None, like: Path | Grid | None = None,
             output: Path | None = None, format: str = "", force: bool = False, resume: bool = False,
             partial: bool = False, workers: int = 0, scheduler: str = "", **options: Any) -> Report:
     """Average the potential over the frames of a trajectory.
@@ -85,7 +86,7 @@ def average(structure: Path | Structure, trajectory: Path | Frames, topology: Pa
     if motion == "rotation" and group is None:
         raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=motion)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear)
+    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened)
     source: Frames = trajectory if not isinstance(trajectory, Path) else Trajectory(
         trajectory, len(structure), frames or slice(None), single=True)
     start = time.perf_counter()
@@ -140,7 +141,7 @@ def _lines(planning: Planning, found: Average, smear: float, seconds: float) -> 
         lines.append(f"relative rms error {made.error:.1e} of the potential, {made.error_away:.1e} of it away from "
                      f"charges, on the first frame (asked {made.tolerance:g})")
     low, high = float(grid.values.min()), float(grid.values.max())
-    lines.append(f"mean {low:.4g} to {high:.4g} {unit} at {grid.temperature:g} K, dielectric {grid.dielectric:g}; "
+    lines.append(f"mean {low:.4g} to {high:.4g} {unit} at {grid.temperature:g} K, {made.medium}; "
                  f"zero: {found.zero}")
     if plan.request.cell is not None and abs(planning.charge) > 5e-4:
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
@@ -176,8 +177,9 @@ def _data(planning: Planning, found: Average, smear: float) -> dict[str, Any]:
         if planning.map.request.cell is not None else 0.0,
         "shape": list(grid.lattice.shape), "origin": grid.lattice.origin.tolist(),
         "spacing": grid.lattice.spacing.tolist(), "unit": grid.unit, "temperature": grid.temperature,
-        "dielectric": grid.dielectric, "minimum": float(grid.values.min()), "maximum": float(grid.values.max()),
-        "display_limit": grid.display_limit(), "net_charge": planning.charge, "method": made.method,
+        "dielectric": grid.dielectric, "medium": made.medium, "minimum": float(grid.values.min()),
+        "maximum": float(grid.values.max()), "display_limit": grid.display_limit(),
+        "net_charge": planning.charge, "method": made.method,
         "boundary": made.boundary, "interaction": made.interaction, "cutoff": made.cutoff, "smear": smear,
         "cell": None if periodic is None else list(periodic.parameters),
         "cell_vectors": None if found.cell is None else found.cell.tolist(),

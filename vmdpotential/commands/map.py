@@ -13,6 +13,7 @@ from vmdpotential import progress, registry
 from vmdpotential.commands.options import CellOption, ForceField, Water, at_frame, parse_smear, read
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import CheckError, UsageError
+from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.io import output as files
 from vmdpotential.io.cellfile import boundary_text
 from vmdpotential.maps import CUTOFF, potential_map
@@ -73,12 +74,17 @@ def map_(
         "standard deviation of the Gaussian that each charge is, or VMD's Ewald factor b = 1 / (sqrt(2) smear) with "
         "its unit, such as 0.25/A; 0 for points", unit="A", low=0, high=1000, metavar="A|B/A",
         parse=parse_smear)] = 0.0,
+    screened: Annotated[float | None, Option(
+        "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel): 0.15 as in cells; "
+        "in vacuum unless given", unit="M", low=0, high=10, metavar="SALT")] = None,
     tolerance: Annotated[float, Option(
         "error of methods that are not exact, over the potential's rms, everywhere and away from charges", low=1e-6,
         high=0.1)] = 1e-4,
     unit: Annotated[str, Option("of the map", choices=POTENTIAL_UNITS)] = "kT/e",
     temperature: Annotated[float, Option("that kT stands for", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE,
-    dielectric: Annotated[float, Option("relative permittivity of the medium", above=0, high=1e6)] = 1.0,
+    dielectric: Annotated[float | None, Option(
+        f"relative permittivity of the medium; 1 unless given, or {WATER:g} where it is screened", above=0,
+        high=1e6)] = None,
     precision: Annotated[str, Option("of the sums", choices=PRECISIONS)] = "single",
     engine: Annotated[str, Option("what computes", choices=lambda: _names("engine"))] = "auto",
     like: Annotated[Path | None, Option(
@@ -127,8 +133,8 @@ def map_(
         given = locals()
         return _batch(structure, output, format, workers, scheduler, force, {name: given[name] for name in (
             "topology", "field", "force_field", "water", "cell", "atoms", "method", "boundary", "spacing", "padding",
-            "cutoff", "algorithm", "interaction", "set", "smear", "tolerance", "unit", "temperature", "dielectric",
-            "precision", "engine", "like", "trajectory", "frame")})
+            "cutoff", "algorithm", "interaction", "set", "smear", "screened", "tolerance", "unit", "temperature",
+            "dielectric", "precision", "engine", "like", "trajectory", "frame")})
     for option, value in (("workers", workers), ("scheduler", scheduler)):
         if value:
             raise UsageError(option, "is for many structures", "give {batch}")
@@ -160,10 +166,10 @@ def map_(
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:
         grid = potential_map(
             structure, method=method, boundary=boundary, spacing=spacing, padding=padding, cutoff=cutoff,
-            algorithm=algorithm, interaction=interaction, parameters=set, smear=smear, tolerance=tolerance, atoms=atoms,
-            unit=unit,
-            temperature=temperature, dielectric=dielectric, field=field is not None, precision=precision,
-            engine=engine, lattice=None if like is None else read_map(like).lattice,
+            algorithm=algorithm, interaction=interaction, parameters=set, smear=smear, screened=screened,
+            tolerance=tolerance, atoms=atoms, unit=unit, temperature=temperature, dielectric=dielectric,
+            field=field is not None, precision=precision, engine=engine,
+            lattice=None if like is None else read_map(like).lattice,
             sink=writers if paths and writers.can_take(names) else None,
         )
         if isinstance(grid, StoredGrid):
@@ -193,7 +199,7 @@ def map_(
         net_charge = float(chosen.sum())
         of_atoms = [f"potential of {atoms}: {len(chosen)} atoms, net charge {round(net_charge, 3) + 0.0:g} e"]
     periodic = structure.cell if made.boundary == "periodic" else None
-    on_mesh = " on a mesh" if made.method == "cutoff" and made.tolerance is not None else ""
+    on_mesh = " on a mesh" if made.interaction.startswith("shifted") and made.tolerance is not None else ""
     lines = [
         str(charge_report),
         *of_atoms,
@@ -205,7 +211,7 @@ def map_(
         *([] if made.error is None or made.error_away is None else [
             f"relative rms error {Errors(made.error, made.error_away, made.error_field, made.error_field_away)}, "
             f"at {POINTS} points (asked {made.tolerance:g})"]),
-        f"{low:.4g} to {high:.4g} {unit} at {temperature:g} K, dielectric {dielectric:g}",
+        f"{low:.4g} to {high:.4g} {unit} at {temperature:g} K, {made.medium}",
         f"{seconds:.2f} s on the {made.engine} engine ({get_engine(engine).describe()})",
     ]
     if engine == "auto" and reason() and find_spec("pycuda"):  # who never installed PyCUDA asks `devices`
@@ -219,7 +225,8 @@ def map_(
         "field_files": [str(path) for path in fields],
         "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
         "unit": unit,
-        "temperature": temperature, "dielectric": dielectric, "minimum": low, "maximum": high,
+        "temperature": temperature, "dielectric": grid.dielectric, "medium": made.medium, "minimum": low,
+        "maximum": high,
         "display_limit": None if output is None and isinstance(grid, StoredGrid) else grid.display_limit(),
         **charge_report.data, "net_charge": net_charge, "method": made.method,
         "boundary": made.boundary, "cell": None if periodic is None else list(periodic.parameters),

@@ -118,7 +118,7 @@ def surface(
         f"{kind} surface of {atoms}, probe {probe:g} A: {made.area:.1f} A^2, {len(made.vertices)} vertices, "
         f"{len(made.triangles)} triangles",
         f"{name}, {f'{outwards:g} A outwards' if outwards else 'on it'}: mean {whole.mean:.4g}, {whole.low:.4g} to "
-        f"{whole.high:.4g}{unit}",
+        f"{whole.high:.4g}{unit}" + (f", {grid.provenance.medium}" if grid.provenance.medium else ""),
         *([] if inside.all() else [f"{100 * float(made.areas[~inside].sum()) / made.area:.2g} % of the area is outside "
                                    "of the map"]),
     ]
@@ -129,6 +129,7 @@ def surface(
     lines += [f"{seconds:.2f} s", *(f"wrote {path}" for path in paths)]
     data: dict[str, Any] = {
         "kind": kind, "probe": probe, "outwards": outwards, "spacing": spacing, "area": made.area, "unit": grid.unit,
+        "medium": grid.provenance.medium,
         "mean": whole.mean, "minimum": whole.low, "maximum": whole.high,
         "inside": float(made.areas[inside].sum()) / made.area, "vertices": len(made.vertices),
         "triangles": len(made.triangles), "range": list(colour_range), "by": "residue" if by == "vertex" else by,

@@ -43,9 +43,9 @@ SHADES = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e6
 
 
 def quantity_label(grid: Grid) -> str:
-    """Return what a map shows, with unit and, where the unit holds kT, temperature."""
+    """Return what a map shows and in which medium, with unit and, where the unit holds kT, temperature."""
     text, unit = _short(grid.provenance.quantity) or "value", _short(grid.unit)
-    text = text[0].upper() + text[1:]
+    text = ", ".join(filter(None, (text[0].upper() + text[1:], _short(grid.provenance.medium))))
     if not unit:
         return text
     if grid.temperature is not None and unit.startswith("kT"):

@@ -180,7 +180,8 @@ class Lattice:
 class Provenance:
     """How a map was made; written into every file and read back from it.
 
-    Empty strings and None stand for "not known". `tolerance` and `error` are root mean square errors
+    Empty strings and None stand for "not known". `medium` says what is between the charges, for legends and axes:
+    "vacuum, no screening", "screened, 0.15 M, dielectric 78.5". `tolerance` and `error` are root mean square errors
     over the potential's own: the one asked for, and the one measured against the exact sum; `error_away` is that
     of the points farther than 2 A from every charge, `error_field` and `error_field_away` are those of a field
     that was made with the map. `cell` are the vectors a, b and c of a periodic map, nine numbers in A. Of a mean over
@@ -191,6 +192,7 @@ class Provenance:
     quantity: str = "electrostatic potential"
     method: str = ""
     interaction: str = ""
+    medium: str = ""
     boundary: str = ""
     cell: tuple[float, ...] | None = None
     cutoff: float | None = None

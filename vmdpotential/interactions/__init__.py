@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions.derivative import evaluate_derivative
 from vmdpotential.interactions.tracing import Program, Scalar, evaluate, trace
+from vmdpotential.units import ionic_strength
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,9 @@ class Interaction:
         whose long range is summed for all pairs elsewhere, the part that takes it away again. Nothing unless given.
     excluded_slope : callable, optional
         Its slope, as `slope`.
+    medium : str
+        What is between the charges, for legends and reports: a template that may hold parameters, ``{where}`` (vacuum,
+        or a dielectric), ``{dielectric}``, and for a Debye length ``{salt}``. The name unless given.
     """
 
     name: str
@@ -86,6 +90,7 @@ class Interaction:
     slope: Callable[[Scalar, Scalar, Any], Scalar] | None = None
     excluded: Callable[[Scalar, Scalar, Any], Scalar] | None = None
     excluded_slope: Callable[[Scalar, Scalar, Any], Scalar] | None = None
+    medium: str = ""
 
     def bind(self, **values: float) -> Bound:
         """Return the interaction with its parameters set; those not given take their defaults.
@@ -122,6 +127,11 @@ class Bound:
     def cutoff(self) -> float | None:
         """Distance in A beyond which the interaction is zero; None if it has no end."""
         return self.values.get("cutoff", self.end)
+
+    @property
+    def decay(self) -> float | None:
+        """Distance over which the interaction falls as exp(-r / decay) / r, A, and which it calls its Debye length."""
+        return self.values.get("debye_length")
 
     @property
     def masked(self) -> bool:
@@ -170,6 +180,14 @@ class Bound:
             plain number instead of a parameter with a unit.
         """
         return _scaled(self.interaction, tuple(self.values.items()), self.end, length)
+
+    def medium(self, dielectric: float, temperature: float) -> str:
+        """Return what is between the charges, such as ``vacuum, no screening``, by a permittivity and K."""
+        where = "vacuum" if dielectric == 1 else f"dielectric {dielectric:g}"
+        words: dict[str, Any] = {**self.values, "dielectric": dielectric, "where": where}
+        if self.decay is not None:
+            words["salt"] = ionic_strength(self.decay, temperature, dielectric)
+        return (self.interaction.medium or f"{{where}}, {self.interaction.name}").format_map(words)
 
     def __str__(self) -> str:
         values = [f"{q.name} {self.values[q.name]:g} {q.unit}".strip() for q in self.interaction.quantities]

@@ -28,7 +28,8 @@ def shifted(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     return rinv - 1 / p.cutoff
 
 
-INTERACTION = Interaction("coulomb", radial, slope=slope, checks=[Check(1, 1), Check(2, 0.5), Check(80, 0.0125)])
+INTERACTION = Interaction("coulomb", radial, slope=slope, checks=[Check(1, 1), Check(2, 0.5), Check(80, 0.0125)],
+                          medium="{where}, no screening")
 CUT = Interaction(
     "cut_coulomb", shifted, [Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the potential is zero")],
     slope=slope, checks=[Check(1, 0.5, {"cutoff": 2}), Check(2, 0, {"cutoff": 2})],

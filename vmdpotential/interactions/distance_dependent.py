@@ -22,5 +22,6 @@ INTERACTION = Interaction(
     "distance_dependent",
     radial,
     [Quantity("slope", "1/A", 4.0, 1e-3, 1e3, "permittivity gained per distance")],
+    medium="dielectric {slope:g} r",
     checks=[Check(1, 0.25), Check(5, 0.02, {"slope": 2})],
 )

@@ -39,6 +39,7 @@ INTERACTION = Interaction(
     "gaussian",
     radial,
     [Quantity("smear", "A", 2.0, 0.01, 1e3, "standard deviation of a charge's Gaussian")],
+    medium="{where}, no screening",
     checks=[
         Check(2.0, 0.8427007929497149 / 2, {"smear": sqrt(2)}),  # erf(1) / 2
         Check(0.1, 0.1124629160182849 / 0.1, {"smear": sqrt(0.5)}),  # erf(0.1) / 0.1

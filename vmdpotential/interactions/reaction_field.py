@@ -42,6 +42,7 @@ INTERACTION = Interaction(
         Quantity("permittivity", "", 78.5, 0.0, 1e9, "of the medium; 0 for a conductor"),
     ],
     slope=slope,
+    medium="{where}, reaction field beyond {cutoff:g} A",
     excluded=excluded,
     checks=[
         Check(1, 1 + 0.0625 - 0.75, {"cutoff": 2, "permittivity": 0}),  # k = 1/16

@@ -9,8 +9,12 @@ P. Debye, E. Hueckel, "Zur Theorie der Elektrolyte", Phys. Z. 24 (1923) 185-206.
 
 from typing import Any
 
-from vmdpotential.interactions import Check, Interaction, Quantity
+from vmdpotential.interactions import Bound, Check, Interaction, Quantity, coulomb
 from vmdpotential.interactions.tracing import Scalar, exp
+from vmdpotential.units import debye_length
+
+#: Relative permittivity of water at 298 K.
+WATER = 78.5
 
 
 def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
@@ -22,8 +26,15 @@ INTERACTION = Interaction(
     "screened_coulomb",
     radial,
     [Quantity("debye_length", "A", 7.85, 0.1, 1e6, "distance over which the potential is screened by 1/e")],
+    medium="screened, {salt:.3g} M, dielectric {dielectric:g}",
     checks=[
         Check(7.85, 0.36787944117144233 / 7.85),
         Check(10, 0.01353352832366127, {"debye_length": 5}),  # exp(-2)/10 = 0.1353352832366127/10
     ],
 )
+
+
+def in_water(salt: float, temperature: float, dielectric: float = WATER) -> Bound:
+    """Return the potential of a charge in a 1:1 salt of some molarity, M, at K: exp(-r / L) / r, without salt 1 / r."""
+    length = debye_length(salt, temperature, dielectric)
+    return INTERACTION.bind(debye_length=length) if salt > 0 else coulomb.INTERACTION.bind()

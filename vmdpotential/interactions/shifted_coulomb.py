@@ -28,6 +28,7 @@ INTERACTION = Interaction(
     "shifted_coulomb",
     radial,
     [Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the potential reaches zero")],
+    medium="{where}, shifted to zero at {cutoff:g} A",
     compact=True,
     checks=[
         Check(1, 0.5625, {"cutoff": 2}),  # (1 - 1/4)^2

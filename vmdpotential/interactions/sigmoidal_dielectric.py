@@ -45,6 +45,7 @@ INTERACTION = Interaction(
         Quantity("rate", "1/A", 0.003627, 1e-6, 1.0, "how fast the permittivity rises"),
     ],
     slope=slope,
+    medium="dielectric rising with distance to {bulk:g}",
     checks=[
         Check(10, 1 / (10 * (LOW + 86.9525 / 1.33230246785418)), {}),  # f = 7.7839 exp(-0.003627 * 86.9525 * 10)
         Check(1000, 1 / 78400, {}),

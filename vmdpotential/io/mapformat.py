@@ -40,13 +40,13 @@ _NOT_NEGATIVE = ("tolerance", "error", "error_away", "error_field", "error_field
 _POWERS = np.array([10.0**n for n in (*range(55), *range(-45, 0))])
 
 def title(grid: Grid) -> str:
-    """Return quantity and unit of a map on one line, such as ``electrostatic potential, kT/e at 298.15 K``."""
+    """Return quantity, unit and medium on one line: ``electrostatic potential, kT/e at 298.15 K, vacuum ...``."""
     text = grid.provenance.quantity or "map"
     if grid.unit:
         text += f", {grid.unit}"
         if grid.temperature is not None and grid.unit.startswith("kT"):
             text += f" at {grid.temperature:g} K"
-    return text
+    return f"{text}, {grid.provenance.medium}" if grid.provenance.medium else text
 
 
 def entries(grid: Grid) -> dict[str, str]:

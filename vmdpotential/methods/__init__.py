@@ -290,6 +290,10 @@ class Method(abc.ABC):
             return Refusal("has no field", "use another {method}")
         return None
 
+    def medium(self, request: Request, dielectric: float, temperature: float) -> str:
+        """Return what is between the charges, for legends and reports, by a permittivity and K."""
+        return request.interaction.medium(dielectric, temperature)
+
     def require(self, request: Request, engine: Engine) -> Estimate:
         """Return the estimate, or raise the error of its refusal."""
         estimate = self.refusal(request) or self.estimate(request, engine)

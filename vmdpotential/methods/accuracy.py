@@ -38,6 +38,9 @@ AWAY = 2.0
 #: Atoms in 1 A^3 of a lattice, or of a cell, below which points are chosen near atoms too; the blocks' side there, A.
 SPARSE, BLOCK = 0.01, 8.0
 
+#: A screened potential counts in a periodic cell as far as it is this part of the tolerance.
+BEYOND = 1e3
+
 #: A, between points whose potentials make a field by their difference: good to 1e-6 where a charge is 0.1 A away.
 STEP = 2e-4
 
@@ -175,11 +178,18 @@ def _exact(request: Request, points: Floats, positions: Floats, charges: Floats,
     if reach is None and request.interaction.interaction.name in ("coulomb", "gaussian"):
         return full_potential(points, positions, charges, cell, engine, distances,
                               request.interaction.values.get("smear", 0.0))
+    bound = request.interaction
+    if cell is not None and reach is None and bound.decay is not None:  # far beyond what a method counts
+        from vmdpotential.engines.cpu.nearby import cutoff_at_points
+
+        bound = bound.truncated(bound.decay * float(np.log(BEYOND / request.tolerance)))
+        engine.at_points(points, positions, charges, cell, bound, distances)
+        return cutoff_at_points(points, positions, charges, bound, cell)
     if cell is not None and reach is not None and 2 * reach > np.linalg.norm(cell.reduced, axis=1).min():
         # more than the nearest image
         positions, which = cell.images_in_box(positions, points.min(0) - reach, points.max(0) + reach)
         charges, cell = charges[which], None
-    return engine.at_points(points, positions, charges, cell, request.interaction, distances)
+    return engine.at_points(points, positions, charges, cell, bound, distances)
 
 
 def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,

@@ -15,8 +15,9 @@ from vmdpotential.engines import Engine
 from vmdpotential.engines.costs import AT_POINTS as COSTS
 from vmdpotential.errors import InputError, TaskError
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.interactions import Bound
 from vmdpotential.methods import Charges
-from vmdpotential.methods.accuracy import MOST, SURE
+from vmdpotential.methods.accuracy import BEYOND, MOST, SURE
 from vmdpotential.methods.costs import choices
 from vmdpotential.methods.pme import MARGIN
 from vmdpotential.methods.reference import full_potential
@@ -106,6 +107,42 @@ def to_tolerance(tolerance: float, points: Floats, positions: Floats, charges: F
         margin *= min(1.5 * error / tolerance, 20.0)
     raise TaskError(f"the method pme reached {error:.1e} here", "use a larger {tolerance}, or {method direct}",
                     parameter="tolerance", value=f"{tolerance:g}")
+
+
+def ended_to_tolerance(tolerance: float, points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
+                       bound: Bound) -> Floats:
+    """Return the sum of a screened potential at points, without an end to 200 of the points' relative error.
+
+    Parameters
+    ----------
+    tolerance : float
+        Root mean square error over that of the potential at the points.
+    bound : Bound
+        One that decays.
+
+    Raises
+    ------
+    MemoryPlanError
+        When the periodic images that count do not fit into memory.
+    """
+    from vmdpotential.engines.cpu.nearby import cutoff_at_points
+
+    def within(chosen: Floats, decays: float) -> Floats:
+        assert bound.decay is not None
+        return cutoff_at_points(chosen, positions, charges, bound.truncated(decays * bound.decay), cell)
+
+    if not len(points) or not charges.any():
+        return np.zeros(len(points))
+    decays = float(np.log(BEYOND / tolerance))
+    if len(points) <= POINTS:
+        return within(points, decays)
+    rows = np.random.default_rng(2009).choice(len(points), POINTS, replace=False)
+    exact = within(points[rows], decays)
+    for part in (0.6, 0.7, 0.8, 0.9):  # the shortest that keeps the tolerance
+        error = np.sqrt(np.mean((within(points[rows], part * decays) - exact) ** 2) / np.mean(exact**2))
+        if error <= SURE * tolerance:
+            return within(points, part * decays)
+    return within(points, decays)
 
 
 def plan(error: float, points: Floats, positions: Floats, charges: Floats, cell: Cell | None) -> tuple[Mesh, float]:

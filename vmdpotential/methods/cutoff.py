@@ -60,8 +60,8 @@ class Cutoff(Method):
 
     @property
     def algorithms(self) -> Mapping[str, Method]:
-        """The ways to do the sum: pair by pair, exactly, or on a mesh, to the tolerance."""
-        return MappingProxyType({"pair": METHOD, "mesh": BY_MESH})
+        """The ways to do the sum: pair by pair, exactly, on a mesh, to the tolerance, or to an end that keeps it."""
+        return MappingProxyType({"pair": METHOD, "mesh": BY_MESH, "tail": OF_TAIL})
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
         """Return what the sum should take."""
@@ -147,6 +147,53 @@ class CutoffByMesh(Method):
         return cheapest(self._size(request), engine.costs, error, self._split(request))
 
 
+class CutoffOfTail(Method):
+    """An interaction that decays as exp(-r / L) / r, ended where what is left out keeps the tolerance.
+
+    Charges without correlation, of density d, leave an error of d sqrt(2 pi L) exp(-c / L) beyond a cutoff c; the
+    error that is stated is measured against the interaction without an end.
+    """
+
+    name = "cutoff"
+    summary = "atoms within a cutoff beyond which a screened potential is below the tolerance"
+    interaction = "screened_coulomb"
+    exact = False
+
+    def refusal(self, request: Request) -> Refusal | None:
+        """Return why a request cannot be done, None where it can."""
+        bound = request.interaction
+        if bound.decay is None or bound.cutoff is not None:
+            return Refusal(f"needs an interaction with a cutoff, which {bound.interaction.name} has not")
+        return super().refusal(request)
+
+    def estimate(self, request: Request, engine: Engine) -> Estimate:
+        """Return what the sum should take."""
+        return pairwise(self._ended(request)[0], engine)
+
+    def plan(self, request: Request, engine: Engine) -> Plan:
+        """Return the plan.
+
+        Raises
+        ------
+        MemoryPlanError
+            When the map does not fit into memory.
+        """
+        self.require(request, engine)
+        ended, error = self._ended(request)
+        return replace(METHOD.plan(ended, engine), error=error)
+
+    def _ended(self, request: Request) -> tuple[Request, float]:
+        """Return the request with an end of the interaction, and the error to be expected, e/A."""
+        length, least = request.interaction.decay, request.relative_error
+        assert length is not None
+        norm = np.sqrt(2 * np.pi * length)
+        reach = length * max(1.0, float(np.log(norm / least)) if np.isfinite(least) else 1.0)
+        error = float(norm * np.exp(-reach / length)) * request.charges.density
+        return replace(request, interaction=request.interaction.truncated(reach)), error
+
+
 METHOD = Cutoff()
 
 BY_MESH = CutoffByMesh()
+
+OF_TAIL = CutoffOfTail()
