@@ -33,7 +33,7 @@ def columns(extents: Sequence[Size], width: float) -> int:
     def far(count: int) -> float:
         wide, high = _tracks(extents, count)
         empty = -len(extents) % count / (len(extents) + -len(extents) % count)
-        return abs(math.log(high.sum() / wide.sum() / 0.7)) + 2 * empty
+        return abs(math.log(high.sum() / wide.sum() / 0.7)) + 3 * empty
 
     return min(range(1, max(1, min(len(extents), int(width / _LEAST))) + 1), key=far)
 
