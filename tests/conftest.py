@@ -1,4 +1,4 @@
-"""What all tests share: the engines, and one folder of compiled kernels."""
+"""What all tests share: the engines, inputs that take long to make, and one folder of compiled kernels."""
 
 import gc
 import os
@@ -9,6 +9,9 @@ import pytest
 # One folder for all processes, whatever home folder a test gives its own, and for the next runs; not the user's.
 CACHE = Path(__file__).resolve().parent.parent / ".pytest_cache" / "vmdpotential"
 os.environ.setdefault("VMDPOTENTIAL_CACHE", str(CACHE))
+
+# asserts that many tests share say what they compared
+pytest.register_assert_rewrite("broken_inputs", "damaged", "helpers", "structure_files")
 
 # compiling kernels makes many objects, among those of all packages that tests import, and hardly a cycle
 gc.set_threshold(50_000, 20, 20)
@@ -28,3 +31,47 @@ def engine(request):
     from helpers import working
 
     return working(request.param)
+
+
+@pytest.fixture(scope="session")
+def inputs(tmp_path_factory):
+    """A folder of good and broken files, see ``broken_inputs``."""
+    from broken_inputs import fill
+
+    from vmdpotential.frontend import cli
+
+    folder = tmp_path_factory.mktemp("inputs")
+    fill(folder)
+    # kernels are compiled and kept here, so that limits and full disks meet the outputs only
+    for command, name, output in (("map", "box.pdb", "a.dx"), ("map", "ion.pqr", "b.dx"), ("ionize", "box.pdb", "")):
+        options = ["-o", str(folder / output)] if output else ["--ions=SOD=1", "--dry-run"]
+        assert cli.main([command, str(folder / name), *options]) == 0
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path, inputs, monkeypatch):
+    """An empty working folder in which `in` is the folder of inputs; these must stay as they are."""
+    from broken_inputs import state
+
+    (tmp_path / "in").symlink_to(inputs)
+    monkeypatch.chdir(tmp_path)
+    before = state(inputs)
+    yield tmp_path
+    assert state(inputs) == before
+
+
+@pytest.fixture(scope="session")
+def tpr():
+    """Topology, charges, coordinates and cell in one file."""
+    from structure_files import MDA
+
+    from vmdpotential import read_structure
+
+    return read_structure(MDA / "adk_oplsaa.tpr")
+
+
+@pytest.fixture(scope="session")
+def host_folder(tmp_path_factory):
+    """A folder of kernels that are compiled for the host, see ``cuda_host``."""
+    return tmp_path_factory.mktemp("host")

@@ -8,6 +8,7 @@ import pytest
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import BackendError
+from vmdpotential.frontend import cli
 from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
 from vmdpotential.molecule.samples import water_box
@@ -25,6 +26,13 @@ def working(name):
         if os.environ.get("VMDPOTENTIAL_REQUIRE_GPU", "") not in ("", "0"):
             raise
         pytest.skip(str(error))
+
+
+def shell(capsys, *words):
+    """Run the program: return its exit code, and what it wrote to standard output and to stderr."""
+    code = cli.main([str(word) for word in words])
+    found = capsys.readouterr()
+    return code, found.out, found.err
 
 
 def rms(values):

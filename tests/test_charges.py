@@ -14,22 +14,16 @@ from typing import Any
 import MDAnalysis
 import numpy as np
 import openmm
-import openmmtools
 import pytest
 from MDAnalysisTests import datafiles
 from numpy.typing import NDArray
 from openmm import app, unit
+from structure_files import MDA, OPENMM, TOOLS, of_universe
 
-from vmdpotential.errors import ChargeError, InputError, UsageError
 from vmdpotential.molecule import templates
 from vmdpotential.molecule.charges import assign_charges, charges_and_report
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.molecule.water import MODELS
-
-OPENMM = Path(app.__file__).parent / "data"
-OPENMMTOOLS = Path(openmmtools.__file__).parent / "data"
-MDA = Path(datafiles.__file__).parent / "data"
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:MDAnalysis", "ignore::PendingDeprecationWarning")
 
@@ -54,17 +48,6 @@ def of_openmm(model: app.Modeller) -> Structure:
         [atom.residue.name for atom in atoms],
         [0] * len(atoms),
         [atom.residue.index for atom in atoms],
-    )
-
-
-def of_universe(universe: Any, positions: bool = False) -> Structure:
-    atoms = universe.atoms
-    return Structure(
-        atoms.positions if positions else np.zeros((len(atoms), 3)),
-        atoms.names.astype(str),
-        atoms.resnames.astype(str),
-        atoms.resids,
-        atoms.resindices,
     )
 
 
@@ -119,7 +102,7 @@ def bilayer(path: Path) -> app.Modeller:
 
 
 def dna() -> app.Modeller:
-    model = load(OPENMMTOOLS / "dna_dodecamer_explicit" / "minimized_dna_dodecamer.pdb")
+    model = load(TOOLS / "dna_dodecamer_explicit" / "minimized_dna_dodecamer.pdb")
     model.deleteWater()
     return model
 
@@ -172,8 +155,8 @@ def test_protonation_by_the_atoms_present(
         (MDA / "adk.psf", "charmm36"),  # protein, CHARMM names, both ends
         (MDA / "nosegid.psf", "amber14"),  # peptide, H instead of HN
         (MDA / "tprs" / "drew_gmx_4.5.5.double.tpr", "charmm36"),  # DOPC, cholesterol and water
-        (OPENMMTOOLS / "dhfr" / "JAC.prmtop", "amber14"),  # protein in water
-        (OPENMMTOOLS / "dna_dodecamer_explicit" / "prmtop", "amber14"),
+        (TOOLS / "dhfr" / "JAC.prmtop", "amber14"),  # protein in water
+        (TOOLS / "dna_dodecamer_explicit" / "prmtop", "amber14"),
     ],
     ids=lambda value: getattr(value, "name", value),
 )
@@ -191,7 +174,7 @@ def test_auto_takes_the_force_field_of_the_names() -> None:
     def chosen(path: Path) -> str:
         return charges_and_report(of_universe(MDAnalysis.Universe(str(path))))[1].source
 
-    assert chosen(OPENMMTOOLS / "dhfr" / "JAC.prmtop") == "amber14"  # HIE
+    assert chosen(TOOLS / "dhfr" / "JAC.prmtop") == "amber14"  # HIE
     assert chosen(MDA / "adk.psf") == "charmm36"  # HSD
 
 
@@ -248,46 +231,6 @@ def test_standard_residues_have_integer_charges(force_field: str) -> None:
         assert sum(next(library.templates(name)).charges.values()) == pytest.approx(-1, abs=1e-6)
 
 
-NAMES = {
-    "PDB": "N CA C O CB CG1 CG2 CD1 H HA HB HG12 HG13 HG21 HG22 HG23 HD11 HD12 HD13",
-    "CHARMM": "N CA C O CB CG1 CG2 CD HN HA HB HG11 HG12 HG21 HG22 HG23 HD1 HD2 HD3",
-    "old PDB": "N CA C O CB CG1 CG2 CD1 H HA HB 1HG1 2HG1 1HG2 2HG2 3HG2 1HD1 2HD1 3HD1",
-}
-BASE = "N1 C6 H6 C5 H5 C2 O2 N3 H3 C4 O4"
-RNA = {
-    "PDB": f"P OP1 OP2 O5' C5' H5' H5'' C4' H4' O4' C1' H1' C2' H2' O2' HO2' C3' H3' O3' {BASE}",
-    "CHARMM": f"P O1P O2P O5' C5' H5' H5'' C4' H4' O4' C1' H1' C2' H2'' O2' H2' C3' H3' O3' {BASE}",
-    "old": f"P O1P O2P O5* C5* 1H5* 2H5* C4* H4* O4* C1* H1* C2* 1H2* O2* 2HO* C3* H3* O3* {BASE}",
-}
-FIRST = {
-    "PDB": "N H1 H2 H3 CA HA2 HA3 C O",
-    "PDB with H": "N H H2 H3 CA HA2 HA3 C O",
-    "CHARMM": "N HT1 HT2 HT3 CA HA1 HA2 C O",
-    "old PDB": "N 1H 2H 3H CA 1HA 2HA C O",
-}
-LAST = {
-    "PDB": "N H CA HA2 HA3 C O OXT",
-    "CHARMM": "N HN CA HA1 HA2 C OT1 OT2",
-    "GROMACS": "N H CA HA1 HA2 C O1 O2",
-    "OPLS": "N H CA HA1 HA2 C OC1 OC2",
-}
-
-
-@pytest.mark.parametrize("force_field", ["charmm36", "amber14"])
-@pytest.mark.parametrize(
-    ("residues", "names"),
-    [(("ILE",), NAMES), (("U", "URA", "RU"), RNA), (("GLY",), FIRST), (("GLY",), LAST)],
-    ids=["isoleucine", "uridine", "first glycine", "last glycine"],
-)
-def test_conventions_of_names(residues: tuple[str, ...], names: dict[str, str], force_field: str) -> None:
-    found = [
-        templates.library(force_field).match(residue, atoms.split()) for residue in residues for atoms in names.values()
-    ]
-    assert all(isinstance(match, templates.Match) for match in found)
-    assert len({(match.label, match.charges) for match in found}) == 1
-    assert {match.own_names for match in found} == {True, False}
-
-
 def test_cysteine_without_hydrogen_is_cystine_or_thiolate() -> None:
     model = load(MDA / "cobrotoxin_dry_neutral_0.pdb")
     structure = of_openmm(model)
@@ -318,230 +261,6 @@ def test_ions_have_the_charges_of_both_force_fields() -> None:
         assert assign_charges(structure).net_charge == IONS[name.upper()].charge
 
 
-@pytest.mark.parametrize(
-    ("file", "model"),
-    [
-        ("amber14/tip3p.xml", "tip3p"),
-        ("spce.xml", "spce"),
-        ("opc3.xml", "opc3"),
-        ("tip4pew.xml", "tip4pew"),
-        ("tip4pfb.xml", "tip4pfb"),
-        ("opc.xml", "opc"),
-        ("charmm36/tip4p2005.xml", "tip4p2005"),
-    ],
-)
-def test_water_models_equal_openmm(file: str, model: str) -> None:
-    root = ET.parse(OPENMM / file).getroot()
-    water = next(r for r in root.iterfind("Residues/Residue") if len(r.findall("Atom")) > 2)
-    charges = {(atom.get("type"), atom.get("name")): atom.get("charge") for atom in water.findall("Atom")}
-    of_type = {atom.get("type"): atom.get("charge") for atom in root.iterfind("NonbondedForce/Atom")}
-    expected = [float(charge or of_type[type_] or "nan") for (type_, _), charge in charges.items()]
-    ours = MODELS[model]
-    assert ours.sites == len(expected)
-    assert sorted([ours.oxygen, ours.hydrogen, ours.hydrogen, ours.site][: len(expected)]) == pytest.approx(
-        sorted(expected), abs=1e-5
-    )
-
-
-def test_four_site_model_by_geometry() -> None:
-    for file, model in (("tip4pew.pdb", "TIP4P-Ew"),):
-        _, report = charges_and_report(of_universe(MDAnalysis.Universe(str(OPENMM / file)), positions=True))
-        assert report.templates == {model: 895}
-
-
-def water_of(residue: str, names: str, massless: float | None = None) -> Structure:
-    """One water; its massless site stands `massless` A from the oxygen, which is at 0."""
-    atoms = names.split()
-    sites = np.zeros((len(atoms), 3))
-    sites[[name.lstrip("0123456789")[0] == "H" for name in atoms], 1] = 0.9572
-    if massless is not None:
-        sites[[name in ("OM", "MW", "EPW", "M") for name in atoms], 0] = massless
-    return Structure(sites, atoms, [residue] * len(atoms), [1] * len(atoms), [0] * len(atoms))
-
-
-THREE, FOUR = "OW HW1 HW2", "O H1 H2 EPW"
-TOLD = ("by its name", "by the place of its massless site", "by default")
-
-
-@pytest.mark.parametrize(
-    ("residue", "names", "massless", "model", "charges", "told"),
-    [
-        ("TIP3", "OH2 H1 H2", None, "TIP3P", (-0.834, 0.417, 0.417), 0),
-        ("HOH", "O H1 H2", None, "TIP3P", (-0.834, 0.417, 0.417), 2),
-        ("SOL", THREE, None, "TIP3P", (-0.834, 0.417, 0.417), 2),
-        ("SPC", THREE, None, "SPC", (-0.82, 0.41, 0.41), 0),
-        ("SPCE", THREE, None, "SPC/E", (-0.8476, 0.4238, 0.4238), 0),
-        ("OP3", THREE, None, "OPC3", (-0.89517, 0.447585, 0.447585), 0),
-        # OPC had TIP4P's charges where its massless site is not exactly where the paper has it
-        ("OPC", FOUR, 0.16, "OPC", (0, 0.679142, 0.679142, -1.358284), 0),
-        ("OPC", FOUR, None, "OPC", (0, 0.679142, 0.679142, -1.358284), 0),
-        ("T4E", FOUR, 0.125, "TIP4P-Ew", (0, 0.52422, 0.52422, -1.04844), 0),
-        ("TP4", FOUR, 0.15, "TIP4P", (0, 0.52, 0.52, -1.04), 1),
-        ("SOL", "OW HW1 HW2 MW", 0.1594, "OPC", (0, 0.679142, 0.679142, -1.358284), 1),
-        ("SOL", "OW HW1 HW2 MW", 0.14, "TIP4P", (0, 0.52, 0.52, -1.04), 2),
-        ("TIP4", "OH2 OM H1 H2", 0.1546, "TIP4P/2005", (0, -1.1128, 0.5564, 0.5564), 1),
-        ("TIP4", "OH2 H1 H2 OM", 0.15, "TIP4P", (0, 0.52, 0.52, -1.04), 1),
-    ],
-)
-def test_water_models(residue, names, massless, model, charges, told) -> None:
-    result, report = charges_and_report(water_of(residue, names, massless))
-    assert result.known_charges.tolist() == pytest.approx(charges)
-    assert report.waters == {model: TOLD[told]}
-    assert report.templates == {model: 1}
-    assert f"water {model} ({TOLD[told]})" in str(report)
-    assert report.data["water_models"] == {model: TOLD[told]}
-
-
-@pytest.mark.parametrize(
-    ("residue", "names", "massless", "message"),
-    [
-        ("OPC", THREE, None, "OPC waters lack their massless site, and OPC has 4 sites"),
-        ("TP4", THREE, None, "TP4 waters lack their massless site, and TIP4P has 4 sites"),
-        ("TIP4", "OH2 H1 H2", None, "TIP4 waters lack their massless site"),
-        ("T4E", THREE, None, "T4E waters lack their massless site, and TIP4P-Ew has 4 sites"),
-        ("SPCE", FOUR, 0.15, "SPCE waters have a massless site, and SPC/E has 3 sites"),
-        ("OPC", FOUR, 0.125, "OPC waters have their massless site 0.1250 A from the oxygen, and OPC has it at 0.1594"),
-        ("TP5", THREE, None, "TP5 waters have five sites"),
-        ("SOL", "OW HW1 HW2 LP1 LP2", None, "SOL waters have more than four sites"),
-        ("SWM4", "OH2 DOH2 LP H1 H2", None, "SWM4 waters have Drude particles"),
-    ],
-)
-def test_water_that_is_no_model_is_refused(residue, names, massless, message) -> None:
-    with pytest.raises(ChargeError, match=message):
-        assign_charges(water_of(residue, names, massless))
-
-
-def test_water_model_as_asked() -> None:
-    result, report = charges_and_report(water_of("HOH", "O H1 H2"), water="spce")
-    assert result.known_charges.tolist() == [-0.8476, 0.4238, 0.4238]
-    assert report.waters == {"SPC/E": "as asked"}
-    with pytest.raises(ChargeError, match="HOH waters have 3 sites, and OPC has 4"):
-        assign_charges(water_of("HOH", "O H1 H2"), water="opc")
-    with pytest.raises(UsageError, match="water=tip6p: choose one of auto, tip3p"):
-        assign_charges(water_of("HOH", "O H1 H2"), water="tip6p")
-    with pytest.raises(UsageError, match="water=opc: is for waters without charges"):
-        assign_charges(result, water="opc")
-
-
-ALANINE = "N H CA HA CB HB1 HB2 HB3 C O"
-
-
-def residues(*named: tuple[str, str]) -> Structure:
-    names = [(residue, atom) for residue, atoms in named for atom in atoms.split()]
-    index = np.repeat(np.arange(len(named)), [len(atoms.split()) for _, atoms in named])
-    return Structure(np.random.default_rng(1).uniform(0, 30, (len(names), 3)), [atom for _, atom in names],
-                     [residue for residue, _ in names], index + 1, index)
-
-
-def test_the_force_field_is_that_of_the_whole_structure(caplog: pytest.LogCaptureFixture) -> None:
-    """A part, whose names fit both, has the charges that it has in the whole."""
-    lysine = "N H CA HA CB HB2 HB3 CG HG2 HG3 CD HD2 HD3 CE HE2 HE3 NZ HZ1 HZ2 HZ3 C O"
-    histidine = "N H CA HA CB HB2 HB3 CG ND1 CE1 HE1 NE2 HE2 CD2 HD2 C O"
-    for name, force_field in (("HIE", "amber14"), ("HSE", "charmm36")):
-        whole = residues((name, histidine), ("ALA", ALANINE), ("LYS", lysine))
-        charges, report = charges_and_report(whole)
-        assert report.source == report.data["force_field"] == force_field
-        assert report.fits == (force_field, *({"amber14", "charmm36"} - {force_field}))
-        assert not caplog.records  # the residue's name tells
-        part = whole.take(np.arange(len(histidine.split()), len(whole)))
-        alone, _ = charges_and_report(dataclasses.replace(part, whole=whole))
-        np.testing.assert_array_equal(alone.known_charges, charges.known_charges[len(histidine.split()):])
-
-
-def test_atoms_selected_from_residues_have_the_charges_that_they_have_there() -> None:
-    """Also where others of their residues are left out; what has no template and is not selected is not asked for."""
-    whole = residues(("ALA", ALANINE), ("LIG", "X1 X2"), ("ALA", ALANINE))
-    backbone = np.isin(whole.atom_names, ["N", "CA", "C"])
-    of_one = np.isin(ALANINE.split(), ["N", "CA", "C"])
-    part = whole.part(backbone)
-    charges = charges_and_report(part)[0].known_charges
-    expected = charges_and_report(residues(("ALA", ALANINE)))[0].known_charges[of_one]
-    np.testing.assert_array_equal(charges, np.tile(expected, 2))
-    again = part.take([0, 4])  # of a selection
-    np.testing.assert_array_equal(charges_and_report(again)[0].known_charges, charges[[0, 4]])
-    with pytest.raises(ChargeError, match="LIG X1"):
-        charges_and_report(whole.part(backbone | (whole.atom_names == "X1")))
-
-
-def test_a_force_field_that_is_a_guess_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    """Atom names of the PDB are Amber's too: what is taken is told, with the option that chooses."""
-    _, report = charges_and_report(residues(("ALA", ALANINE)))
-    assert report.source == "amber14"
-    assert "its names fit amber14 and charmm36; the charges are those of amber14" in caplog.text
-    assert "{force_field}" in caplog.records[0].msg
-    caplog.clear()
-    _, report = charges_and_report(residues(("ALA", ALANINE.replace("H ", "HN ", 1))))
-    assert report.source == "charmm36"
-    assert report.data["force_fields_that_fit"] == ["charmm36", "amber14"]
-    assert not caplog.records  # HN is CHARMM's own
-    _, report = charges_and_report(residues(("ALA", ALANINE)), "charmm36")
-    assert report.fits == ("charmm36",)
-    assert not caplog.records
-
-
-def test_charges_of_a_topology_are_kept() -> None:
-    structure = Structure(np.zeros((1, 3)), ["X"], ["UNK"], [1], [0], charges=[0.25])
-    result, report = charges_and_report(structure)
-    assert result is structure
-    assert not report.is_integer
-    assert "+0.2500 e, which is no integer" in str(report)
-    texts = [str(charges_and_report(structure.with_charges([q]))[1]) for q in (-3.0004, 1e-5, -3.0011)]
-    assert texts[0].endswith("; net charge -3 e")
-    assert texts[1].endswith("; net charge 0 e")
-    assert "no integer" in texts[2]
-
-
-def test_unknown_ligand_is_one_line() -> None:
-    structure = of_universe(MDAnalysis.Universe(str(OPENMMTOOLS / "cb7-b2" / "complex-explicit.pdb")))
-    with pytest.raises(ChargeError) as caught:
-        assign_charges(structure)
-    message = str(caught.value)
-    assert "\n" not in message
-    assert "no amber14 charge for 156 atoms: B2 C1 (1)" in message
-    assert message.count("(1)") == 10
-    assert "and 146 more kinds" in message
-    assert "as topology" in message
-    assert caught.value.exit_code == 2
-
-
-def test_unknown_atoms_are_sorted_by_count() -> None:
-    names = ["ONE", "TWO", "TWO", "TWO", "SIX", "SIX"]
-    atoms = ["A", "B", "B", "B", "C", "C"]
-    structure = Structure(np.zeros((6, 3)), atoms, names, [1] * 6, range(6), sources=("x.pdb",))
-    expected = r"^x.pdb: no charmm36 charge for 6 atoms: TWO B \(3\), SIX C \(2\), ONE A \(1\);"
-    with pytest.raises(ChargeError, match=expected):
-        assign_charges(structure)
-
-
-def test_missing_hydrogens_are_named() -> None:
-    structure = of_universe(MDAnalysis.Universe(str(OPENMMTOOLS / "dna_dodecamer_explicit" / "4c64_no_mg.pdb")))
-    expected = r"needs are missing: .*HOH H \(262\).*complete the residues \(hydrogens too\)"
-    with pytest.raises(ChargeError, match=expected):
-        assign_charges(structure)
-
-
-def test_another_molecule_of_a_known_name_is_unknown() -> None:
-    """TMP is thymidine monophosphate in CHARMM, and a ligand in this file."""
-    structure = of_universe(MDAnalysis.Universe(str(OPENMMTOOLS / "T4-lysozyme-L99A-implicit" / "ligand.pdb")))
-    with pytest.raises(ChargeError, match="no charmm36 charge for 18 atoms"):
-        assign_charges(structure)
-
-
-def test_atoms_of_one_name_in_a_residue() -> None:
-    structure = Structure(np.zeros((3, 3)), ["N", "CA", "CA"], ["ALA"] * 3, [1] * 3, [0] * 3)
-    with pytest.raises(ChargeError, match=r"ALA CA \(1\)"):
-        assign_charges(structure)
-
-
-def test_unknown_force_field() -> None:
-    with pytest.raises(UsageError, match="force_field=opls: choose one of auto, charmm36, amber14"):
-        assign_charges(Structure(np.zeros((0, 3)), [], [], [], []), "opls")
-
-
-def test_no_atoms() -> None:
-    assert len(assign_charges(Structure(np.zeros((0, 3)), [], [], [], [])).known_charges) == 0
-
-
 @pytest.mark.slow
 def test_table_is_what_the_script_makes() -> None:
     checkout = Path(__file__).parent.parent
@@ -554,10 +273,3 @@ def test_table_is_what_the_script_makes() -> None:
         assert {line for line in kept if line.startswith(standard)} <= set(made)
     assert (checkout / "data" / "charges.csv.gz").stat().st_size < 200_000
     assert templates.table_text().splitlines() == kept
-
-
-def test_missing_table_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(templates, "__file__", "/nowhere/vmdpotential/templates.py")
-    monkeypatch.setattr("importlib.resources.files", lambda name: Path("/nowhere"))
-    with pytest.raises(InputError, match=r"charge table is missing; reinstall"):
-        templates.table_text()

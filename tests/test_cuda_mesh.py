@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import sums
 from cuda_host import HostGpu, Transform
+from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
-from test_engine_cuda import ARCHITECTURES, compile_for_all
 
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cpu import mesh as cpu
@@ -51,14 +51,9 @@ MESHES = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("host")
-
-
 @pytest.fixture
-def gpu(folder, monkeypatch):
-    host = HostGpu(folder)
+def gpu(host_folder, monkeypatch):
+    host = HostGpu(host_folder)
     monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memset_d32_async=host.memset))
     monkeypatch.setattr(fft, "Transform", Transform)
     monkeypatch.setattr(maps.Sum, "sort", lambda *_: None)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import sums
 from cuda_host import HostGpu
+from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
-from test_engine_cuda import ARCHITECTURES, compile_for_all
 
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cpu import levels as cpu
@@ -44,14 +44,9 @@ def plan_of(name, order):
     return sums.levels_around(LATTICE, POSITIONS, order=order, **PLANS[name])
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("host")
-
-
 @pytest.fixture
-def gpu(folder, monkeypatch):
-    host = HostGpu(folder)
+def gpu(host_folder, monkeypatch):
+    host = HostGpu(host_folder)
     monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memset_d32_async=host.memset))
     monkeypatch.setattr(maps.Sum, "sort", lambda *_: None)
     monkeypatch.setattr(maps.Sum, "launch", lambda *_: None)

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from cuda_host import HostGpu
+from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 from pairs import reference
-from test_engine_cuda import ARCHITECTURES, compile_for_all
 
 from vmdpotential import registry
 from vmdpotential.engines.cuda import ENGINE as CUDA
@@ -67,15 +67,10 @@ def split(atoms):
                     atoms.tables, None, atoms.velocities[part])
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("host")
-
-
 @pytest.fixture
-def gpu(folder, monkeypatch):
+def gpu(host_folder, monkeypatch):
     """A host that takes the place of the GPU; its warps come one a block."""
-    host = HostGpu(folder)
+    host = HostGpu(host_folder)
 
     def copy(array, address):
         ctypes.memmove(array.ctypes.data, address, array.nbytes)

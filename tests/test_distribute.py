@@ -15,7 +15,7 @@ from test_blocks import Draws, total
 
 from vmdpotential import progress
 from vmdpotential.errors import BackendError, InputError, TaskError
-from vmdpotential.frames import distribute
+from vmdpotential.frames import distribute, processes
 from vmdpotential.frames.blocks import run_blocks
 
 WHOLE = total(run_blocks(Draws(7), range(40), size=4)).tobytes()
@@ -72,7 +72,7 @@ class OnGpus(Draws):
 @pytest.fixture
 def gpus(monkeypatch):
     lanes = Lanes()
-    monkeypatch.setattr(distribute, "get_engine", lambda name: lanes)
+    monkeypatch.setattr(processes, "get_engine", lambda name: lanes)
 
 
 @pytest.mark.usefixtures("gpus")

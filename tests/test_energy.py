@@ -10,12 +10,12 @@ import numpy as np
 import openmm
 import openmmtools
 import pytest
+from helpers import shell
 from openmm import app, unit
 
 from vmdpotential import errors, io, registry
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.costs import AT_POINTS
-from vmdpotential.frontend import cli
 from vmdpotential.io.frames import Trajectory, parse_frames
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
@@ -243,19 +243,13 @@ def test_the_same_wherever_atoms_are(peptide):
     np.testing.assert_allclose(second.total, first.total, atol=1e-4)
 
 
-def run(capsys, *words):
-    code = cli.main([str(word) for word in words])
-    found = capsys.readouterr()
-    return code, found.out, found.err
-
-
 PEPTIDE = (TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.crd", "--topology",
            TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.prmtop")
 
 
 def test_the_command(capsys, tmp_path):
-    code, out, _ = run(capsys, "energy", *PEPTIDE, "--between", "protein", "water", "--between", "protein", "solute",
-                       "--cutoff", "9", "--json", "-o", tmp_path / "table.csv")
+    code, out, _ = shell(capsys, "energy", *PEPTIDE, "--between", "protein", "water", "--between", "protein", "solute",
+                         "--cutoff", "9", "--json", "-o", tmp_path / "table.csv")
     assert code == 0
     data = json.loads(out)
     assert [(row["a"], row["b"]) for row in data["pairs"]] == [("protein", "water"), ("protein", "solute")]
@@ -266,8 +260,8 @@ def test_the_command(capsys, tmp_path):
     with open(tmp_path / "table.csv", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert float(rows[0]["total"]) == pytest.approx(data["pairs"][0]["total"], rel=1e-6)
-    code, out, _ = run(capsys, "energy", *PEPTIDE, "--between", "protein", "water", "--cutoff", "9", "--json",
-                       "--by", "residue", "--figure", tmp_path / "residues.svg")
+    code, out, _ = shell(capsys, "energy", *PEPTIDE, "--between", "protein", "water", "--cutoff", "9", "--json",
+                         "--by", "residue", "--figure", tmp_path / "residues.svg")
     residues = json.loads(out)["pairs"]
     assert [row["a"] for row in residues] == ["ACE1", "ALA2", "NME3"]
     assert sum(row["total"] for row in residues) == pytest.approx(data["pairs"][0]["total"], abs=1e-6)
@@ -297,8 +291,8 @@ def write_frames(peptide, path, count):
 def test_a_trajectory(peptide, capsys, tmp_path):
     path = tmp_path / "frames.dcd"
     write_frames(peptide, path, 5)
-    code, out, err = run(capsys, "energy", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "protein", "water", "--frames",
-                         "1::2", "--electrostatics", "rf", "--json", "-o", tmp_path / "table.csv")
+    code, out, err = shell(capsys, "energy", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "protein", "water",
+                           "--frames", "1::2", "--electrostatics", "rf", "--json", "-o", tmp_path / "table.csv")
     assert code == 0, err
     row, = json.loads(out)["pairs"]
     totals = []
@@ -315,8 +309,8 @@ def test_a_trajectory(peptide, capsys, tmp_path):
         rows = list(csv.DictReader(stream))
     assert [row["frame"] for row in rows] == ["1", "3"]
     assert [float(row["total"]) for row in rows] == pytest.approx(totals, rel=1e-5)
-    code, out, err = run(capsys, "forces", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "//*/2/CA", "water",
-                         "--electrostatics", "rf", "--json", "-o", tmp_path / "forces.npz")
+    code, out, err = shell(capsys, "forces", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "//*/2/CA", "water",
+                           "--electrostatics", "rf", "--json", "-o", tmp_path / "forces.npz")
     assert code == 0, err
     with np.load(tmp_path / "forces.npz") as saved:
         assert saved["forces"].shape == (5, 1, 3)
@@ -337,7 +331,7 @@ def test_a_trajectory(peptide, capsys, tmp_path):
     (("forces", *PEPTIDE, "--between", "protein", "water", "protein", "solute"), "takes two selections here"),
 ])
 def test_what_is_wrong_is_said_in_one_line(capsys, words, message):
-    code, out, err = run(capsys, *words)
+    code, out, err = shell(capsys, *words)
     assert code == 2, err
     assert out == ""
     line, = err.strip().splitlines()[-1:]

@@ -1,109 +1,23 @@
-"""The CUDA engine without a GPU: every kernel compiles, plans hold, and what is missing is named."""
+"""The CUDA engine without a GPU: functions as they are traced, plans, cells, and what verify says of an engine."""
 
 import ctypes
-import functools
-import hashlib
-import importlib
-import os
 import re
 import shutil
 import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import sums
-from helpers import EVERYTHING
+from cuda_kernels import INTERACTIONS, work
 
-from vmdpotential import cache, engines, methods, registry
+from vmdpotential import engines, methods, registry
 from vmdpotential.engines import LatticeSum
-from vmdpotential.engines.cuda import ENGINE as CUDA
-from vmdpotential.engines.cuda import build, cells, device, maps, points, radial, result
+from vmdpotential.engines.cuda import build, cells, maps, radial
 from vmdpotential.engines.result import HostResult
-from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError
+from vmdpotential.errors import MemoryPlanError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.molecule.cell import Cell
-
-ARCHITECTURES = ("75", "80", "90")
-
-
-INTERACTIONS = [registry.get("interaction", name) for name in registry.available("interaction")] + [EVERYTHING]
-LATTICE = Lattice(np.zeros(3), np.array([0.5, 0.7, 0.9]), (33, 20, 41))
-
-
-def work(bound, precision="single", lattice=LATTICE, field=False):
-    return maps.Sum(LatticeSum(lattice, bound, None, precision, field))
-
-
-def nvcc(text, tmp_path, *arguments):
-    found = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-    if found is None:
-        pytest.skip("nvcc is not installed")
-    files = []
-    if text:
-        path = tmp_path / "kernel.cu"
-        path.write_text(text)
-        files = ["-o", str(tmp_path / "out"), str(path)]
-    done = subprocess.run([found, *arguments, *files], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
-
-
-@functools.cache
-def nvcc_version():
-    return nvcc("", None, "--version")
-
-
-def compile_for_all(text, macros, tmp_path, spilled=16, architectures=ARCHITECTURES):
-    """Compile a kernel, or take what nvcc said of the same text in an earlier run."""
-    arguments = ["-fatbin", *(f"-gencode=arch=compute_{a},code=sm_{a}" for a in architectures), *build.options(macros),
-                 "-Xptxas", "-v"]
-    entry = hashlib.sha256("\0".join([text, *arguments, nvcc_version()]).encode()).hexdigest() + ".txt"
-    kept = cache.read(entry, "nvcc")
-    said = kept.decode() if kept else nvcc(text, tmp_path, *arguments)
-    if kept is None:
-        cache.write(entry, said.encode(), "nvcc")
-    assert "warning" not in said
-    spills = [int(n) for n in re.findall(r"(\d+) bytes spill stores", said)]
-    assert len(spills) >= len(architectures)
-    # bytes: an array indexed at run time, or too few registers, take hundreds
-    assert max(spills) <= spilled, said
-
-
-#: Every operation in each precision with and without the field, the others in two of these four.
-MAPS = [(interaction, precision, field) for n, interaction in enumerate(INTERACTIONS)
-        for precision in ("single", "double") for field in (False, True)
-        if interaction is EVERYTHING or (precision == "double") ^ field == n % 2]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("interaction", "precision", "field"), MAPS, ids=lambda value: getattr(value, "name", value))
-def test_map_kernels_compile_with_every_interaction(interaction, precision, field, tmp_path):
-    bound = interaction.bind()
-    cases = [bound] if bound.cutoff is not None else [bound, bound.truncated(9.0)]
-    turn = INTERACTIONS.index(interaction) + 2 * (precision == "double") + field
-    for number, case in enumerate(cases):
-        planned = work(case, precision, field=field)
-        file = "direct.cu" if planned.direct else "cutoff.cu"
-        # every operation with a cutoff for all, what is made of the same for each in turn
-        everything = interaction is EVERYTHING
-        one = ARCHITECTURES[(turn + number) % len(ARCHITECTURES)]
-        compile_for_all(build.source(file, planned.macros, planned.radial), planned.macros, tmp_path,
-                        64 if everything else 16, ARCHITECTURES if everything and number else (one,))
-
-
-def test_other_kernels_compile(tmp_path):
-    macros = {"REAL": "float"}
-    compile_for_all(build.source("sort.cu", macros), macros, tmp_path)
-    same = f"static_assert(PARTS == {result.PARTS});\n"  # structs have checks of their own, see build.declarations
-    compile_for_all(build.source("result.cu", macros) + same, macros, tmp_path)
-    scaled = EVERYTHING.bind().scaled()
-    macros = {"REAL": "double", "MASKED": 0}
-    same = f"static_assert(sizeof(PointTask) == {points.TASK.itemsize});\n"
-    compile_for_all(build.source("points.cu", macros, radial.source(scaled, "double")) + same, macros, tmp_path)
 
 
 @pytest.mark.parametrize("interaction", INTERACTIONS, ids=lambda i: i.name)
@@ -271,181 +185,6 @@ def test_the_software_root_is_good_to_a_millionth():
     for constant in (first, second):
         y = np.float32(y * (constant - x.astype(float) * y * y)).astype(np.float64)
     assert np.abs(y / radial.SOFTWARE_SCALE * np.sqrt(x.astype(float)) - 1).max() < 1e-6
-
-
-def test_arguments_are_checked_before_a_gpu_is_asked_for():
-    coulomb = registry.get("interaction", "coulomb").bind()
-    good = np.zeros((2, 3)), np.ones(2)
-    for wrong in ((np.zeros((2, 2)), np.ones(2)), (np.zeros((2, 3)), np.ones(3))):
-        with pytest.raises(UsageError, match="do not fit") as error:
-            sums.direct(CUDA, LATTICE, *wrong, coulomb)
-        assert error.value.parameter == "positions"
-    far = np.full((2, 3), 1e3), np.ones(2)
-    with pytest.raises(InputError, match="outside of the box"):
-        sums.by_levels(CUDA, LATTICE, *far, sums.levels_around(LATTICE, good[0]))
-    many = Interaction("many", lambda r2, rinv, p: rinv * (1 + sum(getattr(p, f"a{n}") * r2 * rinv * rinv
-                                                                   for n in range(33))),
-                       [Quantity(f"a{n}", "", 1, 0, 2, "") for n in range(33)])
-    with pytest.raises(UsageError, match="33 constants"):
-        sums.direct(CUDA, LATTICE, *good, many.bind())
-
-
-def test_no_atoms_need_no_gpu():
-    nothing = np.zeros((0, 3)), np.zeros(0)
-    assert not sums.direct(CUDA, LATTICE, *nothing, registry.get("interaction", "coulomb").bind()).any()
-    shifted = registry.get("interaction", "shifted_coulomb").bind()
-    assert not sums.cutoff(CUDA, LATTICE, *nothing, shifted, field=True).any()
-
-
-def test_a_kernel_that_does_not_compile_is_shown_with_line_numbers(tmp_path):
-    error = build.failure("direct.cu", "int a;\nint b\n", 'direct.cu(2): error: expected a ";"\n', tmp_path)
-    assert 'direct.cu does not compile: direct.cu(2): error: expected a ";"' in str(error)
-    assert "\n" not in str(error)
-    assert "   2  int b" in error.listing
-    assert "   2  int b" in (tmp_path / "failed-direct.txt").read_text()
-
-
-FAKE = """
-class Error(Exception): pass
-class MemoryError(Error): pass
-class CompileError(Error): pass
-class device_attribute: MULTIPROCESSOR_COUNT, CLOCK_RATE = 1, 2
-def init(): {init}
-def mem_get_info(): return {free}, 8 * 10**9
-def mem_alloc(size): raise MemoryError("cuMemAlloc failed: out of memory")
-class Context:
-    def push(self): pass
-    @staticmethod
-    def pop(): pass
-class Device:
-    def __init__(self, n): pass
-    @staticmethod
-    def count(): return {count}
-    def name(self): return "GeForce GTX 960"
-    def compute_capability(self): return {capability}
-    def get_attribute(self, which): return 8
-    def total_memory(self): return 8 * 10**9
-    def retain_primary_context(self): return Context()
-"""
-
-
-@pytest.fixture
-def pycuda(tmp_path, monkeypatch):
-    """Return a function that puts a made-up PyCUDA in place of whatever is installed."""
-    def forget(drop=monkeypatch.delitem):
-        for name in [name for name in sys.modules if name.split(".")[0] == "pycuda"]:
-            drop(sys.modules, name)
-        for function in (device.driver, device.nvcc, device.gpus, engines.automatic):
-            function.cache_clear()
-        importlib.invalidate_caches()
-
-    def make(driver):
-        folder = tmp_path / "pycuda"
-        folder.mkdir()
-        (folder / "__init__.py").write_text("")
-        (folder / "driver.py").write_text(driver)
-        monkeypatch.syspath_prepend(tmp_path)
-        forget()
-
-    monkeypatch.setattr(device.shutil, "which", lambda name: "/somewhere/nvcc")
-    monkeypatch.setattr(device.atexit, "register", lambda function: None)
-    real = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "pycuda"}
-    forget()
-    yield make
-    monkeypatch.undo()
-    forget(dict.pop)  # what monkeypatch deletes it would bring back
-    sys.modules.update(real)
-
-
-def fake(init="pass", count=1, capability=(9, 0), free=8 * 10**9):
-    return FAKE.format(init=init, count=count, capability=capability, free=free)
-
-
-def test_each_thing_that_is_missing_has_its_own_message(pycuda, monkeypatch):
-    engine = registry.get("engine", "cuda")
-    monkeypatch.setitem(sys.modules, "pycuda", None)
-    with pytest.raises(BackendError, match=r"PyCUDA is not installed.*pip install 'vmdpotential\[cuda\]'"):
-        engine.check()
-    monkeypatch.delitem(sys.modules, "pycuda")
-    pycuda("raise ImportError('libcuda.so.1: cannot open shared object file')")
-    with pytest.raises(BackendError, match=r"no NVIDIA driver \(libcuda.so.1"):
-        engine.check()
-
-
-@pytest.mark.parametrize(("driver", "message"), [
-    (fake(init="raise Error('cuInit failed: unknown error')"), r"driver does not work \(cuInit failed"),
-    (fake(count=0), "driver finds no GPU"),
-    (fake(capability=(5, 2)), r"GPU 0 \(GeForce GTX 960\) is too old: compute capability 5.2, 6.0 is needed"),
-])
-def test_a_driver_or_card_that_cannot_be_used_is_named(driver, message, pycuda):
-    pycuda(driver)
-    with pytest.raises(BackendError, match=message) as caught:
-        registry.get("engine", "cuda").check()
-    assert "engine=cpu" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_missing_compiler_is_named(pycuda, monkeypatch):
-    pycuda(fake())
-    monkeypatch.setattr(device.shutil, "which", lambda name: None)
-    with pytest.raises(BackendError, match="nvcc is missing"):
-        registry.get("engine", "cuda").check()
-
-
-def test_a_full_card_is_refused_with_the_bytes(pycuda):
-    pycuda(fake(free=1000))
-    coulomb = registry.get("interaction", "coulomb").bind()
-    with pytest.raises(MemoryPlanError, match="GPU memory at least"):
-        sums.direct(CUDA, LATTICE, np.zeros((2, 3)), np.ones(2), coulomb)
-    gpu = device.gpus()[0]
-    with gpu, pytest.raises(MemoryPlanError, match=r"GPU 0 \(GeForce GTX 960\) is full: 5 MB .* are needed, 1 kB"):
-        gpu.buffer("map", 5_000_000)
-
-
-def test_gpus_are_chosen_by_number(pycuda, monkeypatch):
-    pycuda(fake(count=3))
-    assert [gpu.number for gpu in device.gpus()] == [0, 1, 2]
-    device.gpus.cache_clear()
-    monkeypatch.setenv("VMDPOTENTIAL_GPUS", "2,0")
-    assert [gpu.number for gpu in device.gpus()] == [2, 0]
-    for text in ("3", "first"):
-        device.gpus.cache_clear()
-        monkeypatch.setenv("VMDPOTENTIAL_GPUS", text)
-        with pytest.raises(UsageError, match="VMDPOTENTIAL_GPUS"):
-            device.gpus()
-
-
-def test_auto_takes_the_cpu_and_says_why(pycuda):
-    pycuda("raise ImportError('libcuda.so.1: no such file')")
-    assert engines.get_engine().name == "cpu"
-    assert "no NVIDIA driver" in engines.reason()
-    report = registry.get("command", "devices")()
-    assert report.data["auto"] == "cpu"
-    assert "no NVIDIA driver" in report.lines[-1]
-    assert not report.data["engines"]["cuda"]["works"]
-
-
-def test_auto_takes_a_gpu_that_works(pycuda):
-    pycuda(fake())
-    assert engines.get_engine().name == "cuda"
-    assert engines.reason() == ""
-    assert "GeForce GTX 960" in registry.get("command", "devices")().data["engines"]["cuda"]["hardware"]
-
-
-def test_nothing_touches_a_gpu_at_import():
-    modules = ["", ".engines", ".engines.cuda", *(f".engines.cuda.{p.stem}" for p in build.HERE.glob("*.py")
-                                                 if p.stem != "__init__")]
-    code = "import sys\n" + "".join(f"import vmdpotential{m}\n" for m in modules) + "print('pycuda' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
-    assert done.stdout.strip() == "False"
-
-
-def test_only_this_package_imports_pycuda():
-    top = build.HERE.parent.parent
-    users = {path.parent for path in top.rglob("*.py")
-             if re.search(r"^\s*(import|from) pycuda", path.read_text(), re.MULTILINE)}
-    assert users == {build.HERE}
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import MDAnalysisTests
 import numpy as np
 import openmm
 import pytest
-from helpers import charges_at, random_charges, water
+from helpers import charges_at, random_charges, shell, water
 from openmm import unit
 from test_profile import layers, write
 
@@ -257,17 +257,11 @@ def test_files_of_points(tmp_path):
 ADK = (FILES / "adk_oplsaa.gro", "--topology", FILES / "adk_oplsaa.tpr")
 
 
-def run(capsys, *words):
-    code = cli.main([str(word) for word in words])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
 def test_the_command(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     bonds = ("--bonds", "//*/10-20/C", "//*/10-20/O", "--from", "protein", "water", "--field-unit", "MV/cm")
-    code, out, err = run(capsys, "field", ADK[0], FILES / "adk_oplsaa.xtc", *ADK[1:], *bonds, "--frames", "::5",
-                         "-o", "a.csv", "--figure", "a.svg", "--json")
+    code, out, err = shell(capsys, "field", ADK[0], FILES / "adk_oplsaa.xtc", *ADK[1:], *bonds, "--frames", "::5",
+                           "-o", "a.csv", "--figure", "a.svg", "--json")
     assert code == 0, err
     data = json.loads(out)
     assert data["names"] == ["total", "protein", "water", "rest"]
@@ -297,6 +291,6 @@ def test_the_command_in_one_frame(capsys, tmp_path, monkeypatch):
                            (("--at", "protein", "--fit", "protein"), "--fit: is for points"),
                            (("--bonds", "protein"), "takes two selections"),
                            (("--at", "protein", "-o", "a.txt"), "name it .csv or .npz")):
-        code, _, err = run(capsys, "field", ADK[0], *words)
+        code, _, err = shell(capsys, "field", ADK[0], *words)
         assert code == 2
         assert message in err

@@ -4,6 +4,7 @@ import logging
 import pickle
 import shutil
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -108,6 +109,27 @@ def test_frames_of_an_xtc_are_looked_for_once(monkeypatch, tmp_path):
     finally:
         tmp_path.chmod(0o700)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_compiled_check_of_packed_frames_is_the_same(tmp_path):
+    from vmdpotential.io import xdr
+
+    data = Path(DATA.XTC).read_bytes()[: int(Trajectory(Path(DATA.XTC), 47681)._starts[1])]
+    path, rng, refused = tmp_path / "a.xtc", np.random.default_rng(3), []
+    for flips in (0, *[8] * 30):
+        bits = np.unpackbits(np.frombuffer(data, np.uint8))
+        bits[rng.integers(8 * 92, len(bits) - 64, flips)] ^= 1
+        path.write_bytes(np.packbits(bits).tobytes())
+        found = []
+        for often in (False, True):
+            try:
+                found.append(xdr.check_packed(path, 0, 47681, often))
+            except InputError as error:
+                found.append(str(error))
+        assert found[0] == found[1]
+        refused.append(found[0] is not None)
+    assert not refused[0]
+    assert 0 < sum(refused) < 30
 
 
 def test_frames_beyond_the_end_are_told(caplog, tmp_path):

@@ -12,8 +12,8 @@ import h5py
 import numpy as np
 import pytest
 import zarr
+from map_files import PROVENANCE, make
 
-from tests.test_io_maps import PROVENANCE, make
 from vmdpotential import progress, write_structure
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frontend import cli

@@ -4,6 +4,8 @@ import os
 import resource
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,6 +108,21 @@ def test_what_limits_of_the_process_leave(numba, tmp_path, monkeypatch):
     assert memory.limit(tmp_path) == GB - 10_240 - memory.RESERVE
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "3G")
     assert memory.limit(tmp_path) == 3 * GB
+
+
+def test_a_limit_is_kept_from_when_it_is_set(monkeypatch):
+    """What is free is remembered for a moment: not beyond a change of the limits."""
+    monkeypatch.delenv("VMDPOTENTIAL_MEMORY", raising=False)
+    monkeypatch.setattr(time, "monotonic", lambda: 1e6)  # the moment does not end
+    before = memory.limit(reserve=0)
+    taken = memory._numbers(Path("/proc/self/status"), "VmData").get("VmData", 0)
+    old = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (taken + before // 2, old[1]))
+    try:
+        assert memory.limit(reserve=0) <= before // 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, old)
+    assert memory.limit(reserve=0) > before // 2
 
 
 def test_without_proc(tmp_path, monkeypatch):

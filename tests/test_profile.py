@@ -10,13 +10,12 @@ import MDAnalysis
 import numpy as np
 import openmm
 import pytest
-from helpers import charges_at, relative_rms, water
+from helpers import charges_at, relative_rms, shell, water
 
 import vmdpotential as vp
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames import profile as profiles
 from vmdpotential.frames.profile import middle, profile, profile_of_map, waves
-from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
@@ -221,16 +220,10 @@ def test_what_cannot_be_done():
         profile_of_map(grid)
 
 
-def run(capsys, *words):
-    code = cli.main([str(word) for word in words])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
 def test_the_command(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(capsys, "profile", POPC, "--from", "lipid", "water", "--center", "lipid", "--zero", "water",
-                         "--integral", "-o", "a.csv", "--figure", "a.svg", "--json")
+    code, out, err = shell(capsys, "profile", POPC, "--from", "lipid", "water", "--center", "lipid", "--zero", "water",
+                           "--integral", "-o", "a.csv", "--figure", "a.svg", "--json")
     assert code == 0, err
     data = json.loads(out)
     assert data["names"] == ["total", "lipid", "water"]
@@ -242,13 +235,13 @@ def test_the_command(capsys, tmp_path, monkeypatch):
     assert "Charge density" in Path("a.svg").read_text()
     grid = bilayer_map()
     vp.write_map(grid, "map.npz")
-    code, out, err = run(capsys, "profile", "map.npz", "--json")
+    code, out, err = shell(capsys, "profile", "map.npz", "--json")
     assert code == 0, err
     assert len(json.loads(out)["z"]) == grid.lattice.shape[2]
     for words, message in ((("map.npz", "--center", "lipid"), "--center: is for a structure"),
                            ((POPC, "--frames", "1:"), "--frames: are of a trajectory"),
                            ((POPC, "--from", "(XYZ)"), "--from '(XYZ)': selects no atoms")):
-        code, _, err = run(capsys, "profile", *words)
+        code, _, err = shell(capsys, "profile", *words)
         assert code == 2
         assert message in err
 

@@ -14,17 +14,12 @@ from vmdpotential.engines.result import HostResult
 SHAPE = (5, 7, 70)  # more than a block of threads, and no multiple of one
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("result")
-
-
 @pytest.fixture(params=["host", "device"])
-def make(request, folder, monkeypatch):
+def make(request, host_folder, monkeypatch):
     """Return a function that makes a result of maps."""
     if request.param == "host":
         return HostResult
-    gpu = HostGpu(folder)
+    gpu = HostGpu(host_folder)
 
     def copy(out, address):
         ctypes.memmove(out.ctypes.data, address, out.nbytes)

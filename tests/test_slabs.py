@@ -222,14 +222,15 @@ sys.exit(make(SPACING, "big"))
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "suffix"), [
-    ("cutoff --cutoff 2", "zarr"), ("pme", "cmap"), ("cutoff --cutoff 2", "mrc")])
+    ("pme", "zarr"), ("pme", "cmap"), ("cutoff --cutoff 2", "mrc")])
 def test_a_map_four_times_as_large_as_memory(tmp_path, method, suffix):
-    """256 MB, planned for 64 MB; a limit of the process holds it to that and what libraries and kernels take."""
+    """256 MB, where a limit of the process leaves 64 MB beside what the program itself takes."""
     write_structure(water(14), tmp_path / "box.pqr")
-    program = BIG.replace("ROOM", str(64_000_000 + 190_000_000)).replace("METHOD", method).replace("SUFFIX", suffix)
+    # what memory.py keeps for libraries and kernels comes on top
+    program = BIG.replace("ROOM", str(64_000_000 + 150_000_000)).replace("METHOD", method).replace("SUFFIX", suffix)
     program = program.replace("SPACING", str(22 / 410))
     run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True,
-                         env=os.environ | {"VMDPOTENTIAL_THREADS": "1", "VMDPOTENTIAL_MEMORY": "64000000"})
+                         env=os.environ | {"VMDPOTENTIAL_THREADS": "1"})
     assert run.returncode == 0, run.stderr
     grid = open_map(tmp_path / f"big.{suffix}")
     assert 4 * grid.lattice.size > 240_000_000

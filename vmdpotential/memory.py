@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import re
 import sys
@@ -28,16 +29,18 @@ RESERVE = 150_000_000
 ADDRESSES = 450_000_000
 
 
-def limit(root: Path = ROOT) -> int:
+def limit(root: Path = ROOT, reserve: int = RESERVE) -> int:
     """Return the bytes that may be used: VMDPOTENTIAL_MEMORY (such as 8G), else what is free now for this process.
 
     That is the least of what the machine has, what the control groups of the process leave (a container's, a batch
-    system's, each group above), and what ``ulimit -v`` and ``ulimit -d`` leave, less :data:`RESERVE`.
+    system's, each group above), and what ``ulimit -v`` and ``ulimit -d`` leave, less `reserve`.
 
     Parameters
     ----------
     root : Path
         Where ``proc`` and ``sys`` are, for tests.
+    reserve : int, bytes
+        What is kept for others; nothing for who loads and compiles nothing more, such as a reader of files.
 
     Raises
     ------
@@ -47,14 +50,17 @@ def limit(root: Path = ROOT) -> int:
     wanted = from_environment("VMDPOTENTIAL_MEMORY")
     if wanted is not None:
         return wanted
-    # a map asks several times, and on a GPU it takes milliseconds: what was found is good for a tenth of a second
-    return _free(root, int(10 * time.monotonic())) if root == ROOT else _free.__wrapped__(root, 0)
+    # a map asks several times, and on a GPU it takes milliseconds: what was found is good for a tenth of a second,
+    # and as long as the process has the limits that it had
+    known = (int(10 * time.monotonic()), *_limits_of_process())
+    free = _free(root, known) if root == ROOT else _free.__wrapped__(root, known)
+    return max(free - reserve, 0)
 
 
 @functools.lru_cache(maxsize=1)
-def _free(root: Path, _: int) -> int:
+def _free(root: Path, _: tuple[float, ...]) -> int:
     found = [*_of_machine(root), *_of_groups(root), *_of_process(root)]
-    return max(min(found) - RESERVE, 0) if found else 2**62  # nothing is known; the operating system will say
+    return min(found) if found else 2**62  # nothing is known; the operating system will say
 
 
 def _of_machine(root: Path) -> Iterator[int]:
@@ -117,19 +123,25 @@ def _of_group(folder: Path) -> Iterator[int]:
         yield max(most - max(taken - files, 0), 0)
 
 
-def _of_process(root: Path) -> Iterator[int]:
-    """Yield what the limits of the process leave."""
+def _limits_of_process() -> tuple[float, ...]:
+    """Return the most bytes of addresses, and of data, that the process may have; inf where there is no limit."""
     try:
         import resource
     except ImportError:  # Windows
-        return
+        return math.inf, math.inf
+    found = (resource.getrlimit(getattr(resource, name))[0] if hasattr(resource, name) else resource.RLIM_INFINITY
+             for name in ("RLIMIT_AS", "RLIMIT_DATA"))
+    return tuple(math.inf if most == resource.RLIM_INFINITY else most for most in found)
+
+
+def _of_process(root: Path) -> Iterator[int]:
+    """Yield what the limits of the process leave."""
     numbers = _numbers(root / "proc/self/status", "VmSize", "VmData")
     if "numba" not in sys.modules:  # the largest of them, and who compiles without room is ended by LLVM
         numbers["VmSize"] = numbers.get("VmSize", 0) + ADDRESSES
-    for name, taken in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
-        most = resource.getrlimit(getattr(resource, name))[0] if hasattr(resource, name) else resource.RLIM_INFINITY
-        if most != resource.RLIM_INFINITY:
-            yield max(most - numbers.get(taken, 0), 0)
+    for most, taken in zip(_limits_of_process(), ("VmSize", "VmData"), strict=True):
+        if most != math.inf:
+            yield max(int(most) - numbers.get(taken, 0), 0)
 
 
 def _lines(path: Path) -> list[str]:
@@ -176,15 +188,17 @@ def from_environment(name: str) -> int | None:
     return int(count)
 
 
-def require(needed: int, what: str, cure: str) -> None:
+def require(needed: int, what: str, cure: str, reserve: int = RESERVE) -> None:
     """Refuse a task that needs more memory than there is; parameters stand in the cure as :mod:`errors` says.
+
+    What is kept for others is as in :func:`limit`.
 
     Raises
     ------
     MemoryPlanError
         Naming the task, the bytes it needs and those there are, and the cure.
     """
-    available = limit()
+    available = limit(reserve=reserve)
     if needed > available:
         raise MemoryPlanError(f"{what} needs {size(needed)} of memory, {size(available)} are free", cure)
 

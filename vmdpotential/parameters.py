@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import math
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from keyword import iskeyword
@@ -210,9 +210,13 @@ class Command:
     parameters: tuple[Parameter, ...]
 
     @classmethod
-    def of(cls, function: Callable[..., Report], name: str = "") -> Command:
-        """Return the command a function declares; its name is the function's unless given."""
-        return cls(name or function.__name__.strip("_"), function, tuple(_parameters(function)))
+    def of(cls, function: Callable[..., Report], name: str = "", others: Iterable[Parameter] = ()) -> Command:
+        """Return the command a function declares; its name is the function's unless given.
+
+        Parameters that the function takes without an option of their own, by name or by ``**options``, are those of
+        `others`: of a command that it hands them on to.
+        """
+        return cls(name or function.__name__.strip("_"), function, tuple(_parameters(function, others)))
 
     @property
     def summary(self) -> str:
@@ -268,12 +272,20 @@ def reading() -> tuple[Path, ...]:
     return _reading.get()
 
 
-def _parameters(function: Callable[..., Report]) -> list[Parameter]:
+def _parameters(function: Callable[..., Report], others: Iterable[Parameter]) -> list[Parameter]:
     hints = get_type_hints(function, include_extras=True)
-    result = []
-    for name, parameter in inspect.signature(function).parameters.items():
+    result: list[Parameter] = []
+    known = {other.name: other for other in others}
+    taken = inspect.signature(function).parameters
+    for name, parameter in taken.items():
         hint = hints.get(name)
+        if parameter.kind is parameter.VAR_KEYWORD:
+            result += [other for other in known.values() if other.name not in taken]
+            continue
         if get_origin(hint) is not Annotated:
+            if name in known:
+                result.append(known[name])
+                continue
             raise TypeError(f"{function.__name__}: parameter {name} lacks Annotated[type, Option(...)]")
         kind, option = get_args(hint)[:2]
         members = _members(kind)

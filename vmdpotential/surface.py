@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory, progress
-from vmdpotential.errors import BackendError, InputError, UsageError
+from vmdpotential import extras, memory, progress
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.elements import radii as van_der_waals
@@ -297,11 +297,7 @@ class _Spheres:
 
 def _marching(field: NDArray[np.float32], lattice: Lattice) -> tuple[Floats, Integers]:
     """Return vertices and triangles around where a field is positive."""
-    try:
-        from skimage.measure import marching_cubes
-    except ImportError:
-        raise BackendError("surfaces need scikit-image", "pip install 'vmdpotential[surface]'") from None
-    vertices, triangles, _, _ = marching_cubes(field, 0.0)
+    vertices, triangles, _, _ = extras.load("skimage.measure", "surfaces", "surface").marching_cubes(field, 0.0)
     vertices = vertices.astype(np.float64) * lattice.spacing + lattice.origin
     triangles = triangles.astype(np.int64)
     a, b, c = (vertices[triangles[:, n]] for n in range(3))

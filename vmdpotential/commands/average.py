@@ -36,14 +36,36 @@ def _statistics(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(["mean", *names]))
 
 
-def average(structure: Path | Structure, trajectory: Path | Frames, topology: Path | None = None,
-            force_field: str = "auto", water: str = "auto", cell: Cell | None = None, method: str = "auto",
-            algorithm: str = "pair", interaction: str = "auto", set: Mapping[str, float] | None = None,
-            cutoff: float | None = None, frames: slice | None = None, stat: str = "mean",
-            fit: str = "auto", motion: str = "auto", smear: float = 0.0,
-            screened: float | None = None, like: Path | Grid | None = None,
-            output: Path | None = None, format: str = "", force: bool = False, resume: bool = False,
-            partial: bool = False, workers: int = 0, scheduler: str = "", **options: Any) -> Report:
+def average(
+    structure: Path | Structure,
+    trajectory: Annotated[Path | Frames, Option(
+        "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True,
+        viewer=False)],
+    topology: Path | None = None, force_field: str = "auto", water: str = "auto", cell: Cell | None = None,
+    frames: FramesOption = None,
+    stat: Annotated[str, Option(
+        "what is written: mean, and beside it std (standard deviation of the frames) and sem (standard error of the "
+        "mean)", metavar="mean,std,sem")] = "mean",
+    fit: Annotated[str, Option(
+        "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
+        "or a selection", metavar="auto|none|SEL")] = "auto",
+    motion: Annotated[str, Option(
+        "how they are moved; auto rotates in an open boundary, a periodic cell is translated only",
+        choices=("auto", "translation", "rotation"))] = "auto",
+    method: str = "auto", algorithm: str = "pair", interaction: str = "auto", set: Mapping[str, float] | None = None,
+    cutoff: float | None = None, smear: float = 0.0, screened: float | None = None,
+    like: Annotated[Path | Grid | None, Option("map whose lattice is used")] = None,
+    output: Path | None = None, format: str = "", force: bool = False,
+    resume: Annotated[bool, Option(
+        "go on after a run that was stopped, with the blocks it left", viewer=False)] = False,
+    partial: Annotated[bool, Option("write what is done when the run is stopped", viewer=False)] = False,
+    workers: Annotated[int, Option(
+        "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0,
+        high=4096)] = 0,
+    scheduler: Annotated[str, Option(
+        "address of a Dask scheduler whose workers compute blocks of frames", viewer=False, metavar="ADDRESS")] = "",
+    **options: Any,
+) -> Report:
     """Average the potential over the frames of a trajectory.
 
     Molecules are made whole, and the atoms to fit moved onto their place in the structure: in a periodic cell by
@@ -189,43 +211,13 @@ def _data(planning: Planning, found: Average, smear: float) -> dict[str, Any]:
     }
 
 
-def _declared(
-    trajectory: Annotated[Path | Frames, Option(
-        "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True,
-        viewer=False)],
-    frames: FramesOption = None,
-    stat: Annotated[str, Option(
-        "what is written: mean, and beside it std (standard deviation of the frames) and sem (standard error of the "
-        "mean)", metavar="mean,std,sem")] = "mean",
-    fit: Annotated[str, Option(
-        "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
-        "or a selection", metavar="auto|none|SEL")] = "auto",
-    motion: Annotated[str, Option(
-        "how they are moved; auto rotates in an open boundary, a periodic cell is translated only",
-        choices=("auto", "translation", "rotation"))] = "auto",
-    like: Annotated[Path | Grid | None, Option("map whose lattice is used")] = None,
-    resume: Annotated[bool, Option(
-        "go on after a run that was stopped, with the blocks it left", viewer=False)] = False,
-    partial: Annotated[bool, Option("write what is done when the run is stopped", viewer=False)] = False,
-    workers: Annotated[int, Option(
-        "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0,
-        high=4096)] = 0,
-    scheduler: Annotated[str, Option(
-        "address of a Dask scheduler whose workers compute blocks of frames", viewer=False, metavar="ADDRESS")] = "",
-) -> Report:
-    """Declare the parameters that `average` has beside those of `map`."""
-    raise NotImplementedError
-
-
 def _defaults() -> dict[str, Any]:
     """Return the defaults of the parameters that are handed on."""
     return {p.name: p.default for p in _MAP if p.name in _HANDED_ON}
 
 
-_OWN = Command.of(_declared).parameters
-_LEFT_OUT = {"field", "batch", "frame", "trajectory", *(own.name for own in _OWN)}
-_MAP = [p for p in map_.command.parameters if p.name not in _LEFT_OUT]
+_MAP = [p for p in map_.command.parameters if p.name not in ("field", "batch", "frame", "trajectory")]
 _HANDED_ON = ("atoms", "boundary", "spacing", "padding", "tolerance", "unit", "temperature", "dielectric", "precision",
               "engine")
 
-command = Command("average", average, (_MAP[0], *_OWN[:1], *_MAP[1:5], *_OWN[1:], *_MAP[5:]))
+command = Command.of(average, others=_MAP)

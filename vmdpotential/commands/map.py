@@ -21,9 +21,6 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 
-#: Processes of a batch for each GPU, at most.
-PROCESSES = 8
-
 #: Structures of a batch that failed, and that the report names; the table has all.
 SHOWN = 20
 
@@ -241,9 +238,9 @@ def map_(
 def _batch(source: Path | Structure, folder: Path | None, format: str, workers: int | None, scheduler: str, force: bool,
            options: Mapping[str, Any]) -> Report:
     """Make a map of each structure of a folder or a list."""
-    from vmdpotential.engines import get_engine
     from vmdpotential.engines.cpu import threads
     from vmdpotential.frames.batch import REPORT, run_batch, structures_of
+    from vmdpotential.frames.processes import sharers
     from vmdpotential.io.maps import check_map_format
 
     if folder is None or files.is_standard(folder):
@@ -255,9 +252,8 @@ def _batch(source: Path | Structure, folder: Path | None, format: str, workers: 
         raise UsageError("structure", "is one; a batch is of a folder or a list of files")
     suffix = f".{(format or 'npz').removeprefix('.')}"
     check_map_format(folder / f"name{suffix}")
-    gpus = 0 if scheduler else len(getattr(get_engine(options["engine"]), "lanes", list)())
     if workers is None:  # reading and writing takes longer than a GPU's part
-        workers = min(threads.count(), PROCESSES * gpus or threads.count())
+        workers = threads.count() if scheduler else sharers(options["engine"], threads.count())
     found = run_batch(partial(_one, dict(options)), structures_of(source), folder, suffix, options,
                       workers=workers, scheduler=scheduler, engine=options["engine"], force=force)
     made, failed = len(found.rows) - found.before, found.failed

@@ -27,7 +27,7 @@ from vmdpotential.frames.blocks import LABEL, Arrays, Run, block_size
 from vmdpotential.frames.statistics import BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice
-from vmdpotential.io.frames import Frame, Frames, ahead, periodic_cell
+from vmdpotential.io.frames import Frame, Frames, Trajectory, ahead, periodic_cell
 from vmdpotential.maps import MapPlan, Wanted, choose_cell, lay_lattice, plan_map
 from vmdpotential.methods import Method, Planned, Request
 from vmdpotential.molecule.cell import Cell
@@ -110,6 +110,11 @@ class MeanMap:
             tally.add(frame.positions if self.rows is None else frame.positions[self.rows], frame.cell)
             progress.report(LABEL, done / len(numbers))
         return tally.arrays()
+
+    @property
+    def portable(self) -> bool:
+        """Whether another process reads the frames by itself."""
+        return isinstance(self.frames, Trajectory)
 
     def _aligned(self, numbers: range) -> Iterator[Frame]:
         for frame in self.frames.part(numbers):

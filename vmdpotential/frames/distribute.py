@@ -1,6 +1,7 @@
 """Where blocks of frames are computed: in this process, on its GPUs, or by the workers of a Dask cluster.
 
-Structures one by one (:func:`unordered`) are computed by processes of this machine instead, which may die.
+Structures one by one (:func:`unordered`) are computed by processes of this machine instead, which may die; so are the
+frames of long trajectories on GPUs.
 
 Nothing depends on who computes what: results are given in the order of the blocks, and a worker that is lost is made
 up for by another. Few blocks are under way at a time, so that memory does not grow with their number.
@@ -14,33 +15,38 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import logging
-import multiprocessing
-import multiprocessing.connection
-import os
 import queue
 import signal
 import socket
 import tempfile
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, Protocol
 
-from vmdpotential import __version__, memory, progress
-from vmdpotential.engines import get_engine
-from vmdpotential.engines.cpu import threads
+from vmdpotential import __version__, progress
 from vmdpotential.errors import BackendError, TaskError, VmdpotentialError
+from vmdpotential.frames.processes import (
+    Arrays,
+    Done,
+    Lane,
+    OddError,
+    Processes,
+    lanes,
+    line,
+    odd,
+    share,
+    sharers,
+    timed,
+)
 
-Arrays = Mapping[str, Any]
 Keep = Callable[[range, Arrays, float], None]
-#: Which block, its result or why there is none, and the seconds it took.
-Done = tuple[int, Any, float]
-Lane = Callable[[], contextlib.AbstractContextManager[Any]]
 
 #: Seconds in which a scheduler must answer, or come back, and in which it must have workers.
 PATIENCE, WORKERS = 15.0, 60.0
+
+#: Seconds of work that are worth starting processes, which takes some.
+START = 10.0
 
 #: Times that a block is tried again that failed for a reason of the worker's own.
 RETRIES = 2
@@ -66,42 +72,40 @@ def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
         with cluster(workers, scheduler) as found:
             yield from _in_order(_Cluster(found, work, blocks), blocks, keep)
         return
-    lanes = _lanes(work)
-    if len(lanes) > 1:
-        with contextlib.closing(_Gpus(work, blocks, lanes)) as pool:
-            yield from _in_order(pool, blocks, keep)
+    found = lanes(work)
+    if found and getattr(work, "portable", False):
+        with found[0]() if len(found) > 1 else contextlib.nullcontext():
+            arrays, seconds = timed(work, blocks[0])
+        keep(blocks[0], arrays, seconds)
+        yield arrays
+        blocks = blocks[1:]
+        # Python computes for longer than a GPU does, and several decode a trajectory faster than one
+        if seconds * len(blocks) > START:
+            pool = Processes(work, blocks, sharers(work.engine, len(blocks)), again=True)
+            with contextlib.closing(pool):
+                yield from _in_order(pool, blocks, keep)
+            return
+    if len(found) > 1:
+        with contextlib.closing(_Gpus(work, blocks, found)) as threads:
+            yield from _in_order(threads, blocks, keep)
         return
     for block in blocks:
-        arrays, seconds = _timed(work, block)
+        arrays, seconds = timed(work, block)
         keep(block, arrays, seconds)
         yield arrays
 
 
-def _lanes(work: Any) -> Sequence[Lane]:
-    """Return what binds a thread to a GPU, for each that the engine of the work has; none where threads share it."""
-    engine = get_engine(getattr(work, "engine", "cpu"))
-    return getattr(engine, "lanes", tuple)()  # type: ignore[no-any-return]
-
-
-def _timed(work: Any, block: range) -> tuple[Arrays, float]:
-    start = time.perf_counter()
-    return work.block(block), time.perf_counter() - start
-
-
-class _Pool:
+class _Pool(Protocol):
     """What computes blocks beside each other."""
 
     def width(self) -> int:
         """Return how many compute."""
-        raise NotImplementedError
 
     def start(self, number: int) -> None:
         """Queue a block."""
-        raise NotImplementedError
 
     def wait(self) -> Done | None:
         """Return the next that is done, None where a moment has gone by without."""
-        raise NotImplementedError
 
 
 def _in_order(pool: _Pool, blocks: Sequence[range], keep: Keep) -> Iterator[Arrays]:
@@ -118,7 +122,7 @@ def _in_order(pool: _Pool, blocks: Sequence[range], keep: Keep) -> Iterator[Arra
             if done is None:
                 continue
             index, result, seconds = done
-            if isinstance(result, _OddError):
+            if isinstance(result, OddError):
                 block = blocks[index]
                 raise TaskError(f"frames {block[0]} to {block[-1]}: {result.text}", result.cure)
             if isinstance(result, BaseException):
@@ -145,7 +149,7 @@ def unordered(work: Any, blocks: Sequence[range], workers: int, scheduler: str) 
         if scheduler:
             pool = _Cluster(stack.enter_context(cluster(0, scheduler)), work, blocks)
         else:
-            pool = stack.enter_context(contextlib.closing(_Processes(work, blocks, workers)))
+            pool = stack.enter_context(contextlib.closing(Processes(work, blocks, workers)))
         started = done = 0
         while done < len(blocks):
             while started < min(len(blocks), done + 2 * pool.width()):
@@ -159,123 +163,17 @@ def unordered(work: Any, blocks: Sequence[range], workers: int, scheduler: str) 
     progress.report("structures", 1.0)
 
 
-class _Processes(_Pool):
-    """Processes of this machine, each with a pipe, which are given one block at a time."""
-
-    def __init__(self, work: Any, blocks: Sequence[range], count: int) -> None:
-        self.work, self.blocks, self.count = work, blocks, count
-        self._spawn = multiprocessing.get_context("spawn")
-        self._todo: deque[int] = deque()
-        self._busy: dict[Any, int] = {}
-        self._all: dict[Any, tuple[Any, int]] = {}
-
-    def width(self) -> int:
-        return self.count
-
-    def start(self, number: int) -> None:
-        self._todo.append(number)
-
-    def wait(self) -> Done | None:
-        while self._todo and len(self._busy) < self.count:
-            pipe = next((pipe for pipe in self._all if pipe not in self._busy), None) or self._new()
-            self._busy[pipe] = self._todo.popleft()
-            with contextlib.suppress(OSError):  # it is dead, which is found below
-                pipe.send(self.blocks[self._busy[pipe]])
-        ready: list[Any] = multiprocessing.connection.wait(list(self._busy), timeout=0.2)
-        for pipe in ready:
-            number = self._busy.pop(pipe)
-            try:
-                return (number, *pipe.recv())
-            except (EOFError, OSError):
-                process, _ = self._all.pop(pipe)
-                process.join()
-                return number, _OddError(f"its process ended ({_end(process.exitcode)})"), 0.0
-        return None
-
-    def _new(self) -> Any:
-        taken = {place for _, place in self._all.values()}
-        place = next(n for n in range(self.count) if n not in taken)
-        ours, theirs = self._spawn.Pipe()
-        process = self._spawn.Process(target=_serve, args=(theirs, self.work, place), daemon=True)
-        with _environment(share(self.count)):
-            process.start()
-        theirs.close()
-        self._all[ours] = process, place
-        return ours
-
-    def close(self) -> None:
-        """End all processes, those at work too."""
-        for pipe, (process, _) in self._all.items():
-            if pipe in self._busy:
-                process.terminate()
-            pipe.close()
-        for process, _ in self._all.values():
-            process.join()
-
-
-def _serve(pipe: Any, work: Any, place: int) -> None:
-    """Compute what comes by a pipe until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
-    with contextlib.suppress(OSError):  # where memory ends, this process goes and not the others
-        Path("/proc/self/oom_score_adj").write_text("1000")
-    lanes = _lanes(work)
-    with lanes[place % len(lanes)]() if lanes else contextlib.nullcontext(), contextlib.suppress(EOFError, OSError):
-        while True:
-            block = pipe.recv()
-            try:
-                pipe.send(_timed(work, block))
-            except Exception as error:  # MemoryError too
-                pipe.send((error if isinstance(error, VmdpotentialError) else _odd(error), 0.0))
-
-
-class _OddError(TaskError):
-    """What nobody foresaw, and does not say where."""
-
-
-def _odd(error: BaseException) -> _OddError:
-    return _OddError(f"{type(error).__name__}: {_line(error)}" if str(error) else type(error).__name__)
-
-
-def _end(code: int | None) -> str:
-    """Return how a process ended, for people."""
-    if code is not None and code < 0:
-        with contextlib.suppress(ValueError):
-            name = signal.Signals(-code).name
-            return f"{name}, out of memory?" if name == "SIGKILL" else name
-    return f"exit code {code}"
-
-
-def share(workers: int) -> dict[str, str]:
-    """Return the environment of each of several processes: its share of the processors and of the memory."""
-    return {"VMDPOTENTIAL_THREADS": str(max(1, threads.count() // workers)),
-            "VMDPOTENTIAL_MEMORY": str(memory.limit() // workers)}
-
-
-@contextlib.contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
 class _Gpus(_Pool):
     """A thread for each GPU."""
 
-    def __init__(self, work: Any, blocks: Sequence[range], lanes: Sequence[Lane]) -> None:
+    def __init__(self, work: Any, blocks: Sequence[range], found: Sequence[Lane]) -> None:
         self.work, self.blocks = work, blocks
         self.stop = threading.Event()
         self._todo: queue.Queue[int | None] = queue.Queue()
         self._done: queue.Queue[Done] = queue.Queue()
         # each with what the caller has set, in a context of its own because two threads cannot share one
         self._threads = [threading.Thread(target=contextvars.copy_context().run, args=(self._serve, lane), daemon=True)
-                         for lane in lanes]
+                         for lane in found]
         for thread in self._threads:
             thread.start()
 
@@ -295,7 +193,7 @@ class _Gpus(_Pool):
         with lane(), progress.listening(self._hear):
             while (number := self._todo.get()) is not None:
                 try:
-                    self._done.put((number, *_timed(self.work, self.blocks[number])))
+                    self._done.put((number, *timed(self.work, self.blocks[number])))
                 except BaseException as error:  # raised where the results are taken
                     self._done.put((number, error, 0.0))
 
@@ -344,7 +242,7 @@ def cluster(workers: int, scheduler: str = "") -> Iterator[Any]:
                 socket.create_connection(distributed.comm.get_address_host_port(scheduler), PATIENCE).close()
             client = stack.enter_context(distributed.Client(address, timeout=PATIENCE, set_as_default=False))
         except (OSError, ValueError) as error:  # TimeoutError too
-            raise BackendError(f"no Dask scheduler answers at {scheduler} ({_line(error)})",
+            raise BackendError(f"no Dask scheduler answers at {scheduler} ({line(error)})",
                                "start one with 'dask scheduler', or give {workers}") from None
         yield client
 
@@ -424,8 +322,8 @@ class _Cluster(_Pool):
             raise self._gone()
         error = future.exception()
         if type(error).__name__ == "KilledWorker":
-            return number, _OddError("every worker that was given it died", "give workers more memory"), 0.0
-        return number, _odd(error), 0.0
+            return number, OddError("every worker that was given it died", "give workers more memory"), 0.0
+        return number, odd(error), 0.0
 
     def _gone(self) -> TaskError:
         return TaskError(f"the Dask scheduler at {self._address} was lost; blocks that were done are kept",
@@ -448,13 +346,9 @@ def _block(work: Any, block: range, version: str) -> tuple[Any, float]:
     try:
         if version != __version__:
             raise BackendError(f"a worker has vmdpotential {__version__}, and version {version} is needed")
-        lanes, name = _lanes(work), get_worker().name
-        lane = lanes[name % len(lanes)] if lanes and isinstance(name, int) else contextlib.nullcontext
+        found, name = lanes(work), get_worker().name
+        lane = found[name % len(found)] if found and isinstance(name, int) else contextlib.nullcontext
         with lane():
-            return _timed(work, block)
+            return timed(work, block)
     except VmdpotentialError as error:
         return error, 0.0
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())

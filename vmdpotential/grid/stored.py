@@ -83,7 +83,7 @@ class StoredGrid(Grid):
         MemoryPlanError
             When they do not fit into memory.
         """
-        memory.require(12 * self.lattice.size, f"reading {self._name}", "read a part of it")
+        memory.require(12 * self.lattice.size, f"reading {self._name}", "read a part of it", 0)
         return self._window(np.zeros(3, np.int64), np.array(self.lattice.shape))
 
     def _window(self, low: NDArray[np.int64], high: NDArray[np.int64], step: int = 1) -> NDArray[np.float32]:
@@ -99,7 +99,7 @@ class StoredGrid(Grid):
         """Return a part of the map, read into memory, see :meth:`vmdpotential.grid.lattice.Grid.window`."""
         low, high = np.asarray(low, np.int64), np.asarray(high, np.int64)
         lattice = self.lattice.window(low, high).every(step)
-        memory.require(12 * lattice.size, f"reading {self._name}", "read a smaller part of it")
+        memory.require(12 * lattice.size, f"reading {self._name}", "read a smaller part of it", 0)
         return self._of(lattice, self._window(low, high, step))
 
     def slabs(self) -> Iterator[tuple[int, NDArray[np.float32]]]:

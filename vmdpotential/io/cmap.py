@@ -11,14 +11,13 @@ Written by h5py: cmapfile makes its thinned maps of a whole one in memory, and b
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import progress
-from vmdpotential.errors import BackendError, InputError
+from vmdpotential import extras, progress
+from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io import text as files
@@ -33,20 +32,14 @@ COARSEST = 2**21
 _IMAGE, _DATA, _HEADER = "Chimera/image1", "data_zyx", "vmdpotential"
 
 
-def library() -> ModuleType:
+def library() -> Any:
     """Return the package h5py.
 
     Raises
     ------
     BackendError
     """
-    try:
-        import h5py
-    except ImportError as error:
-        raise BackendError(f"CMAP needs the package h5py ({error})",
-                           "pip install 'vmdpotential[large]', or use .mrc or .dx") from None
-    found: ModuleType = h5py
-    return found
+    return extras.load("h5py", "CMAP files", "large", "use .mrc or .dx")
 
 
 class CmapWriter:

@@ -35,6 +35,9 @@ JUMP = 0.2
 #: Files whose frames are found by their own headers.
 _XDR = (".xtc", ".trr")
 
+#: Atoms times frames from which the check of packed ones is compiled.
+OFTEN = 10_000_000
+
 
 class Frame(NamedTuple):
     """One frame.
@@ -172,9 +175,10 @@ class Trajectory:
         with (XTCFile if is_xtc else TRRFile)(str(path)) as file:
             file.set_offsets(self._starts)
             chosen = _chosen(path, self.frames, len(self._starts))
+            often = self.atoms * len(self._starts) > OFTEN
             for number in chosen:
                 if is_xtc:
-                    xdr.check_packed(path, int(self._starts[number]), self.atoms)
+                    xdr.check_packed(path, int(self._starts[number]), self.atoms, often)
                 file.seek(number)
                 step = file.read()
                 if not getattr(step, "hasx", True):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import BackendError
+from vmdpotential import extras
 
 #: Suffixes of files of meshes.
 SUFFIXES = (".glb", ".ply")
@@ -41,10 +41,7 @@ def put_mesh(vertices: NDArray[np.float64], triangles: NDArray[np.int64], normal
     BackendError
         When trimesh is not installed.
     """
-    try:
-        import trimesh
-    except ImportError:
-        raise BackendError("meshes need trimesh", "pip install 'vmdpotential[surface]'") from None
+    trimesh = extras.load("trimesh", "meshes", "surface")
     suffix = name.suffix.lower()
     mesh = trimesh.Trimesh(vertices, triangles, vertex_normals=normals, vertex_colors=colours, process=False,
                            vertex_attributes={"value": values.astype(np.float32)} if suffix == ".ply" else None)

@@ -14,14 +14,13 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory, progress
+from vmdpotential import extras, memory, progress
 from vmdpotential.errors import BackendError, InputError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid
@@ -38,22 +37,17 @@ _UNITS = {"angstrom": 1.0, "picometer": 0.01, "nanometer": 10.0, "micrometer": 1
 _KEY = "vmdpotential"
 
 
-def library() -> ModuleType:
+def library() -> Any:
     """Return the package zarr.
 
     Raises
     ------
     BackendError
     """
-    try:
-        import zarr
-    except ImportError as error:
-        raise BackendError(f"Zarr maps need the package zarr 3 ({error})",
-                           "pip install 'vmdpotential[large]', or use .cmap, .mrc or .dx") from None
+    zarr = extras.load("zarr", "Zarr maps", "large", "use .cmap, .mrc or .dx")
     if int(zarr.__version__.split(".")[0]) < 3:
         raise BackendError(f"Zarr maps need zarr 3, not {zarr.__version__}", "pip install 'vmdpotential[large]'")
-    found: ModuleType = zarr
-    return found
+    return zarr
 
 
 class ZarrWriter:
@@ -186,7 +180,7 @@ def open_zarr(path: Path) -> StoredGrid:
             raise InputError(f"{path}: its values are no numbers")
         block = int(np.prod(array.chunks)) * array.dtype.itemsize
         if block > 2**24:
-            memory.require(3 * block, f"reading {path}", "write it in smaller blocks")
+            memory.require(3 * block, f"reading {path}", "write it in smaller blocks", 0)
     # levels whose nodes are nodes of the finest
     levels = {1: arrays[0]}
     for (coarse, *_), array in zip(placed[1:], arrays[1:], strict=True):

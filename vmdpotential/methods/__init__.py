@@ -214,15 +214,7 @@ class Plan:
         return self.prepared.new_mean()
 
     def in_cell(self, cell: Cell) -> Plan:
-        """Return the same plan for another periodic cell, with each node where it was in fractional coordinates.
-
-        Raises
-        ------
-        UsageError
-            In an open boundary, or where the axes of the lattice would not stay along x, y and z.
-        TaskError
-            For a smooth part on levels.
-        """
+        """Return the same plan for another periodic cell; see :meth:`vmdpotential.engines.LatticeSum.in_cell`."""
         return replace(self, work=self.work.in_cell(cell))
 
     def __getstate__(self) -> dict[str, Any]:

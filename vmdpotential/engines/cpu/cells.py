@@ -55,7 +55,8 @@ def sort(positions: Floats, cutoff: float, parts: int) -> Cells:
     place = (positions - low) * (1 / side)
     shape = ((high - low) * (1 / side)).astype(np.int64) + 1  # as of the farthest atom
     count = int(np.prod(shape, dtype=object))
-    memory.require(24 * count, f"a cutoff of {cutoff:g} A in so large a map", "use a longer {cutoff}")
+    # kernels are loaded by now: nothing is kept for them
+    memory.require(24 * count, f"a cutoff of {cutoff:g} A in so large a map", "use a longer {cutoff}", 0)
     which = place.astype(np.int64)
     key = (which[:, 0] * shape[1] + which[:, 1]) * shape[2] + which[:, 2]
     sequence = order(key, count)

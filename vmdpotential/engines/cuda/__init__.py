@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+#: Processes that share a GPU, at most.
+PROCESSES = 8
+
 
 class CudaEngine:
     """All NVIDIA GPUs of this machine, or those that the environment variable VMDPOTENTIAL_GPUS names."""
@@ -68,6 +71,12 @@ class CudaEngine:
         from vmdpotential.engines.cuda import device
 
         return [partial(device.bound, gpu) for gpu in device.gpus()]
+
+    def sharers(self) -> int:
+        """Return how many processes are to share each GPU for work such as was done last."""
+        from vmdpotential.engines.cuda import device
+
+        return max(1, min(PROCESSES, *(gpu.sharers() for gpu in device.gpus())))
 
     @property
     def special_limit(self) -> float:

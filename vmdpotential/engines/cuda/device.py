@@ -27,6 +27,9 @@ from vmdpotential import memory
 from vmdpotential.engines.cuda import build
 from vmdpotential.errors import BackendError, MemoryPlanError, UsageError
 
+#: Bytes that a process takes of a GPU beside its buffers.
+CONTEXT = 700_000_000
+
 #: The oldest compute capability that the kernels run on.
 OLDEST = (6, 0)
 
@@ -197,11 +200,19 @@ class Gpu:
 
     def free(self) -> int:
         """Return the bytes that may be taken: what is free and what our own buffers hold, up to the limit set."""
-        held = sum(size for _, size in self._buffers.values())
-        held += sum(size * len(spare) for size, spare in self._spare.items())
-        free: int = int(driver().mem_get_info()[0]) + held - 64 * 2**20  # the driver wants some for launches
+        free: int = int(driver().mem_get_info()[0]) + self.held() - 64 * 2**20  # the driver wants some for launches
         limit = memory.from_environment("VMDPOTENTIAL_GPU_MEMORY")
         return free if limit is None else min(free, limit)
+
+    def held(self) -> int:
+        """Return the bytes of our own buffers."""
+        return sum(size for _, size in self._buffers.values()) + sum(
+            size * len(spare) for size, spare in self._spare.items())
+
+    def sharers(self) -> int:
+        """Return how many processes fit onto this GPU that need what this one holds."""
+        with self:
+            return int(self.free() // (self.held() + CONTEXT))
 
     def buffer(self, name: str, size: int) -> int:
         """Return the address of a buffer of at least `size` bytes that lasts until it is asked for again.

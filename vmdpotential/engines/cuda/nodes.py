@@ -6,6 +6,7 @@ time, in slabs too. The nodes stay on the GPU while slabs of the map come and go
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ TASK = struct("MeshTask", [
 MOST_PLANES = 65_000
 
 
-class NodeSum(maps.Sum):
+class NodeSum(maps.Sum, ABC):
     """A map being summed: the pairs, to which the smooth part is put first.
 
     A subclass turns the charges on the nodes into the potential there, by :meth:`solve`.
@@ -130,9 +131,9 @@ class NodeSum(maps.Sum):
         self.spread(job)
         self.solve(job)
 
+    @abstractmethod
     def solve(self, job: maps.Job) -> None:
         """Queue the kernels that make of the charges the potential on the nodes."""
-        raise NotImplementedError
 
     def spread(self, job: maps.Job) -> None:
         """Queue the kernel that spreads the charges in fixed point."""

@@ -1,0 +1,59 @@
+"""Kernels that nvcc compiles in tests, whatever machine they run on."""
+
+import functools
+import hashlib
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from helpers import EVERYTHING
+
+from vmdpotential import cache, registry
+from vmdpotential.engines import LatticeSum
+from vmdpotential.engines.cuda import build, maps
+from vmdpotential.grid.lattice import Lattice
+
+ARCHITECTURES = ("75", "80", "90")
+INTERACTIONS = [registry.get("interaction", name) for name in registry.available("interaction")] + [EVERYTHING]
+LATTICE = Lattice(np.zeros(3), np.array([0.5, 0.7, 0.9]), (33, 20, 41))
+
+
+def work(bound, precision="single", lattice=LATTICE, field=False):
+    return maps.Sum(LatticeSum(lattice, bound, None, precision, field))
+
+
+def nvcc(text, tmp_path, *arguments):
+    found = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    if found is None:
+        pytest.skip("nvcc is not installed")
+    files = []
+    if text:
+        path = tmp_path / "kernel.cu"
+        path.write_text(text)
+        files = ["-o", str(tmp_path / "out"), str(path)]
+    done = subprocess.run([found, *arguments, *files], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+@functools.cache
+def nvcc_version():
+    return nvcc("", None, "--version")
+
+
+def compile_for_all(text, macros, tmp_path, spilled=16, architectures=ARCHITECTURES):
+    """Compile a kernel, or take what nvcc said of the same text in an earlier run."""
+    arguments = ["-fatbin", *(f"-gencode=arch=compute_{a},code=sm_{a}" for a in architectures), *build.options(macros),
+                 "-Xptxas", "-v"]
+    entry = hashlib.sha256("\0".join([text, *arguments, nvcc_version()]).encode()).hexdigest() + ".txt"
+    kept = cache.read(entry, "nvcc")
+    said = kept.decode() if kept else nvcc(text, tmp_path, *arguments)
+    if kept is None:
+        cache.write(entry, said.encode(), "nvcc")
+    assert "warning" not in said
+    spills = [int(n) for n in re.findall(r"(\d+) bytes spill stores", said)]
+    assert len(spills) >= len(architectures)
+    # bytes: an array indexed at run time, or too few registers, take hundreds
+    assert max(spills) <= spilled, said

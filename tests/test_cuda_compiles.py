@@ -1,0 +1,47 @@
+"""Every kernel for maps and points compiles for every generation of GPUs."""
+
+import pytest
+from cuda_kernels import ARCHITECTURES, INTERACTIONS, compile_for_all, work
+from helpers import EVERYTHING
+
+from vmdpotential.engines.cuda import build, points, radial, result
+
+#: Every operation in each precision with and without the field, the others in two of these four.
+MAPS = [(interaction, precision, field) for n, interaction in enumerate(INTERACTIONS)
+        for precision in ("single", "double") for field in (False, True)
+        if interaction is EVERYTHING or (precision == "double") ^ field == n % 2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("interaction", "precision", "field"), MAPS, ids=lambda value: getattr(value, "name", value))
+def test_map_kernels_compile_with_every_interaction(interaction, precision, field, tmp_path):
+    bound = interaction.bind()
+    cases = [bound] if bound.cutoff is not None else [bound, bound.truncated(9.0)]
+    turn = INTERACTIONS.index(interaction) + 2 * (precision == "double") + field
+    for number, case in enumerate(cases):
+        planned = work(case, precision, field=field)
+        file = "direct.cu" if planned.direct else "cutoff.cu"
+        # every operation with a cutoff for all, what is made of the same for each in turn
+        everything = interaction is EVERYTHING
+        one = ARCHITECTURES[(turn + number) % len(ARCHITECTURES)]
+        compile_for_all(build.source(file, planned.macros, planned.radial), planned.macros, tmp_path,
+                        64 if everything else 16, ARCHITECTURES if everything and number else (one,))
+
+
+def test_other_kernels_compile(tmp_path):
+    macros = {"REAL": "float"}
+    compile_for_all(build.source("sort.cu", macros), macros, tmp_path)
+    same = f"static_assert(PARTS == {result.PARTS});\n"  # structs have checks of their own, see build.declarations
+    compile_for_all(build.source("result.cu", macros) + same, macros, tmp_path)
+    scaled = EVERYTHING.bind().scaled()
+    macros = {"REAL": "double", "MASKED": 0}
+    same = f"static_assert(sizeof(PointTask) == {points.TASK.itemsize});\n"
+    compile_for_all(build.source("points.cu", macros, radial.source(scaled, "double")) + same, macros, tmp_path)
+
+
+def test_a_kernel_that_does_not_compile_is_shown_with_line_numbers(tmp_path):
+    error = build.failure("direct.cu", "int a;\nint b\n", 'direct.cu(2): error: expected a ";"\n', tmp_path)
+    assert 'direct.cu does not compile: direct.cu(2): error: expected a ";"' in str(error)
+    assert "\n" not in str(error)
+    assert "   2  int b" in error.listing
+    assert "   2  int b" in (tmp_path / "failed-direct.txt").read_text()

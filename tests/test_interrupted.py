@@ -1,0 +1,77 @@
+"""The shell program is interrupted: nothing is left behind or lost."""
+
+import os
+import shlex
+import signal
+import subprocess
+import time
+
+import pytest
+from broken_inputs import PROGRAM, Case, check, outputs
+
+from vmdpotential import progress
+from vmdpotential.frontend import cli
+
+
+@pytest.mark.parametrize(("command", "label"), [
+    ("map in/ion.pqr -o out.dx", "direct sum"),
+    ("map in/box.pdb -o out.mrc", "cutoff sum"),
+    ("map in/ion.pqr -o out.dx", "writing the map"),
+    ("map in/ion.pqr -o out.cube", "writing the map"),
+    ("slice in/good.dx -o out.png", "reading the map"),
+    ("ionize in/box.pdb --ions SOD=3 -o out.pdb -o out.cif --table out.csv", "placing ions"),
+])
+@pytest.mark.parametrize("existing", [False, True])
+def test_interrupted_in_the_middle(command, label, existing, here, monkeypatch, capfd):
+    class Interrupt(progress.Terminal):
+        def __call__(self, what, fraction):
+            seen.append(what)
+            if label in what:
+                raise KeyboardInterrupt
+
+    seen = []
+    monkeypatch.setattr(progress, "Terminal", Interrupt)
+    words = command.split()
+    if existing:
+        for path in outputs(words):
+            path.write_text("precious")
+        words.append("--force")
+    check(Case(130, command, "interrupted", ""), cli.main(words), *capfd.readouterr())
+    assert sorted(os.listdir(here)) == sorted(["in", *(map(str, outputs(words)) if existing else [])]), seen
+    assert all(path.read_text() == "precious" for path in outputs(words) if existing)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_by_a_signal(sent, here):
+    def handlers():
+        # a shell's background jobs ignore SIGINT, and can be ended nevertheless
+        signal.signal(signal.SIGINT, signal.SIG_DFL if sent == signal.SIGINT else signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which may be ignored, by nohup
+
+    atoms = "".join(f"ATOM {n} C X {n} {n % 50}.1 {n // 50}.2 0.3 1.0 1.0\n" for n in range(2500))
+    (here / "many.pqr").write_text(atoms)
+    (here / "m.dx").write_text("precious")
+    command = [*PROGRAM, *shlex.split("map many.pqr -o m.dx --force --method direct --spacing 0.15")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          preexec_fn=handlers) as process:
+        assert process.stderr.readline().startswith("direct sum:")  # after two seconds of work
+        process.send_signal(sent)
+        start = time.monotonic()
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[-1] == "vmdpotential: interrupted"
+    assert time.monotonic() - start < 30
+    assert (here / "m.dx").read_text() == "precious"
+    assert sorted(os.listdir(here)) == ["in", "m.dx", "many.pqr"]
+
+
+def test_a_hangup_that_is_ignored_stays_so(capsys):
+    """As nohup asks."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert cli.main(["plugins"]) == 0
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert "map" in capsys.readouterr().out

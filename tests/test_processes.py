@@ -1,0 +1,70 @@
+"""Long trajectories on GPUs, whose frames several processes compute: same bits, whoever dies and whoever calls."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+from vmdpotential.frames import processes
+
+WORK = """
+import os, signal
+from dataclasses import dataclass
+from pathlib import Path
+import numpy as np
+
+@dataclass(frozen=True)
+class Work:
+    flag: Path
+    portable = True
+    engine = "cpu"
+
+    def block(self, numbers):
+        if 5 in numbers and not self.flag.exists():
+            self.flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        large = np.zeros(2**20)
+        large[: len(numbers)] = numbers
+        return {"process": np.array(os.getpid()), "large": large}
+"""
+
+# no guard of __main__: a new process must not run it again
+SCRIPT = """
+import contextlib, os, tempfile
+from pathlib import Path
+import numpy as np
+import work
+from vmdpotential.frames import distribute
+from vmdpotential.frames.blocks import run_blocks
+
+print("begun")
+distribute.START = 0.0
+distribute.lanes = lambda work: [contextlib.nullcontext]
+distribute.sharers = lambda engine, most: 2
+found = list(run_blocks(work.Work(Path("flag")), range(10), size=2))
+assert [result["large"][:2].tolist() for result in found] == [[n, n + 1] for n in range(0, 10, 2)], found
+others = {int(result["process"]) for result in found[1:]}
+assert int(found[0]["process"]) == os.getpid() not in others and len(others) > 1, others
+assert Path("flag").exists()
+"""
+
+
+def test_processes_take_the_rest_of_a_long_run(tmp_path):
+    (tmp_path / "work.py").write_text(WORK)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "tmp").mkdir()
+    run = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True,
+                         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+                                           "TMPDIR": str(tmp_path / "tmp")})
+    assert (run.returncode, run.stdout) == (0, "begun\n"), run.stderr
+    assert not list(Path(tmp_path / "tmp").iterdir())
+
+
+def test_how_many_share_gpus(monkeypatch):
+    monkeypatch.setattr(processes.threads, "count", lambda: 6)
+    gpus = SimpleNamespace(lanes=lambda: [None, None], sharers=lambda: 4)
+    for engine, most, wanted in ((gpus, 100, 6), (gpus, 3, 3), (gpus, 1, 2), (SimpleNamespace(), 100, 6),
+                                 (SimpleNamespace(lanes=gpus.lanes, sharers=lambda: 1), 100, 2)):
+        monkeypatch.setattr(processes, "get_engine", lambda name, engine=engine: engine)
+        assert processes.sharers("any", most) == wanted

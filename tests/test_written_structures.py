@@ -1,0 +1,201 @@
+"""Structures that are written: read back the same, by other programs too, or refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import gemmi
+import numpy as np
+import openmm.app
+import parmed
+import pytest
+from structure_files import MDA, OPENMM, PER_ATOM, TOOLS, assert_same, atom_lines, structure_of, universe
+
+from vmdpotential import io
+from vmdpotential.errors import ChargeError, OutputError, UsageError, VmdpotentialError
+from vmdpotential.io import columns
+from vmdpotential.molecule.cell import Cell
+
+SOURCES = [
+    MDA / "adk_oplsaa.pdb", MDA / "1hvr.pdb", MDA / "unordered_res.pdb", MDA / "adk_open.pdb", MDA / "align.pdb",
+    MDA / "sameresid_diffresname.pdb", MDA / "chainIDrepeat.pdb.gz", MDA / "4x8u.pdbx", MDA / "mmcif" / "3KPR.cif.gz",
+    MDA / "adk_oplsaa.gro", MDA / "1A2C.pqr", OPENMM / "POPC.pdb", TOOLS / "src-explicit" / "1yi6-minimized.pdb",
+    TOOLS / "dna_dodecamer_explicit" / "minimized_dna_dodecamer.pdb", OPENMM / "swm4ndp.pdb",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_written_pdb_is_read_back(tmp_path, path, caplog):
+    structure = io.read_structure(path)
+    io.write_structure(structure, tmp_path / "out.pdb.gz")
+    again = io.read_structure(tmp_path / "out.pdb.gz")
+    told = "come again in a segment" in caplog.text  # whose other name is not that of the source
+    assert told == bool((again.segment_ids != structure.segment_ids).any())
+    wrapped = replace(structure, residue_ids=structure.residue_ids % 10000 if told else structure.residue_ids)
+    assert_same(wrapped, again, [n for n in PER_ATOM if not (told and n == "segment_ids")], positions=5.1e-4, cell=1e-2)
+    assert sum(map(len, gemmi.read_pdb(str(tmp_path / "out.pdb.gz"))[0])) == structure.residue_count
+    other = universe(tmp_path / "out.pdb.gz")
+    assert other.atoms.names.tolist() == structure.atom_names.tolist()
+    assert len(other.residues) == structure.residue_count
+    np.testing.assert_allclose(other.atoms.positions, structure.positions, atol=1e-3)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_written_mmcif_is_read_back_identical(tmp_path, path, caplog):
+    structure = io.read_structure(path)
+    io.write_structure(structure, tmp_path / "out.cif")
+    again = io.read_structure(tmp_path / "out.cif")
+    changed = "count on" in caplog.text  # numbers that come again in a chain
+    assert changed == (path.name in ("adk_oplsaa.pdb", "unordered_res.pdb", "1A2C.pqr", "1yi6-minimized.pdb"))
+    assert_same(structure, again, [name for name in PER_ATOM if not (changed and name == "residue_ids")])
+    # gemmi sorts atoms by chain and residue number; it must find our order
+    models = gemmi.read_structure(str(tmp_path / "out.cif"), merge_chain_parts=False)
+    np.testing.assert_allclose(gemmi.FlatStructure(models).pos, structure.positions, atol=1e-9)
+    assert sum(len(chain) for chain in models[0]) == structure.residue_count
+
+
+def test_written_mmcif_is_read_by_openmm_and_mdanalysis(tmp_path):
+    structure = io.read_structure(TOOLS / "src-explicit" / "1yi6-minimized.pdb")
+    # a part in which residue numbers wrap and come again
+    structure = structure.take((structure.residue_index < 300) | (abs(structure.residue_index - 10000) < 300))
+    io.write_structure(structure, tmp_path / "out.cif")
+    file = openmm.app.PDBxFile(str(tmp_path / "out.cif"))
+    positions = np.array(file.getPositions(asNumpy=True)._value) * 10
+    np.testing.assert_allclose(positions, structure.positions, atol=1e-6)
+    assert file.topology.getNumResidues() == structure.residue_count
+    assert [atom.name for atom in file.topology.atoms()] == structure.atom_names.tolist()
+    lengths = [vector[i]._value * 10 for i, vector in enumerate(file.topology.getPeriodicBoxVectors())]
+    assert lengths == pytest.approx(structure.cell.parameters[:3])
+    other = universe(tmp_path / "out.cif")
+    assert other.atoms.names.tolist() == structure.atom_names.tolist()
+
+
+def test_written_pdb_is_read_by_parmed_and_gemmi(tmp_path):
+    structure = io.read_structure(TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.pdb")
+    io.write_structure(structure, tmp_path / "out.pdb")
+    other = parmed.read_PDB(str(tmp_path / "out.pdb"))
+    assert [atom.name for atom in other.atoms] == structure.atom_names.tolist()
+    np.testing.assert_allclose(other.coordinates, structure.positions, atol=1e-3)
+    assert other.box == pytest.approx(structure.cell.parameters)
+    flat = gemmi.FlatStructure(gemmi.read_pdb(str(tmp_path / "out.pdb")))
+    np.testing.assert_allclose(flat.pos, structure.positions, atol=1e-3)
+
+
+def test_the_columns_of_vmd():
+    """Files that VMD or OpenMM wrote come out byte for byte in the columns that matter."""
+    from vmdpotential.io import pdb
+
+    for path in (MDA / "cryst_then_model.pdb", MDA / "namd_cgenff.pdb", OPENMM / "POPC.pdb", MDA / "1hvr.pdb"):
+        written = b"".join(pdb._records(io.read_structure(path))).decode().splitlines()
+        written = [line for line in written if line.startswith(("ATOM", "HETATM"))]
+        original = atom_lines(path)[: len(written)]
+        for ours, theirs in zip(written, original, strict=True):
+            assert (ours[:6], ours[12:16], ours[17:66], ours[72:76]) == (
+                theirs[:6], theirs[12:16], theirs[17:66], theirs[72:76] if path.parent == MDA else "    ")  # fmt: skip
+            assert len(ours) == 80
+
+
+def test_ter_and_cryst_records(tmp_path):
+    structure = io.read_structure(MDA / "adk_oplsaa.pdb")
+    io.write_structure(structure, tmp_path / "out.pdb")
+    lines = (tmp_path / "out.pdb").read_text().splitlines()
+    ters = [i for i, line in enumerate(lines) if line == "TER"]
+    assert len(ters) == 1  # one protein
+    assert lines[ters[0] - 1][17:20] == "GLY"
+    assert lines[ters[0] + 1][17:20] == "SOL"
+    assert lines[-1] == "END"
+    original = (MDA / "adk_oplsaa.pdb").read_text().partition("CRYST1")[2].splitlines()[0]
+    assert next(line for line in lines if line.startswith("CRYST1"))[6:].split() == original.split()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"positions": [[12345.678, 0, 0]]}, "atom 1 .LIG0:C. at 12345.678 0.000 0.000 does not fit .* mmCIF"),
+        ({"positions": [[0, -1000, 0]]}, "does not fit .* mmCIF"),
+        ({"positions": [[0, 0, 0]], "atom_names": ["LONGER"]}, "the atom name 'LONGER' is too long .* mmCIF"),
+        ({"positions": [[0, 0, 0]], "residue_names": ["WATER"]}, "the residue name 'WATER' is too long .* mmCIF"),
+        ({"positions": [[0, 0, 0]], "chain_ids": ["AA"]}, "the chain id 'AA' is too long .* mmCIF"),
+        ({"positions": [[0, 0, 0]], "cell": Cell(np.eye(3) * 2e5)}, "cell is too large .* mmCIF"),
+    ],
+)
+def test_what_a_pdb_cannot_hold_is_refused_and_mmcif_holds_it(tmp_path, fields, message):
+    structure = structure_of(**fields)
+    with pytest.raises(UsageError, match=message):
+        io.write_structure(structure, tmp_path / "out.pdb")
+    assert not list(tmp_path.iterdir())
+    io.write_structure(structure, tmp_path / "out.cif")
+    assert_same(structure, io.read_structure(tmp_path / "out.cif"), [name for name in PER_ATOM if name != "elements"])
+
+
+def test_coordinates_at_the_edge_of_their_columns(tmp_path):
+    structure = structure_of([[9999.999, -999.999, -0.0004], [0.0005, 0.0015, -0.9996]])
+    io.write_structure(structure, tmp_path / "out.pdb")
+    np.testing.assert_allclose(io.read_structure(tmp_path / "out.pdb").positions, structure.positions, atol=5.01e-4)
+    lines = atom_lines(tmp_path / "out.pdb")
+    assert lines[0][30:54] == "9999.999-999.999   0.000"
+
+
+def test_fixed_is_like_printf():
+    values = np.array([0.0, 1.0, -1.0, 12.3456, -0.5, 999.9994, -99.126, 0.004, -0.006, 1e-9])
+    for width, decimals in ((8, 3), (6, 2) , (9, 0)):
+        good = values[np.abs(values) < 99.99] if width == 6 else values
+        rows = [bytes(row).decode() for row in columns.fixed(good, width, decimals)]
+        expected = [f"{value:{width}.{decimals}f}" for value in good]
+        negative_zero = [text.replace("-0.000", " 0.000") if float(text) == 0 else text for text in expected]
+        assert [float(row) for row in rows] == [float(text) for text in negative_zero]
+        assert all(len(row) == width for row in rows)
+    with pytest.raises(OverflowError):
+        columns.fixed(np.array([0.0, 1e5]), 8, 3)
+
+
+def test_float32_coordinates_survive_mmcif(tmp_path):
+    structure = structure_of(np.random.default_rng(1).normal(size=(50, 3)).astype(np.float32) * 50)
+    io.write_structure(structure, tmp_path / "out.cif")
+    np.testing.assert_allclose(io.read_structure(tmp_path / "out.cif").positions, structure.positions, atol=5.01e-7)
+
+
+def test_several_outputs_or_none(tmp_path):
+    structure = io.read_structure(MDA / "adk_closed.pdb", MDA / "adk.psf")
+    paths = [tmp_path / name for name in ("a b.pdb", "a.cif.gz", "a.psf", "a.pqr")]
+    io.write_structures(structure, paths)
+    assert_same(structure, io.read_structure(paths[1]))
+    again = io.read_structure(paths[0], paths[2])
+    np.testing.assert_allclose(again.charges, structure.charges, atol=1e-6)
+    with pytest.raises(UsageError, match="exists; use force"):
+        io.write_structures(structure, [tmp_path / "new.pdb", paths[1]])
+    assert not (tmp_path / "new.pdb").exists()
+    io.write_structures(structure, paths, force=True)
+    with pytest.raises(OutputError, match="does not exist"):
+        io.write_structure(structure, tmp_path / "no" / "a.pdb")
+    first = paths[1].read_bytes()
+    io.write_structure(structure, paths[1], force=True)
+    assert paths[1].read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("a.prmtop", UsageError, "prmtop cannot be written.*Lennard-Jones.*\\.psf"),
+        ("prmtop", UsageError, "prmtop cannot be written"),
+        ("a.parm7", UsageError, "prmtop cannot be written"),
+        ("a.xyz", UsageError, r"cannot be written in this format; name it \.pdb"),
+        ("a.pdb.bz2", UsageError, "cannot be written in this format"),
+        ("a", UsageError, "cannot be written in this format"),
+        ("a.pqr", ChargeError, "needs charges"),
+        ("a.psf", ChargeError, "needs charges"),
+    ],
+)
+def test_formats_that_are_refused(tmp_path, name, error, message):
+    structure = io.read_structure(MDA / "adk_closed.pdb")
+    with pytest.raises(error, match=message):
+        io.check_formats(structure, [tmp_path / "fine.pdb", tmp_path / name])
+    with pytest.raises(VmdpotentialError):
+        io.write_structures(structure, [tmp_path / "fine.pdb", tmp_path / name])
+    assert not list(tmp_path.iterdir())
+
+
+def test_psf_needs_bonds(tmp_path):
+    structure = io.read_structure(MDA / "adk_open.pqr")
+    with pytest.raises(UsageError, match="a PSF needs bonds"):
+        io.check_formats(structure, [tmp_path / "a.psf"])

@@ -1,0 +1,231 @@
+"""Processes of this machine that compute blocks: structures one by one, and frames where several share a GPU.
+
+A process may die: of what it was given, or for want of memory. Large arrays come back by files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from vmdpotential import memory
+from vmdpotential.engines import get_engine
+from vmdpotential.engines.cpu import threads
+from vmdpotential.errors import TaskError, VmdpotentialError
+
+Arrays = Mapping[str, Any]
+#: Which block, its result or why there is none, and the seconds it took.
+Done = tuple[int, Any, float]
+#: What binds a thread to a GPU.
+Lane = Callable[[], contextlib.AbstractContextManager[Any]]
+
+#: Bytes from which an array is given back by a file: a pipe carries some hundred MB a second.
+BY_FILE = 2**22
+
+
+def lanes(work: Any) -> Sequence[Lane]:
+    """Return what binds a thread to a GPU, for each that the engine of the work has; none where threads share it."""
+    engine = get_engine(getattr(work, "engine", "cpu"))
+    return getattr(engine, "lanes", tuple)()  # type: ignore[no-any-return]
+
+
+def sharers(engine: str, most: int) -> int:
+    """Return how many processes are to compute: several on each GPU, as far as there are cores, else one a core."""
+    found: Any = get_engine(engine)
+    gpus = len(getattr(found, "lanes", tuple)())
+    return max(gpus, min(most, threads.count(), gpus * found.sharers() if gpus else threads.count()))
+
+
+def timed(work: Any, block: range) -> tuple[Arrays, float]:
+    """Return the result of a block, and the seconds it took."""
+    start = time.perf_counter()
+    return work.block(block), time.perf_counter() - start
+
+
+class OddError(TaskError):
+    """What nobody foresaw, and does not say where."""
+
+
+def odd(error: BaseException) -> OddError:
+    """Return what is said of an error that nobody foresaw."""
+    return OddError(f"{type(error).__name__}: {line(error)}" if str(error) else type(error).__name__)
+
+
+def line(error: BaseException) -> str:
+    """Return what an error says, in one line."""
+    return " ".join(str(error).split())
+
+
+class Processes:
+    """Processes of this machine, each with a pipe, which are given one block at a time.
+
+    Parameters
+    ----------
+    work : Work
+    blocks : sequence of range
+    count : int
+        Of processes; where the work's engine has GPUs they are dealt out among them.
+    again : bool
+        Whether the block of a process that died is given to another, once; otherwise it is an error.
+    """
+
+    def __init__(self, work: Any, blocks: Sequence[range], count: int, again: bool = False) -> None:
+        self.work, self.blocks, self.count = work, blocks, count
+        self._spawn = multiprocessing.get_context("spawn")
+        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self._todo: deque[int] = deque()
+        self._again: set[int] = set(range(len(blocks))) if again else set()
+        self._busy: dict[Any, int] = {}
+        self._all: dict[Any, tuple[Any, int]] = {}
+
+    def width(self) -> int:
+        """Return how many there are."""
+        return self.count
+
+    def start(self, number: int) -> None:
+        """Queue a block."""
+        self._todo.append(number)
+
+    def wait(self) -> Done | None:
+        """Return the next that is done, None where a moment has gone by without."""
+        while self._todo and len(self._busy) < self.count:
+            pipe = next((pipe for pipe in self._all if pipe not in self._busy), None) or self._new()
+            self._busy[pipe] = self._todo.popleft()
+            with contextlib.suppress(OSError):  # it is dead, which is found below
+                pipe.send(self.blocks[self._busy[pipe]])
+        ready: list[Any] = multiprocessing.connection.wait(list(self._busy), timeout=0.2)
+        for pipe in ready:
+            number = self._busy.pop(pipe)
+            try:
+                result, seconds = pipe.recv()
+                return number, _loaded(result), seconds
+            except (EOFError, OSError):
+                process, _ = self._all.pop(pipe)
+                process.join()
+                if number in self._again:
+                    self._again.remove(number)
+                    self._todo.appendleft(number)
+                    return None
+                return number, OddError(f"its process ended ({_end(process.exitcode)})"), 0.0
+        return None
+
+    def _new(self) -> Any:
+        taken = {place for _, place in self._all.values()}
+        place = next(n for n in range(self.count) if n not in taken)
+        ours, theirs = self._spawn.Pipe()
+        process = self._spawn.Process(target=_serve, args=(theirs, self.work, place, self._folder.name), daemon=True)
+        with _environment(share(self.count)), _without_script():
+            process.start()
+        theirs.close()
+        self._all[ours] = process, place
+        return ours
+
+    def close(self) -> None:
+        """End all processes, those at work too."""
+        for pipe, (process, _) in self._all.items():
+            if pipe in self._busy:
+                process.terminate()
+            pipe.close()
+        for process, _ in self._all.values():
+            process.join()
+        self._folder.cleanup()
+
+
+@contextlib.contextmanager
+def _without_script() -> Iterator[None]:
+    """Hide the user's script, which a new process would run from its first line, with the call that started it."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+def _serve(pipe: Any, work: Any, place: int, folder: str) -> None:
+    """Compute what comes by a pipe until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
+    with contextlib.suppress(OSError):  # where memory ends, this process goes and not the others
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    found = lanes(work)
+    with found[place % len(found)]() if found else contextlib.nullcontext(), contextlib.suppress(EOFError, OSError):
+        while True:
+            block = pipe.recv()
+            try:
+                arrays, seconds = timed(work, block)
+                pipe.send((_stored(arrays, Path(folder)), seconds))
+            except Exception as error:  # MemoryError too
+                pipe.send((error if isinstance(error, VmdpotentialError) else odd(error), 0.0))
+
+
+@dataclass(frozen=True)
+class _File:
+    path: Path
+
+
+def _stored(arrays: Arrays, folder: Path) -> Arrays:
+    """Return a result with its large arrays in files."""
+    found = dict(arrays)
+    for name, array in arrays.items():
+        if getattr(array, "nbytes", 0) >= BY_FILE:
+            handle, path = tempfile.mkstemp(".npy", dir=folder)
+            with os.fdopen(handle, "wb") as file:
+                np.save(file, array)
+            found[name] = _File(Path(path))
+    return found
+
+
+def _loaded(result: Any) -> Any:
+    """Return a result with its large arrays mapped, or the error that there is instead."""
+    if isinstance(result, BaseException):
+        return result
+    found = dict(result)
+    for name, array in result.items():
+        if isinstance(array, _File):
+            found[name] = np.load(array.path, mmap_mode="r")
+            with contextlib.suppress(OSError):  # Windows keeps what is mapped until the folder goes
+                array.path.unlink()
+    return found
+
+
+def _end(code: int | None) -> str:
+    """Return how a process ended, for people."""
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            name = signal.Signals(-code).name
+            return f"{name}, out of memory?" if name == "SIGKILL" else name
+    return f"exit code {code}"
+
+
+def share(workers: int) -> dict[str, str]:
+    """Return the environment of each of several processes: its share of the processors and of the memory."""
+    return {"VMDPOTENTIAL_THREADS": str(max(1, threads.count() // workers)),
+            "VMDPOTENTIAL_MEMORY": str(memory.limit() // workers)}
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
