@@ -27,6 +27,7 @@ _PUBLIC = {
     "place_ions": "ions",
     "interaction_energy": "pairs.energy",
     "draw_slice": "figures.slices",
+    "thumbnail": "figures.page",
     "register": "registry",
     "available": "registry",
     "VmdpotentialError": "errors",

@@ -12,7 +12,6 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
 # titles are anchors, as on GitHub
 myst_heading_anchors = 3
-myst_enable_extensions = ["dollarmath"]
 # commands of PyMOL are no Python; words of a type, such as (low, high), are no names
 suppress_warnings = ["misc.highlighting_failure", "myst.header", "ref.python"]
 highlight_language = "none"
@@ -31,5 +30,6 @@ html_theme_options = {
     "sidebar_width": "230px",
 }
 html_sidebars = {"**": ["about.html", "navigation.html", "searchbox.html"]}
+html_show_copyright = False
 html_show_sourcelink = False
 html_copy_source = False

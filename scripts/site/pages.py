@@ -92,7 +92,9 @@ def _help(parameter: Parameter) -> str:
 
 
 def _cell(text: str) -> str:
-    return re.sub(r"([|*_<\[$])", r"\\\1", text)
+    parts = text.split("`")  # code stands as it is
+    parts[::2] = [re.sub(r"([|*_<\[])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts)
 
 
 def example_page(script: Path) -> str:
@@ -178,7 +180,7 @@ def main(folder: Path) -> None:
     for name in modules():
         short = name.removeprefix("vmdpotential.")
         put(folder / "python" / f"{name}.rst",
-            f"{short}\n{'=' * len(short)}\n\n.. automodule:: {name}\n   :members:\n   :undoc-members:\n")
+            f"{short}\n{'=' * len(short)}\n\n.. automodule:: {name}\n   :members:\n")
     put(folder / "index.md", index())
 
 

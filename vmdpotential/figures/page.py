@@ -22,7 +22,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.figures import atoms, layout, prepare
 from vmdpotential.figures.slices import check_range, draw_profile, draw_slice, drawable, quantity_label, robust_range
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.grid.planes import Plane, outline, values_on
+from vmdpotential.grid.planes import Plane, middle, outline, values_on
 from vmdpotential.io import output
 from vmdpotential.molecule.structure import Structure
 
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 #: Column widths of journals, mm.
 WIDTHS = {"single": 89.0, "double": 183.0}
+
+#: mm, and dots per inch, of a picture in a notebook.
+SMALL, SMALL_DPI = 89.0, 110
 
 SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -128,6 +131,10 @@ class Page:
     value_range: tuple[float, float] | None
     axes: Sequence[Axes] = field(default_factory=list)
 
+    def _repr_png_(self) -> bytes:
+        """Return the picture that notebooks show."""
+        return render(self.figure, Path("page.png"), SMALL_DPI)
+
 
 def compose(
     panels: Sequence[Panel], *, profiles: Sequence[Grid] = (), profile_axis: int = 2, names: Sequence[str] = (),
@@ -220,6 +227,11 @@ def compose(
             bar = _colour_bar(figure, images, grids[0], limits, below)
         layout.arrange(figure, axes, extents, count, bar, below, key)
     return Page(figure, limits if panels else None, axes)
+
+
+def thumbnail(grid: Grid) -> bytes:
+    """Return a small picture of the middle plane of a map, a PNG, as notebooks show it."""
+    return render(compose([Panel(grid, middle(grid.lattice))], width=SMALL).figure, Path("thumbnail.png"), SMALL_DPI)
 
 
 def _extent(panel: Panel) -> tuple[float, float]:

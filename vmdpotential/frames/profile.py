@@ -99,6 +99,11 @@ class Profile:
     deviation: float = 0.0
     charge: float = 0.0
 
+    def __repr__(self) -> str:
+        phi = self.values[0, 2]
+        return (f"Profile({phi.min():.4g} to {phi.max():.4g} {self.unit} along {'xyz'[self.axis]}, {len(self.z)} nodes "
+                f"over {self.period:.4g} A, of {', '.join(self.names)}; {self.frames} frames)")
+
     @property
     def units(self) -> tuple[str, str, str]:
         """Units of the three quantities."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -125,6 +126,13 @@ class Placement:
     dielectric: float
     moves: int = 0
     gain: float = 0.0
+
+    def __repr__(self) -> str:
+        names = Counter(ion.name for ion in self.ions)
+        ions = ", ".join(f"{number} {name}" for name, number in names.items()) or "no ions"
+        energy = sum(ion.energy for ion in self.ions)
+        return (f"Placement({ions} in place of waters by {self.site}, {energy:.1f} kcal/mol; net charge "
+                f"{self.counts.net_charge:+.4g} e, then {self.structure.net_charge:+.4g} e)")
 
     @property
     def kept_atoms(self) -> NDArray[np.int64]:
