@@ -52,6 +52,9 @@ def ionize(
     naming: Annotated[str, Option(
         "whose ion names are written; auto is the input's convention",
         choices=CONVENTIONS)] = "auto",
+    parameters: Annotated[tuple[Path, ...], Option(
+        "Lennard-Jones of ions that the prmtop of the input lacks, to write one: Amber's frcmod, OpenMM's .xml, "
+        "CHARMM's .prm, a prmtop that has them", metavar="FILE", viewer=False)] = (),
     temperature: Annotated[float, Option("for energies in kT", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE,
     dielectric: Annotated[float, Option("relative permittivity for energies", above=0, high=1e6)] = 1.0,
     engine: Annotated[str, Option("what computes the potential", choices=_engines)] = "auto",
@@ -90,7 +93,7 @@ def ionize(
                          "give one, such as ions.pdb, or {dry_run} to see the sites only")
     names = files.named(output, format, can_be_written)
     files.check(paths, force)
-    system, charges = _prepare(structure, topology, cell, force_field, water, names)
+    system, charges = _prepare(structure, topology, cell, force_field, water, names, parameters)
     placement = place_ions(
         system, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, count=count,
         count_existing=count_existing, ions=ions, site=site, from_solute=from_solute, between=between, seed=seed,
@@ -114,14 +117,15 @@ def ionize(
 
 def _prepare(
     structure: Path | Structure, topology: Path | None, cell: Cell | None, force_field: str, water: str,
-    outputs: Sequence[Path],
+    outputs: Sequence[Path], parameters: Sequence[Path],
 ) -> tuple[Structure, ChargeReport]:
     """Return the structure with charges and where they are from, and refuse outputs it cannot be written to."""
     from vmdpotential.io import check_formats
+    from vmdpotential.io.ion_parameters import attached
 
     system, report = charges_and_report(read(structure, topology, cell), force_field, water)
     check_formats(system, outputs)
-    return system, report
+    return attached(system, parameters, outputs), report
 
 
 def _write(

@@ -1,12 +1,13 @@
 """Structures, topologies and maps: which reader or writer a file needs, told by its suffix or content.
 
-Formats of structures: PDB, mmCIF, GRO and PQR; PSF and Amber prmtop as topologies; Amber's rst7,
+Formats of structures: PDB, mmCIF, GRO and PQR; PSF, Amber prmtop and GROMACS .top as topologies; Amber's rst7,
 inpcrd and NetCDF restarts as coordinates; and what MDAnalysis reads (TPR, XTC, TRR, DCD, ...).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,14 @@ __all__ = [
 ]
 
 _READERS = {"pdb": "pdb:read_pdb", "mmcif": "mmcif:read_mmcif", "gro": "gro:read_gro", "pqr": "pqr:read_pqr"}
-_TOPOLOGIES = {"psf": "psf:read_psf", "prmtop": "prmtop:read_prmtop"}
-_WRITERS = {".pdb": "pdb:write_pdb", ".ent": "pdb:write_pdb", ".cif": "mmcif:write_mmcif",
-            ".mmcif": "mmcif:write_mmcif", ".pqr": "pqr:write_pqr", ".psf": "psf:write_psf"}  # fmt: skip
-_CAN_BE_WRITTEN = ".pdb, .cif, .psf or .pqr, each also with .gz"
+_TOPOLOGIES = {"psf": "psf:read_psf", "prmtop": "prmtop:read_prmtop", "gromacs-topology": "gromacs_top:read_top"}
+_WRITERS = {
+    ".pdb": "pdb:write_pdb", ".ent": "pdb:write_pdb", ".cif": "mmcif:write_mmcif", ".mmcif": "mmcif:write_mmcif",
+    ".pqr": "pqr:write_pqr", ".psf": "psf:write_psf", ".gro": "growrite:write_gro", ".top": "gromacs_top:write_top",
+    **dict.fromkeys(recognise.PRMTOP, "prmtopwrite:write_prmtop"),
+    **dict.fromkeys((".rst7", ".inpcrd"), "prmtopwrite:write_coordinates"),
+}  # fmt: skip
+_CAN_BE_WRITTEN = ".pdb, .cif, .psf, .pqr, .gro, .top, .prmtop or .rst7, each also with .gz"
 
 
 def __getattr__(name: str) -> Any:
@@ -80,6 +85,7 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
     with files.reading(path):
         if kind == "amber-coordinates":
             positions, cell = _find("prmtop:read_coordinates")(path)
+            names = replace(names, velocities=_find("prmtop:read_velocities")(path, len(positions)))
         elif kind == "frames":
             positions, cell = _find("mdanalysis:read_frame")(path, len(names))
         else:
@@ -92,7 +98,7 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
 def _kind_of_structure(path: Path, has_topology: bool) -> str:
     """Return the kind of a file that has coordinates, and names too unless there is a topology."""
     kind = recognise.kind_of(path)
-    if kind in _TOPOLOGIES or kind == "gromacs-topology":
+    if kind in _TOPOLOGIES:
         raise InputError(
             f"{path}: a topology has no coordinates", "give the coordinate file, and this one as {topology}")
     if not has_topology and kind in ("amber-coordinates", "frames"):
@@ -146,7 +152,8 @@ def write_structure(structure: Structure, path: str | Path, force: bool = False)
     ----------
     structure : Structure
     path : Path
-        ``.pdb``, ``.cif``, ``.psf`` (the topology alone) or ``.pqr``, each also with ``.gz``.
+        ``.pdb``, ``.cif``, ``.pqr``, ``.gro`` or ``.rst7``; ``.psf``, ``.top`` or ``.prmtop`` (the topology alone, the
+        last two made from the one that was read). Each also with ``.gz``.
     force : bool
         Whether a file that exists may be replaced.
 
@@ -202,12 +209,11 @@ def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
     """
     for path in map(Path, paths):
         suffix = files.suffix(path)
-        if suffix in recognise.PRMTOP or path.name.lower() == "prmtop":
+        source = structure.topology.source if structure.topology is not None else ""
+        if (suffix in recognise.PRMTOP or path.name.lower() == "prmtop") and source != "prmtop":
             raise UsageError(
-                "", f"{path}: a prmtop cannot be written: ions added to an Amber topology need Lennard-Jones "
-                "parameters that it does not have",
-                "write .psf or .pdb, or build the system again with the ions in tleap"
-            )
+                "", f"{path}: a prmtop cannot be written without one to start from, which has the bonded terms and the "
+                "Lennard-Jones parameters", "give the input's as {topology}, or write .psf or .pdb")
         if suffix not in _WRITERS or path.suffix.lower() == ".bz2":
             raise UsageError("", f"{path}: structures cannot be written in this format", f"name it {_CAN_BE_WRITTEN}")
         if suffix in (".pqr", ".psf") and structure.charges is None:
@@ -219,5 +225,8 @@ def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
                 raise UsageError(
                     "", f"{path}: a PSF needs bonds, and the input has none",
                     "give a file that has them as {topology}, or write .pdb")
-        if suffix in (".pdb", ".ent"):
-            _find("pdb:check")(structure, path)
+        if suffix == ".top" and source != "top":
+            raise UsageError("", f"{path}: a .top is written from the input's, which has the force field",
+                             "give that as {topology}, or write .gro or .pdb")
+        if suffix in (".pdb", ".ent", ".gro", ".rst7", ".inpcrd"):
+            _find(f"{_WRITERS[suffix].partition(':')[0]}:check")(structure, path)

@@ -76,6 +76,13 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
     )
 
 
+def lennard_jones(path: Path, types: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return sigma, A, and epsilon, kcal/mol, of those types that a parameter file has; errors as :func:`nonbonded`."""
+    found = _read([path], False)[0]
+    atoms = {name: atom for name in types if (atom := found(name)) is not None and atom.epsilon is not None}
+    return {name: (float(atom.sigma), abs(float(atom.epsilon))) for name, atom in atoms.items()}
+
+
 class _Types(dict[str, Any]):
     """Types by their names, where ParmEd puts what it reads of them.
 

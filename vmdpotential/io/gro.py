@@ -1,4 +1,4 @@
-"""GRO files of GROMACS: fixed columns, nm, any number of decimals; positions become A."""
+"""GRO files of GROMACS: fixed columns, nm, any number of decimals; positions become A, velocities A/ps."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ log = logging.getLogger(__name__)
 
 _BLOCK = 100_000
 #: Bytes of memory for a byte and for a line of a file, at most (measured).
-_MEMORY = (4.0, 100.0)
+_MEMORY = (4.0, 130.0)
+#: Longest line that velocities are read of.
+_WIDEST = 256
 
 
 def read_gro(path: Path) -> Structure:
-    """Return the structure of a GRO file (plain, .gz or .bz2); velocities are ignored.
+    """Return the structure of a GRO file (plain, .gz or .bz2), with velocities where all atoms have them.
 
     The first frame counts. Residue numbers wrap after 99,999 and stay as they are.
 
@@ -38,14 +40,25 @@ def read_gro(path: Path) -> Structure:
     count = _count(path, lines)
     first_column, width = _precision(path, lines)
     positions = np.empty((count, 3))
+    velocities: Floats | None = None
+    if first_column + 6 * width <= min(len(lines.text(2)), _WIDEST):
+        velocities = np.empty((count, 3))
     labels = np.empty((count, 15), np.uint8)
     stop = first_column + 3 * width
     for start in range(0, count, _BLOCK):
         rows = np.arange(start + 2, min(start + _BLOCK, count) + 2)
-        table = lines.table(rows, stop)
+        table = lines.table(rows, stop if velocities is None else stop + 3 * width)
         part = slice(start, start + len(rows))
         labels[part] = table[:, :15]
-        positions[part] = _coordinates(path, lines, rows, table[:, first_column:], width)
+        positions[part] = _coordinates(path, lines, rows, table[:, first_column:stop], width)
+        if velocities is not None:
+            try:
+                velocities[part] = _numbers(table[:, stop:], width)
+            except ValueError:
+                velocities[part] = np.nan
+            if not np.isfinite(velocities[part]).all():
+                log.warning("%s: not all atoms have velocities, so they are left out", path)
+                velocities = None
     names = columns.words(labels[:, 10:15])
     nameless = np.flatnonzero(names == "")
     if len(nameless):
@@ -60,7 +73,7 @@ def read_gro(path: Path) -> Structure:
     return Structure(
         positions=positions, atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
         residue_index=index, elements=elements.guess_all(names, residue_names), cell=_cell(path, lines, count + 2),
-        title=lines.text(0).strip(), sources=(str(path),),
+        title=lines.text(0).strip(), sources=(str(path),), velocities=None if velocities is None else velocities * 10,
     )  # fmt: skip
 
 
@@ -92,13 +105,11 @@ def _precision(path: Path, lines: columns.Lines) -> tuple[int, int]:
 
 
 def _coordinates(path: Path, lines: columns.Lines, rows: Integers, table: columns.Bytes, width: int) -> Floats:
-    used = np.ascontiguousarray(table[:, : 3 * width])
-    fields = used.view(f"S{width}")
     try:
-        if not (used == 95).any():  # numpy takes 1_0 for 10
-            return fields.astype(np.float64)
+        return _numbers(table, width)
     except ValueError:
         pass
+    fields = np.ascontiguousarray(table).view(f"S{width}")
     for row, triple in zip(rows.tolist(), fields, strict=True):
         try:
             for field in triple:
@@ -107,6 +118,14 @@ def _coordinates(path: Path, lines: columns.Lines, rows: Integers, table: column
             line = lines.text(row)[:60]
             raise InputError(f"{path}: line {row + 1} has no three coordinates after column 20: '{line}'") from None
     raise AssertionError("the lines are good one by one")
+
+
+def _numbers(table: columns.Bytes, width: int) -> Floats:
+    """Return the numbers of fields, (N, fields); raises ValueError where one holds none."""
+    table = np.ascontiguousarray(table)
+    if (table == 95).any():  # numpy takes 1_0 for 10
+        raise ValueError
+    return table.view(f"S{width}").astype(np.float64)
 
 
 def _residue_number(path: Path, atom: int, word: str) -> int:

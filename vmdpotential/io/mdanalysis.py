@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import logging
 import re
+import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
-from vmdpotential.io import prmtop, tpr_nonbonded, xdr
+from vmdpotential.io import gromacs_folder, prmtop, tpr_nonbonded, xdr
 from vmdpotential.io.text import COMPRESSED, Held, first_bytes, held
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Deferred
@@ -27,8 +28,8 @@ log = logging.getLogger(__name__)
 #: Packages that MDAnalysis needs for some suffixes; without them it prints more than one line.
 _NEEDS = {".gsd": "gsd", ".h5md": "h5py", ".tng": "pytng"}
 
-#: Suffixes that MDAnalysis must be told the format of (a GROMACS ``.top`` is not an Amber one).
-_FORMATS = {".top": "ITP", ".itp": "ITP"}
+#: Suffixes of GROMACS' topologies, which MDAnalysis must be told the format of (one of ``.top`` is not Amber's).
+_GROMACS = (".top", ".itp")
 
 
 def read_topology(path: str | Path) -> Structure:
@@ -236,10 +237,9 @@ def _read(path: Path) -> tuple[Structure, bool]:
     with reading(path):
         import MDAnalysis
 
-        form = _FORMATS.get(path.suffix.lower())
-        with tpr_nonbonded.keeping(path) as kept:
-            universe = MDAnalysis.Universe(
-                str(path), **({"topology_format": form, "infer_system": True} if form else {}))
+        told = {"topology_format": "ITP", "infer_system": True} if path.suffix.lower() in _GROMACS else {}
+        with tpr_nonbonded.keeping(path) as kept, _preprocessed(path) as plain:
+            universe = MDAnalysis.Universe(str(plain), **told)
         atoms = universe.atoms
         count = len(atoms)
         if not count:
@@ -281,12 +281,25 @@ def _read(path: Path) -> tuple[Structure, bool]:
             segment_ids=_segments(text("segids")),
             # a TPR gives names of molecules here
             chain_ids=np.where(np.char.str_len(chains) == 1, chains, ""),
-            elements=text("elements"),
+            # of GROMACS' topologies they are guesses from atom types; names of atoms and residues tell more
+            elements=None if told else text("elements"),  # type: ignore[arg-type]
             insertion_codes=text("icodes"),
             charges=_decimals(atoms.charges) if "charges" in stated else None,
             cell=cell, topology=topology if "bonds" in stated else None, sources=(str(path),),
         )
     return structure, has_positions
+
+
+@contextlib.contextmanager
+def _preprocessed(path: Path) -> Iterator[Path]:
+    """Give the file; of GROMACS' topology a copy with all it includes, which MDAnalysis seeks in one folder only."""
+    if path.suffix.lower() not in _GROMACS:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="vmdpotential-") as folder:
+        copy = Path(folder, path.name)
+        copy.write_text("".join(f"{line.text}\n" for line in gromacs_folder.read_lines(path)), encoding="utf-8")
+        yield copy
 
 
 def _nonbonded(atoms: Any, kept: tpr_nonbonded.Kept, types: Names, path: Path) -> Deferred | None:

@@ -21,7 +21,7 @@ def merge(coordinates: Structure, topology: Structure) -> Structure:
     """Return the atoms of a topology at the places of a coordinate file.
 
     Names, residues, segments, charges and bonds are those of the topology; positions, cell,
-    occupancies, B-factors and chains those of the coordinate file (cell, chains, elements and
+    velocities, occupancies, B-factors and chains those of the coordinate file (cell, chains, elements and
     insertion codes are taken from the other one where they are missing).
 
     Both must list the same atoms in the same order. Names are compared without regard to case,
@@ -44,7 +44,7 @@ def merge(coordinates: Structure, topology: Structure) -> Structure:
     return replace(
         topology, positions=coordinates.positions, cell=coordinates.cell or topology.cell, hetero=coordinates.hetero,
         occupancies=coordinates.occupancies, b_factors=coordinates.b_factors, title=coordinates.title or topology.title,
-        sources=(*coordinates.sources, *topology.sources), **either,
+        velocities=coordinates.velocities, sources=(*coordinates.sources, *topology.sources), **either,
     )  # fmt: skip
 
 

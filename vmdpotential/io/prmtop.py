@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 #: A prmtop states charges times the square root of Coulomb's constant in kcal/mol A/e^2, Amber's or CHARMM's.
 AMBER_CHARGE = 18.2223
 CHAMBER_CHARGE = float(np.sqrt(332.0716))
+#: Amber's unit of velocities, A/ps.
+VELOCITY = 20.455
 
 #: Bytes of memory for a byte and for a line of a file, at most (measured).
 _MEMORY = (20.0, 100.0)
@@ -80,8 +82,18 @@ class Sections:
 
     def words(self, name: str, count: int, blank: bool = False) -> Names:
         """Return `count` texts of fixed width, stripped; with `blank`, they may be empty."""
+        fields = self.fields(name, count)
+        width = fields.dtype.itemsize
+        names = np.frombuffer(fields.tobytes(), np.uint8).astype(np.uint32).view(f"U{width}")
+        names = np.char.strip(names)
+        if not blank and (names == "").any():
+            self._wrong(name, int(np.argmax(names == "")), count)
+        return names
+
+    def fields(self, name: str, count: int) -> NDArray[np.bytes_]:
+        """Return `count` values as they stand in their columns."""
         section = self._section(name)
-        per_line, width = self._format(section, name)
+        per_line, width = self.layout(name)
         lines = [line for line in section.body.split(b"\n") if line]
         needed = -(-count // per_line)
         if len(lines) < needed:
@@ -89,11 +101,7 @@ class Sections:
         full = per_line * width
         memory.require(6 * needed * full, f"reading {self.path}", "correct its formats")  # short lines are filled up
         text = b"".join(line.ljust(full)[:full] for line in lines[:needed])
-        names = np.frombuffer(text[: count * width], np.uint8).astype(np.uint32).view(f"U{width}")
-        names = np.char.strip(names)
-        if not blank and (names == "").any():
-            self._wrong(name, int(np.argmax(names == "")), count)
-        return names
+        return np.frombuffer(text[: count * width], f"S{width}")
 
     def integers(self, name: str, count: int | None) -> Integers:
         """Return `count` whole numbers, or all there are."""
@@ -109,7 +117,7 @@ class Sections:
         count = len(words) if count is None else count
         if len(words) != count:
             # large numbers fill their columns and touch each other
-            _, width = self._format(section, name)
+            _, width = self.layout(name)
             words = [line[i : i + width] for line in section.body.split(b"\n") for i in range(0, len(line), width)]
             words = [word for word in words if word.strip()]
         if len(words) != count:
@@ -128,8 +136,9 @@ class Sections:
             raise InputError(f"{self.path}: has no section {name}; the file is truncated or damaged", "write it again")
         return self.found[name]
 
-    def _format(self, section: _Section, name: str) -> tuple[int, int]:
-        """Return how many values stand on a line, and how wide they are: 20 and 4 of ``20a4``."""
+    def layout(self, name: str) -> tuple[int, int]:
+        """Return how many values stand on a line of a section, and how wide they are: 20 and 4 of ``20a4``."""
+        section = self._section(name)
         match = re.match(r"([0-9]{0,4})[a-zA-Z]+([0-9]{1,4})(?![0-9])", section.format.strip())
         numbers = (0, 0) if match is None else (int(match[1] or 1), int(match[2]))
         if not 0 < numbers[0] * numbers[1] <= _LONGEST:
@@ -248,6 +257,7 @@ def _terms(sections: Sections, pointers: Integers, types: Names, masses: Floats)
         dihedrals=np.abs(torsions[~improper]) - 1, impropers=impropers - 1, cross_terms=cross_terms - 1,
         title=tuple(f" REMARKS {line.rstrip()}" for line in text.split("\n")) if text else (),
         nonbonded=Deferred(functools.partial(_nonbonded, path)),
+        extra={"file": path, "rows": np.arange(count), "chamber": "CTITLE" in sections},
     )
 
 
@@ -439,6 +449,21 @@ def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
         elif not velocities:
             raise InputError(f"{path}: its last line should be a box of 3 or 6 numbers and holds {len(box)}")
     return positions.reshape(-1, 3), cell
+
+
+def read_velocities(path: Path, count: int) -> Floats | None:
+    """Return the velocities of an inpcrd or rst7 that is text, (N, 3) A/ps; None where it has none."""
+    if first_bytes(path, 3) == b"CDF" or count < 3:  # one or two atoms have a line, as a box has
+        return None
+    lines = [line for line in read_text(path, *_MEMORY).decode("latin-1").rstrip().split("\n")[2:] if line.strip()]
+    needed = -(-count // 2)
+    if len(lines) < 2 * needed:
+        return None
+    try:
+        return VELOCITY * _fixed_numbers(lines[needed : 2 * needed], path).reshape(count, 3)
+    except (InputError, ValueError):
+        log.warning("%s: not all atoms have velocities, so they are left out", path)
+        return None
 
 
 def _fixed_numbers(lines: list[str], path: Path) -> Floats:

@@ -27,8 +27,8 @@ _WEIGHTS = """
 """
 _MASSES = {element: float(mass) for element, mass in re.findall(r"([A-Z][a-z]?) ([0-9.]+)", _WEIGHTS)}
 
-#: What Amber calls ions whose names carry their sign; the type follows.
-_AMBER = {"LIT": "Li+", "SOD": "Na+", "POT": "K+", "RUB": "Rb+", "CES": "Cs+", "CLA": "Cl-"}
+#: What residue and atom of ions are in Amber's atomic_ions.lib, which tleap reads, where it is no other name below.
+_AMBER = {"SOD": "Na+", "POT": "K+", "CLA": "Cl-", "YT3": "Y", "ER3": "Er"}
 #: Chemical components of the PDB, as GROMACS and Amber write them too, where CHARMM's name differs.
 _COMPONENTS = {
     "LIT": "LI", "SOD": "NA", "POT": "K", "RUB": "RB", "CES": "CS", "CLA": "CL", "CAL": "CA", "BAR": "BA",
@@ -64,9 +64,9 @@ def find_ion(name: str, parameter: str) -> Ion:
 
 def convention_of(structure: Structure) -> str:
     """Return whose names the structure uses: by its topology, else by how it calls its waters."""
-    source = structure.topology.source if structure.topology is not None else ""
-    if source in ("psf", "prmtop"):
-        return {"psf": "charmm", "prmtop": "amber"}[source]
+    topology = structure.topology
+    if topology is not None and topology.source in ("psf", "prmtop"):
+        return "charmm" if topology.source == "psf" or topology.extra.get("chamber") else "amber"
     waters = structure.residue_names[is_water(structure)]
     first = str(waters[0]).upper() if len(waters) else ""
     if first.startswith("TIP"):
@@ -101,6 +101,10 @@ def name_ion(structure: Structure, name: str, parameter: str, convention: str = 
     mass = _MASSES[ion.element]
     if convention == "auto":
         signed = False
+        own = {} if structure.topology is None else structure.topology.extra.get("ions", {})
+        if ion in own:  # as the topology defines it
+            residue, atom_name, kind, stated = own[ion]
+            return IonNames(residue, atom_name, kind, ion.element, stated or mass, ion.charge)
         for atom in np.flatnonzero(is_ion(structure)).tolist():
             other, residue = IONS[str(structure.residue_names[atom]).upper()], str(structure.residue_names[atom])
             if other == ion:
@@ -117,7 +121,7 @@ def name_ion(structure: Structure, name: str, parameter: str, convention: str = 
     atom_name, kind = ion.element.upper(), residue
     if convention == "amber":
         residue = _AMBER.get(ion.residue, residue)
-        atom_name = _AMBER.get(ion.residue, atom_name)
+        atom_name = _AMBER.get(ion.residue, atom_name if ion.residue in _COMPONENTS else ion.atom)
         size = "" if abs(ion.charge) == 1 else str(abs(ion.charge))
         kind = f"{ion.element}{size}{'+' if ion.charge > 0 else '-'}"
     return IonNames(residue, atom_name, kind, ion.element, mass, ion.charge)
@@ -215,6 +219,8 @@ def replace_waters(structure: Structure, residues: Integers, positions: Floats, 
         "occupancies": np.ones(count),
         "b_factors": np.zeros(count),
     }
+    if structure.velocities is not None:  # as their waters' oxygens, which are about as heavy, moved
+        appended["velocities"] = structure.velocities[structure.residue_starts[residues]]
     arrays: dict[str, Any] = {
         field.name: np.concatenate([getattr(kept, field.name), np.asarray(appended[field.name])])
         for field in fields(kept) if field.name in appended

@@ -138,6 +138,8 @@ class Structure:
         What these atoms were selected from; a force field is chosen by all of it, and fitted to its residues.
     whole_rows : (N,) int64 or None
         Which atoms of that they are.
+    velocities : (N, 3) float64, A/ps, or None
+        Where the file of the positions has them.
 
     Raises
     ------
@@ -165,6 +167,7 @@ class Structure:
     charge_source: str = ""
     whole: Structure | None = None
     whole_rows: Integers | None = None
+    velocities: Floats | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -184,6 +187,8 @@ class Structure:
             put(self, name, _frozen(np.full(count, default) if value is None else value, dtype))
         if self.charges is not None:
             put(self, "charges", _frozen(self.charges, np.float64))
+        if self.velocities is not None:
+            put(self, "velocities", _frozen(self.velocities, np.float64))
         where = self.sources[0] if self.sources else "structure"
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray) and len(value) != count:
