@@ -2,7 +2,8 @@
 
 Charge density, field and potential across a bilayer of POPC (the one frame that comes with OpenMM), with what lipids
 and water contribute. The middle of the lipids is at 0, and so is the mean potential of the water. A trajectory (XTC,
-DCD ...) goes into `profile` as `Trajectory(path, len(structure))`; standard errors then come from blocks of its frames.
+DCD ...) goes into `profile` as `Trajectory(path, len(structure))`; standard errors then come from blocks of its frames. Charges
+are Gaussians of 1 A, so that the curves of one frame are smooth.
 """
 
 import sys
@@ -21,7 +22,7 @@ out.mkdir(parents=True, exist_ok=True)
 
 bilayer = vp.assign_charges(vp.read_structure(Path(openmm.__file__).parent / "app" / "data" / "POPC.pdb"))
 groups = {name: select(bilayer, name) for name in ("lipid", "water")}
-found = profile(bilayer, center=groups["lipid"], zero=groups["water"], sources=groups)
+found = profile(bilayer, center=groups["lipid"], zero=groups["water"], sources=groups, smear=1.0)
 middle = found.values[0, 2][abs(found.z) < 5].mean()
 print(f"the middle of the membrane is at {middle:+.2f} {found.unit} against water")
 

@@ -155,13 +155,13 @@ def _contents(pages: list[str], *options: str) -> str:
 
 def index() -> str:
     """Return the first page: a table of contents."""
-    theory = [name.removesuffix(".md") for name in WRITTEN if name.startswith("vmdpotential/")]
+    theory = [name.removesuffix(".md") for name in WRITTEN if name.endswith("THEORY.md")]
     viewers = [f"plugins/{name}/README" for name in ("pymol", "vmd", "chimerax", "web", "historical")]
     examples = [f"examples/{script.stem}" for script in sorted(EXAMPLES.glob("*.py"))]
     commands = [f"commands/{name}" for name in registry.available("command")]
-    parts = [("Start", ["README"]), ("Viewers", viewers), ("Examples", examples), ("Theory", theory),
+    parts = [("Start", ["README", "vmdpotential/commands/GUIDE"]), ("Viewers", viewers), ("Examples", examples), ("Theory", theory),
              ("Commands", commands), ("Python", ["python/index"]),
-             ("The package", ["ARCHITECTURE", "CHANGELOG", "data/README"])]
+             ("The package", ["ARCHITECTURE", "vmdpotential/engines/SPEED", "CHANGELOG", "data/README"])]
     return "\n\n".join(["# vmdpotential", *(
         _contents(pages, "maxdepth: 1", f"caption: {title}") for title, pages in parts), ""])
 

@@ -132,7 +132,7 @@ class Placement:
         ions = ", ".join(f"{number} {name}" for name, number in names.items()) or "no ions"
         energy = sum(ion.energy for ion in self.ions)
         return (f"Placement({ions} in place of waters by {self.site}, {energy:.1f} kcal/mol; net charge "
-                f"{self.counts.net_charge:+.4g} e, then {self.structure.net_charge:+.4g} e)")
+                f"{self.counts.net_charge:+.4g} e, then {round(self.structure.net_charge, 6) + 0.0:+.4g} e)")
 
     @property
     def kept_atoms(self) -> NDArray[np.int64]:

@@ -211,7 +211,7 @@ class Structure:
         return len(self.positions)
 
     def __repr__(self) -> str:
-        charge = "no charges" if self.charges is None else f"net charge {self.charges.sum():+.4g} e"
+        charge = "no charges" if self.charges is None else f"net charge {round(self.charges.sum(), 6) + 0.0:+.4g} e"
         source = f" of {', '.join(name.rpartition('/')[2] for name in self.sources)}" if self.sources else ""
         return (f"Structure({len(self)} atoms in {self.residue_count} residues{source}, {charge}, "
                 f"{'no cell' if self.cell is None else f'cell {self.cell}'})")
