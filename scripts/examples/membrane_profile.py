@@ -2,8 +2,8 @@
 
 Charge density, field and potential across a bilayer of POPC (the one frame that comes with OpenMM), with what lipids
 and water contribute. The middle of the lipids is at 0, and so is the mean potential of the water. A trajectory (XTC,
-DCD ...) goes into `profile` as `Trajectory(path, len(structure))`; standard errors then come from blocks of its frames. Charges
-are Gaussians of 1 A, so that the curves of one frame are smooth.
+DCD ...) goes into `profile` as `Trajectory(path, len(structure))`; standard errors then come from blocks of its frames.
+Charges are Gaussians of 1 A, so that the curves of one frame are smooth.
 """
 
 import sys

@@ -131,8 +131,9 @@ class Placement:
         names = Counter(ion.name for ion in self.ions)
         ions = ", ".join(f"{number} {name}" for name, number in names.items()) or "no ions"
         energy = sum(ion.energy for ion in self.ions)
+        charges = [round(charge, 6) + 0.0 for charge in (self.counts.net_charge, self.structure.net_charge)]
         return (f"Placement({ions} in place of waters by {self.site}, {energy:.1f} kcal/mol; net charge "
-                f"{self.counts.net_charge:+.4g} e, then {round(self.structure.net_charge, 6) + 0.0:+.4g} e)")
+                f"{charges[0]:+.4g} e, then {charges[1]:+.4g} e)")
 
     @property
     def kept_atoms(self) -> NDArray[np.int64]:
