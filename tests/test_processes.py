@@ -45,7 +45,7 @@ distribute.sharers = lambda engine, most: 2
 found = list(run_blocks(work.Work(Path("flag")), range(10), size=2))
 assert [result["large"][:2].tolist() for result in found] == [[n, n + 1] for n in range(0, 10, 2)], found
 others = {int(result["process"]) for result in found[1:]}
-assert int(found[0]["process"]) == os.getpid() not in others and len(others) > 1, others
+assert int(found[0]["process"]) == os.getpid() not in others, others
 assert Path("flag").exists()
 """
 

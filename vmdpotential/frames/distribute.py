@@ -46,7 +46,7 @@ Keep = Callable[[range, Arrays, float], None]
 PATIENCE, WORKERS = 15.0, 60.0
 
 #: Seconds of work that are worth starting processes, which takes some.
-START = 10.0
+START = 12.0
 
 #: Times that a block is tried again that failed for a reason of the worker's own.
 RETRIES = 2
@@ -81,7 +81,8 @@ def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
         blocks = blocks[1:]
         # Python computes for longer than a GPU does, and several decode a trajectory faster than one
         if seconds * len(blocks) > START:
-            pool = Processes(work, blocks, sharers(work.engine, len(blocks)), again=True)
+            pool = Processes(work, blocks, sharers(work.engine, len(blocks)), again=True,
+                             size=sum(array.nbytes for array in arrays.values()))
             with contextlib.closing(pool):
                 yield from _in_order(pool, blocks, keep)
             return

@@ -9,6 +9,8 @@ import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
+import pickle
+import shutil
 import signal
 import sys
 import tempfile
@@ -33,6 +35,15 @@ Done = tuple[int, Any, float]
 #: What binds a thread to a GPU.
 Lane = Callable[[], contextlib.AbstractContextManager[Any]]
 
+#: Seconds that a thread of Python may go on while others wait: while blocks are computed, and otherwise.
+TURN, DEFAULT_TURN = 1e-4, 5e-3
+
+#: The file with what is to be done.
+WORK = "work.pickle"
+
+#: Where Linux has files in memory.
+SHARED = "/dev/shm"
+
 #: Bytes from which an array is given back by a file: a pipe carries some hundred MB a second.
 BY_FILE = 2**22
 
@@ -53,7 +64,19 @@ def sharers(engine: str, most: int) -> int:
 def timed(work: Any, block: range) -> tuple[Arrays, float]:
     """Return the result of a block, and the seconds it took."""
     start = time.perf_counter()
-    return work.block(block), time.perf_counter() - start
+    with _quick_turns():
+        return work.block(block), time.perf_counter() - start
+
+
+@contextlib.contextmanager
+def _quick_turns() -> Iterator[None]:
+    """Let threads take turns sooner: who starts kernels has to wait often, and briefly, for who reads frames."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(TURN)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before if before != TURN else DEFAULT_TURN)  # another thread's
 
 
 class OddError(TaskError):
@@ -81,12 +104,16 @@ class Processes:
         Of processes; where the work's engine has GPUs they are dealt out among them.
     again : bool
         Whether the block of a process that died is given to another, once; otherwise it is an error.
+    size : int, bytes
+        Of a result.
     """
 
-    def __init__(self, work: Any, blocks: Sequence[range], count: int, again: bool = False) -> None:
-        self.work, self.blocks, self.count = work, blocks, count
+    def __init__(self, work: Any, blocks: Sequence[range], count: int, again: bool = False, size: int = 0) -> None:
+        self.blocks, self.count = blocks, count
         self._spawn = multiprocessing.get_context("spawn")
-        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self._folder = tempfile.TemporaryDirectory(dir=_in_memory(4 * count * size), ignore_cleanup_errors=True)
+        # by a file: to start a process with more than a pipe holds takes until it reads that
+        (Path(self._folder.name) / WORK).write_bytes(pickle.dumps(work, pickle.HIGHEST_PROTOCOL))
         self._todo: deque[int] = deque()
         self._again: set[int] = set(range(len(blocks))) if again else set()
         self._busy: dict[Any, int] = {}
@@ -127,7 +154,7 @@ class Processes:
         taken = {place for _, place in self._all.values()}
         place = next(n for n in range(self.count) if n not in taken)
         ours, theirs = self._spawn.Pipe()
-        process = self._spawn.Process(target=_serve, args=(theirs, self.work, place, self._folder.name), daemon=True)
+        process = self._spawn.Process(target=_serve, args=(theirs, place, self._folder.name), daemon=True)
         with _environment(share(self.count)), _without_script():
             process.start()
         theirs.close()
@@ -145,6 +172,15 @@ class Processes:
         self._folder.cleanup()
 
 
+def _in_memory(size: int) -> str | None:
+    """Return a folder that is no disk, with so much room; None where there is none."""
+    if size:
+        with contextlib.suppress(OSError):
+            if min(shutil.disk_usage(SHARED).free, memory.limit()) > size and os.access(SHARED, os.W_OK):
+                return SHARED
+    return None
+
+
 @contextlib.contextmanager
 def _without_script() -> Iterator[None]:
     """Hide the user's script, which a new process would run from its first line, with the call that started it."""
@@ -156,11 +192,12 @@ def _without_script() -> Iterator[None]:
         sys.modules["__main__"] = script
 
 
-def _serve(pipe: Any, work: Any, place: int, folder: str) -> None:
+def _serve(pipe: Any, place: int, folder: str) -> None:
     """Compute what comes by a pipe until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
     with contextlib.suppress(OSError):  # where memory ends, this process goes and not the others
         Path("/proc/self/oom_score_adj").write_text("1000")
+    work = pickle.loads((Path(folder) / WORK).read_bytes())
     found = lanes(work)
     with found[place % len(found)]() if found else contextlib.nullcontext(), contextlib.suppress(EOFError, OSError):
         while True:

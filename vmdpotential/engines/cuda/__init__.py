@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 #: Processes that share a GPU, at most.
-PROCESSES = 8
+PROCESSES = 4
 
 
 class CudaEngine:
