@@ -159,8 +159,8 @@ def index() -> str:
     viewers = [f"plugins/{name}/README" for name in ("pymol", "vmd", "chimerax", "web", "historical")]
     examples = [f"examples/{script.stem}" for script in sorted(EXAMPLES.glob("*.py"))]
     commands = [f"commands/{name}" for name in registry.available("command")]
-    parts = [("Start", ["README", "vmdpotential/commands/GUIDE"]), ("Viewers", viewers), ("Examples", examples),
-             ("Theory", theory), ("Commands", commands), ("Python", ["python/index"]),
+    parts = [("Start", ["First pictures <README>", "vmdpotential/commands/GUIDE"]), ("Viewers", viewers),
+             ("Examples", examples), ("Theory", theory), ("Commands", commands), ("Python", ["python/index"]),
              ("The package", ["ARCHITECTURE", "vmdpotential/engines/SPEED", "CHANGELOG", "data/README"])]
     return "\n\n".join(["# vmdpotential", *(
         _contents(pages, "maxdepth: 1", f"caption: {title}") for title, pages in parts), ""])
