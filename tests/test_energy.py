@@ -196,11 +196,25 @@ def ions(distance, cell=None):
     return structure, terms
 
 
+@pytest.mark.parametrize("parameters", [(16, 17, 18), (16, 17, 18, 70, 80, 100)])
+def test_ewald_by_waves_is_the_exact_sum(parameters):
+    """As the reference has it, whose split is another; pme is as near as it states."""
+    structure, terms = ions(3.0, Cell.from_parameters(*parameters))
+    place, other = structure.positions[:1], structure.positions[1:]
+    exact = full_potential(place, other, np.array([-1.0]), structure.cell, get_engine("cpu"))
+    between = Between(structure, terms, [0], [1], electrostatics="ewald", cutoff=6.0, forces=True)
+    found = between.run(structure.positions, structure.cell)
+    assert found.coulomb[0] == pytest.approx(C * exact[0], rel=1e-8)
+    mesh = Between(structure, terms, [0], [1], cutoff=6.0, forces=True).run(structure.positions, structure.cell)
+    assert mesh.coulomb[0] == pytest.approx(found.coulomb[0], abs=1e-4)
+    np.testing.assert_allclose(mesh.forces, found.forces, atol=1e-4)
+
+
 def test_two_ions_by_hand():
     structure, terms = ions(3.0)
     lj = 3e5 / 3.0**12 - 200 / 3.0**6
-    values = {"pme": 1 / 3, "cutoff": 1 / 3 - 1 / 10, "ddd": 1 / 36, "rf": 1 / 3 + 77.5 / 158 / 1000 * 9 - (
-        1 / 10 + 77.5 / 158 / 10)}
+    values = {"pme": 1 / 3, "ewald": 1 / 3, "cutoff": 1 / 3 - 1 / 10, "ddd": 1 / 36,
+              "rf": 1 / 3 + 77.5 / 158 / 1000 * 9 - (1 / 10 + 77.5 / 158 / 10)}
     for electrostatics, value in values.items():
         found = interaction_energy(structure, terms, [0], [1], electrostatics=electrostatics, cutoff=10.0)
         assert found.coulomb[0] == pytest.approx(-C * value, rel=1e-6), electrostatics

@@ -247,7 +247,7 @@ def grompp(tmp_path: Path):
 def test_grompp_reads_an_ionized_protein(grompp, tmp_path: Path) -> None:
     run, check = grompp
     data = Path(datafiles.PDB).parent
-    run("pdb2gmx", "-f", str(data / "adk_open_10res.pdb"), "-o", "p.gro", "-p", "topol.top", "-ff", "amber99sb-ildn",
+    run("pdb2gmx", "-f", str(data / "adk_open_10res.pdb"), "-o", "p.gro", "-p", "topol.top", "-ff", "charmm27",
         "-water", "tip3p", "-ignh")
     run("editconf", "-f", "p.gro", "-o", "box.gro", "-box", "3.2", "3.2", "3.2", "-bt", "dodecahedron")
     run("solvate", "-cp", "box.gro", "-cs", "spc216.gro", "-o", "solvated.gro", "-p", "topol.top")
@@ -259,6 +259,12 @@ def test_grompp_reads_an_ionized_protein(grompp, tmp_path: Path) -> None:
     universe = MDAnalysis.Universe(str(tmp_path / "out.tpr"))
     placed = report.objects["placement"].structure
     assert_array_equal(universe.atoms.names, placed.atom_names)
+    terms = io.read_topology(tmp_path / "out.tpr").topology
+    assert len(terms.cross_terms) == 8
+    for name in ("bonds", "dihedrals", "impropers", "cross_terms"):
+        mine, theirs = (set(map(tuple, getattr(found, name).tolist())) for found in (placed.topology, terms))
+        assert theirs <= mine, name
+        assert theirs == mine or name in ("dihedrals", "impropers")  # grompp drops those of no force
     assert universe.atoms.charges.sum() == pytest.approx(0, abs=1e-3)
     assert set(universe.atoms.names[-4:]) <= {"K", "CL"}
 
@@ -270,7 +276,7 @@ def test_grompp_reads_an_ionized_protein(grompp, tmp_path: Path) -> None:
         ionize(output[0], tmp_path / "out.tpr", ions={"NA": 1}, output=(tmp_path / "no.top",))
 
 
-@pytest.mark.parametrize(("field", "model"), [("charmm27", "tip3p"), ("oplsaa", "tip4p")])
+@pytest.mark.parametrize(("field", "model"), [("amber99sb-ildn", "tip3p"), ("oplsaa", "tip4p")])
 def test_grompp_reads_ionized_water(grompp, tmp_path: Path, field: str, model: str) -> None:
     """A .top without the ions of the force field gets them."""
     run, check = grompp

@@ -12,7 +12,7 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands import map as map_
 from vmdpotential.commands.between import FramesOption
-from vmdpotential.commands.options import read
+from vmdpotential.commands.options import Resume, Scheduler, Workers, read
 from vmdpotential.errors import StoppedError, UsageError
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
 from vmdpotential.frames.blocks import folder_of, run_blocks
@@ -56,14 +56,10 @@ def average(
     cutoff: float | None = None, smear: float = 0.0, screened: float | None = None,
     like: Annotated[Path | Grid | None, Option("map whose lattice is used")] = None,
     output: Path | None = None, format: str = "", force: bool = False,
-    resume: Annotated[bool, Option(
-        "go on after a run that was stopped, with the blocks it left", viewer=False)] = False,
+    resume: Resume = False,
     partial: Annotated[bool, Option("write what is done when the run is stopped", viewer=False)] = False,
-    workers: Annotated[int, Option(
-        "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0,
-        high=4096)] = 0,
-    scheduler: Annotated[str, Option(
-        "address of a Dask scheduler whose workers compute blocks of frames", viewer=False, metavar="ADDRESS")] = "",
+    workers: Workers = 0,
+    scheduler: Scheduler = "",
     **options: Any,
 ) -> Report:
     """Average the potential over the frames of a trajectory.

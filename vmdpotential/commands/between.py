@@ -34,9 +34,10 @@ Parameters = Annotated[tuple[Path, ...], Option(
     "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml", metavar="FILE")]
 Boundary = Annotated[str, Option("open, or with all periodic images", choices=("auto", "open", "periodic"))]
 Electrostatics = Annotated[str, Option(
-    "Coulomb energies: with all images by a mesh, with a reaction field, shifted to zero at the cutoff, or with a "
-    "permittivity of 4 r", choices=ELECTROSTATICS)]
-Cutoff = Annotated[float, Option("of Lennard-Jones, and of electrostatics but for pme", unit="A", low=1, high=1000)]
+    "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
+    "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=ELECTROSTATICS)]
+Cutoff = Annotated[float, Option(
+    "of Lennard-Jones, and of electrostatics but for pme and ewald", unit="A", low=1, high=1000)]
 Dielectric = Annotated[float, Option("relative permittivity that divides Coulomb energies", above=0, high=1e6)]
 
 

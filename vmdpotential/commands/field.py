@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import Boundary, FramesOption, TrajectoryOption, label
-from vmdpotential.commands.options import CellOption, ForceField, Scheduler, Water, Workers, read
+from vmdpotential.commands.options import CellOption, ForceField, Resume, Scheduler, Water, Workers, read
 from vmdpotential.errors import UsageError
+from vmdpotential.frames.blocks import clear, folder_of
 from vmdpotential.frames.field import EXCLUDED, FieldSeries, Places, bonds_between, field_at
 from vmdpotential.frames.statistics import standard_error
 from vmdpotential.io import output as files
@@ -60,6 +61,7 @@ def field(
     unit: Annotated[str, Option("of the potential", choices=POTENTIAL_UNITS)] = "V",
     field_unit: Annotated[str, Option("of the field", choices=tuple(FIELD_UNITS))] = "V/A",
     temperature: Annotated[float, Option("for kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE,
+    resume: Resume = False,
     workers: Workers = 0,
     scheduler: Scheduler = "",
     output: Annotated[Path | None, Option(
@@ -103,12 +105,13 @@ def field(
     atoms, report = charges_and_report(read(structure, topology, cell), force_field, water)
     places = _places(atoms, at, bonds, points, fit)
     left_out = exclude if exclude != "auto" else "residue" if bonds else "atom"
-    start = time.perf_counter()
+    start, kept = time.perf_counter(), folder_of(output)
     with progress.clock() as clock:
         found = field_at(
             atoms, places, opened(trajectory, len(atoms), frames),
             sources={name: select(atoms, name, "from") for name in from_}, exclude=left_out, boundary=boundary,
-            cell=cell, unit=unit, temperature=temperature, workers=workers, scheduler=scheduler)
+            cell=cell, unit=unit, temperature=temperature, folder=kept, resume=resume, workers=workers,
+            scheduler=scheduler)
     seconds = time.perf_counter() - start - clock.compiling
     scale = 1 / FIELD_UNITS[field_unit]
     drawn = None
@@ -119,6 +122,7 @@ def field(
             (_write_arrays if output.suffix.lower() == ".npz" else _write_rows)(found, scale, field_unit, written[0])
         if figure is not None and drawn is not None:
             written[-1].write_bytes(render(drawn, figure, title="electric field"))
+    clear(kept)
     count = len(found.frames)
     where = {"atoms": f"atoms of {at}", "bonds": f"bonds from {' to '.join(bonds)}",
              "points": f"points, which move with {fit}" if fit else "points, in the frame of the trajectory"}

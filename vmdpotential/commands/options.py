@@ -26,6 +26,7 @@ CellOption = Annotated[Cell | None, Option(
     metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
 Workers = Annotated[int, Option(
     "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0, high=4096)]
+Resume = Annotated[bool, Option("go on after a run that was stopped, with the blocks it left", viewer=False)]
 Scheduler = Annotated[str, Option(
     "address of a Dask scheduler whose workers compute blocks of frames", viewer=False, metavar="ADDRESS")]
 

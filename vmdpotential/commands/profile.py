@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +12,9 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.between import FramesOption, TrajectoryOption
-from vmdpotential.commands.options import CellOption, ForceField, Scheduler, Water, Workers, read
+from vmdpotential.commands.options import CellOption, ForceField, Resume, Scheduler, Water, Workers, read
 from vmdpotential.errors import UsageError
+from vmdpotential.frames.blocks import clear, folder_of
 from vmdpotential.frames.profile import QUANTITIES, Profile
 from vmdpotential.io import output as files
 from vmdpotential.io.frames import Frames
@@ -52,6 +54,7 @@ def profile(
     cell: CellOption = None,
     unit: Annotated[str, Option("of the potential", choices=POTENTIAL_UNITS)] = "V",
     temperature: Annotated[float, Option("for kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE,
+    resume: Resume = False,
     workers: Workers = 0,
     scheduler: Scheduler = "",
     output: Annotated[Path | None, Option(
@@ -80,7 +83,7 @@ def profile(
         check_figure_format(figure)
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
-    start = time.perf_counter()
+    start, kept = time.perf_counter(), folder_of(output)
     with progress.clock() as clock:
         if isinstance(structure, Path) and is_map(structure):
             given = {"trajectory": trajectory, "from": from_, "center": center, "topology": topology, "cell": cell,
@@ -90,7 +93,8 @@ def profile(
         else:
             found, head, data, objects = _of_atoms(
                 structure, trajectory, axis, from_, center, zero, frames, spacing, smear, topology, force_field, water,
-                cell, unit, temperature, workers, scheduler)
+                cell, unit, temperature,
+                {"folder": kept, "resume": resume, "workers": workers, "scheduler": scheduler})
     seconds = time.perf_counter() - start - clock.compiling
     where = zero if zero in _ZEROS else f"the mean over {zero}"
     labels = [f"{name[0].upper()}{name[1:]} ({u})".replace("A^3", "Å³").replace("/A", "/Å")
@@ -104,6 +108,7 @@ def profile(
             _write(found, places[0], integral)
         if figure is not None and drawn is not None:
             places[-1].write_bytes(render(drawn, figure, title=f"profile along {axis}"))
+    clear(kept)
     phi = found.values[0, 2]
     error = None if found.errors is None else found.errors[0, 2]
     low, high = int(phi.argmin()), int(phi.argmax())
@@ -140,8 +145,8 @@ def profile(
 def _of_atoms(
     structure: Path | Structure, trajectory: Path | Frames | None, axis: str, groups: tuple[str, ...],
     center: str | None, zero: str, frames: slice | None, spacing: float, smear: float | None, topology: Path | None,
-    force_field: str, water: str, cell: Any, unit: str, temperature: float, workers: int,
-    scheduler: str,
+    force_field: str, water: str, cell: Any, unit: str, temperature: float,
+    blocks: Mapping[str, Any],
 ) -> tuple[Profile, list[str], dict[str, Any], dict[str, Any]]:
     from vmdpotential.frames.profile import profile as of_frames
     from vmdpotential.io.frames import opened
@@ -156,7 +161,7 @@ def _of_atoms(
         center=None if center is None else select(atoms, center, "center"),
         zero=zero if zero in _ZEROS else select(atoms, zero, "zero"),
         sources={name: select(atoms, name, "from") for name in groups}, cell=cell, unit=unit, temperature=temperature,
-        workers=workers, scheduler=scheduler)
+        **blocks)
     data = {**report.data, "temperature": temperature, "spacing": spacing, "smear": smear, "center": center}
     return found, [str(report)], data, {"structure": atoms}
 

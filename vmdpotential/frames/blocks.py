@@ -112,6 +112,17 @@ def folder_of(path: Path | None) -> Path | None:
     return path.with_name(f"{path.name}.blocks")
 
 
+def clear(folder: Path | None) -> None:
+    """Remove the blocks that are kept in a folder: what was made of them is safe."""
+    if folder is not None and folder.is_dir():
+        with contextlib.suppress(OSError):
+            files.collect(folder)
+        for path in folder.glob(_CALLED):
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # another run's, or what is not ours
+            folder.rmdir()
+
+
 class Run:
     """The results of blocks, one after another; see :func:`run_blocks`."""
 
@@ -149,13 +160,7 @@ class Run:
 
     def clear(self) -> None:
         """Remove the blocks that are kept: what was made of them is safe."""
-        if self.folder is not None and self.folder.is_dir():
-            with contextlib.suppress(OSError):
-                files.collect(self.folder)
-            for path in self.folder.glob(_CALLED):
-                path.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # another run's, or what is not ours
-                self.folder.rmdir()
+        clear(self.folder)
 
     def _place(self, block: range) -> Path:
         assert self.folder is not None

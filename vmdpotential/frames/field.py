@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,7 +280,7 @@ class FieldSeries:
 def field_at(
     structure: Structure, places: Places, trajectory: Frames | None = None, *,
     sources: Mapping[str, Mask] | None = None, exclude: str = "atom", boundary: str = "auto", cell: Cell | None = None,
-    unit: str = "V", temperature: float = 298.15, workers: int = 0, scheduler: str = "",
+    unit: str = "V", temperature: float = 298.15, **blocks: Any,
 ) -> FieldSeries:
     """Return electric field and potential at places in every frame.
 
@@ -298,8 +299,8 @@ def field_at(
         Of all frames, instead of their own.
     unit, temperature
         Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
-    workers, scheduler
-        See :func:`vmdpotential.frames.blocks.run_blocks`.
+    **blocks
+        Where blocks of frames are computed and kept, see :func:`vmdpotential.frames.blocks.run_blocks`.
 
     Raises
     ------
@@ -323,11 +324,11 @@ def field_at(
     work = Fields(trajectory, found, cell is not None, periodic, charges, places, parts, rows,
                   _left_out(structure, places, exclude), plan)
     if trajectory is None:
-        blocks = [work.over([begin])]
+        done = [work.over([begin])]
     else:
-        blocks = list(run_blocks(work, numbers, workers=workers, scheduler=scheduler))
-    values = np.concatenate([block["values"] for block in blocks]).astype(np.float64, copy=False)
-    along = np.concatenate([block["along"] for block in blocks])
+        done = list(run_blocks(work, numbers, **blocks))
+    values = np.concatenate([block["values"] for block in done]).astype(np.float64, copy=False)
+    along = np.concatenate([block["along"] for block in done])
     error = 0.0
     if plan is not None:
         finer = LongRange.plan(plan.splitting.radius, begin.positions, charges, len(places), begin.cell, ERROR / 10)
@@ -336,7 +337,7 @@ def field_at(
     volts = coulomb_constant("V")
     field = volts * values[..., 1:]
     return FieldSeries(
-        places, names, np.concatenate([block["frames"] for block in blocks]).astype(np.int64),
+        places, names, np.concatenate([block["frames"] for block in done]).astype(np.int64),
         coulomb_constant(unit, temperature) * values[..., 0], field,
         np.einsum("fnmd,fmd->fnm", field, along) if places.kind == "bonds" else None, unit, begin.cell, volts * error)
 

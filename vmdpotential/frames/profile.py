@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -282,7 +283,7 @@ def profile(
     structure: Structure, trajectory: Frames | None = None, *, axis: int = 2, spacing: float = 0.5,
     smear: float | None = None, center: Mask | None = None, zero: str | Mask = "mean",
     sources: Mapping[str, Mask] | None = None, cell: Cell | None = None, unit: str = "V", temperature: float = 298.15,
-    workers: int = 0, scheduler: str = "",
+    **blocks: Any,
 ) -> Profile:
     """Return charge density, field and potential along an axis of the periodic cell.
 
@@ -307,8 +308,8 @@ def profile(
         Of all frames, instead of their own.
     unit, temperature
         Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
-    workers, scheduler
-        See :func:`vmdpotential.frames.blocks.run_blocks`.
+    **blocks
+        Where blocks of frames are computed and kept, see :func:`vmdpotential.frames.blocks.run_blocks`.
 
     Raises
     ------
@@ -343,7 +344,7 @@ def profile(
         found = [work.over([Frame(0, structure.positions, first)])]
     else:
         frames = trajectory.numbers()
-        found = list(run_blocks(work, frames, size=max(1, -(-len(frames) // 32)), workers=workers, scheduler=scheduler))
+        found = list(run_blocks(work, frames, size=max(1, -(-len(frames) // 32)), **blocks))
     return _result(work, found, names, zero if isinstance(zero, str) else "region", unit)
 
 

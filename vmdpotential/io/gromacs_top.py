@@ -29,7 +29,7 @@ _INCLUDE = re.compile(r"""(\s*#\s*include\s+["'<])([^"'>]+)(["'>].*)""")
 
 @dataclass(eq=False)
 class Molecule:
-    """A ``[ moleculetype ]``: its name, and names of all its atoms."""
+    """A ``[ moleculetype ]``: its name, what it says of each atom, and the five atoms, from 1, of each cross-term."""
 
     name: str
     residues: list[str] = field(default_factory=list)
@@ -37,6 +37,7 @@ class Molecule:
     types: list[str] = field(default_factory=list)
     charges: list[str] = field(default_factory=list)
     masses: list[str] = field(default_factory=list)
+    cross_terms: list[list[int]] = field(default_factory=list)
 
     @property
     def ion(self) -> Ion | None:
@@ -123,6 +124,10 @@ class Top:
                 for values, word in ((molecule.residues, words[3]), (molecule.atoms, words[4]),
                                      (molecule.types, words[1]), (molecule.charges, charge), (molecule.masses, mass)):
                     values.append(word)
+            elif section == "cmap" and molecule is not None:
+                if len(words) < 5 or not all(word.isdecimal() for word in words[:5]):
+                    raise InputError(f"{where}: is no cross-term: '{line.text[:60]}'")
+                molecule.cross_terms.append([int(word) for word in words[:5]])
             elif section == "molecules":
                 self.entries.append(self._entry(words, line, where))
         if defaults is not None and not ions_there:
@@ -139,6 +144,18 @@ class Top:
         if line.path != self.path:
             self.unfit = InputError(f"{where}: lists molecules in a file that {self.path} includes", "list them there")
         return _Entry(molecule, int(words[1]), line.number - 1)
+
+    @property
+    def cross_terms(self) -> Integers:
+        """All cross-terms, (M, 8): their five atoms, from 0, make two dihedrals."""
+        found, start = [np.zeros((0, 5), np.int64)], 0
+        for entry in self.entries:
+            size = len(entry.molecule.atoms)
+            if entry.molecule.cross_terms:
+                first = start + size * np.arange(entry.number)[:, None, None]
+                found.append((first + np.array(entry.molecule.cross_terms) - 1).reshape(-1, 5))
+            start += size * entry.number
+        return np.concatenate(found)[:, [0, 1, 2, 3, 1, 2, 3, 4]]
 
     @property
     def ions(self) -> dict[Ion, Molecule]:
@@ -183,12 +200,17 @@ def read_top(path: str | Path) -> Structure:
     structure = mdanalysis.read_topology(path)
     if structure.topology is None or not re.search(r"^\s*\[\s*molecules\s*\]", _text(path), re.MULTILINE):
         return structure
+    top = Top.read(path)
     ions = {
         ion: (molecule.residues[0], molecule.atoms[0], molecule.types[0], _number(molecule.masses[0], 0.0))
-        for ion, molecule in Top.read(path).ions.items()
+        for ion, molecule in top.ions.items()
     }
     extra = {**structure.topology.extra, "file": path, "rows": np.arange(len(structure)), "ions": ions}
-    return replace(structure, topology=replace(structure.topology, source="top", extra=extra))
+    cross_terms = top.cross_terms  # which MDAnalysis does not read
+    if not (cross_terms < len(structure)).all():
+        raise InputError(f"{path}: its cross-terms name atoms that are not there")
+    return replace(structure, topology=replace(
+        structure.topology, source="top", extra=extra, cross_terms=cross_terms))
 
 
 def write_top(structure: Structure, path: Path) -> None:

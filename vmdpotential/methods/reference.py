@@ -87,7 +87,7 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
     elif smear:  # waves alone are few; pairs tell the distances
         smooth, band, integral, pairs = Gaussian(smear).window, SMEAR_BAND / smear, 0.0, [(0.0, splitting.short())]
     memory.require(64 * plan.waves(band), "the reference sum over waves", "correct the cell where it is far too thin")
-    total = _smooth(points, positions, charges, plan, band, smooth, engine)
+    total: Floats = _smooth(points, positions, charges, plan, band, smooth, engine)[0]
     least, distances = np.full(len(points), np.inf), np.empty(len(points))
     for shift in np.indices(plan.repeats).reshape(3, -1).T @ plan.basis:
         for sign, bound in pairs:
@@ -157,9 +157,50 @@ def _prolate() -> Floats:
     return legendre
 
 
+def ewald_splitting(radius: float) -> Splitting:
+    """Return the splitting whose smooth part is a sum of few waves, to 1e-9, for a split radius in A."""
+    return Splitting(radius, _prolate())
+
+
+def smooth_part(points: Floats, positions: Floats, charges: Floats, cell: Cell, splitting: Splitting,
+                engine: Engine) -> tuple[Floats, Floats]:
+    """Return the smooth part of all images of charges, wave by wave, and the background.
+
+    Parameters
+    ----------
+    points : (P, 3) float64, A
+    positions : (N, 3) float64, A
+    charges : (N,) float64, e
+    cell : Cell
+    splitting : Splitting
+        Of :func:`ewald_splitting`.
+    engine : Engine
+        Sums the structure factors.
+
+    Returns
+    -------
+    potential : (P,) float64, e/A
+    field : (P, 3) float64, e/A^2
+
+    Raises
+    ------
+    MemoryPlanError
+        When the waves do not fit.
+    """
+    plan = _Plan(cell.vectors if cell.orthogonal else cell.reduced, (1, 1, 1))
+    band = BAND / splitting.radius
+    memory.require(64 * plan.waves(band), "Ewald's sum over waves", "use a longer {cutoff}")
+    found = _smooth(points, positions, charges, plan, band, splitting.window, engine, field=True)
+    found[0] -= charges.sum() / cell.volume * splitting.short_integral
+    return found[0], -(found[1:].T @ np.linalg.inv(plan.basis).T)
+
+
 def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan, band: float,
-            window: Callable[[Floats], Floats], engine: Engine) -> Floats:
-    """Return the sum over waves up to `band` (1/A) at points, (P,) e/A, of a transform over 4 pi / k^2."""
+            window: Callable[[Floats], Floats], engine: Engine, field: bool = False) -> Floats:
+    """Return the sum over waves up to `band` (1/A) at points, (1, P) e/A, of a transform over 4 pi / k^2.
+
+    With `field` its derivatives along the plan's vectors too, in fractions of them: (4, P).
+    """
     inverse = np.linalg.inv(plan.basis)
     counts = plan.counts(band)
     factors = engine.structure_factors(positions @ inverse, charges, counts)
@@ -177,13 +218,15 @@ def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan, ban
     factors *= weights
     half = factors[nx:]  # the rest are complex conjugates
     half[1:] *= 2
-    result = np.empty(len(points))
+    result = np.empty((4 if field else 1, len(points)))
     step = max(1, 2**22 // factors.shape[2] // factors.shape[1])
     for first in range(0, len(points), step):
         fraction = points[first : first + step] @ inverse
         x, y, z = (np.exp(2j * np.pi * np.outer(fraction[:, d] % 1.0, indices[d])) for d in range(3))
-        result[first : first + step] = sum(
-            (x[:, nx + h] * np.einsum("pk,pk->p", y @ half[h], z)).real for h in range(nx + 1))
+        for along, out in enumerate(result, -1):
+            u, v, w = (waves if d != along else waves * (2j * np.pi * indices[d]) for d, waves in enumerate((x, y, z)))
+            out[first : first + step] = sum(
+                (u[:, nx + h] * np.einsum("pk,pk->p", v @ half[h], w)).real for h in range(nx + 1))
     return result
 
 

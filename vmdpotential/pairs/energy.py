@@ -23,18 +23,20 @@ from vmdpotential.engines.pairs import Atoms, PairSum, PreparedPairs
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions import coulomb, distance_dependent, lennard_jones, reaction_field
 from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, LORENTZ_BERTHELOT, TABLE, PairPotential, Rule, Term
+from vmdpotential.methods.reference import ewald_splitting
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.longrange import Field, LongRange
+from vmdpotential.pairs.longrange import Field, LongRange, Waves
+from vmdpotential.splitting.coulomb import Splitting
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: How the Coulomb energy is summed: in full; with a medium beyond the cutoff; shifted to zero there; and with a
-#: permittivity that grows with the distance.
-ELECTROSTATICS = ("pme", "rf", "cutoff", "ddd")
+#: How the Coulomb energy is summed: in full, by a mesh or by Ewald's waves; with a medium beyond the cutoff; shifted to
+#: zero there; and with a permittivity that grows with the distance.
+ELECTROSTATICS = ("pme", "ewald", "rf", "cutoff", "ddd")
 
 #: Permittivity of the medium of ``rf``, water's, and that of ``ddd`` at 1 A.
 MEDIUM, SLOPE = 78.5, 4.0
@@ -88,10 +90,10 @@ def interaction_energy(
         Lennard-Jones parameters, exclusions and 1-4 pairs of its atoms.
     a, b : (n,) int or (N,) bool
         Indices or masks.
-    electrostatics : {"pme", "rf", "cutoff", "ddd"}
+    electrostatics : {"pme", "ewald", "rf", "cutoff", "ddd"}
         See :data:`ELECTROSTATICS`.
     cutoff : float, A
-        Of Lennard-Jones, and of electrostatics but for ``pme``.
+        Of Lennard-Jones, and of electrostatics but for ``pme`` and ``ewald``.
     dielectric : float
         Relative permittivity by which Coulomb energies are divided.
     engine : str
@@ -157,7 +159,8 @@ class Between:
         self._pairs: list[PreparedPairs] = []
         self._cell: Cell | None = None
         self._long: LongRange | None = None
-        self._field: Field | None = None
+        self._waves: Splitting | None = None
+        self._field: Field | Waves | None = None
 
     def run(self, positions: Floats, cell: Cell | None) -> Energies:
         """Return the energies for positions (N, 3), A, and a cell or none."""
@@ -195,6 +198,11 @@ class Between:
             bound = self._removed = coulomb.CUT.bind(cutoff=cutoff)
         elif self.electrostatics == "ddd":
             bound = self._removed = distance_dependent.INTERACTION.bind(slope=SLOPE).truncated(cutoff)
+        elif self.electrostatics == "ewald":
+            if cell is not None:
+                self._waves = ewald_splitting(cutoff)
+                bound = self._waves.short()
+            self._removed = bound
         else:
             direct = AT_POINTS.pair * len(self.atoms) * len(self.others)
             if cell is not None or direct > LEAST:
@@ -215,7 +223,9 @@ class Between:
             self._pairs = [self.engine.prepare_pairs(PairSum(
                 potential, None if potential.cutoff is None else cell, PRECISION, energy=True))
                 for potential in self._sums]
-        if self._long is not None and (cell is None or not same):
+        if self._waves is not None and cell is not None and not same:
+            self._field = Waves(self._waves, cell, self.engine)
+        elif self._long is not None and (cell is None or not same):
             self._field = Field(self._long.mesh(positions[self.every], cell))
 
     def _some(self, potential: PairPotential, positions: Floats, index: Integers, alone: bool) -> Atoms:
@@ -227,10 +237,10 @@ class Between:
             positions[index], {name: parameters[name][index] for name in potential.atoms},
             self.nonbonded.types[index] if tables else None, tables, exclusions)
 
-    def _add_smooth(self, field: Field, positions: Floats, energies: Floats, forces: Floats) -> None:
-        """Add the mesh's part of the Coulomb energy, without that of atoms with themselves."""
+    def _add_smooth(self, field: Field | Waves, positions: Floats, energies: Floats, forces: Floats) -> None:
+        """Add the smooth part of the Coulomb energy, without that of atoms with themselves."""
         q, both = self.charges, self.both
-        own = q * float(field.mesh.splitting.long(0.0))
+        own = q * float(field.splitting.long(0.0))
         potential, gradient = field.at(positions[self.atoms], positions[self.others], q[self.others], self.forces)
         if gradient is not None:
             forces += q[self.atoms, None] * gradient
@@ -262,7 +272,7 @@ class Between:
             return product
 
         whole = coulomb.INTERACTION.bind()
-        if self._long is not None and len(self.excluded.first):  # the mesh's part: 1/r less the short range
+        if self._field is not None and len(self.excluded.first):  # the smooth part: 1/r less the short range
             d, r = displacement(self.excluded)
             qq = charges(self.excluded)
             short = self._removed

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.engines import Engine
 from vmdpotential.engines.costs import AT_POINTS as COSTS
 from vmdpotential.engines.cpu import mesh as engine
 from vmdpotential.engines.cpu import threads
@@ -19,6 +20,7 @@ from vmdpotential.errors import TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Charges
 from vmdpotential.methods.costs import ORDERS, RATIOS
+from vmdpotential.methods.reference import smooth_part
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import Splitting, optimal
 from vmdpotential.splitting.mesh import Mesh, around, over_cell
@@ -100,11 +102,23 @@ class LongRange:
         return around(lattice, Charges.of(positions, np.zeros(0)).box, self.spacing, self.order, ratio, split)
 
 
+class Waves:
+    """The smooth part's potential and field at points, for any charges, wave by wave: Ewald's sum."""
+
+    def __init__(self, splitting: Splitting, cell: Cell, engine: Engine) -> None:
+        self.splitting, self.cell, self.engine = splitting, cell, engine
+
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> tuple[Floats, Floats | None]:
+        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, of charges at positions."""
+        potential, slope = smooth_part(points, positions, charges, self.cell, self.splitting, self.engine)
+        return potential, slope if field else None
+
+
 class Field:
     """The smooth part's potential and field at points, for any charges, on one mesh."""
 
     def __init__(self, mesh: Mesh) -> None:
-        self.mesh = mesh
+        self.mesh, self.splitting = mesh, mesh.splitting
         self.kernel = engine.load(mesh, "double")
         self.influence = mesh.influence()
 
