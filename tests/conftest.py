@@ -17,8 +17,8 @@ pytest.register_assert_rewrite("broken_inputs", "damaged", "helpers", "structure
 gc.set_threshold(50_000, 20, 20)
 
 #: Files that take long: first, so that two processes end at the same time; the last is that of the longest test.
-LONG = ["test_round_trips", "test_fuzz", "test_tolerance", "test_readme", "test_nbody", "test_engine_cuda",
-        "test_pairs_cpu", "test_foreign", "test_plain", "test_engines", "test_vmd"]
+LONG = ["test_engine_cpu", "test_ions", "test_io_topologies", "test_energy", "test_cuda_compiles", "test_plain",
+        "test_foreign", "test_nbody", "test_readme", "test_tolerance", "test_pairs_cpu", "test_engines", "test_vmd"]
 
 
 def pytest_collection_modifyitems(items):

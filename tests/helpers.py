@@ -86,15 +86,18 @@ def definition(points, positions, charges, bound, cell=None, field=False):
         positions, index = cell.images_in_box(positions, points.min(0) - bound.cutoff, points.max(0) + bound.cutoff)
         charges = charges[index]
     result = np.zeros((4, len(points)))
-    for n, point in enumerate(points):
-        d = point - positions
-        r = np.sqrt((d * d).sum(1))
-        near = slice(None) if bound.cutoff is None else r < bound.cutoff
-        d, r, q = d[near], r[near], charges[near]
-        far = np.maximum(r, 0.01)
-        result[0, n] = bound(far) @ q
+    block = 1 + 100_000 // (len(positions) + 1)  # points at a time, whose pairs stay in a cache
+    for some in (slice(first, first + block) for first in range(0, len(points), block)):
+        d = [points[some, None, k] - positions[:, k] for k in range(3)]
+        r = np.sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
+        row, atom = np.nonzero(r < (np.inf if bound.cutoff is None else bound.cutoff))
+        r, q = r[row, atom], charges[atom]
+        far, count = np.maximum(r, 0.01), len(points[some])
+        result[0, some] = np.bincount(row, bound(far) * q, count)
         if field:
-            result[1:, n] = np.where(r < 0.01, 0.0, -bound.derivative(far) / far * q) @ d
+            slope = np.where(r < 0.01, 0.0, -bound.derivative(far) / far * q)
+            for k in range(3):
+                result[1 + k, some] = np.bincount(row, slope * d[k][row, atom], count)
     return result if field else result[0]
 
 

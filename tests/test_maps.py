@@ -95,13 +95,13 @@ def test_choices_that_do_not_fit():
 
 def test_an_end_that_nobody_asked_for_is_told(caplog):
     dipole = charges_at(DIPOLE.positions, DIPOLE.charges, Cell.from_parameters(20, 20, 20))
-    screened = {"interaction": "screened_coulomb", "parameters": {"debye_length": 8.0}, "spacing": 2}
-    assert potential_map(dipole, **screened).provenance.cutoff == 12
-    assert f"cut off at 12 A, where it is still {100 * np.exp(-12 / 8):.2g} % of q/r" in caplog.text
+    damped = {"interaction": "distance_dependent", "parameters": {"slope": 5.0}, "spacing": 2}
+    assert potential_map(dipole, **damped).provenance.cutoff == 12
+    assert f"cut off at 12 A, where it is still {100 / (5 * 12):.2g} % of q/r" in caplog.text
     caplog.clear()
-    potential_map(dipole, **screened, cutoff=20)
-    potential_map(dipole, **screened | {"parameters": {"debye_length": 2.0}})
-    potential_map(DIPOLE, **screened)
+    potential_map(dipole, **damped, cutoff=20)
+    potential_map(dipole, **damped | {"parameters": {"slope": 10.0}})
+    potential_map(DIPOLE, **damped)
     assert not caplog.text
 
 

@@ -37,7 +37,8 @@ def bilayer_like():
     (lambda: HostResult(np.zeros((4, 3, 4, 5), np.float32)), ["HostResult(3 x 4 x 5 points, with field)"]),
     (lambda: Energies(np.arange(2), np.ones(2), np.zeros(2)), ["Energies(2 atoms, 2.0000 Coulomb and 0.0000"]),
     (lambda: Distribution(np.arange(4.0), np.ones(3), np.ones(3), 7), ["Distribution(3 bins to 3 A, 7 frames)"]),
-    (lambda: Surface(np.eye(3), np.array([[0, 1, 2]]), np.zeros(3, int), "molecular"), ["Surface(molecular, 0.9 A^2"]),
+    (lambda: Surface(np.eye(3), np.array([[0, 1, 2]]), np.zeros(3, int), np.full(3, 0.3), "molecular"),
+     ["Surface(molecular, 0.9 A^2, 3 vertices)"]),
     (lambda: Report(["first line", "second"], {}, {"grid": 1}), ["Report('first line', objects: grid)"]),
 ], ids=["structure", "charged", "cell", "lattice", "grid", "unknown", "result", "energies", "rdf", "surface", "report"])
 def test_one_useful_line(made, words):

@@ -42,7 +42,7 @@ def test_a_sphere(kind, radius):
     outwards = (surface.vertices - [0.3, 0.2, 0.1]) / radius
     np.testing.assert_allclose(np.linalg.norm(outwards, axis=1), 1, atol=0.01)
     assert np.einsum("ij,ij->i", surface.normals, outwards).min() > 0.97
-    assert surface.area == pytest.approx(4 * np.pi * radius**2, rel=0.011)
+    assert surface.area == pytest.approx(4 * np.pi * radius**2, rel=1e-6)
     assert is_closed(surface)
 
 
@@ -59,7 +59,7 @@ def two_spheres(distance):
 @pytest.mark.parametrize("distance", [1.5, 3.0, 4.5, 5.9])
 def test_two_spheres(distance):
     surface = around([[0, 0, 0], [0.6 * distance, 0.8 * distance, 0]])
-    assert surface.area == pytest.approx(two_spheres(distance), rel=0.012)
+    assert surface.area == pytest.approx(two_spheres(distance), rel=0.004)
     if distance < 5:  # beyond, the neck is thinner than the lattice
         assert is_closed(surface)
 
@@ -74,7 +74,7 @@ def test_no_point_of_a_molecular_surface_is_where_a_probe_cannot_touch():
     free = (np.linalg.norm(points[:, None] - centres, axis=2) > RADIUS + PROBE - 1e-6).all(1)
     counted = free.mean() * 12 * 4 * np.pi * (RADIUS + PROBE) ** 2
     accessible = around(centres, kind="accessible")
-    assert accessible.area == pytest.approx(counted, rel=0.015)
+    assert accessible.area == pytest.approx(counted, rel=0.003)
     molecular = around(centres)
     distance = np.array([np.linalg.norm(points[free] - vertex, axis=1).min() for vertex in molecular.vertices[::37]])
     np.testing.assert_allclose(distance, PROBE, atol=0.06)
@@ -143,7 +143,7 @@ def test_the_command_writes_tables_meshes_and_a_figure(files, capsys):
     for name in ("m.glb", "m.ply"):
         mesh = trimesh.load(files / name, force="mesh", process=False)
         assert len(mesh.faces) == said["triangles"]
-        assert mesh.area == pytest.approx(said["area"], rel=1e-5)
+        assert mesh.area == pytest.approx(said["area"], rel=0.03)  # triangles cut corners
         colours = mesh.visual.vertex_colors
         assert len(np.unique(colours, axis=0)) > 50
         assert (colours[:, 3] == 255).all()

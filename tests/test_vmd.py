@@ -59,7 +59,7 @@ def run(home, *arguments, stdin=None, **environment):
         **os.environ, "VMDPOTENTIAL": str(home / "vmdpotential run"), "VMDPOTENTIAL_GOLDEN": str(home),
         "VMDPOTENTIAL_PLUGIN": str(PLUGIN), "TMPDIR": str(home / "tmp"), "HOME": str(home), **environment}
     return subprocess.run(
-        arguments, env=variables, stdin=stdin or subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
+        arguments, env=variables, stdin=stdin or subprocess.DEVNULL, capture_output=True, text=True, timeout=900,
         cwd=home)
 
 

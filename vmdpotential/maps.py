@@ -17,7 +17,7 @@ from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, UsageError, Words
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance, bounds
 from vmdpotential.grid.stored import StoredGrid
-from vmdpotential.interactions import Bound
+from vmdpotential.interactions import Bound, complete
 from vmdpotential.interactions.screened_coulomb import WATER, in_water
 from vmdpotential.methods import (
     Charges,
@@ -27,6 +27,7 @@ from vmdpotential.methods import (
     Planned,
     Refusal,
     Request,
+    Solution,
     accuracy,
     check_memory,
     map_bytes,
@@ -34,6 +35,7 @@ from vmdpotential.methods import (
 from vmdpotential.methods.accuracy import Sample
 from vmdpotential.methods.slabs import Sink, SlabResult, by_slabs
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import is_solvated, is_water, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
@@ -65,6 +67,7 @@ def potential_map(
     interaction: str = "auto",
     parameters: Mapping[str, float] | None = None,
     smear: float = 0.0,
+    radii: str = "auto",
     tolerance: float = 1e-4,
     atoms: str = "all",
     unit: str = "kT/e",
@@ -100,10 +103,13 @@ def potential_map(
     interaction : str
         A registered interaction; ``auto`` is the method's own.
     parameters : mapping
-        Further parameters of the interaction.
+        Further parameters of the interaction, or of a method that has some of its own.
     smear : float
         A, standard deviation of the Gaussian that every charge is, erf(r / (sqrt(2) s)) / r; 0 for points. VMD's
         PMEPot gives it as an Ewald factor, 1 / (sqrt(2) s).
+    radii : str
+        Of the atoms, for methods that need them: ``auto`` for the file's own, or one of
+        :data:`vmdpotential.molecule.radii.SETS`.
     tolerance : float
         Of methods that are not exact: root mean square error over that of the potential, 1e-6 to 0.1, over all
         points, and over those farther than 2 A from every charge; of the field too where it is asked for. The
@@ -146,9 +152,10 @@ def potential_map(
         When the tolerance cannot be kept.
     """
     planned, result = plan_map(
-        structure, Wanted(method, algorithm, interaction, parameters or {}, cutoff, smear, screened), boundary=boundary,
-        spacing=spacing, padding=padding, tolerance=tolerance, atoms=atoms, unit=unit, temperature=temperature,
-        dielectric=dielectric, field=field, precision=precision, engine=engine, lattice=lattice, sink=sink)
+        structure, Wanted(method, algorithm, interaction, parameters or {}, cutoff, smear, screened, radii),
+        boundary=boundary, spacing=spacing, padding=padding, tolerance=tolerance, atoms=atoms, unit=unit,
+        temperature=temperature, dielectric=dielectric, field=field, precision=precision, engine=engine,
+        lattice=lattice, sink=sink)
     return planned.grid(result)
 
 
@@ -241,6 +248,16 @@ def _counted(request: Request, positions: NDArray[np.float64],
     return near(request.lattice, reach, positions, charges)
 
 
+def _solution(structure: Structure, chosen: NDArray[np.bool_], wanted: Wanted, unit: str, temperature: float,
+              dielectric: float) -> Solution | None:
+    """Return what a method is told that has parameters of its own."""
+    if wanted.own is None:
+        return None
+    found, source = atomic_radii(structure, chosen, wanted.radii)
+    return Solution(wanted.parameters, found, source, dielectric, temperature, unit,
+                    coulomb_constant(unit, temperature, dielectric))
+
+
 def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], cell: Cell | None,
                 margin: float) -> Charges:
     """Return the statistics of charges that may leave their box by `margin`, A."""
@@ -260,12 +277,15 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
     `margin` is how far (A) atoms of an open boundary may leave the box around them; `soon` is 0 where a plan is made
     for many frames, so that the fastest method is worth looking for; `sink` takes a map in slabs.
     """
-    in_water_twice = wanted.screened is not None and is_solvated(structure)
+    in_water_twice = (wanted.screened is not None or wanted.own is not None) and is_solvated(structure)
     wanted, dielectric = in_medium(wanted, dielectric, temperature)
     constant = coulomb_constant(unit, temperature, dielectric)
     cell = choose_cell(structure, wanted.method, boundary)
     chosen = select(structure, atoms)
     if in_water_twice and is_water(structure)[chosen].any():
+        if wanted.own is not None:
+            raise InputError(f"{_name(structure)}: its waters are among the charges, and the solution replaces them",
+                             "use {atoms solute}")
         log.warning(Words("%s: water is among the charges and around them, and screens twice; {atoms solute} leaves "
                           "it to the medium"), _name(structure))
     # in units in which the sum of q V(r) is the potential
@@ -278,7 +298,8 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
     if bound.cutoff is not None and cell is None:
         positions, charges = near(lattice, bound.cutoff, positions, charges)
     request = Request(lattice, cell, bound, _statistics(positions, charges, cell, margin), precision,
-                      check_tolerance(tolerance), field)
+                      check_tolerance(tolerance), field,
+                      solution=_solution(structure, chosen, wanted, unit, temperature, dielectric))
     volts = coulomb_constant("V", dielectric=dielectric) / constant
     if sink is not None:
         request = by_slabs(request)
@@ -292,7 +313,7 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
     if summed is None or summed.end is None:  # where the method has not ended it
         summed = bound
     provenance = Provenance(
-        method=summing.name, interaction=str(summed),
+        method=summing.name, interaction=summing.sums(request, summed),
         medium=summing.medium(request, dielectric, temperature), boundary=request.boundary,
         cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=summed.cutoff,
         tolerance=None if errors is None else tolerance, precision=precision, engine=backend.name, atoms=atoms,
@@ -351,7 +372,8 @@ def check_tolerance(tolerance: float) -> float:
 class Wanted:
     """What of a sum is asked for by name: method, algorithm, interaction with its parameters, cutoff and smear in A.
 
-    `screened` is the molarity of a salt in water, in the place of an interaction; see :func:`in_medium`.
+    `screened` is the molarity of a salt in water, in the place of an interaction (:func:`in_medium`); `radii` are a
+    set's name, for methods that need them.
     """
 
     method: str = "auto"
@@ -361,12 +383,21 @@ class Wanted:
     cutoff: float | None = None
     smear: float = 0.0
     screened: float | None = None
+    radii: str = "auto"
+
+    @property
+    def own(self) -> Method | None:
+        """The method that is named, where it has parameters of its own."""
+        method: Method | None = None if self.method == "auto" else registry.get("method", self.method)
+        return method if method is not None and method.quantities else None
 
     @property
     def methods(self) -> list[Method]:
-        """The methods there are to choose from: the one that is named, or all."""
-        names = registry.available("method") if self.method == "auto" else [self.method]
-        return [registry.get("method", name) for name in names]
+        """The methods there are to choose from: the one that is named, or all that sum charges."""
+        if self.method != "auto":
+            return [registry.get("method", self.method)]
+        found: list[Method] = [registry.get("method", name) for name in registry.available("method")]
+        return [method for method in found if method.superposes]
 
 
 def in_medium(wanted: Wanted, dielectric: float | None, temperature: float) -> tuple[Wanted, float]:
@@ -377,6 +408,13 @@ def in_medium(wanted: Wanted, dielectric: float | None, temperature: float) -> t
     UsageError
         For a screened potential of another interaction.
     """
+    own = wanted.own
+    if own is not None:
+        salt = {} if wanted.screened is None else {"salt": wanted.screened}
+        values = complete(own.quantities, {**salt, **wanted.parameters}, f"the method {own.name}")
+        return replace(wanted, parameters=values, screened=None), own.dielectric if dielectric is None else dielectric
+    if wanted.radii != "auto":
+        raise UsageError("radii", "are for a method that needs them", "use {method pb}", value=wanted.radii)
     if wanted.screened is None:
         return wanted, 1.0 if dielectric is None else dielectric
     if wanted.interaction != "auto" or wanted.smear or wanted.parameters:
@@ -400,7 +438,7 @@ def bind(wanted: Wanted, cell: Cell | None) -> Bound:
     """
     methods = wanted.methods
     name = wanted.interaction
-    values = dict(wanted.parameters)
+    values = {} if wanted.own else dict(wanted.parameters)
     if wanted.smear:
         if name not in ("auto", "gaussian"):
             raise UsageError("smear", f"makes the interaction gaussian, not {name}", "leave out {interaction}",
@@ -528,7 +566,8 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
             log.warning("%s: is the asymmetric unit of a crystal (%s); the boundary is open, with these atoms alone",
                         _name(structure), structure.cell.space_group)
     if boundary not in boundaries:
-        raise UsageError("boundary", f"the method {method} cannot do it", value=boundary,
+        reason = registry.get("method", method).boundary_reason
+        raise UsageError("boundary", f"the method {method} cannot do it{reason}", value=boundary,
                          cure=f"use {' or '.join(f'{{boundary {b}}}' for b in boundaries)}, or another {{method}}")
     if boundary == "open":
         return None

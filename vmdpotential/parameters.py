@@ -55,6 +55,8 @@ class Option:
         Whether viewers offer it; false for what only makes sense in a shell (files, overwriting).
     written : bool
         Whether it names files that the command writes; other files are read.
+    front : bool
+        Whether dialogs show it at once, as what everybody sets; the others are folded under "Advanced".
     """
 
     help: str
@@ -70,6 +72,7 @@ class Option:
     parse: Callable[[str], Any] | None = None
     viewer: bool = True
     written: bool = False
+    front: bool = False
 
     def allowed(self) -> Sequence[str]:
         """Return the allowed values, empty where anything goes."""

@@ -107,11 +107,20 @@ class Terminal:
     """A listener that shows work of more than two seconds as a line on a stream.
 
     On a terminal the line is redrawn in place; in a log a line is written every ten seconds, whatever is at work.
+
+    Parameters
+    ----------
+    stream : text stream
+        Standard error unless given.
+    delay : float, s
+        That work takes before it is shown.
+    every : float, s
+        Between two lines of a log.
     """
 
-    def __init__(self, stream: TextIO | None = None, delay: float = 2.0) -> None:
+    def __init__(self, stream: TextIO | None = None, delay: float = 2.0, every: float = 10.0) -> None:
         self.stream = stream or sys.stderr
-        self.delay = delay
+        self.delay, self.every = delay, every
         self.live = self.stream.isatty()
         self._label = ""
         self._start = 0.0
@@ -133,7 +142,7 @@ class Terminal:
         finished = fraction >= 1
         if finished:
             self._label = ""  # the next work of this name is another
-        interval = 0.2 if self.live else 10.0
+        interval = 0.2 if self.live else self.every
         if self._shown is None:
             if finished or elapsed < self.delay or (not self.live and now - self._written < interval):
                 return

@@ -11,7 +11,8 @@ from typing import Any
 from vmdpotential.errors import plain
 from vmdpotential.frontend import adapters
 from vmdpotential.frontend.adapters import default_name, offered, role, to_file
-from vmdpotential.frontend.declarations import as_text
+from vmdpotential.frontend.declarations import as_text, in_front
+from vmdpotential.frontend.form import Entry
 from vmdpotential.parameters import Command, Parameter
 
 from .display import display_options
@@ -48,6 +49,16 @@ def arguments(command: Command) -> dict[str, Parameter | None]:
     if not to_file(command):
         found["name"] = None
     return found | {argument_name(parameter): parameter for parameter in (*others, *displayed(command))}
+
+
+def entries(command: Command) -> list[Entry]:
+    """Return the fields of the dialog: what is drawn of what, then what everybody sets, then the rest."""
+    shown = displayed(command)
+    fields = [Entry(name, parameter, default_text(parameter), describe(parameter), parameter is not None and (
+        parameter.option.front if parameter in shown else in_front(command, parameter)))
+        for name, parameter in arguments(command).items()]
+    return sorted(fields, key=lambda entry: (
+        not entry.front, entry.parameter is None or not entry.parameter.required, entry.parameter not in shown))
 
 
 def default_text(parameter: Parameter | None) -> str:

@@ -1,4 +1,4 @@
-"""PyMOL's selections and map objects as Structure and Grid, and back."""
+"""PyMOL's selections as Structure, and back."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 from chempy import Atom
-from chempy.brick import Brick
 from chempy.models import Indexed
 from pymol import CmdException
 
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError
 from vmdpotential.frontend import adapters
-from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.columns import factor
 from vmdpotential.io.frames import Loaded
 from vmdpotential.molecule import elements, residues
@@ -90,7 +88,7 @@ def _parts(states: Mapping[str, int], selection: str) -> list[tuple[str, int]]:
     return [(f"%{name} and ({selection})", state) for name, state in states.items()]
 
 
-def read_selection(cmd: Any, selection: str, topology: Path | None = None) -> Selected:
+def read_selection(cmd: Any, selection: str, topology: Path | None = None, without: Sequence[str] = ()) -> Selected:
     """Return the atoms of a selection as they are seen now, in the order of the file they came from.
 
     PyMOL sorts the atoms of an object by residue and name; `rank` remembers the file's order, which a
@@ -103,6 +101,8 @@ def read_selection(cmd: Any, selection: str, topology: Path | None = None) -> Se
     cmd : PyMOL's cmd module or instance
     selection : str
     topology : Path, optional
+    without : sequence of str
+        Objects whose atoms are left out, whether they are there or not: those that only show something.
 
     Raises
     ------
@@ -112,29 +112,33 @@ def read_selection(cmd: Any, selection: str, topology: Path | None = None) -> Se
         read or lists other atoms than the objects.
     """
     states = shown_states(cmd, selection)
+    chosen = selection
+    if without:
+        chosen = f"({selection}) and not ({' or '.join(f'?{name}' for name in without)})"
+        states = {name: state for name, state in states.items() if name not in without}
     found: list[tuple[str, int]] = []
-    for part, state in _parts(states, selection):
+    for part, state in _parts(states, chosen):
         cmd.iterate_state(state, part, "add_row((model, index))", space={"add_row": found.append})
     places = {atom: place for place, atom in enumerate(found)}
     if not places:
         raise InputError(f"selection '{selection}' has no atoms in this state", "load a structure or select others")
     whole, atoms = _read_objects(cmd, states, places)
     order = np.array([places.get(atom, -1) for atom in atoms])
-    chosen = order >= 0
+    taken = order >= 0
     model = np.array([name for name, _ in atoms])
-    names, number = np.unique(model[chosen], return_inverse=True)
-    adapters.check_places([f"object {name}" for name in names], number, whole.positions[chosen])
+    names, number = np.unique(model[taken], return_inverse=True)
+    adapters.check_places([f"object {name}" for name in names], number, whole.positions[taken])
     if topology is not None:
-        structure = adapters.with_topology(whole, topology, chosen)
+        structure = adapters.with_topology(whole, topology, taken)
     else:
         assert whole.charges is not None
         charges = _charges(model, whole.residue_starts, whole.charges)
         structure = adapters.with_charges(
-            replace(whole, charges=None), chosen, charges, f"PyMOL object {' and '.join(names)}",
+            replace(whole, charges=None), taken, charges, f"PyMOL object {' and '.join(names)}",
             lambda row: f"{whole.label(row)} of object {model[row]}",
             "select atoms of one kind, or set all charges to 0 with: alter all, partial_charge=0")
     kept = [atom for atom in atoms if atom in places]
-    return Selected(structure, kept, order[chosen], selection, states, len(places))
+    return Selected(structure, kept, order[taken], chosen, states, len(places))
 
 
 def positions_now(cmd: Any, source: Selected) -> Any:
@@ -294,48 +298,6 @@ def _cell(cmd: Any, states: Mapping[str, int]) -> Cell | None:
         if symmetry := cmd.get_symmetry(name, state):
             found[f"object {name}"] = [float(x) for x in symmetry[:6]], str(symmetry[6])
     return adapters.cell_of(found)
-
-
-def load_grid(cmd: Any, name: str, grid: Grid) -> None:
-    """Make a map object; its values are those of the grid, bit by bit."""
-    if min(grid.lattice.shape) < 2:
-        raise UsageError("spacing", "PyMOL shows maps of at least 2 points along each axis", "use a smaller one")
-    lattice = grid.lattice
-    cmd.load_brick(Brick.from_numpy(grid.values, lattice.spacing.tolist(), lattice.origin.tolist()), name)
-
-
-def draw_grid(cmd: Any, name: str, grid: Grid) -> bool:
-    """Put a grid into a map object that is there; return whether its place has changed, which takes longer."""
-    values, (low, high) = cmd.get_volume_field(name, copy=0), np.array(cmd.get_extent(name))
-    lattice = grid.lattice
-    if values.shape == lattice.shape and np.allclose([low, high], [lattice.origin, lattice.last], atol=1e-3):
-        values[...] = grid.values
-        return False
-    cmd.load_brick(Brick.from_numpy(grid.values, lattice.spacing.tolist(), lattice.origin.tolist()), name, 1, zoom=0)
-    return True
-
-
-def read_grid(cmd: Any, name: str, header: Mapping[str, str]) -> Grid:
-    """Return a map object as a Grid.
-
-    Parameters
-    ----------
-    name : str
-    header : mapping
-        What PyMOL does not keep: unit, temperature and so on, as :meth:`Grid.header` gives them.
-
-    Raises
-    ------
-    InputError
-        When the object's axes are not at right angles.
-    """
-    symmetry = cmd.get_symmetry(name)
-    if symmetry and any(abs(angle - 90) > 1e-3 for angle in symmetry[3:6]):
-        raise InputError(f"map '{name}' has oblique axes", "only maps with right angles can be cut")
-    values = np.asarray(cmd.get_volume_field(name), np.float32)
-    low, high = np.array(cmd.get_extent(name), np.float64)
-    lattice = Lattice(low, (high - low) / np.maximum(np.array(values.shape) - 1, 1), values.shape)
-    return Grid.from_header(lattice, values, header)
 
 
 def load_ions(cmd: Any, name: str, structure: Structure, atoms: Any, energies: Sequence[float]) -> None:

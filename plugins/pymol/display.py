@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from vmdpotential.frontend.display import surface_options
 from vmdpotential.grid.planes import Plane
 from vmdpotential.parameters import Command, Option, Parameter, Report
 
@@ -14,25 +15,22 @@ def _plane(text: str) -> Plane:
 
 def _maps(
     isosurface: Annotated[float | None, Option(
-        "level of a positive and a negative isosurface, in the map's unit; none unless given", above=0)] = None,
-    surface: Annotated[bool, Option("molecular surface of the selection without solvent, coloured by the map")] = False,
+        "level of two isosurfaces, positive and negative", above=0, front=True)] = None,
     cut: Annotated[Plane | None, Option(
-        "plane through the map, coloured by it, such as z=12.5; none unless given", unit="A", parse=_plane)] = None,
+        "coloured plane through the map, such as z=12.5", unit="A", parse=_plane, front=True)] = None,
 ) -> Report:
     return Report([], {})
 
 
 def _ions(
-    labels: Annotated[bool, Option("write its energy when placed beside every ion, kcal/mol")] = True,
+    labels: Annotated[bool, Option("write its energy when placed beside every ion, kcal/mol", front=True)] = True,
 ) -> Report:
     return Report([], {})
 
 
-_MAPS, _IONS = Command.of(_maps).parameters, Command.of(_ions).parameters
-
-
 def display_options(command: Command) -> tuple[Parameter, ...]:
     """Return the parameters that say how the result of a command is shown."""
-    if command.name == "live":  # a copy's surface would not follow
-        return tuple(parameter for parameter in _MAPS if parameter.name != "surface")
-    return _IONS if command.name == "ionize" else _MAPS
+    if command.name == "ionize":
+        return Command.of(_ions).parameters
+    shared = surface_options(command)
+    return (*shared, *Command.of(_maps).parameters) if shared else ()

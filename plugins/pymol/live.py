@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pymol import CmdException
 
-from vmdpotential.errors import VmdpotentialError
-from vmdpotential.frames.live import Latest, LiveMap
-from vmdpotential.frontend import messages
+from vmdpotential.frames.live import LiveMap
+from vmdpotential.frontend.following import Following
 from vmdpotential.grid.lattice import Grid
 
 from . import arguments
-from .convert import Selected, cell_now, draw_grid, positions_now, symmetries
+from .convert import Selected, cell_now, positions_now, symmetries
+from .grids import draw_grid
 from .made import Session
 
 if TYPE_CHECKING:
     from .task import Task
 
-#: Milliseconds between two looks at the window, and seconds between two at the members of the selection.
-TICK, MEMBERS = 15, 0.5
+#: Milliseconds between two looks at the window.
+TICK = 15
 
 
-class Live:
+class Live(Following):
     """A map that is drawn anew when what it was made of has moved.
 
     PyMOL tells nobody of frames and moves, so :meth:`look` asks, from a timer of its window or from
@@ -39,15 +38,16 @@ class Live:
         What it returned.
     """
 
+    failures = (*Following.failures, CmdException)
+
     def __init__(self, task: Task, made: LiveMap) -> None:
         self.cmd, self.task, self.made = task.cmd, task, made
         assert task.atoms is not None
         self.atoms: Selected = task.atoms
-        self.latest: Latest[Grid] = Latest(self._compute)
+        super().__init__(arguments.spell)
         self._seen: Any = None
         self._frame: Any = None
         self._members: Any = self._indices()
-        self._checked = time.monotonic()
         self._timer: Any = None
         qt = sys.modules.get("pymol.Qt")  # of a window; see feedback
         if qt is not None and qt.QtWidgets.QApplication.instance() is not None:
@@ -56,40 +56,12 @@ class Live:
             self._timer.start(TICK)
         self.look()
 
-    @property
-    def running(self) -> bool:
-        """Whether it follows still."""
-        return self.latest.running
-
-    def look(self) -> None:
-        """Draw the map that is ready, and ask for another when something has moved."""
-        try:
-            grid = self.latest.take()
-            if grid is not None:
-                self._draw(grid)
-            self._ask()
-        except (VmdpotentialError, CmdException, MemoryError) as error:
-            text = str(error).strip() if isinstance(error, CmdException) else messages.one_line(error, arguments.spell)
-            self.stop()
-            print(f" live: ended: {text}")
-        except BaseException:
-            self.stop()
-            raise
-
-    def wait(self) -> None:
-        """Draw the map of what is shown now."""
-        self._checked = -np.inf
-        self.look()
-        self.latest.wait()
-        self.look()
-
-    def stop(self) -> str:
-        """End it; return what to tell the user."""
+    def _release(self) -> None:
         if self._timer is not None:
             self._timer.stop()
-        self.latest.stop()
-        done = self.latest
-        return f"ended after {done.done} maps; {done.dropped} frames were dropped for newer ones"
+
+    def _tell(self, text: str) -> None:
+        print(f" live: {text}")
 
     def told(self) -> str:
         """Return how fast it is."""
@@ -99,16 +71,13 @@ class Live:
         return self.cmd.index(f"({self.atoms.selection})")
 
     def _ask(self) -> None:
-        now = time.monotonic()
-        if now - self._checked > MEMBERS:
-            self._checked = now
-            if (members := self._indices()) != self._members:
-                self._members = members
-                self.task = self.task.again()
-                assert self.task.atoms is not None
-                self.atoms, self._seen = self.task.atoms, None
-                self.latest.ask(self.task, None, None)
-                return
+        if self._due() and (members := self._indices()) != self._members:
+            self._members = members
+            self.task = self.task.again()
+            assert self.task.atoms is not None
+            self.atoms, self._seen = self.task.atoms, None
+            self.latest.ask(self.task, None, None)
+            return
         positions = positions_now(self.cmd, self.atoms)
         if positions is None:  # an object that is not there in this state, or is being changed
             return
@@ -119,8 +88,9 @@ class Live:
         if not first or not np.array_equal(positions[self.atoms.order], np.float32(self.atoms.structure.positions)):
             self.latest.ask(None, positions[self.atoms.order], cell_now(self.cmd, self.atoms))
 
-    def _compute(self, task: Task | None, positions: Any, cell: Any) -> Grid:
+    def _compute(self, *request: Any) -> Grid:
         """In the thread: make the map of a frame, or of another selection."""
+        task, positions, cell = request
         if task is None:
             return self.made.update(positions.astype(np.float64), cell)
         self.made = task.compute(self.latest.listen).objects["live"]

@@ -15,7 +15,8 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.parameters import Command, Report
 
-from .convert import Selected, load_grid, load_ions, load_structure, read_grid
+from .convert import Selected, load_ions, load_structure
+from .grids import load_grid, read_grid
 from .made import Session
 
 if TYPE_CHECKING:
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
 
 #: Colours of negative, zero and positive potential, and of ions by the sign of their charge.
 COLOURS = ("red", "white", "blue")
-_MAP_PARTS = ("ramp", "positive", "negative", "surface", "cut")
+_MAP_PARTS = ("ramp", "legend", "positive", "negative", "surface", "cut")
 _ION_PARTS = ("ions",)
+_SHOWS = ("_surface", "_legend")
+
+#: Where the legend stands on the screen, which reaches from -1 to 1: above the molecule.
+LEGEND = (0.0, 0.92, 0.0)
 
 
 class Results:
@@ -59,6 +64,11 @@ class Results:
 
     def _part(self, part: str) -> str:
         return f"{self.name}_{part}"
+
+    def shows(self) -> list[str]:
+        """Return the objects that only show a map, of this run and others: their atoms are no part of a system."""
+        made = [name for name in self.session.made if name.endswith(_SHOWS) and self.session.is_ours(name)]
+        return list(dict.fromkeys([*made, *(self.name + part for part in _SHOWS)]))
 
     def find_map(self, name: str) -> Grid | Path:
         """Return a map object as a Grid; another name is a file's."""
@@ -113,18 +123,20 @@ class Results:
         self.session.add(self._part(part) if part else self.name, header or {})
 
     def _show_map(self, grid: Grid, atoms: Selected | None) -> None:
-        cmd, ramp, limit = self.cmd, self._part("ramp"), grid.display_limit()
+        cmd, ramp = self.cmd, self._part("ramp")
+        span = self.options.get("range") or adapters.surface_range(grid, None if atoms is None else atoms.structure)
         self._clear(_MAP_PARTS)
         load_grid(cmd, self.name, grid)
         self._made(header=grid.header())
-        cmd.ramp_new(ramp, self.name, [-limit, 0.0, limit], list(COLOURS))
+        cmd.ramp_new(ramp, self.name, [span.low, (span.low + span.high) / 2, span.high], list(COLOURS))
         self._made("ramp")
-        self._lines.append(
-            f"map object {self.name}, in {grid.unit or 'no known unit'}; colour ramp {ramp} from "
-            f"{-limit:g} to {limit:g}; colour a surface by it with: set surface_color, {ramp}")
+        words = adapters.legend(grid, span)
+        self._show_legend(f"{self.name}: {words}")
+        self._lines.append(f"map object {self.name}; colour ramp {ramp}: {words}; colour another surface by it with: "
+                           f"set surface_color, {ramp}")
         level = self.options.get("isosurface")
         if level is None and self.live and self.options.get("cut") is None:
-            level = limit
+            level = grid.display_limit()
         if level is not None:
             for part, value, colour in (("positive", level, COLOURS[2]), ("negative", -level, COLOURS[0])):
                 cmd.isosurface(self._part(part), self.name, value)
@@ -146,6 +158,16 @@ class Results:
                 cmd.isolevel(name, cmd.isolevel(name, query=1))
         if self.session.is_ours(self._part("cut")):
             cmd.rebuild(self._part("cut"))
+
+    def _show_legend(self, text: str) -> None:
+        """Write what the ramp means: a label that stays in its place on the screen."""
+        cmd, name = self.cmd, self._part("legend")
+        centre = cmd.get_position()
+        cmd.pseudoatom(name, pos=list(centre), label=text)
+        self._made("legend")
+        cmd.set("label_relative_mode", 1, name)
+        cmd.set("label_screen_point", LEGEND, name)
+        cmd.set("float_labels", 1, name)
 
     def _show_surface(self, atoms: Selected, ramp: str) -> None:
         """Show the surface of a copy, so that the user's object stays as it is."""

@@ -103,7 +103,8 @@ class Task:
                 raise UsageError(parameter.name, "a value is needed")
         elif role == "structure" and isinstance(text, str):
             topology = self.cmd.exp_path(arguments.unquoted(self.given.get("topology")))
-            self.atoms = read_selection(self.cmd, text or "all", Path(topology) if topology else None)
+            self.atoms = read_selection(self.cmd, text or "all", Path(topology) if topology else None,
+                                        self.results.shows())
             self.values[parameter.name] = self.atoms.structure
         elif role == "map" and isinstance(text, str):
             maps = [self.results.find_map(word) for word in arguments.words(value)]

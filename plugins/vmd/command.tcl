@@ -83,6 +83,12 @@ proc ::vmdpotential::prepare {command all given} {
             error "-isovalue '$level': a number other than 0 is needed"
         }
     }
+    if {[dict exists $given range] && [dict get $all range own]} {
+        show::span [dict get $given range] 1
+    }
+    if {[dict exists $given draw] && [dict get $given draw] ni [dict get $all draw choices]} {
+        error "-draw '[dict get $given draw]': choose one of [join [dict get $all draw choices] {, }]"
+    }
     set molecule [find_molecule $given]
     set job [dict create command $command molecule $molecule folder [job::make_folder] charged 0 complete 0]
     if {[catch {arguments $job $all $given} result options]} {

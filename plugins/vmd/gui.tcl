@@ -9,6 +9,9 @@ namespace eval ::vmdpotential::gui {
     array set field {}
     # commands in the order of their pages
     variable pages {}
+    # whether a map follows, and how much of a job is done, for the box and the bar
+    variable live 0
+    variable done 0
 }
 
 # Open the dialog, or bring it to the front; return its window, as VMD's menu wants.
@@ -59,9 +62,16 @@ proc ::vmdpotential::gui::fill {} {
     } {
         pack [ttk::button $window.all.buttons.$name -text $label -command $command] -side left -padx 4
     }
+    # on: the live map of its page; off: its end
+    ttk::checkbutton $window.all.buttons.live -text "Live map" -variable ::vmdpotential::gui::live \
+        -command ::vmdpotential::gui::switch_live
+    ttk::progressbar $window.all.buttons.bar -maximum 100 -variable ::vmdpotential::gui::done -length 160
+    ttk::label $window.all.buttons.status -text {} -anchor w
+    pack $window.all.buttons.live $window.all.buttons.bar -side left -padx 4
+    pack $window.all.buttons.status -side left -fill x -expand 1
     ttk::frame $window.all.log
     # small, so that the table of ions fits
-    text $window.all.log.text -height 10 -width 112 -wrap word -state disabled -takefocus 1 \
+    text $window.all.log.text -height 9 -width 112 -wrap word -state disabled -takefocus 1 \
         -font [list {*}[lrange [font actual TkFixedFont] 0 1] -size 8] \
         -yscrollcommand [list $window.all.log.bar set]
     $window.all.log.text tag configure -err -foreground #b00000
@@ -70,7 +80,7 @@ proc ::vmdpotential::gui::fill {} {
     pack $window.all.log.text -side left -fill both -expand 1
     pack $window.all.pages -fill x
     pack $window.all.help -fill x -pady 4
-    pack $window.all.buttons -anchor w -pady 4
+    pack $window.all.buttons -fill x -pady 4
     pack $window.all.log -fill both -expand 1
     bind $window.all.pages <<NotebookTabChanged>> ::vmdpotential::gui::refresh
     set ::vmdpotential::job::listener ::vmdpotential::gui::listen
@@ -91,14 +101,56 @@ proc ::vmdpotential::gui::locate {} {
     fill
 }
 
-# One page: fields in two columns.
+# One page: what everybody sets, and the rest when it is asked for.
 proc ::vmdpotential::gui::page {page command} {
+    set front {}
+    set folded {}
+    dict for {name declaration} [::vmdpotential::options $command] {
+        if {$name ni {wait dry_run}} {
+            dict set [expr {[dict get $declaration front] ? "front" : "folded"}] $name $declaration
+        }
+    }
+    ttk::frame $page.front
+    fields $page.front $command $front
+    pack $page.front -fill x
+    if {[dict size $folded]} {
+        ttk::button $page.fold -style Toolbutton -text "\u25b8 Advanced" -command [list ::vmdpotential::gui::fold $page]
+        ttk::frame $page.folded
+        fields $page.folded $command $folded
+        pack $page.fold -anchor w -pady {4 0}
+    }
+}
+
+# Show what is folded, or fold it again.
+proc ::vmdpotential::gui::fold {page} {
+    if {[winfo manager $page.folded] eq ""} {
+        pack $page.folded -fill x
+        $page.fold configure -text "\u25be Advanced"
+    } else {
+        pack forget $page.folded
+        $page.fold configure -text "\u25b8 Advanced"
+    }
+    fit
+}
+
+# Give the pages the height of the highest, of those that are folded and the one in front.
+proc ::vmdpotential::gui::fit {} {
+    variable window
+    update idletasks
+    set book $window.all.pages
+    set height 0
+    foreach page [$book tabs] {
+        if {$page eq [$book select] || ![winfo exists $page.folded] || [winfo manager $page.folded] eq ""} {
+            set height [expr {max($height, [winfo reqheight $page])}]
+        }
+    }
+    $book configure -height $height
+}
+
+# Fields of options in two columns.
+proc ::vmdpotential::gui::fields {page command all} {
     variable field
     variable window
-    set all [::vmdpotential::options $command]
-    foreach name {wait dry_run} {
-        dict unset all $name
-    }
     set rows [expr {([dict size $all] + 1) / 2}]
     set number 0
     dict for {name declaration} $all {
@@ -108,8 +160,8 @@ proc ::vmdpotential::gui::page {page command} {
         if {![info exists field($key)]} {
             set field($key) [dict get $declaration default]
         }
-        set label $page.label$number
-        set box $page.field$number
+        set label $page.label_$name
+        set box $page.field_$name
         set unit [dict get $declaration unit]
         set text [string map {_ { }} $name]
         if {$unit ne ""} {
@@ -230,10 +282,30 @@ proc ::vmdpotential::gui::run {{preview 0}} {
     }
     if {[catch {::vmdpotential::run_command $command $words} result]} {
         ::vmdpotential::say $result -err
-    } else {
+    } elseif {$command ne "live"} {
         set job $result
     }
     refresh
+}
+
+# The box was clicked: start the live map of its page, or end what follows.
+proc ::vmdpotential::gui::switch_live {} {
+    variable live
+    variable window
+    variable pages
+    if {$live} {
+        $window.all.pages select [lsearch -exact $pages live]
+        run
+    } else {
+        ::vmdpotential::live::stop
+    }
+    update_live
+}
+
+# Let the box say whether a map follows.
+proc ::vmdpotential::gui::update_live {} {
+    variable live
+    set live [expr {$::vmdpotential::live::now ne ""}]
 }
 
 proc ::vmdpotential::gui::stop {} {
@@ -243,10 +315,19 @@ proc ::vmdpotential::gui::stop {} {
     }
 }
 
-# A job has started or ended.
-proc ::vmdpotential::gui::listen {id event} {
+# A job has started, goes on, or has ended.
+proc ::vmdpotential::gui::listen {id event text} {
     variable window
     variable job
+    variable done
+    if {[winfo exists $window.all.buttons.status]} {
+        $window.all.buttons.status configure -text $text
+    }
+    if {$event eq "progress"} {
+        regexp {(\d+) %} $text all done
+        return
+    }
+    set done 0
     if {$id eq $job && $event ne "started"} {
         set job {}
     }
@@ -272,6 +353,7 @@ proc ::vmdpotential::gui::log {text level} {
 proc ::vmdpotential::gui::refresh {} {
     variable window
     variable job
+    fit
     set previews [dict exists [::vmdpotential::options [current]] dry_run]
     foreach {name usable} [list run [expr {$job eq ""}] preview [expr {$job eq "" && $previews}] \
             clear $previews stop [expr {$job ne ""}]] {

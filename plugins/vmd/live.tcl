@@ -35,6 +35,7 @@ proc ::vmdpotential::live::start {job} {
         trace add variable ::${variable}($molecule) write ::vmdpotential::live::moved
     }
     set timer [after $look ::vmdpotential::live::poll]
+    ::vmdpotential::gui::update_live
     ::vmdpotential::say "the map follows molecule $molecule; 'potential live off' ends it"
     return $molecule
 }
@@ -239,6 +240,7 @@ proc ::vmdpotential::live::stop {} {
     }
     set last $now
     set now {}
+    ::vmdpotential::gui::update_live
     after cancel $timer
     foreach variable {vmd_frame vmd_initialize_structure} {
         trace remove variable ::${variable}([dict get $last molecule]) write ::vmdpotential::live::moved

@@ -21,17 +21,22 @@ proc ::vmdpotential::options {command} {
             }
         }
         lappend ours [list sel text $atoms {atoms: a selection, or what atomselect returned}] \
-            {frame text now {frame of the molecule: now, first, last or a number}}
+            {frame text now {frame of the molecule: now, first, last or a number} 0}
     }
     lappend ours {mol text top {molecule}}
+    if {$command eq "map"} {
+        lappend ours {draw text surface {what of the map: a coloured surface, isosurfaces and a slice, or all} 1
+            {surface isosurfaces all}} \
+            {range text {} {that the colours span, such as -5,5 or 5; round values unless given}}
+    }
     if {$command in {map live}} {
         lappend ours {isovalue number {} {where isosurfaces are drawn, with both signs; a round value unless given}}
     }
     lappend ours {wait boolean {} {return when it is done; without it, VMD stays usable meanwhile}}
     foreach entry $ours {
-        lassign $entry name kind default help
+        lassign $entry name kind default help front choices
         dict set all $name [dict create name $name kind $kind several 0 required 0 positional 0 viewer 1 \
-            default $default help $help unit {} choices {} own 1]
+            front [expr {$front ne "0"}] default $default help $help unit {} choices $choices own 1]
     }
     foreach option $declared {
         set name [dict get $option name]

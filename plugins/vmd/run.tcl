@@ -8,8 +8,10 @@ namespace eval ::vmdpotential::job {
     variable ended
     # folder of this session, with a folder for each job
     variable session {}
-    # called when a job has started or ended, for the dialog
+    # called when a job has started, goes on or has ended, for the dialog
     variable listener {}
+    # when something was said last, as progress is told every ten seconds only
+    variable said 0
     # milliseconds a child has to end after it was asked to
     variable grace 15000
     # VMD's launcher sets these for itself; the program's Python must not see them
@@ -111,9 +113,13 @@ proc ::vmdpotential::job::start {job} {
 
 proc ::vmdpotential::job::tell {id event text} {
     variable listener
-    ::vmdpotential::say $text [expr {$event eq "failed" ? "-err" : $event eq "warning" ? "-warn" : "-info"}]
-    if {$listener ne "" && $event ni {progress warning}} {
-        catch {{*}$listener $id $event}
+    variable said
+    if {$event ne "progress" || [clock seconds] - $said >= 10} {
+        set said [clock seconds]
+        ::vmdpotential::say $text [expr {$event eq "failed" ? "-err" : $event eq "warning" ? "-warn" : "-info"}]
+    }
+    if {$listener ne "" && $event ne "warning"} {
+        catch {{*}$listener $id $event $text}
     }
 }
 

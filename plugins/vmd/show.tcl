@@ -87,16 +87,88 @@ proc ::vmdpotential::show::show_map {job data} {
     # the molecule must be the last word: VMD ignores 'molid N' and loads into the top molecule
     mol addfile $file type $type waitfor all $molecule
     set volume [expr {[molinfo $molecule get numvolumedata] - 1}]
-    set limit [dict get $data display_limit]
-    set level $limit
-    if {[dict exists $job given isovalue]} {
-        set level [expr {abs([dict get $job given isovalue])}]
-    }
+    set given [dict get $job given]
     forget $molecule
-    draw_map $molecule $volume $level $limit
-    ::vmdpotential::say "molecule $molecule, volume $volume: isosurfaces at $level (blue) and -$level (red),\
-        colours from -$limit to $limit [dict get $data unit]"
+    set drawn [expr {[dict exists $given draw] ? [dict get $given draw]
+        : [dict exists $given isovalue] ? "isosurfaces" : "surface"}]
+    set limit [dict get $data display_limit]
+    set meaning [expr {[dict exists $data meaning] ? [dict get $data meaning] : [dict get $data unit]}]
+    set said {}
+    if {$drawn ne "isosurfaces"} {
+        set limits [span [expr {[dict exists $given range] ? [dict get $given range]
+            : [dict exists $data surface_limit] ? [dict get $data surface_limit] : $limit}] [expr {[dict exists $given range]}]]
+        draw_surface $job $molecule $volume $limits
+        draw_legend $limits $meaning
+        lassign $limits low high
+        lappend said "a surface coloured from [format %g $low] (red) to [format %g $high] (blue) $meaning"
+    }
+    if {$drawn ne "surface"} {
+        set level [expr {[dict exists $given isovalue] ? abs([dict get $given isovalue]) : $limit}]
+        draw_map $molecule $volume $level $limit
+        lappend said "isosurfaces at $level (blue) and -$level (red), colours from -$limit to $limit $meaning"
+    }
+    ::vmdpotential::say "molecule $molecule, volume $volume: [join $said {; }]"
     return 1
+}
+
+# Return the limits of colours, {low high}, for one number of both signs or two with a comma.
+proc ::vmdpotential::show::span {text option} {
+    set numbers [split [string map {{ } {}} $text] ,]
+    if {[llength $numbers] == 1 && [string is double -strict $text]} {
+        set numbers [list [expr {-abs($text)}] [expr {abs($text)}]]
+    }
+    lassign $numbers low high
+    if {[llength $numbers] != 2 || ![string is double -strict $low] || ![string is double -strict $high]
+            || !($low < $high)} {
+        error "[expr {$option ? "-range " : {}}]'$text': a number such as 5 is needed, or two with the lower first, such as -5,5"
+    }
+    return $numbers
+}
+
+# Draw the surface of the atoms without water, coloured by a volume.
+proc ::vmdpotential::show::draw_surface {job molecule volume limits} {
+    set text all
+    if {[dict exists $job given sel]} {
+        set text [dict get $job given sel]
+        if {[::vmdpotential::is_selection $text]} {
+            set text "index [dict get $job atoms]"
+        }
+    }
+    set solute "($text) and not water"
+    set selection [atomselect $molecule $solute]
+    if {![$selection num]} {
+        set solute $text
+    }
+    $selection delete
+    # red is negative, as elsewhere; VMD has one scale for all that is drawn
+    catch {
+        if {[colorinfo scale method] ne "RWB"} {
+            color scale method RWB
+        }
+    }
+    # radii, density, grid and quality that come near to a molecular surface; it needs no program beside VMD
+    set number [add_map $molecule $solute [list QuickSurf 0.6 0.5 0.7 1] [list Volume $volume] Opaque]
+    mol scaleminmax $molecule $number {*}$limits
+}
+
+# Draw VMD's own bar of colours, where its plugin is, and leave the view as it was.
+proc ::vmdpotential::show::draw_legend {limits meaning} {
+    set view {center_matrix rotate_matrix scale_matrix global_matrix}
+    set top [molinfo top]
+    foreach molecule [molinfo list] {
+        set before($molecule) [molinfo $molecule get $view]
+    }
+    catch {
+        package require colorscalebar
+        # white text, black on a white background
+        set text [expr {[colorinfo category Display Background] eq "white" ? 16 : 8}]
+        # length, width, own limits, in its place on the screen, limits, labels, text, decimal, where, instead of the last
+        ::ColorScaleBar::color_scale_bar 0.8 0.05 0 1 {*}$limits 5 $text 0 -1.0 -1.0 1 $top 0 1 $meaning
+        mol top $top
+    }
+    foreach molecule [array names before] {
+        molinfo $molecule set $view $before($molecule)
+    }
 }
 
 # Draw a volume of a molecule, in colours from -limit to limit.

@@ -15,17 +15,19 @@ from vmdpotential.parameters import Command, Option, Report
 
 def view(
     structure: Annotated[Path | Structure, Option("structure file", positional=True)],
-    maps: Annotated[tuple[Path | Grid, ...], Option("map files, or maps", positional=True, metavar="MAP")] = (),
+    maps: Annotated[tuple[Path | Grid, ...], Option("map files, or maps", positional=True, metavar="MAP",
+        front=True)] = (),
     topology: Annotated[Path | None, Option(
         "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None,
     ions: Annotated[Path | Placement | None, Option(
         "table of ions with their energies, as ionize writes it; ions of the structure are listed in any case",
         metavar="CSV")] = None,
     atoms: Annotated[str, Option(
-        "what is shown: solute (everything but water), all, protein ..., or a selection", metavar="CID")] = "solute",
+        "what is shown: solute (everything but water), all, protein ..., or a selection", metavar="CID",
+        front=True)] = "solute",
     level: Annotated[float | None, Option(
         "of the positive and the negative isosurface at first, in the map's unit; for a tenth of the map unless given",
-        above=0)] = None,
+        above=0, front=True)] = None,
     title: Annotated[str | None, Option("of the page; the structure's own unless given")] = None,
     margin: Annotated[float, Option("that a map is kept around the atoms shown", unit="A", low=0, high=1e4)] = 10.0,
     points: Annotated[int, Option(
@@ -34,7 +36,7 @@ def view(
     viewer_script: Annotated[Path | None, Option(
         "3Dmol.js, or the folder of its npm package, where it is not found by itself", viewer=False)] = None,
     output: Annotated[Path | None, Option(
-        "page to write, .html; - is standard output", short="o", metavar="FILE", written=True)] = None,
+        "page to write, .html; - is standard output", short="o", metavar="FILE", written=True, front=True)] = None,
     force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
 ) -> Report:
     """Make a web page of a structure, isosurfaces and slices of maps, and ions.

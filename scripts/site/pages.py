@@ -156,10 +156,12 @@ def _contents(pages: list[str], *options: str) -> str:
 def index() -> str:
     """Return the first page: a table of contents."""
     theory = [name.removesuffix(".md") for name in WRITTEN if name.endswith("THEORY.md")]
-    viewers = [f"plugins/{name}/README" for name in ("pymol", "vmd", "chimerax", "web", "historical")]
+    first = [f"plugins/{name}/README" for name in ("pymol", "vmd", "chimerax", "web")]
+    viewers = [*first, *(name.removesuffix(".md") for name in WRITTEN
+                         if name.startswith("plugins/") and name.removesuffix(".md") not in first)]
     examples = [f"examples/{script.stem}" for script in sorted(EXAMPLES.glob("*.py"))]
     commands = [f"commands/{name}" for name in registry.available("command")]
-    parts = [("Start", ["First pictures <README>", "vmdpotential/commands/GUIDE"]), ("Viewers", viewers),
+    parts = [("Start", ["First pictures <README>", "vmdpotential/commands/GUIDE"]), ("Viewers and plugins", viewers),
              ("Examples", examples), ("Theory", theory), ("Commands", commands), ("Python", ["python/index"]),
              ("The package", ["ARCHITECTURE", "vmdpotential/engines/SPEED", "CHANGELOG", "data/README"])]
     return "\n\n".join(["# vmdpotential", *(

@@ -27,7 +27,7 @@ def main():
     session.models.add([model])
     # as the page says
     ionized = run(session, "potential ionize #1 concentration 0.15")
-    volume = run(session, "potential map #2 atoms protein spacing 0.8")
+    volume = run(session, "potential map #2 atoms protein spacing 0.8 surface false")
     model.display = False
     polymer = ionized.residues.polymer_types != 0
     ionized.atoms.filter(ionized.atoms.residues.names == "HOH").displays = False

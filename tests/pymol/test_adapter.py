@@ -72,11 +72,11 @@ def survey_cmd(cmd):
 def test_defaults(survey_cmd, do):
     output = do("potential_survey")
     assert "10 atoms surveyed" in output
-    assert len(output.splitlines()) == 2  # PyMOL prints what is said of an atom, for every atom
+    assert len(output.splitlines()) == 3  # PyMOL prints what is said of an atom, for every atom
     (call,) = calls
     call.pop("structure")
     assert call == {"spacing": 2.0, "limits": (), "fast": False, "table": None, "force": False}
-    assert survey_cmd.get_names() == ["ala", "survey", "survey_ramp"]
+    assert survey_cmd.get_names() == ["ala", "survey", "survey_ramp", "survey_legend", "survey_surface"]
 
 
 def test_arguments_are_converted_by_the_declaration(survey_cmd, do):
@@ -202,7 +202,7 @@ def test_result_is_replaced_and_others_are_kept(survey_cmd, do):
     do("potential_survey all, m, 1")
     assert survey_cmd.get_volume_field("m").shape > first
     assert survey_cmd.count_states("m") == 1
-    assert survey_cmd.get_names() == ["ala", "m", "m_ramp"]
+    assert survey_cmd.get_names() == ["ala", "m", "m_ramp", "m_legend", "m_surface"]
 
 
 def test_maps_go_in_as_grids_with_their_unit_or_as_files(survey_cmd, do, tmp_path):

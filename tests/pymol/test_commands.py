@@ -119,7 +119,7 @@ def test_map_of_part_of_an_object(dhfr, do, structure):
     output = do(f"potential_map dhfr and resi 1-60 and polymer, part, '{PSF}', spacing=2, method=direct, boundary=open")
     part = structure.take((structure.residue_ids <= 60) & (structure.segment_ids == "DHFR"))
     expected = vp.potential_map(part, spacing=2.0, method="direct", boundary="open")
-    assert "map object part, in kT/e" in output
+    assert "kT/e at 298.15 K, vacuum, no screening" in output
     values = dhfr.get_volume_field("part")
     assert values.shape == expected.lattice.shape
     rms = np.sqrt((expected.values**2).mean())
@@ -150,9 +150,8 @@ def test_map_with_charges_of_a_pqr_file(cmd, do, tmp_path, structure):
 
 def test_colour_ramp_is_symmetric_and_states_the_unit(dhfr, do):
     output = do(f"potential_map dhfr and polymer, m, '{PSF}', spacing=4, unit=V")
-    (low, high) = re.search(r"m_ramp from (\S+) to (\S+);", output).groups()
+    (low, high) = re.search(r"m_ramp: (\S+) to (\S+) V, vacuum, no screening;", output).groups()
     assert float(low) == -float(high) < 0
-    assert "in V" in output
     dhfr.pseudoatom("probe", pos=dhfr.get_extent("m")[0])
     assert "Error" not in do("set surface_color, m_ramp, dhfr")
     do("color m_ramp, probe")
@@ -174,7 +173,7 @@ def test_slice_of_map_objects_and_files(dhfr, do, tmp_path):
     assert "Error" not in do(f'potential_slice m, plane=x=20, output="{figure}", force=yes')
     assert figure.read_bytes() != first
     path = tmp_path / "a map.dx"
-    grid = vp.potential_map(read_selection(dhfr, "polymer").structure.with_charges(np.ones(2489)), spacing=4.0)
+    grid = vp.potential_map(read_selection(dhfr, "dhfr and polymer").structure.with_charges(np.ones(2489)), spacing=4.0)
     vp.write_map(grid, path)
     assert "Error" not in do(f'potential_slice m "{path}", output="{tmp_path / "two.pdf"}"')
     assert (tmp_path / "two.pdf").read_bytes().startswith(b"%PDF")

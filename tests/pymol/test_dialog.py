@@ -39,7 +39,7 @@ def window(application, cmd, tmp_path):
     assert QTest.qWaitForWindowExposed(opened)
     yield opened
     opened.close()
-    wait(lambda: opened.work is None or not opened.work.running)
+    wait(lambda: opened.panel.work is None or not opened.panel.work.running)
 
 
 def wait(condition, seconds=60):
@@ -51,11 +51,11 @@ def wait(condition, seconds=60):
 
 def form(window, name):
     """Bring a page to the front by a click on its tab."""
-    bar = window.tabs.tabBar()
-    position = [window.tabs.tabText(n) for n in range(window.tabs.count())].index(name)
+    bar = window.panel.tabs.tabBar()
+    position = [window.panel.tabs.tabText(n) for n in range(window.panel.tabs.count())].index(name)
     QTest.mouseClick(bar, LEFT, pos=bar.tabRect(position).center())
-    assert window.tabs.currentIndex() == position
-    return window.forms[position]
+    assert window.panel.tabs.currentIndex() == position
+    return window.panel.forms[position]
 
 
 def fill(form, argument, text):
@@ -80,16 +80,16 @@ def click(button):
 
 
 def run(window):
-    click(window.run_button)
-    wait(lambda: window.work is None)
-    return window.status.text()
+    click(window.panel.run_button)
+    wait(lambda: window.panel.work is None)
+    return window.panel.status.text()
 
 
 def test_every_argument_has_its_field_default_help_and_choices(window):
-    assert [form.command.name for form in window.forms][:3] == ["map", "ionize", "slice"]
-    for form in window.forms:
+    assert [form.command.name for form in window.panel.forms][:3] == ["map", "ionize", "slice"]
+    for form in window.panel.forms:
         expected = arguments.arguments(form.command)
-        assert list(form.fields) == list(expected)
+        assert sorted(form.fields) == sorted(expected)
         given = form.given()
         for argument, parameter in expected.items():
             field = form.fields[argument]
@@ -98,7 +98,7 @@ def test_every_argument_has_its_field_default_help_and_choices(window):
             if parameter is not None and parameter.option.shown() and isinstance(field, QtWidgets.QComboBox):
                 items = [field.itemText(n) for n in range(field.count())]
                 assert items[-1] == parameter.option.shown()[-1]
-    assert not window.stop_button.isEnabled()
+    assert not window.panel.stop_button.isEnabled()
 
 
 def test_map(window, cmd):
@@ -107,7 +107,8 @@ def test_map(window, cmd):
                            ("unit", "V"), ("isosurface", "2"), ("cut", "z=3")):
         fill(page, argument, text)
     assert run(window).startswith("map: slice object m_cut")
-    assert {"box", "m", "m_ramp", "m_positive", "m_negative", "m_cut"} == set(cmd.get_names("objects"))
+    made = {"m", "m_ramp", "m_legend", "m_positive", "m_negative", "m_surface", "m_cut"}
+    assert {"box", *made} == set(cmd.get_names("objects"))
     low, high = cmd.get_extent("m")
     assert [round(x, 3) for x in cmd.get_volume_field("m").shape] == [round(b - a) + 1 for a, b in
                                                                         zip(low, high, strict=True)]
@@ -127,11 +128,11 @@ def test_ions_and_undo(window, cmd):
     labels = set()
     cmd.iterate("ionized_ions", "labels.add(label)", space={"labels": labels})
     assert labels == {""}
-    click(window.undo_button)
-    assert "deleted ionized and ionized_ions" in window.status.text()
+    click(window.panel.actions["Undo placement"])
+    assert "deleted ionized and ionized_ions" in window.panel.status.text()
     assert cmd.get_names("objects") == ["box"]
-    click(window.undo_button)
-    assert window.status.text() == "Error: there is no placement of ions to undo"
+    click(window.panel.actions["Undo placement"])
+    assert window.panel.status.text() == "Error: there is no placement of ions to undo"
 
 
 @pytest.mark.parametrize(("page", "argument", "text", "message"), [
@@ -146,13 +147,13 @@ def test_ions_and_undo(window, cmd):
 def test_error_is_one_line_in_the_dialog(window, cmd, page, argument, text, message, capfd):
     fill(form(window, page), argument, text)
     assert message in run(window)
-    assert window.status.text().count("Error") == 1
-    assert window.status.text().startswith("Error: ")
-    assert "\n" not in window.status.text()
-    assert "--" not in window.status.text()
+    assert window.panel.status.text().count("Error") == 1
+    assert window.panel.status.text().startswith("Error: ")
+    assert "\n" not in window.panel.status.text()
+    assert "--" not in window.panel.status.text()
     assert "Traceback" not in capfd.readouterr().err
     assert cmd.get_names("objects") == ["box"]
-    assert window.run_button.isEnabled()
+    assert window.panel.run_button.isEnabled()
 
 
 def test_warnings_of_the_thread_are_told(window, cmd, monkeypatch, capfd):
@@ -178,27 +179,27 @@ def test_stop(window, cmd, monkeypatch):
 
     monkeypatch.setattr(type(command), "__call__", lambda self, **given: endless(**given))
     fill(form(window, "Map"), "selection", "box")
-    click(window.run_button)
+    click(window.panel.run_button)
     wait(going.is_set)
-    wait(lambda: window.progress.value() == 250)
-    assert "the potential" in window.progress.text()
-    assert not window.run_button.isEnabled()
-    click(window.stop_button)
-    wait(lambda: window.work is None)
-    assert window.status.text() == "stopped; nothing was made"
+    wait(lambda: window.panel.progress.value() == 250)
+    assert "the potential" in window.panel.progress.text()
+    assert not window.panel.run_button.isEnabled()
+    click(window.panel.stop_button)
+    wait(lambda: window.panel.work is None)
+    assert window.panel.status.text() == "stopped; nothing was made"
     assert cmd.get_names("objects") == ["box"]
-    assert window.run_button.isEnabled()
+    assert window.panel.run_button.isEnabled()
 
 
 def test_stop_of_a_real_map(window, cmd):
     page = form(window, "Map")
     for argument, text in (("selection", "box"), ("spacing", "0.06"), ("method", "direct"), ("boundary", "open")):
         fill(page, argument, text)
-    click(window.run_button)
-    wait(lambda: window.work.label != "")
-    click(window.stop_button)
-    wait(lambda: window.work is None)
-    assert window.status.text() == "stopped; nothing was made"
+    click(window.panel.run_button)
+    wait(lambda: window.panel.work.label != "")
+    click(window.panel.stop_button)
+    wait(lambda: window.panel.work is None)
+    assert window.panel.status.text() == "stopped; nothing was made"
     assert cmd.get_names("objects") == ["box"]
 
 
@@ -208,11 +209,11 @@ def test_atoms_that_change_while_it_runs_are_not_taken_for_others(window, cmd, m
     real = type(command).__call__
     monkeypatch.setattr(type(command), "__call__", lambda self, **given: (release.wait(30), real(self, **given))[1])
     fill(form(window, "Ionize"), "selection", "box")
-    click(window.run_button)
+    click(window.panel.run_button)
     cmd.remove("box and index 1-30")
     release.set()
-    wait(lambda: window.work is None)
-    assert window.status.text() == "Error: the selected atoms were changed while the command ran; run it again"
+    wait(lambda: window.panel.work is None)
+    assert window.panel.status.text() == "Error: the selected atoms were changed while the command ran; run it again"
     assert cmd.get_names("objects") == ["box"]
 
 
@@ -221,7 +222,7 @@ def test_dialog_is_one_and_keeps_what_was_entered(window, cmd):
     window.close()
     again = dialog.open_dialog(cmd, "ionize")
     assert again is window
-    assert window.tabs.tabText(window.tabs.currentIndex()) == "Ionize"
+    assert window.panel.tabs.tabText(window.panel.tabs.currentIndex()) == "Ionize"
     assert form(window, "Map").given()["spacing"] == "0.75"
 
 

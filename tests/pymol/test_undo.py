@@ -85,14 +85,15 @@ def test_map_with_isosurfaces_surface_and_slice(box, do):
     output = do("potential_map box and resn ANI, m, spacing=0.5, boundary=open, isosurface=40, surface=yes, cut=y=-2")
     assert "Error" not in output
     assert {name: box.get_type(name) for name in box.get_names("objects")} == {
-        "box": "object:molecule", "m": "object:map", "m_ramp": "object:ramp", "m_positive": "object:surface",
+        "box": "object:molecule", "m": "object:map", "m_ramp": "object:ramp",
+        "m_legend": "object:molecule", "m_positive": "object:surface",
         "m_negative": "object:surface", "m_surface": "object:molecule", "m_cut": "object:slice"}
     assert box.count_atoms("m_surface") == box.count_atoms("m_surface and rep surface") == 5
     assert box.count_atoms("box and rep surface") == 0
     assert box.get_setting_text("surface_color", "m_surface") in ("m_ramp", str(box.get_color_index("m_ramp")))
     assert vertices(box, "m_cut")[:, 1] == pytest.approx(-2)
     # the isosurfaces lie where the map has their values
-    from vmdpotential.plugins.pymol.convert import read_grid
+    from vmdpotential.plugins.pymol.grids import read_grid
 
     grid = read_grid(box, "m", {})
     for name, level in (("m_positive", 40), ("m_negative", -40)):
@@ -103,7 +104,7 @@ def test_map_with_isosurfaces_surface_and_slice(box, do):
     assert len(vertices(box, "m_negative")) > 100
     # another run of this name takes the parts away that it does not make
     do("potential_map box and resn ANI, m, boundary=open")
-    assert set(box.get_names("objects")) == {"box", "m", "m_ramp"}
+    assert set(box.get_names("objects")) == {"box", "m", "m_ramp", "m_legend", "m_surface"}
 
 
 def vertices(cmd, name):

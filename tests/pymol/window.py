@@ -27,17 +27,17 @@ def main():
     entry("Map ...", window).trigger()
     (dialog,) = [w for w in QtWidgets.QApplication.topLevelWidgets() if w.windowTitle().startswith("Electrostatic")]
     dialog.setGeometry(760, 0, 520, 700)
-    page = dialog.forms[0]
+    page = dialog.panel.forms[0]
     enter(page, selection="dhfr", topology=TOPOLOGY, atoms="solute", spacing="1", cut="z=30")
-    QTest.keyClick(page.fields["surface"], QtCore.Qt.Key.Key_Space)
     print("MAP", run(dialog))
     entry("Ionize ...", window).trigger()
-    page = dialog.forms[dialog.tabs.currentIndex()]
+    page = dialog.panel.forms[dialog.panel.tabs.currentIndex()]
     enter(page, selection="dhfr", topology=TOPOLOGY, concentration="0.02")
     print("IONS", run(dialog))
     cmd.hide("everything", "ionized")
     cmd.set("label_size", 16)
-    cmd.disable("potential_ramp")
+    for name in ("potential_ramp", "potential_legend"):
+        cmd.disable(name)
     cmd.orient("polymer")
     cmd.zoom("ionized_ions", 4)
     cmd.set("label_color", "black")
@@ -71,11 +71,11 @@ def enter(page, **texts):
 
 
 def run(dialog):
-    QTest.mouseClick(dialog.run_button, QtCore.Qt.MouseButton.LeftButton)
+    QTest.mouseClick(dialog.panel.run_button, QtCore.Qt.MouseButton.LeftButton)
     end = time.monotonic() + 120
-    while dialog.work is not None and time.monotonic() < end:
+    while dialog.panel.work is not None and time.monotonic() < end:
         QTest.qWait(50)
-    return dialog.status.text()
+    return dialog.panel.status.text()
 
 
 def guarded():

@@ -457,14 +457,19 @@ proc atomselect {molecule text args} {
     }
     set rows {}
     set row -1
+    set words $text
+    set dry [regexp {^\((.+)\) and not water$} $text all words]
     foreach atom [dict get $molecules($id) atoms] {
         incr row
-        switch -regexp -- $text {
+        if {$dry && [dict get $atom resname] in {TIP3 HOH WAT SOL}} {
+            continue
+        }
+        switch -regexp -- $words {
             {^all$} { set chosen 1 }
             {^none$} { set chosen 0 }
-            {^index [\d ]+$} { set chosen [expr {[lsearch -exact -integer [lrange $text 1 end] $row] >= 0}] }
-            {^resname \w+$} { set chosen [expr {[dict get $atom resname] eq [lindex $text 1]}] }
-            {^segname \w+$} { set chosen [expr {[dict get $atom segname] eq [lindex $text 1]}] }
+            {^index [\d ]+$} { set chosen [expr {[lsearch -exact -integer [lrange $words 1 end] $row] >= 0}] }
+            {^resname \w+$} { set chosen [expr {[dict get $atom resname] eq [lindex $words 1]}] }
+            {^segname \w+$} { set chosen [expr {[dict get $atom segname] eq [lindex $words 1]}] }
             default { error "atomselect: cannot parse selection text: $text" }
         }
         if {$chosen} {

@@ -45,7 +45,7 @@ def average(
     frames: FramesOption = None,
     stat: Annotated[str, Option(
         "what is written: mean, and beside it std (standard deviation of the frames) and sem (standard error of the "
-        "mean)", metavar="mean,std,sem")] = "mean",
+        "mean)", metavar="mean,std,sem", front=True)] = "mean",
     fit: Annotated[str, Option(
         "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
         "or a selection", metavar="auto|none|SEL")] = "auto",
@@ -53,7 +53,7 @@ def average(
         "how they are moved; auto rotates in an open boundary, a periodic cell is translated only",
         choices=("auto", "translation", "rotation"))] = "auto",
     method: str = "auto", algorithm: str = "pair", interaction: str = "auto", set: Mapping[str, float] | None = None,
-    cutoff: float | None = None, smear: float = 0.0, screened: float | None = None,
+    cutoff: float | None = None, smear: float = 0.0, screened: float | None = None, radii: str = "auto",
     like: Annotated[Path | Grid | None, Option("map whose lattice is used")] = None,
     output: Path | None = None, format: str = "", force: bool = False,
     resume: Resume = False,
@@ -104,7 +104,7 @@ def average(
     if motion == "rotation" and group is None:
         raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=motion)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened)
+    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii)
     source: Frames = trajectory if not isinstance(trajectory, Path) else Trajectory(
         trajectory, len(structure), frames or slice(None), single=True)
     start = time.perf_counter()

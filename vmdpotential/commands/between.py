@@ -27,7 +27,7 @@ TrajectoryOption = Annotated[Path | Frames | None, Option(
     "given", positional=True, viewer=False)]
 FramesOption = Annotated[slice | None, Option(
     "which frames of the trajectory, counted from 0: begin, end (left out) and step", parse=parse_frames,
-    metavar="B:E:S", viewer=False)]
+    metavar="B:E:S", viewer=False, front=True)]
 BetweenOption = Annotated[tuple[str, ...], Option(
     "two selections; more pairs of selections go on: all, solute, protein, water ..., or CIDs", metavar="SEL")]
 Parameters = Annotated[tuple[Path, ...], Option(

@@ -22,13 +22,13 @@ def compare(
     second: Annotated[Path | Grid, Option(
         "map that is subtracted; interpolated where its points are others", positional=True, metavar="MAP")],
     structure: Annotated[Path | Structure | None, Option(
-        "structure whose neighbourhood alone is compared", metavar="FILE")] = None,
+        "structure whose neighbourhood alone is compared", metavar="FILE", front=True)] = None,
     away: Annotated[float, Option(
         "how far from every atom of the structure points are at least", unit="A", low=0, high=1000)] = 0.0,
     within: Annotated[float | None, Option(
         "how far from an atom of the structure points are at most", unit="A", above=0, high=1000)] = None,
     plane: Annotated[tuple[str | Plane, ...], Option(
-        "planes of the figure; the middle across z unless given", unit="A", metavar="z=0")] = (),
+        "planes of the figure; the middle across z unless given", unit="A", metavar="z=0", front=True)] = (),
     output: Annotated[Path | None, Option(
         "map of the difference to write, first minus second: .dx, .mrc, .npz ...", short="o", viewer=False,
         written=True)] = None,

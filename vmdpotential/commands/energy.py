@@ -88,7 +88,7 @@ def energy(
     trajectory: TrajectoryOption = None,
     by: Annotated[str, Option(
         "what has a row: the pair of selections, or each residue or atom of the first with all of the second",
-        choices=("total", "residue", "atom"))] = "total",
+        choices=("total", "residue", "atom"), front=True)] = "total",
     topology: Annotated[Path | None, Option(
         "file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
     parameters: Parameters = (),

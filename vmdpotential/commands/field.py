@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import Boundary, FramesOption, TrajectoryOption, label
-from vmdpotential.commands.options import CellOption, ForceField, Resume, Scheduler, Water, Workers, read
+from vmdpotential.commands.options import CellOption, ForceField, Resume, Scheduler, Screened, Water, Workers, read
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.blocks import clear, folder_of
 from vmdpotential.frames.field import EXCLUDED, FieldSeries, Places, bonds_between, field_at
@@ -37,17 +37,19 @@ _PRINTED = 10
 def field(
     structure: Annotated[Path | Structure, Option("structure file", positional=True)],
     trajectory: TrajectoryOption = None,
-    at: Annotated[str | None, Option("selection of atoms at which the field is wanted", metavar="SEL")] = None,
+    at: Annotated[str | None, Option("selection of atoms at which the field is wanted", metavar="SEL",
+        front=True)] = None,
     bonds: Annotated[tuple[str, ...], Option(
         "two selections: at the middles of the bonds between them, and along these, from the first to the second",
-        metavar="SEL")] = (),
+        metavar="SEL", front=True)] = (),
     points: Annotated[Path | None, Option(
         "file of points, a line x,y,z (A) for each and a name where they have one", metavar="FILE")] = None,
     fit: Annotated[str | None, Option(
         "selection that the points, given beside the structure, move and turn with; they stay in the frame of the "
         "trajectory unless given", metavar="SEL")] = None,
     from_: Annotated[tuple[str, ...], Option(
-        "selections whose contributions are told apart, such as protein, water and ions", metavar="SEL")] = (),
+        "selections whose contributions are told apart, such as protein, water and ions", metavar="SEL",
+        front=True)] = (),
     exclude: Annotated[str, Option(
         "what of its own a place does not feel: the atom (of a bond both), or its residue or molecule as well; auto is "
         "the residue for bonds and the atom else", choices=("auto", *EXCLUDED))] = "auto",
@@ -61,6 +63,7 @@ def field(
     unit: Annotated[str, Option("of the potential", choices=POTENTIAL_UNITS)] = "V",
     field_unit: Annotated[str, Option("of the field", choices=tuple(FIELD_UNITS))] = "V/A",
     temperature: Annotated[float, Option("for kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE,
+    screened: Screened = None,
     resume: Resume = False,
     workers: Workers = 0,
     scheduler: Scheduler = "",
@@ -110,8 +113,8 @@ def field(
         found = field_at(
             atoms, places, opened(trajectory, len(atoms), frames),
             sources={name: select(atoms, name, "from") for name in from_}, exclude=left_out, boundary=boundary,
-            cell=cell, unit=unit, temperature=temperature, folder=kept, resume=resume, workers=workers,
-            scheduler=scheduler)
+            cell=cell, unit=unit, temperature=temperature, screened=screened, folder=kept, resume=resume,
+            workers=workers, scheduler=scheduler)
     seconds = time.perf_counter() - start - clock.compiling
     scale = 1 / FIELD_UNITS[field_unit]
     drawn = None
@@ -130,7 +133,8 @@ def field(
     summary, series = _summary(found, scale)
     lines = [
         str(report),
-        f"{boundary_text(found.cell)}; rms error of the field {found.error * scale:.1e} {field_unit}; {own}",
+        f"{boundary_text(found.cell)}; {found.medium}; rms error of the field {found.error * scale:.1e} {field_unit}; "
+        f"{own}",
         f"{len(places)} {where[places.kind]}, {count} frame{'s' * (count != 1)}, " + (
             "field along the bond" if found.along is not None else "size of the field")
         + f" ({field_unit}) and potential ({unit}):",
@@ -140,7 +144,8 @@ def field(
     data = {
         **report.data, "places": list(places.names), "kind": places.kind, "names": list(found.names),
         "frames": count, "exclude": left_out, "unit": unit, "field_unit": field_unit, "temperature": temperature,
-        "boundary": "open" if found.cell is None else "periodic", "fit": fit, "error": found.error * scale,
+        "medium": found.medium, "boundary": "open" if found.cell is None else "periodic", "fit": fit,
+        "error": found.error * scale,
         **summary, "seconds": seconds, "files": [str(path) for path in paths],
     }
     return Report(lines, data, {"structure": atoms, **({} if drawn is None else {"figure": drawn})})
@@ -214,7 +219,8 @@ def _write_arrays(found: FieldSeries, scale: float, unit: str, path: Path) -> No
         "frames": found.frames, "places": np.array(found.places.names), "names": np.array(found.names),
         "potential": found.potential, "field": scale * found.field,
         **({} if found.along is None else {"along": scale * found.along}),
-        "unit": np.array(found.unit), "field_unit": np.array(unit)})
+        "unit": np.array(found.unit), "field_unit": np.array(unit),
+        "medium": np.array(found.medium)})
 
 
 def _draw(found: FieldSeries, scale: float, unit: str) -> Any:
@@ -229,7 +235,7 @@ def _draw(found: FieldSeries, scale: float, unit: str) -> Any:
         field = scale * np.einsum("fnmd,fmd->fnm", found.field, (total / np.where(size > 0, size, 1))[:, 0])
         text = "Field" if len(found.names) == 1 else "Field along the total"
     both = np.stack([field, found.potential], axis=2)  # (F, names, 2, M)
-    labels = [f"{text} ({unit})".replace("/A", "/Å"), f"Potential ({found.unit})"]
+    labels = [f"{text} ({unit})".replace("/A", "/Å"), f"Potential, {found.medium} ({found.unit})"]
     if len(found.frames) == 1:
         return series(np.arange(1.0, len(found.places) + 1), "Place", found.names, both[0], None, labels)
     spread = both.std(3) if len(found.places) > 1 else None

@@ -30,7 +30,7 @@ from vmdpotential.parameters import Command, Option, Report
 def live(structure: Path | Structure, topology: Path | None = None, force_field: str = "auto", water: str = "auto",
          cell: Cell | None = None, method: str = "auto", algorithm: str = "pair", interaction: str = "auto",
          set: Mapping[str, float] | None = None, cutoff: float | None = None, smear: float = 0.0,
-         screened: float | None = None, output: Path | None = None, **options: Any) -> Report:
+         screened: float | None = None, radii: str = "auto", output: Path | None = None, **options: Any) -> Report:
     """Keep a map of what is shown, while frames are played, atoms moved and selections changed.
 
     A map is made for the newest frame; those that came meanwhile are dropped. The first is checked against the
@@ -58,7 +58,7 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
     structure, charges = charges_and_report(read(structure, topology, cell), force_field, water)
     start = time.perf_counter()
     defaults = {p.name: p.default for p in command.parameters if p.name not in _OWN}
-    wanted = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened)
+    wanted = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii)
     made = LiveMap(structure, wanted, fixed_cell=cell is not None, field=False, **{**defaults, **options})
     grid = made.first
     provenance = grid.provenance
@@ -108,7 +108,7 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
 
 #: Parameters that :func:`live` itself has; the others it hands on.
 _OWN = ("structure", "topology", "force_field", "water", "cell", "method", "algorithm", "interaction", "set", "cutoff",
-        "smear", "screened", "output")
+        "smear", "screened", "radii", "output")
 _OUTPUT = Option("map that a viewer reads, written anew for every frame: .mrc, .dx ...", short="o", viewer=False,
                  written=True)
 

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import progress, registry
-from vmdpotential.commands.options import CellOption, ForceField, Water, at_frame, parse_smear, read
+from vmdpotential.commands.options import CellOption, ForceField, Screened, Water, at_frame, parse_smear, read
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import CheckError, UsageError
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.io import output as files
 from vmdpotential.io.cellfile import boundary_text
 from vmdpotential.maps import CUTOFF, potential_map
+from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
@@ -49,13 +50,13 @@ def map_(
     cell: CellOption = None,
     atoms: Annotated[str, Option(
         "whose charges make the potential: all, solute, protein, water ..., or a selection",
-        metavar="all|solute|protein|CID")] = "all",
+        metavar="all|solute|protein|CID", front=True)] = "all",
     method: Annotated[str, Option(
         "how it is summed", choices=lambda: _names("method"),
         listed=lambda: ("auto", *registry.listed("method")))] = "auto",
     boundary: Annotated[str, Option(
         "open, or with all periodic images", choices=("auto", "open", "periodic"))] = "auto",
-    spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100)] = 0.5,
+    spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100, front=True)] = 0.5,
     padding: Annotated[float, Option("around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0,
     cutoff: Annotated[float | None, Option(
         f"of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A", low=0.5,
@@ -66,14 +67,16 @@ def map_(
     interaction: Annotated[str, Option(
         "potential of one charge; the method's own unless given", choices=lambda: _names("interaction"))] = "auto",
     set: Annotated[Mapping[str, float] | None, Option(
-        "parameters of the interaction, such as debye_length=8", metavar="NAME=NUMBER,...", parse=_settings)] = None,
+        "parameters of the interaction, such as debye_length=8, or of a method that has some",
+        metavar="NAME=NUMBER,...", parse=_settings)] = None,
     smear: Annotated[float, Option(
         "standard deviation of the Gaussian that each charge is, or VMD's Ewald factor b = 1 / (sqrt(2) smear) with "
         "its unit, such as 0.25/A; 0 for points", unit="A", low=0, high=1000, metavar="A|B/A",
         parse=parse_smear)] = 0.0,
-    screened: Annotated[float | None, Option(
-        "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel): 0.15 as in cells; "
-        "in vacuum unless given", unit="M", low=0, high=10, metavar="SALT")] = None,
+    screened: Screened = None,
+    radii: Annotated[str, Option(
+        "of the atoms, for a method that needs them: auto for the file's own (PQR, prmtop), or a named set",
+        choices=("auto", *SETS))] = "auto",
     tolerance: Annotated[float, Option(
         "error of methods that are not exact, over the potential's rms, everywhere and away from charges", low=1e-6,
         high=0.1)] = 1e-4,
@@ -130,8 +133,8 @@ def map_(
         given = locals()
         return _batch(structure, output, format, workers, scheduler, force, {name: given[name] for name in (
             "topology", "field", "force_field", "water", "cell", "atoms", "method", "boundary", "spacing", "padding",
-            "cutoff", "algorithm", "interaction", "set", "smear", "screened", "tolerance", "unit", "temperature",
-            "dielectric", "precision", "engine", "like", "trajectory", "frame")})
+            "cutoff", "algorithm", "interaction", "set", "smear", "screened", "radii", "tolerance", "unit",
+            "temperature", "dielectric", "precision", "engine", "like", "trajectory", "frame")})
     for option, value in (("workers", workers), ("scheduler", scheduler)):
         if value:
             raise UsageError(option, "is for many structures", "give {batch}")
@@ -164,7 +167,7 @@ def map_(
         grid = potential_map(
             structure, method=method, boundary=boundary, spacing=spacing, padding=padding, cutoff=cutoff,
             algorithm=algorithm, interaction=interaction, parameters=set, smear=smear, screened=screened,
-            tolerance=tolerance, atoms=atoms, unit=unit, temperature=temperature, dielectric=dielectric,
+            radii=radii, tolerance=tolerance, atoms=atoms, unit=unit, temperature=temperature, dielectric=dielectric,
             field=field is not None, precision=precision, engine=engine,
             lattice=None if like is None else read_map(like).lattice,
             sink=writers if paths and writers.can_take(names) else None,
@@ -208,6 +211,7 @@ def map_(
         *([] if made.error is None or made.error_away is None else [
             f"relative rms error {Errors(made.error, made.error_away, made.error_field, made.error_field_away)}, "
             f"at {POINTS} points (asked {made.tolerance:g})"]),
+        *([] if registry.get("method", made.method).superposes else ["error: not stated by this method"]),
         f"{low:.4g} to {high:.4g} {unit} at {temperature:g} K, {made.medium}",
         f"{seconds:.2f} s on the {made.engine} engine ({get_engine(engine).describe()})",
     ]

@@ -24,6 +24,9 @@ Water = Annotated[str, Option(
 CellOption = Annotated[Cell | None, Option(
     "periodic cell instead of the file's: lengths, or these and angles, or an XSC file", unit="A, degrees",
     metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
+Screened = Annotated[float | None, Option(
+    "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel), such as 0.15; in vacuum "
+    "unless given", unit="M", low=0, high=10, metavar="SALT", front=True)]
 Workers = Annotated[int, Option(
     "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0, high=4096)]
 Resume = Annotated[bool, Option("go on after a run that was stopped, with the blocks it left", viewer=False)]

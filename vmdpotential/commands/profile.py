@@ -31,9 +31,10 @@ def profile(
     structure: Annotated[Path | Structure, Option(
         "structure file, or a periodic map of the potential", positional=True)],
     trajectory: TrajectoryOption = None,
-    axis: Annotated[str, Option("along which", choices=("x", "y", "z"))] = "z",
+    axis: Annotated[str, Option("along which", choices=("x", "y", "z"), front=True)] = "z",
     from_: Annotated[tuple[str, ...], Option(
-        "selections whose contributions are told apart, such as lipid, water and ions", metavar="SEL")] = (),
+        "selections whose contributions are told apart, such as lipid, water and ions", metavar="SEL",
+        front=True)] = (),
     center: Annotated[str | None, Option(
         "selection whose middle is moved to 0 in every frame, so that its drift does not blur the mean",
         metavar="SEL")] = None,

@@ -33,8 +33,8 @@ def rdf(
     topology: Annotated[Path | None, Option(
         "topology that names the structure's atoms, where its own file does not", viewer=False)] = None,
     cell: CellOption = None,
-    range: Annotated[float, Option("longest distance", unit="A", above=0, high=1000)] = 15.0,
-    bins: Annotated[int, Option("of the distance, all of one width", low=1, high=100_000)] = 150,
+    range: Annotated[float, Option("longest distance", unit="A", above=0, high=1000, front=True)] = 15.0,
+    bins: Annotated[int, Option("of the distance, all of one width", low=1, high=100_000, front=True)] = 150,
     exclude: Annotated[str, Option(
         "pairs that do not count: none, those within a residue, or those up to three bonds apart",
         choices=("none", "residue", "bonded"))] = "none",

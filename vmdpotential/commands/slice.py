@@ -55,21 +55,21 @@ def slice_(
     maps: Annotated[tuple[Path | Grid, ...], Option("map files, or maps", positional=True, metavar="MAP")],
     plane: Annotated[tuple[str | Plane, ...], Option(
         "planes across x, y or z, such as z=12.5; the middle of the map across z unless given", unit="A",
-        metavar="z=0")] = (),
+        metavar="z=0", front=True)] = (),
     normal: Annotated[Vector | None, Option(
         "normal of an oblique plane, such as 1,1,0", parse=_vector, metavar="A,B,C")] = None,
     point: Annotated[Vector | None, Option(
         "point of the oblique plane; the middle of the map unless given", unit="A", parse=_vector,
         metavar="X,Y,Z")] = None,
     structure: Annotated[Path | Structure | None, Option(
-        "structure whose atoms near the plane are drawn on top", metavar="FILE")] = None,
+        "structure whose atoms near the plane are drawn on top", metavar="FILE", front=True)] = None,
     topology: Annotated[Path | None, Option(
         "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None,
     slab: Annotated[float, Option("thickness of the layer of atoms that is drawn", unit="A", above=0)] = 3.0,
     waters: Annotated[bool, Option("draw waters too, but for sites that are no atoms")] = False,
     range: Annotated[Range | None, Option(
         "values that the colours span, such as -20,20; wide enough for 98 % of what is shown unless given, symmetric "
-        "or, where all have one sign, from 0", parse=_range, metavar="LO,HI")] = None,
+        "or, where all have one sign, from 0", parse=_range, metavar="LO,HI", front=True)] = None,
     contours: Annotated[int, Option(
         "about how many contour levels, at round values; without small loops around atoms", low=0, high=50)] = 0,
     profile: Annotated[str | None, Option(
@@ -79,7 +79,8 @@ def slice_(
         "width of the figure: single (89 mm), double (183 mm) or a number of mm", metavar="MM")] = "single",
     dpi: Annotated[int, Option("resolution", unit="dots per inch", low=50, high=2400)] = 600,
     output: Annotated[Path | None, Option(
-        "figure to write: .png, .pdf or .svg; - is standard output", short="o", metavar="FILE", written=True)] = None,
+        "figure to write: .png, .pdf or .svg; - is standard output", short="o", metavar="FILE", written=True,
+        front=True)] = None,
     format: Annotated[str, Option(
         "of an output whose name tells none (-, a pipe): png, pdf or svg", viewer=False, metavar="SUFFIX")] = "",
     force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,

@@ -29,10 +29,12 @@ def surface(
     structure: Annotated[Path | Structure, Option("structure file", positional=True)],
     map: Annotated[Path | Grid, Option("map file, or map, that is read on the surface", positional=True)],
     atoms: Annotated[str, Option(
-        "around which the surface is: all, solute, protein ..., or a selection", metavar="all|solute|protein|CID")
+        "around which the surface is: all, solute, protein ..., or a selection", metavar="all|solute|protein|CID",
+        front=True)
         ] = "solute",
     kind: Annotated[str, Option(
-        "molecular: what a probe cannot enter; accessible: where its centre can be", choices=KINDS)] = "molecular",
+        "molecular: what a probe cannot enter; accessible: where its centre can be", choices=KINDS,
+        front=True)] = "molecular",
     probe: Annotated[float, Option("radius of the probe", unit="A", low=0, high=20)] = PROBE,
     outwards: Annotated[float, Option(
         "how far from the surface the map is read, 1.4 where a water's centre would be", unit="A", low=-10,
@@ -42,7 +44,7 @@ def surface(
     by: Annotated[str, Option("what has a row of the table", choices=("residue", "atom", "vertex"))] = "residue",
     range: Annotated[Range | None, Option(
         "values that the colours span, such as -5,5; wide enough for 98 % of the surface unless given",
-        parse=_range, metavar="LO,HI")] = None,
+        parse=_range, metavar="LO,HI", front=True)] = None,
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,
         written=True)] = (),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from vmdpotential import progress, registry
@@ -189,6 +190,9 @@ def _methods(backend: Engine, only: str, thorough: bool, points: int, seed: int)
     lattice = Lattice(rng.uniform(-1, 1, 3), np.array([0.5, 0.5, 0.5]), (61, 57, 67))
     for name in registry.available("method") if only == "all" else (only,):
         method: Method = registry.get("method", name)
+        if not method.superposes:
+            yield name, partial(_no_definition, name)
+            continue
         for boundary in method.boundaries:
             where = cell if boundary == "periodic" else None
             every = thorough or (method.exact and not method.cutoff and where is None)
@@ -198,6 +202,10 @@ def _methods(backend: Engine, only: str, thorough: bool, points: int, seed: int)
                     label = f"{name}, {boundary}, {precision} precision"
                     yield label, lambda m=method, w=where, p=precision, f=field, label=label: _check_method(
                         backend, m, lattice, positions, charges, w, p, f, points, label)
+
+
+def _no_definition(name: str) -> list[dict[str, Any]]:
+    raise UsageError("what", f"{name} is no sum over charges, so that there is no definition to compare it with")
 
 
 def _check_method(backend: Engine, method: Method, lattice: Any, positions: Floats, charges: Floats, cell: Any,

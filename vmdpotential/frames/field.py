@@ -24,8 +24,9 @@ from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
+from vmdpotential.interactions import Bound
 from vmdpotential.io.frames import Frame, Frames
-from vmdpotential.maps import choose_cell
+from vmdpotential.maps import Wanted, bind, choose_cell, in_medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.longrange import Field, LongRange
@@ -39,6 +40,9 @@ EXCLUDED = ("atom", "residue", "molecule")
 
 #: Error of the potential on the mesh, 1/A, for uncorrelated unit charges, one in 1 A^3; of the field about as much.
 ERROR = 1e-6
+
+#: How many times its Debye length a screened potential counts.
+DECAYS = 15.0
 
 #: Split radii that are thought of, A, and seconds of a pair of all, and of sorting an atom for those within the radius.
 RADII = (6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 28.0, 40.0)
@@ -159,6 +163,8 @@ class Fields:
         Places and the atoms that they do not feel.
     plan : LongRange or None
         None sums all pairs.
+    screened : Bound or None
+        The potential of a charge, with an end; in the place of Coulomb's.
     """
 
     source: Frames | None
@@ -171,6 +177,7 @@ class Fields:
     rows: Mask
     left_out: Integers
     plan: LongRange | None
+    screened: Bound | None = None
 
     def block(self, numbers: range) -> Mapping[str, NDArray[np.generic]]:
         """Return potential and field in some frames of the trajectory, see :meth:`over`."""
@@ -213,7 +220,10 @@ class Fields:
 
     def _sum(self, places: Floats, positions: Floats, charges: Floats, cell: Cell | None, mesh: Field | None) -> Floats:
         """Return potential and field (M, 4) of some atoms."""
-        if self.plan is None or mesh is None:
+        if self.screened is not None:
+            field = np.zeros((len(places), 3))
+            potential = cutoff_at_points(places, positions, charges, self.screened, cell, field)
+        elif self.plan is None or mesh is None:
             potential, field = field_at_points(places, positions, charges)
         else:
             potential, smooth = mesh.at(places, positions, charges, True)
@@ -232,12 +242,14 @@ class Fields:
         q = self.charges[atoms]
         here = r < SOFT_CORE
         far = np.where(here, SOFT_CORE, r)
-        potential = q / far
+        potential, slope = q / far, q / far**3
+        if self.screened is not None:
+            potential, slope = q * self.screened(far), -q * self.screened.derivative(far) / far
         if self.plan is not None:  # as it was summed: in a mesh an atom's smooth part is that of no distance
             short, long = self.plan.splitting.short(), self.plan.splitting.long
             potential = np.where(here, q * (short(far) + float(long(0.0))), potential)
         np.subtract.at(parts[..., 0], (kind[atoms], where), potential)
-        np.subtract.at(parts[..., 1:], (kind[atoms], where), np.where(here, 0.0, q / far**3)[:, None] * d)
+        np.subtract.at(parts[..., 1:], (kind[atoms], where), np.where(here, 0.0, slope)[:, None] * d)
 
 
 def _same(one: Cell | None, other: Cell) -> bool:
@@ -262,8 +274,10 @@ class FieldSeries:
     cell : Cell or None
         Of the first frame; None is an open boundary.
     error : float
-        Root mean square error of the field's components, V/A, in the first frame, against a finer mesh; 0 where the
-        sum is exact.
+        Root mean square error of the field's components, V/A, in the first frame, against a finer mesh, or of a
+        screened potential a longer reach; 0 where the sum is exact.
+    medium : str
+        What is between the charges.
     """
 
     places: Places
@@ -275,12 +289,13 @@ class FieldSeries:
     unit: str
     cell: Cell | None
     error: float
+    medium: str
 
 
 def field_at(
     structure: Structure, places: Places, trajectory: Frames | None = None, *,
     sources: Mapping[str, Mask] | None = None, exclude: str = "atom", boundary: str = "auto", cell: Cell | None = None,
-    unit: str = "V", temperature: float = 298.15, **blocks: Any,
+    unit: str = "V", temperature: float = 298.15, screened: float | None = None, **blocks: Any,
 ) -> FieldSeries:
     """Return electric field and potential at places in every frame.
 
@@ -299,6 +314,8 @@ def field_at(
         Of all frames, instead of their own.
     unit, temperature
         Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
+    screened : float, optional
+        M, of a 1:1 salt in water, see :func:`vmdpotential.maps.potential_map`.
     **blocks
         Where blocks of frames are computed and kept, see :func:`vmdpotential.frames.blocks.run_blocks`.
 
@@ -320,9 +337,12 @@ def field_at(
     total = len(numbers) * len(names) * len(places)
     memory.require(40 * total, f"the field at {len(places)} places in {len(numbers)} frames",
                    "choose fewer places, or fewer {frames}")
-    plan = _plan(begin, charges, len(places))
+    wanted, dielectric = in_medium(Wanted(screened=screened), None, temperature)
+    bound = bind(wanted, begin.cell)
+    ended = None if bound.decay is None else bound.truncated(DECAYS * bound.decay)
+    plan = _plan(begin, charges, len(places)) if ended is None else None
     work = Fields(trajectory, found, cell is not None, periodic, charges, places, parts, rows,
-                  _left_out(structure, places, exclude), plan)
+                  _left_out(structure, places, exclude), plan, ended)
     if trajectory is None:
         done = [work.over([begin])]
     else:
@@ -330,16 +350,22 @@ def field_at(
     values = np.concatenate([block["values"] for block in done]).astype(np.float64, copy=False)
     along = np.concatenate([block["along"] for block in done])
     error = 0.0
+    better = None
     if plan is not None:
         finer = LongRange.plan(plan.splitting.radius, begin.positions, charges, len(places), begin.cell, ERROR / 10)
-        exact = replace(work, plan=finer, source=None).over([begin])["values"].astype(np.float64, copy=False)
+        better = replace(work, plan=finer, source=None)
+    elif bound.decay is not None:
+        better = replace(work, screened=bound.truncated(1.2 * DECAYS * bound.decay), source=None)
+    if better is not None:
+        exact = better.over([begin])["values"].astype(np.float64, copy=False)
         error = float(np.sqrt(np.mean(np.square(exact[0, 0, :, 1:] - values[0, 0, :, 1:]))))
-    volts = coulomb_constant("V")
+    volts = coulomb_constant("V", dielectric=dielectric)
     field = volts * values[..., 1:]
     return FieldSeries(
         places, names, np.concatenate([block["frames"] for block in done]).astype(np.int64),
-        coulomb_constant(unit, temperature) * values[..., 0], field,
-        np.einsum("fnmd,fmd->fnm", field, along) if places.kind == "bonds" else None, unit, begin.cell, volts * error)
+        coulomb_constant(unit, temperature, dielectric) * values[..., 0], field,
+        np.einsum("fnmd,fmd->fnm", field, along) if places.kind == "bonds" else None, unit, begin.cell, volts * error,
+        bound.medium(dielectric, temperature))
 
 
 def _plan(frame: Frame, charges: Floats, count: int) -> LongRange | None:

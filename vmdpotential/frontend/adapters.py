@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vmdpotential import io, registry
-from vmdpotential.errors import InputError
+from vmdpotential.commands.slice import Range
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend.declarations import kind, takes_data
-from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.lattice import Grid, round_limit
 from vmdpotential.io.pdb import cell_of as cell_of_file
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import Command, Parameter, Report
 
 if TYPE_CHECKING:
@@ -30,6 +32,12 @@ log = logging.getLogger(__name__)
 #: Distance, A, within which no two atoms of different molecules can be: of poses, or of models of an ensemble.
 OVERLAP = 0.5
 
+
+#: Distances, A, from the nearest atom, of lattice points that stand for a molecule's surface, and how many suffice.
+NEXT_TO, LOOKED = (1.8, 3.5), 50_000
+
+#: Rounding up what is this much smaller is rounding to the nearest of 1, 2 and 5.
+NEAREST = 0.63
 
 #: Help of `frames` in a viewer, by whether a command needs some.
 _FRAMES = ("which of the loaded frames, counted from 0: begin:end:step (end left out), or : for all; the one shown "
@@ -108,7 +116,9 @@ def default_name(command: Command) -> str:
 
 
 def describe(parameter: Parameter) -> str:
-    """Return the help of a parameter with its unit."""
+    """Return the help of a parameter with its unit; where it speaks of files, of what a viewer has instead."""
+    if parameter.required and role(parameter) and "file" in parameter.option.help:
+        return "the system, or a part of it" if role(parameter) == "structure" else "made here, or loaded"
     return parameter.option.help + (f", {parameter.option.unit}" if parameter.option.unit else "")
 
 
@@ -130,6 +140,72 @@ def results(report: Report) -> list[tuple[str, Any]]:
         elif hasattr(value, "savefig"):  # matplotlib's Figure; importing it only to ask would be slow
             found.append(("figure", value))
     return found
+
+
+def colour_range(text: str) -> Range:
+    """Return the range of colours that a user says: two limits, or one for both signs.
+
+    Raises
+    ------
+    ValueError
+    """
+    try:
+        numbers = [float(word) for word in text.replace(",", " ").split()]
+    except ValueError:
+        numbers = []
+    if len(numbers) == 1:
+        numbers = [-abs(numbers[0]), abs(numbers[0])]
+    if len(numbers) != 2 or not np.isfinite(numbers).all() or not numbers[0] < numbers[1]:
+        raise ValueError("a number such as 5, or two with the lower first such as -5,5, are needed")
+    return Range(*numbers)
+
+
+def with_surface(structure: Structure) -> NDArray[np.bool_]:
+    """Return the atoms, (N,) bool, around which a surface is: all but water, or all where there is nothing else."""
+    try:
+        return select(structure, "solute")
+    except UsageError:
+        return np.ones(len(structure), bool)
+
+
+def surface_range(grid: Grid, structure: Structure | None) -> Range:
+    """Return a symmetric range of round values for colours on a molecule's surface.
+
+    By the map next to the solute, or to all atoms where there is none, and by all of it without a structure.
+    """
+    limit = grid.display_limit()
+    if structure is not None:
+        from scipy.spatial import cKDTree
+
+        positions, lattice = structure.positions[with_surface(structure)], grid.lattice
+        step = max(1, round((lattice.size / LOOKED) ** (1 / 3)))
+        nodes = np.stack(np.meshgrid(*(np.arange(0, n, step) for n in lattice.shape), indexing="ij"), -1).reshape(-1, 3)
+        distance, _ = cKDTree(positions).query(lattice.points(nodes), distance_upper_bound=NEXT_TO[1], workers=-1)
+        near = nodes[(distance > NEXT_TO[0]) & np.isfinite(distance)]
+        if len(near):
+            limit = round_limit(NEAREST * grid.values[tuple(near.T)])
+    return Range(-limit, limit)
+
+
+def meaning(grid: Grid) -> str:
+    """Return what the values of a map mean: ``kT/e at 298.15 K, vacuum, no screening``."""
+    unit = grid.unit or "(no known unit)"
+    if grid.temperature is not None and unit.startswith("kT"):
+        unit += f" at {grid.temperature:g} K"
+    return ", ".join(filter(None, (unit, grid.provenance.medium)))
+
+
+def legend(grid: Grid, span: Range) -> str:
+    """Return what the colours of a map mean: ``-50 to 50 kT/e at 298.15 K, vacuum, no screening``."""
+    return f"{span.low:g} to {span.high:g} {meaning(grid)}"
+
+
+def drawn(report: Report) -> dict[str, Any]:
+    """Return what a viewer that runs the program needs to draw a report's map, nothing for one in a file alone."""
+    grid = report.objects["grid"]
+    if not isinstance(grid, Grid):
+        return {}
+    return {"surface_limit": surface_range(grid, report.objects.get("structure")).high, "meaning": meaning(grid)}
 
 
 def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -> Structure:

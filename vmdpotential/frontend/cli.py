@@ -143,7 +143,7 @@ def run(arguments: Sequence[str]) -> None:
         data_on_stdout = any(map(is_standard, written))
     if as_json and data_on_stdout:
         raise UsageError("", "--json prints on standard output, and so does the data", "write the data to a file")
-    terminal = progress.Terminal()
+    terminal = progress.Terminal(delay=1.0, every=1.0) if for_vmd else progress.Terminal()  # VMD draws a bar
     failure: CheckError | None = None
     try:
         with progress.listening(terminal):
@@ -156,6 +156,10 @@ def run(arguments: Sequence[str]) -> None:
         data = {**report.data, "report": list(report.lines), **({} if failure is None else _fields(failure))}
         if for_vmd and "values" in report.objects:  # of atoms, which it colours
             data["values"] = [round(value, 6) for value in report.objects["values"].b_factors.tolist()]
+        if for_vmd and "grid" in report.objects:  # which it draws
+            from vmdpotential.frontend.adapters import drawn
+
+            data |= drawn(report)
         _print(json.dumps(data, allow_nan=False))
     elif data_on_stdout:
         _tell("\n".join(report.lines))

@@ -20,8 +20,8 @@ def declarations() -> dict[str, Any]:
     dict
         ``{"version": ..., "commands": {name: {"summary", "description", "options"}}, "broken": {name: reason}}``;
         an option has ``name``, ``kind`` (``structure``, ``map``, ``trajectory``, ``file``, ``boolean``, ``integer``,
-        ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``, ``default`` (as text, empty for
-        none), ``help``, ``unit`` and ``choices``.
+        ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``, ``front`` (what a dialog shows
+        at once), ``default`` (as text, empty for none), ``help``, ``unit`` and ``choices``.
     """
     from vmdpotential import __version__
 
@@ -48,8 +48,15 @@ def declare(command: Command) -> dict[str, Any]:
     return {
         "summary": command.summary,
         "description": command.description,
-        "options": [_declare_option(parameter) for parameter in command.parameters],
+        "options": [_declare_option(parameter) | {"front": in_front(command, parameter)}
+                    for parameter in command.parameters],
     }
+
+
+def in_front(command: Command, parameter: Parameter) -> bool:
+    """Tell whether a dialog shows a parameter at once: what is needed, or ranked so; all where none is ranked."""
+    ranked = any(other.option.front for other in command.parameters)
+    return parameter.required or parameter.option.front or not ranked
 
 
 def _declare_option(parameter: Parameter) -> dict[str, Any]:

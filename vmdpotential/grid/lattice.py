@@ -332,12 +332,7 @@ class Grid:
 
     def display_limit(self) -> float:
         """Return 1, 2 or 5 times a power of ten beyond which lies about one value of ten, for surfaces and colours."""
-        thinned = self.values[:: max(1, self.values.shape[0] // 64)]
-        magnitude = float(np.quantile(np.abs(thinned), 0.9))
-        if not magnitude > 0:
-            return 1.0
-        power = 10.0 ** np.floor(np.log10(magnitude))
-        return float(next(step * power for step in (1, 2, 5, 10) if step * power >= magnitude * (1 - 1e-6)))
+        return round_limit(self.values[:: max(1, self.values.shape[0] // 64)])
 
     def sample(self, points: ArrayLike, outside: float = np.nan) -> Floats:
         """Return the trilinear interpolation at points.
@@ -368,3 +363,12 @@ class Grid:
             weight = np.prod([t[..., d] if pick[d] else 1 - t[..., d] for d in range(3)], axis=0)
             result += weight * self.values[index]
         return np.where(inside, result, outside)
+
+
+def round_limit(values: ArrayLike) -> float:
+    """Return 1, 2 or 5 times a power of ten beyond which lies about one value of ten, whatever its sign."""
+    magnitude = float(np.quantile(np.abs(values), 0.9))
+    if not magnitude > 0:
+        return 1.0
+    power = 10.0 ** np.floor(np.log10(magnitude))
+    return float(next(step * power for step in (1, 2, 5, 10) if step * power >= magnitude * (1 - 1e-6)))

@@ -42,6 +42,28 @@ class Quantity:
         return sign * int(unit.partition("^")[2] or 1) if unit.startswith("A") else 0
 
 
+def complete(quantities: Sequence[Quantity], values: Mapping[str, float], owner: str) -> dict[str, float]:
+    """Return the values of all parameters; those not given take their defaults.
+
+    Raises
+    ------
+    UsageError
+        For an unknown parameter or one outside its limits; `owner` says whose they are.
+    """
+    for name in values:
+        if name not in {q.name for q in quantities}:
+            has = ", ".join(q.name for q in quantities) or "none"
+            raise UsageError(name, f"{owner} has no such parameter; it has {has}")
+    found = {}
+    for quantity in quantities:
+        value = float(values.get(quantity.name, quantity.default))
+        if not quantity.low <= value <= quantity.high:
+            raise UsageError(quantity.name, f"{owner} takes {quantity.low:g} to {quantity.high:g} "
+                             f"{quantity.unit}".rstrip(), value=f"{value:g}")
+        found[quantity.name] = value
+    return found
+
+
 @dataclass(frozen=True)
 class Check:
     """A distance (A) and parameters at which the value (1/A or kcal/mol) is known from the definition."""
@@ -100,19 +122,7 @@ class Interaction:
         UsageError
             For an unknown parameter or one outside its limits.
         """
-        for name in values:
-            if name not in {q.name for q in self.quantities}:
-                has = ", ".join(q.name for q in self.quantities) or "none"
-                raise UsageError(name, f"the interaction {self.name} has no such parameter; it has {has}")
-        complete = {}
-        for quantity in self.quantities:
-            value = float(values.get(quantity.name, quantity.default))
-            if not quantity.low <= value <= quantity.high:
-                raise UsageError(
-                    quantity.name, f"the interaction {self.name} takes {quantity.low:g} to {quantity.high:g} "
-                    f"{quantity.unit}".rstrip(), value=f"{value:g}")
-            complete[quantity.name] = value
-        return Bound(self, complete)
+        return Bound(self, complete(self.quantities, values, f"the interaction {self.name}"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,8 @@ def merge(coordinates: Structure, topology: Structure) -> Structure:
     return replace(
         topology, positions=coordinates.positions, cell=coordinates.cell or topology.cell, hetero=coordinates.hetero,
         occupancies=coordinates.occupancies, b_factors=coordinates.b_factors, title=coordinates.title or topology.title,
-        velocities=coordinates.velocities, sources=(*coordinates.sources, *topology.sources), **either,
+        velocities=coordinates.velocities, sources=(*coordinates.sources, *topology.sources),
+        radii=coordinates.radii if topology.radii is None else topology.radii, **either,
     )  # fmt: skip
 
 

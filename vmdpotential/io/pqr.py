@@ -26,7 +26,7 @@ _GLUED = re.compile(r"(?<=\d)-(?=\d*\.)")
 
 
 def read_pqr(path: Path) -> Structure:
-    """Return the structure of a PQR file, with charges; radii are not kept.
+    """Return the structure of a PQR file, with charges and radii.
 
     Read are lines of blank-separated fields: ``ATOM serial name residue [chain] number x y z charge
     radius``. Serial and record, and chain and number, may touch. A CRYST1 record gives the cell.
@@ -72,7 +72,7 @@ def read_pqr(path: Path) -> Structure:
         # what is longer than a chain's letter is the segment that the writer had
         segment_ids=np.where(single, "", chains), elements=elements.guess_all(names, residue_names),
         insertion_codes=codes, charges=table[:, 3], hetero=np.array([label[5] for label in labels]), cell=cell,
-        title=title, sources=(str(path),), charge_source="PQR file",
+        title=title, sources=(str(path),), charge_source="PQR file", radii=table[:, 4],
     )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def _atom(path: Path, row: int, line: str) -> tuple[tuple[str, str, str, int, st
 
 
 def write_pqr(structure: Structure, path: Path) -> None:
-    """Write a PQR file: fields separated by blanks, charges with 4 to 8 decimals, radii from a table.
+    """Write a PQR file: fields separated by blanks, charges with 4 to 8 decimals, its radii, or those of a table.
 
     The segment stands in the place of a missing chain, the cell in a CRYST1 record.
 
@@ -128,7 +128,7 @@ def _records(s: Structure) -> Iterator[bytes]:
         yield f"TITLE     {' '.join(s.title.encode('ascii', 'replace').decode().split())[:200]}\n".encode()
     if s.cell is not None and pdb.fits(s.cell):
         yield pdb.cell_record(s.cell)
-    charges, radii = s.known_charges, elements.radii(s.elements)
+    charges, radii = s.known_charges, elements.radii(s.elements) if s.radii is None else s.radii
     numbers = np.char.add(pdb.written_numbers(s).astype(np.str_), s.insertion_codes)
     # PyMOL misreads lines whose serial ends before column 7, hence the blanks after ATOM
     words: list[Names] = [

@@ -198,6 +198,7 @@ def read_prmtop(path: str | Path) -> Structure:
         positions=np.zeros((count, 3)), atom_names=names, residue_names=labels, residue_index=residue,
         charges=charges, elements=_elements(sections, count, names, labels), cell=_box(sections, pointers),
         topology=topology, title=" ".join(topology.title), sources=(str(path),),
+        radii=sections.floats("RADII", count) if "RADII" in sections else None,
         **_residue_labels(sections, residue, residues),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.units import ANGSTROM, AVOGADRO
 
 #: Volume of a water molecule, A^3: 18.015 g/mol at 0.997 g/cm^3, that of water at 25 C (CRC Handbook). (VMD's
 #: autoionize counts with 31.05 A^3, so that it adds 3.5 % more salt.)
@@ -23,9 +24,7 @@ INTEGER_LIMIT = 0.1
 
 def water_molarity() -> float:
     """Return the mol of water in a litre of water, 55.35 mol/L, from :data:`WATER_VOLUME`."""
-    from scipy import constants
-
-    return float(1.0 / (constants.N_A * WATER_VOLUME * constants.angstrom**3 * 1000))
+    return 1.0 / (AVOGADRO * WATER_VOLUME * ANGSTROM**3 * 1000)
 
 
 @dataclass(frozen=True)

@@ -233,7 +233,7 @@ def replace_waters(structure: Structure, residues: Integers, positions: Floats, 
             masses=np.concatenate([topology.masses, [ion.mass for ion in ions]]),
             nonbonded=None,  # the file that has it knows nothing of the ions
         )
-    return replace(kept, topology=topology, **arrays)
+    return replace(kept, topology=topology, radii=None, **arrays)
 
 
 def _free_segment(structure: Structure) -> str:

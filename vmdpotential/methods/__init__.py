@@ -12,7 +12,7 @@ that the charges are in.
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -27,7 +27,7 @@ from vmdpotential.engines.accuracy import ROUNDING
 from vmdpotential.engines.result import Mean, Result
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Box, Lattice
-from vmdpotential.interactions import Bound
+from vmdpotential.interactions import Bound, Quantity
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
@@ -69,6 +69,36 @@ class Charges:
 
 
 @dataclass(frozen=True, eq=False)
+class Solution:
+    """What a method is told that solves for the solution around the charges (:attr:`Method.quantities`).
+
+    Parameters
+    ----------
+    values : mapping
+        Of its parameters.
+    radii : (N,) float64, A
+        Of the atoms whose charges make the potential, in their order.
+    source : str
+        Where the radii are from.
+    dielectric : float
+        Of the solvent.
+    temperature : float, K
+    unit : str
+        Of the potential that is wanted.
+    charge : float
+        What 1 e is in the unit of the charges, in which the sum of q / r would be the potential.
+    """
+
+    values: Mapping[str, float]
+    radii: Floats
+    source: str
+    dielectric: float
+    temperature: float
+    unit: str
+    charge: float
+
+
+@dataclass(frozen=True, eq=False)
 class Request:
     """What is wanted of a sum.
 
@@ -91,6 +121,8 @@ class Request:
     planes : int or None
         Planes across z of the lattice that are in memory at once, where the map is computed in slabs
         (:mod:`vmdpotential.methods.slabs`).
+    solution : Solution or None
+        For a method that asks for it.
     """
 
     lattice: Lattice
@@ -102,6 +134,7 @@ class Request:
     field: bool = False
     error: float = np.inf
     planes: int | None = None
+    solution: Solution | None = None
 
     def __post_init__(self) -> None:
         check_precision(self.precision)
@@ -258,6 +291,15 @@ class Method(abc.ABC):
     field: bool = True
     #: Whether rounding is its only error; else it keeps the tolerance.
     exact: bool = True
+    #: Whether its potential is the sum of the charges' own. If not, ``auto`` never takes it, `verify` has no definition
+    #: to hold it against, and no error is stated.
+    superposes: bool = True
+    #: Parameters of its own; a method that has some is told of the solution around the charges.
+    quantities: Sequence[Quantity] = ()
+    #: The relative permittivity of the medium unless another is given.
+    dielectric: float = 1.0
+    #: Why there are boundaries that it cannot do, for messages.
+    boundary_reason: str = ""
 
     @abc.abstractmethod
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
@@ -271,7 +313,7 @@ class Method(abc.ABC):
         """Return why a request cannot be done by what is declared, None where it can."""
         name = request.interaction.interaction.name
         if request.boundary not in self.boundaries:
-            return Refusal(f"cannot do a boundary that is {request.boundary}",
+            return Refusal(f"cannot do a boundary that is {request.boundary}{self.boundary_reason}",
                            f"use {' or '.join(f'{{boundary {b}}}' for b in self.boundaries)}, or another {{method}}")
         if self.interactions is not None and name not in self.interactions:
             return Refusal(f"sums {' and '.join(self.interactions)} alone, not {name}",
@@ -288,6 +330,10 @@ class Method(abc.ABC):
     def medium(self, request: Request, dielectric: float, temperature: float) -> str:
         """Return what is between the charges, for legends and reports, by a permittivity and K."""
         return request.interaction.medium(dielectric, temperature)
+
+    def sums(self, request: Request, summed: Bound) -> str:
+        """Return what is summed, with its parameters, for reports; by an interaction that the method may have ended."""
+        return str(summed)
 
     def require(self, request: Request, engine: Engine) -> Estimate:
         """Return the estimate, or raise the error of its refusal."""

@@ -134,6 +134,8 @@ class Structure:
         Names of the files it came from.
     charge_source : str
         Where the charges are from, for reports; empty where the topology says it.
+    radii : (N,) float64, A, or None
+        Where the file gives them (PQR, prmtop), for methods that need the space which atoms take.
     whole : Structure or None
         What these atoms were selected from; a force field is chosen by all of it, and fitted to its residues.
     whole_rows : (N,) int64 or None
@@ -167,6 +169,7 @@ class Structure:
     charge_source: str = ""
     whole: Structure | None = None
     whole_rows: Integers | None = None
+    radii: Floats | None = None
     velocities: Floats | None = None
 
     def __post_init__(self) -> None:
@@ -185,10 +188,9 @@ class Structure:
         ):
             value = getattr(self, name)
             put(self, name, _frozen(np.full(count, default) if value is None else value, dtype))
-        if self.charges is not None:
-            put(self, "charges", _frozen(self.charges, np.float64))
-        if self.velocities is not None:
-            put(self, "velocities", _frozen(self.velocities, np.float64))
+        for name in ("charges", "radii", "velocities"):
+            if getattr(self, name) is not None:
+                put(self, name, _frozen(getattr(self, name), np.float64))
         where = self.sources[0] if self.sources else "structure"
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray) and len(value) != count:

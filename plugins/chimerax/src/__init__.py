@@ -27,5 +27,18 @@ class _API(BundleAPI):  # type: ignore[misc]
         else:
             cmd.register(command_info.name, [command.name for command in bundle_info.commands], logger)
 
+    @staticmethod
+    def start_tool(session: Any, bundle_info: Any, tool_info: Any) -> Any:
+        """Open the dialog, which ChimeraX's menu of tools asks for."""
+        from chimerax.core.errors import UserError
+
+        try:
+            from .tool import Potential
+        except ImportError as error:
+            from . import missing
+
+            raise UserError(f"{tool_info.name}: {missing.describe(error)}") from error
+        return Potential(session, tool_info.name)
+
 
 bundle_api = _API()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -26,20 +26,14 @@ from chimerax.core.commands import register as _register
 from chimerax.core.errors import CancelOperation, UserError
 from chimerax.map import MapArg, MapsArg
 
-from vmdpotential import progress, registry
-from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
-from vmdpotential.frontend import adapters, messages
+from vmdpotential import registry
+from vmdpotential.frontend import adapters
 from vmdpotential.frontend.adapters import default_name, describe, role
-from vmdpotential.parameters import Command, Option, Parameter, Report
+from vmdpotential.frontend.display import surface_options
+from vmdpotential.parameters import Command, Option, Parameter
 
-from . import missing
-from .convert import Selected, common_place, read_atoms, read_frames, read_volume
-from .live import Live
 from .progress import StatusLine
-from .show import show
-
-#: Put before the name of each command.
-PREFIX = "potential "
+from .task import PREFIX, Task, end_live
 
 _others_registered = False
 
@@ -72,21 +66,6 @@ def _register_one(command: Command, logger: Any) -> None:
         _register(f"{PREFIX}live off", CmdDesc(synopsis="End the live map"), partial(_live, wait=False), logger=logger)
         _register(f"{PREFIX}live wait", CmdDesc(synopsis="Wait until the live map is that of what is shown"),
                   partial(_live, wait=True), logger=logger)
-
-
-def spelling(command: Command) -> Spelling:
-    """Return how ChimeraX writes parameters of a command: as keywords; others, such as an interaction's, stay bare."""
-    types = {parameter.name: parameter.type for parameter in command.parameters}
-
-    def spell(name: str, value: str = "") -> str:
-        if name not in types:
-            return plain(name, value)
-        if types[name] is bool:
-            value = {"yes": "true", "no": "false"}.get(value, value)
-        first, *others = name.split("_")
-        return " ".join(filter(None, [first + "".join(word.capitalize() for word in others), value]))
-
-    return spell
 
 
 class Described(Annotation):  # type: ignore[misc]
@@ -150,6 +129,7 @@ def description(command: Command) -> CmdDesc:
     """Return ChimeraX's description of a command."""
     offered = [(parameter.name, annotation(parameter), parameter.required) for parameter in adapters.offered(command)]
     keyword = [(name, kind) for name, kind, required in offered if not required]
+    keyword += [(parameter.name, annotation(parameter)) for parameter in surface_options(command)]
     if not adapters.to_file(command):
         keyword.insert(0, ("name", Described(StringArg, f"what the new model is called; default "
                                                         f"{default_name(command)}")))
@@ -182,40 +162,15 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
     CancelOperation
         When the user stops it; then nothing has been made.
     """
-    name, spell = PREFIX + command.name, spelling(command)
+    task = Task(session, command, given, session.logger.warning)
     try:
-        with messages.warnings(lambda text: session.logger.warning(f"{name}: {text}"), spell):
-            values, selected = _convert(command, given)
-            with StatusLine(session, name) as listener, progress.listening(listener):
-                report = command(**values)
-            if (made := report.objects.get("live")) is not None:
-                end_live(session)
-            models, lines = show(session, report, given.get("name") or default_name(command), selected)
-    except (VmdpotentialError, MemoryError) as error:
-        raise UserError(f"{name}: {messages.one_line(error, spell)}") from error
-    except ImportError as error:
-        raise UserError(f"{name}: {missing.describe(error)}") from error
+        with StatusLine(session, task.name) as listener:
+            report = task.compute(listener)
     except KeyboardInterrupt:
-        session.logger.status(f"{name}: stopped, nothing was made")
-        raise CancelOperation(f"{name}: stopped, nothing was made") from None
-    if made is not None and selected is not None:
-        session.vmdpotential_live = Live(session, command, partial(_convert_again, command, given), spell, models[0],
-                                         selected, made)
-        lines.append("the map follows what is shown; end it with: potential live off")
-    _log(session, name, report, lines)
-    return models[0] if len(models) == 1 else models or None
-
-
-def _convert_again(command: Command, given: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
-    """Return the values of a command with the atoms that its specification means now."""
-    spec = getattr(given["structure"], "spec", None)
-    return _convert(command, given if spec is None else {**given, "structure": AtomsArg.parse(spec, session)[0]})
-
-
-def end_live(session: Any) -> str:
-    """End the live map and return what to tell the user, nothing where there is none."""
-    live, session.vmdpotential_live = getattr(session, "vmdpotential_live", None), None
-    return "" if live is None else str(live.stop())
+        session.logger.status(f"{task.name}: stopped, nothing was made")
+        raise CancelOperation(f"{task.name}: stopped, nothing was made") from None
+    task.show(report)
+    return task.models[0] if len(task.models) == 1 else task.models or None
 
 
 def _live(session: Any, wait: bool) -> None:
@@ -226,38 +181,3 @@ def _live(session: Any, wait: bool) -> None:
         session.vmdpotential_live.wait()
     else:
         session.logger.info(f"potential live: {end_live(session)}")
-
-
-def _convert(command: Command, given: Mapping[str, Any]) -> tuple[dict[str, Any], Selected | None]:
-    """Return the values that the command takes, and the atoms among them."""
-    values: dict[str, Any] = {}
-    selected = place = None
-    # maps first: the atoms drawn on a slice are wanted in the coordinates of its map
-    for parameter in sorted(adapters.offered(command), key=lambda p: role(p) != "map"):
-        value = given.get(parameter.name)
-        if value is None or adapters.is_topology(command, parameter):
-            continue
-        kind = role(parameter)
-        if kind == "map":
-            volumes: Sequence[Any] = value if parameter.several else [value]
-            if not volumes:
-                raise UsageError(parameter.name, "there is no such map", "open one, or make it with potential map")
-            place = common_place(volumes)
-            grids = [read_volume(volume) for volume in volumes]
-            values[parameter.name] = grids if parameter.several else grids[0]
-        elif kind == "structure":
-            topology = given.get("topology")
-            selected = read_atoms(value, place, None if topology is None else Path(topology))
-            values[parameter.name] = selected.structure
-        else:
-            values[parameter.name] = value
-    if selected is not None:
-        adapters.with_frames(command, values, lambda: read_frames(selected))
-    return values, selected
-
-
-def _log(session: Any, name: str, report: Report, lines: list[str]) -> None:
-    told = [*report.lines, *lines]
-    text = "\n".join([f"{name}:", *told])
-    session.logger.info(f"<pre>{escape(text)}</pre>", is_html=True)
-    session.logger.status(f"{name}: {(told[-1] if lines else next(iter(told), 'done')).partition(';')[0]}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vmdpotential.commands.slice import Range
 from vmdpotential.errors import UsageError
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from vmdpotential.molecule.structure import Structure
 
 #: Colours of negative and positive potential, and of ions by the sign of their charge.
-NEGATIVE, POSITIVE = (255, 0, 0, 255), (0, 0, 255, 255)
+NEGATIVE, WHITE, POSITIVE = (255, 0, 0, 255), (255, 255, 255, 255), (0, 0, 255, 255)
 
 #: Opacity of the surfaces of a map.
 OPACITY = 0.5
 
 
-def show(session: Any, report: Report, name: str, selected: Selected | None) -> tuple[list[Any], list[str]]:
+def show(session: Any, report: Report, name: str, selected: Selected | None, surface: bool = False,
+         span: Range | None = None) -> tuple[list[Any], list[str]]:
     """Make a model of everything in the report that ChimeraX can show.
 
     Parameters
@@ -38,11 +40,15 @@ def show(session: Any, report: Report, name: str, selected: Selected | None) -> 
         Of the models.
     selected : Selected or None
         The atoms that the command was given.
+    surface : bool
+        Whether a map is shown on the surface of the atoms.
+    span : Range or None
+        Of the colours; round values unless given.
 
     Returns
     -------
     models : list
-        New models; none of the user's is changed.
+        New models, without the surfaces of maps; none of the user's is changed.
     lines : list of str
         What to tell the user.
     """
@@ -50,6 +56,9 @@ def show(session: Any, report: Report, name: str, selected: Selected | None) -> 
     for kind, value in adapters.results(report):
         if kind == "map":
             model, line = _show_map(session, value, name, selected)
+            if surface and selected is not None:
+                model.display = False  # its isosurfaces would hide the other
+                line += f"; hidden beside {_show_surface(session, value, name, selected, span)}"
         elif kind == "ions" and selected is not None:
             model, line = _show_ions(session, value, name, selected)
         elif kind == "values" and selected is not None:
@@ -82,10 +91,54 @@ def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) ->
     session.models.add([volume])
     number, unit = volume.id_string, grid.unit or "no known unit"
     line = f"map #{number} {name}, in {unit}; surfaces at {-level:g} (red) and {level:g} (blue)"
+    if grid.provenance.medium:
+        line += f", {grid.provenance.medium}"
     if selected is not None:
         line += (f"; colour a molecular surface by it with: color electrostatic #{selected.models[0].id_string} "
                  f"map #{number} range {-level:g},{level:g}")
     return volume, line
+
+
+def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, span: Range | None) -> str:
+    """Make a molecular surface of the atoms without solvent, coloured by a map, and a key of its colours."""
+    from chimerax.core.models import Surface
+    from chimerax.surface import ses_surface_geometry
+
+    from vmdpotential.molecule.elements import fill, radii
+
+    structure = selected.structure
+    chosen = adapters.with_surface(structure)
+    vertices, normals, triangles = ses_surface_geometry(
+        np.float32(structure.positions[chosen]), np.float32(radii(fill(structure).elements)[chosen]))
+    span = span or adapters.surface_range(grid, structure)
+    words = adapters.legend(grid, span)
+    model = Surface(f"{name} surface, {words}", session)
+    model.set_geometry(vertices, normals, triangles)
+    values = grid.sample(vertices)
+    part = np.clip(2 * (values - span.low) / (span.high - span.low) - 1, -1, 1)
+    model.vertex_colors = _red_white_blue(np.nan_to_num(part), np.isfinite(values))
+    model.position = selected.place
+    session.models.add([model])
+    if session.ui.is_gui:
+        from chimerax.color_key.model import get_model
+
+        key = get_model(session)
+        texts = (f"{span.low:g}", f"{(span.low + span.high) / 2:g}", f"{span.high:g} {grid.unit}".strip())
+        key.rgbas_and_labels = [(tuple(colour / 255 for colour in rgba), text) for rgba, text in zip(
+            (NEGATIVE, WHITE, POSITIVE), texts, strict=True)]
+        if 0 in key.size:
+            key.size = key.DEFAULT_SIZE
+    return f"surface #{model.id_string}, coloured from {words} (red, white, blue)"
+
+
+def _red_white_blue(part: Any, known: Any) -> Any:
+    """Return colours (N, 4) of numbers from -1 to 1; grey where they are not known."""
+    colours = np.full((len(part), 4), 255, np.uint8)
+    colours[:, 0] = 255 * (1 - np.maximum(part, 0))
+    colours[:, 1] = 255 * (1 - np.abs(part))
+    colours[:, 2] = 255 * (1 + np.minimum(part, 0))
+    colours[~known, :3] = 160
+    return colours
 
 
 def put_values(volume: Any, grid: Grid) -> None:

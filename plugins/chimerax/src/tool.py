@@ -1,0 +1,134 @@
+"""The dialog: what every viewer's holds, in a window of ChimeraX's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import Qt
+from chimerax.atomic import AtomicStructure, AtomsArg, all_atoms
+from chimerax.core.errors import UserError
+from chimerax.core.tools import ToolInstance
+from chimerax.map import MapArg, MapsArg, Volume
+from chimerax.ui import MainToolWindow
+from Qt import QtCore, QtWidgets  # noqa: F401 - parts of Qt, which the panel asks for
+
+from vmdpotential.frontend import adapters
+from vmdpotential.frontend.adapters import role
+from vmdpotential.frontend.declarations import as_text, in_front
+from vmdpotential.frontend.dialog import Panel
+from vmdpotential.frontend.display import surface_options
+from vmdpotential.frontend.form import Entry, Form
+from vmdpotential.parameters import Command, Parameter
+
+from .task import Task, end_live
+
+
+class ChimeraX:
+    """What a panel asks of a ChimeraX.
+
+    Parameters
+    ----------
+    session : ChimeraX's session
+    """
+
+    failure = UserError
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+
+    @property
+    def live(self) -> bool:
+        """Whether a map follows what is shown."""
+        live = getattr(self.session, "vmdpotential_live", None)
+        return live is not None and live.latest.running
+
+    def task(self, command: Command, given: Mapping[str, str], warn: Callable[[str], None]) -> Task:
+        """Return a run of a command with what its form says."""
+        parameters = {p.name: p for p in (*adapters.offered(command), *surface_options(command))}
+        values: dict[str, Any] = {"name": given.get("name", "")}
+        for name, text in given.items():
+            parameter = parameters.get(name)
+            if parameter is None or (text == _default(parameter) and not role(parameter)):
+                continue
+            if text.strip() or parameter.required:
+                values[name] = self._value(parameter, text.strip())
+        return Task(self.session, command, values, warn)
+
+    def _value(self, parameter: Parameter, text: str) -> Any:
+        kind = role(parameter)
+        if not kind:
+            return text.split() if parameter.several else text
+        if kind == "structure" and text == "all":
+            return all_atoms(self.session)
+        parser = AtomsArg if kind == "structure" else MapsArg if parameter.several else MapArg
+        try:
+            value, _, rest = parser.parse(text, self.session)
+        except Exception as error:  # ChimeraX's AnnotationError, in its own words
+            raise UserError(f"{parameter.name} {text}: {error}") from None
+        if rest.strip():
+            raise UserError(f"{parameter.name} {text}: '{rest.strip()}' is not understood")
+        return value
+
+    def end_live(self) -> str:
+        """End the live map and return what to tell the user."""
+        return end_live(self.session) or "there is no live map"
+
+    def tell(self, line: str) -> None:
+        """Write a warning to the log; results are there already."""
+        if line.startswith("warning: "):
+            self.session.logger.warning(line)
+
+    def choices(self, kind: str) -> list[str]:
+        """Return the models or maps that the session has now."""
+        models = self.session.models.list(type=Volume if kind == "map" else AtomicStructure)
+        return [*(["all", "sel"] if kind == "structure" else []), *(f"#{model.id_string}" for model in models)]
+
+
+def entries(command: Command) -> list[Entry]:
+    """Return the fields of a command: what is drawn of what, then what everybody sets, then the rest."""
+    offered, shown = adapters.offered(command), surface_options(command)
+    fields = [Entry(p.name, p, _default(p), adapters.describe(p), in_front(command, p)) for p in offered if p.required]
+    fields += [Entry(p.name, p, _default(p), adapters.describe(p), p.option.front) for p in shown]
+    others = [Entry(p.name, p, _default(p), adapters.describe(p), in_front(command, p))
+              for p in offered if not p.required]
+    if not adapters.to_file(command):
+        others.append(Entry("name", None, "", "what the new models are called", False))
+    return sorted([*fields, *others], key=lambda entry: not entry.front)
+
+
+def _default(parameter: Parameter) -> str:
+    if parameter.required:
+        return "all" if role(parameter) == "structure" else ""
+    return as_text(parameter.default)
+
+
+class Potential(ToolInstance):  # type: ignore[misc]
+    """The dialog of a session."""
+
+    SESSION_ENDURING = False
+    SESSION_SAVE = False
+    help = "help:user/commands/potential.html"
+
+    def __init__(self, session: Any, tool_name: str) -> None:
+        super().__init__(session, tool_name)
+        viewer = ChimeraX(session)
+        self.tool_window = MainToolWindow(self)
+        commands = adapters.viewer_commands(session.logger.warning)
+        forms = [Form(Qt, command, entries(command), viewer.choices) for command in commands]
+        self.panel = Panel(Qt, viewer, forms)
+        layout = QtWidgets.QVBoxLayout(self.tool_window.ui_area)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.panel.widget)
+        self.tool_window.manage("side")
+        changed = session.triggers
+        self._handlers = [changed.add_handler(name, lambda *told: self.panel.refresh())
+                          for name in ("add models", "remove models")]
+
+    def delete(self) -> None:
+        """Stop what runs; ChimeraX calls this when the window is closed."""
+        self.panel.stop()
+        self.panel.timer.stop()
+        for handler in self._handlers:
+            handler.remove()
+        super().delete()

@@ -1,0 +1,136 @@
+"""What is between the charges: screened potentials, and the words for it in files, legends and reports."""
+
+import numpy as np
+import pytest
+
+from tests.helpers import charges_at, interaction, random_charges, relative_rms
+from vmdpotential.commands.average import command as average
+from vmdpotential.commands.live import command as live
+from vmdpotential.commands.map import command as map_
+from vmdpotential.errors import UsageError
+from vmdpotential.figures.slices import quantity_label
+from vmdpotential.frames.field import Places, field_at
+from vmdpotential.grid.compare import difference
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.io.maps import read_map, write_map
+from vmdpotential.maps import potential_map
+from vmdpotential.methods.reference import definition
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.points import potential_at
+from vmdpotential.units import coulomb_constant, debye_length, ionic_strength
+
+
+@pytest.fixture
+def ions():
+    return charges_at(*random_charges(12, 2, 8, seed=3))
+
+
+def test_debye_length_is_that_of_textbooks():
+    assert debye_length(1.0, 298.15, 78.5) == pytest.approx(3.04, abs=0.005)
+    assert debye_length(0.15, 298.15, 78.5) == pytest.approx(3.042 / np.sqrt(0.15), rel=1e-3)
+    assert debye_length(0.15, 2 * 298.15, 78.5) == pytest.approx(np.sqrt(2) * debye_length(0.15, 298.15, 78.5))
+    assert ionic_strength(debye_length(0.3, 310, 74), 310, 74) == pytest.approx(0.3)
+    assert debye_length(0.0, 298.15, 78.5) == np.inf
+
+
+@pytest.mark.parametrize(("name", "values", "dielectric", "words"), [
+    ("coulomb", {}, 1.0, "vacuum, no screening"),
+    ("coulomb", {}, 4.0, "dielectric 4, no screening"),
+    ("gaussian", {"smear": 2.0}, 1.0, "vacuum, no screening"),
+    ("shifted_coulomb", {"cutoff": 10.0}, 1.0, "vacuum, shifted to zero at 10 A"),
+    ("distance_dependent", {}, 1.0, "dielectric 4 r"),
+    ("screened_coulomb", {"debye_length": 7.8546}, 78.5, "screened, 0.15 M, dielectric 78.5"),
+    ("ewald", {}, 1.0, "vacuum, ewald"),
+])
+def test_an_interaction_says_what_is_between_the_charges(name, values, dielectric, words):
+    assert interaction(name, **values).medium(dielectric, 298.15) == words
+
+
+def test_one_word_screens_a_map_and_files_and_labels_say_so(ions, tmp_path):
+    lattice = Lattice.around(ions.positions, 2.0, 4.0)
+    grid = potential_map(ions, screened=0.15, lattice=lattice)
+    length = debye_length(0.15, 298.15, 78.5)
+    expected = coulomb_constant("kT/e", 298.15, 78.5) * definition(
+        lattice.points(), ions.positions, ions.charges, interaction("screened_coulomb", debye_length=length), None)
+    assert relative_rms(grid.values.ravel(), expected) < 1e-6
+    assert grid.dielectric == 78.5
+    for name in ("a.dx", "a.npz", "a.mrc"):
+        write_map(grid, tmp_path / name)
+        assert read_map(tmp_path / name).provenance.medium == "screened, 0.15 M, dielectric 78.5"
+    assert quantity_label(grid) == ("Electrostatic potential, screened, 0.15 M, dielectric 78.5 (kT/e, T = 298.15 K)")
+    plain = potential_map(ions, lattice=lattice)
+    assert "vacuum, no screening" in quantity_label(plain)
+    assert difference(grid, plain).provenance.medium == "screened, 0.15 M, dielectric 78.5 minus vacuum, no screening"
+    # the old way, by name, and without salt
+    other = potential_map(ions, interaction="screened_coulomb", parameters={"debye_length": length}, dielectric=78.5,
+                          lattice=lattice)
+    assert np.array_equal(other.values, grid.values)
+    assert potential_map(ions, screened=0.0, lattice=lattice).provenance.medium == "dielectric 78.5, no screening"
+    assert potential_map(ions, screened=0.1, dielectric=40, lattice=lattice).dielectric == 40
+
+
+def test_the_tail_counts_in_the_error_of_a_periodic_map():
+    rng = np.random.default_rng(5)
+    cell = Cell.from_parameters(9.0, 10.0, 11.0)
+    ions = charges_at(*random_charges(30, 0, 9, seed=4), cell)
+    length = debye_length(1.5, 298.15, 78.5)
+    bound = interaction("screened_coulomb", debye_length=length)
+    grid = potential_map(ions, screened=1.5, spacing=1.0, tolerance=1e-3)
+    made = grid.provenance
+    assert made.method == "cutoff"
+    assert "truncated at" in made.interaction
+    assert made.cutoff < 60
+    assert 0 < min(made.error, made.error_away) <= max(made.error, made.error_away) <= 1e-3
+    indices = rng.integers(0, grid.lattice.shape, (100, 3))
+    expected = coulomb_constant("kT/e", 298.15, 78.5) * definition(
+        grid.lattice.points(indices), ions.positions, ions.charges, bound.truncated(60.0), cell)
+    assert 1e-9 < relative_rms(grid.values[tuple(indices.T)], expected) < 1e-3
+    points = rng.uniform(0, 9, (300, 3))
+    found = potential_at(ions, points, screened=1.5, tolerance=1e-4)
+    expected = coulomb_constant("kT/e", 298.15, 78.5) * definition(
+        points, ions.positions, ions.charges, bound.truncated(60.0), cell)
+    assert relative_rms(found, expected) < 1e-4
+
+
+def test_screened_is_an_interaction_by_itself(ions):
+    for options in ({"smear": 1.0}, {"interaction": "distance_dependent"}, {"parameters": {"debye_length": 8.0}}):
+        with pytest.raises(UsageError, match="is an interaction by itself"):
+            potential_map(ions, screened=0.15, **options)
+    with pytest.raises(UsageError, match="sums coulomb alone"):
+        potential_at(ions, np.zeros((1, 3)), screened=0.15, method="pme")
+    for command in (map_, average, live):
+        assert {"screened", "radii"} <= {parameter.name for parameter in command.parameters}
+
+
+def test_reports_say_the_medium(ions):
+    report = map_(structure=ions, spacing=2.0, screened=0.15)
+    assert report.data["medium"] == "screened, 0.15 M, dielectric 78.5"
+    assert report.data["dielectric"] == 78.5
+    assert any(line.endswith("kT/e at 298.15 K, screened, 0.15 M, dielectric 78.5") for line in report.lines)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_a_screened_field_is_the_slope_of_the_potential_and_leaves_out_its_own_atom(periodic):
+    cell = Cell.from_parameters(9.0, 10.0, 11.0) if periodic else None
+    ions = charges_at(*random_charges(8, 0, 9, seed=6), cell)
+    points = np.array([[1.0, 2.0, 3.0], [7.5, 4.0, 0.5]])
+    found = field_at(ions, Places.at(points, ["a", "b"]), screened=1.0, unit="V")
+    assert found.medium == "screened, 1 M, dielectric 78.5"
+    assert 0 <= found.error < 1e-7
+    assert found.potential[0, 0] == pytest.approx(potential_at(ions, points, screened=1.0, unit="V"), rel=1e-5)
+    step = 1e-4
+    for axis in range(3):
+        shift = step * np.eye(3)[axis]
+        ahead, behind = (potential_at(ions, points + sign * shift, screened=1.0, unit="V") for sign in (1, -1))
+        assert found.field[0, 0, :, axis] == pytest.approx((behind - ahead) / (2 * step), rel=1e-4, abs=1e-7)
+    # at an atom: what the others make, and in a cell its own images
+    row = np.array([3])
+    at = field_at(ions, Places.atoms(row, ["x"]), screened=1.0, unit="V")
+    others = ions.take(np.delete(np.arange(8), 3))
+    expected = potential_at(others, ions.positions[row], screened=1.0, unit="V")
+    if periodic:
+        images = np.array([n for n in np.ndindex(7, 7, 7) if n != (3, 3, 3)]) - 3
+        r = np.linalg.norm(images @ cell.vectors, axis=1)
+        length = debye_length(1.0, 298.15, 78.5)
+        expected = expected + coulomb_constant("V", 298.15, 78.5) * ions.charges[3] * (np.exp(-r / length) / r).sum()
+    assert at.potential[0, 0] == pytest.approx(expected, rel=1e-4)

@@ -1,0 +1,80 @@
+"""Areas of surfaces against closed forms, an independent program, and finer and finer triangles."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_surface import RADIUS, around
+
+import vmdpotential as vp
+from vmdpotential.molecule.elements import fill, radii
+from vmdpotential.molecule.selection import select
+from vmdpotential.surface import PROBE, molecular_surface
+
+ROOT = Path(__file__).resolve().parent.parent
+BIG = RADIUS + PROBE
+
+
+@pytest.mark.parametrize("distance", [0.5, 2.0, 4.0, 6.1, 7.0])
+def test_accessible_area_of_two_spheres(distance):
+    height = max(BIG - distance / 2, 0)  # of the cap that the other takes
+    wanted = 8 * np.pi * BIG**2 - 4 * np.pi * BIG * height
+    assert around([[0, 0, 0], [0.6 * distance, 0.8 * distance, 0]], kind="accessible").area == pytest.approx(
+        wanted, rel=5e-3)
+
+
+def test_molecular_area_of_three_spheres():
+    """Parts of three spheres and three tori, and two triangles on the probe above and below (Connolly 1983)."""
+    side = 3.4
+    corners = side / np.sqrt(3) * np.array([[1, 0, 0], [-0.5, np.sqrt(0.75), 0], [-0.5, -np.sqrt(0.75), 0]])
+    height = np.sqrt(BIG**2 - side**2 / 3)  # of the probe that touches all
+    to = (corners - [0, 0, height]) / BIG
+    dot = to[0] @ to[1]
+    angle = np.arccos((dot - dot**2) / (1 - dot**2))  # at a corner of the triangle
+    triangles = 2 * PROBE**2 * (3 * angle - np.pi)
+    circle, phi = np.sqrt(BIG**2 - side**2 / 4), np.arcsin(side / 2 / BIG)
+    barred = 2 * np.arctan2(height, side / np.sqrt(12))  # of the circle around a pair, by the third
+    tori = 3 * PROBE * 2 * (circle * phi - PROBE * np.sin(phi)) * (2 * np.pi - barred)
+    rng = np.random.default_rng(5)
+    points = rng.normal(size=(400_000, 3))
+    points *= BIG / np.linalg.norm(points, axis=1)[:, None]
+    free = (np.linalg.norm((points + corners[0])[:, None] - corners[1:], axis=2) > BIG).all(1).mean()
+    wanted = 3 * 4 * np.pi * RADIUS**2 * free + tori + triangles
+    made = around(corners)
+    assert made.area == pytest.approx(wanted, rel=3e-3)
+    each = np.bincount(made.atoms, made.areas)
+    np.testing.assert_allclose(each, wanted / 3, rtol=0.01)
+
+
+def test_molecular_area_is_that_of_ever_finer_triangles():
+    """With probes that cut each other, as in any protein."""
+    centres = np.random.default_rng(4).uniform(0, 7, (12, 3))
+    made = [around(centres, spacing=spacing) for spacing in (0.3, 0.1)]
+    assert made[0].area == pytest.approx(made[1].area, rel=2e-3)
+    finest = made[1]
+    a, b, c = (finest.vertices[finest.triangles[:, n]] for n in range(3))
+    triangles = np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2
+    assert finest.area == pytest.approx(triangles, rel=0.01)
+
+
+@pytest.mark.slow
+def test_accessible_areas_of_proteins_are_those_of_mdtraj():
+    mdtraj = pytest.importorskip("mdtraj", reason="an independent program for areas: mdtraj is missing")
+    data = Path(pytest.importorskip("MDAnalysisTests", reason="proteins: MDAnalysisTests is missing").__file__).parent
+    for path in (ROOT / "data" / "dhfr.pdb.gz", *(data / "data" / f"{name}.pdb" for name in (
+            "adk_open", "cobrotoxin", "1hvr"))):
+        system = fill(vp.read_structure(path))
+        chosen = np.flatnonzero(select(system, "protein"))
+        elements = system.elements[chosen]
+        topology = mdtraj.Topology()
+        residue = topology.add_residue("ALL", topology.add_chain())
+        for element in elements:
+            topology.add_atom(element, mdtraj.element.Element.getBySymbol(element), residue)
+        own = dict(zip(elements.tolist(), radii(elements).tolist(), strict=True))
+        wanted = 100 * mdtraj.shrake_rupley(
+            mdtraj.Trajectory(system.positions[chosen] / 10, topology), probe_radius=PROBE / 10,
+            n_sphere_points=240, change_radii={name: radius / 10 for name, radius in own.items()})[0]
+        made = molecular_surface(system, atoms="protein", kind="accessible", spacing=0.5)
+        assert made.area == pytest.approx(wanted.sum(), rel=0.01)
+        each = np.bincount(made.atoms, made.areas, len(system))[chosen]
+        assert np.abs(each - wanted).max() < 3

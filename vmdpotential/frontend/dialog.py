@@ -1,0 +1,250 @@
+"""What a dialog holds, in any Qt: a page for each command, Run, Stop, progress, and what came out in one line.
+
+A viewer puts the panel's widget into a window of its own. Commands compute in a thread beside the window, and the
+viewer is touched in its own thread alone: when a task is made, and when its results are shown.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from vmdpotential.frontend.form import Form
+from vmdpotential.parameters import Command, Report
+from vmdpotential.progress import Listener
+
+#: Lines of the status, whatever it says.
+STATUS_LINES = 3
+
+
+class Task(Protocol):
+    """A run of a command, with what it takes of the viewer already read."""
+
+    @property
+    def command(self) -> Command:
+        """What is run."""
+
+    def compute(self, listener: Listener) -> Report:
+        """Run it without touching the viewer; errors are the viewer's own, with one line for the user."""
+
+    def show(self, report: Report) -> list[str]:
+        """Show what came out, and return what to tell the user, line by line."""
+
+
+class Viewer(Protocol):
+    """What a panel asks of the viewer."""
+
+    @property
+    def failure(self) -> type[Exception]:
+        """The viewer's error, whose text is one line for the user."""
+
+    @property
+    def live(self) -> bool:
+        """Whether a map follows what is shown."""
+
+    def task(self, command: Command, given: Mapping[str, str], warn: Callable[[str], None]) -> Task:
+        """Return a run of a command with what its form says."""
+
+    def end_live(self) -> str:
+        """End the live map and return what to tell the user."""
+
+    def tell(self, line: str) -> None:
+        """Write a line where the viewer keeps what commands say."""
+
+
+class Work:
+    """A task that computes in a thread; the panel looks at it from time to time.
+
+    `label` and `fraction` say how far it is; `report`, or `error` (one line), is there at the end.
+    """
+
+    def __init__(self, task: Task, failure: type[Exception]) -> None:
+        self.task, self._failure = task, failure
+        self.label, self.fraction = "", 0.0
+        self.report: Report | None = None
+        self.error = ""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.report = self.task.compute(self._listen)
+        except KeyboardInterrupt:
+            self.error = "stopped; nothing was made"
+        except self._failure as error:
+            self.error = str(error)
+        except Exception as error:  # an exception that leaves the thread would be lost
+            self.error = f"Error: {type(error).__name__}: {error}"
+
+    def _listen(self, label: str, fraction: float) -> None:
+        self.label, self.fraction = label, fraction
+        if self._stop.is_set():
+            raise KeyboardInterrupt
+
+    def stop(self) -> None:
+        """Ask it to stop at its next report of progress, and its result, if it has one by then, not to be used."""
+        self._stop.set()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was asked to stop."""
+        return self._stop.is_set()
+
+    @property
+    def running(self) -> bool:
+        """Whether it computes still."""
+        return self._thread.is_alive()
+
+
+class Panel:
+    """The pages, buttons and status of a dialog.
+
+    Parameters
+    ----------
+    qt : module with QtCore and QtWidgets
+    viewer : Viewer
+    forms : sequence of Form
+    actions : mapping
+        More buttons: what they are called, and functions that return what to tell the user or raise the viewer's error.
+
+    Attributes
+    ----------
+    widget : QWidget
+    work : Work or None
+        What runs.
+    """
+
+    def __init__(self, qt: Any, viewer: Viewer, forms: Sequence[Form],
+                 actions: Mapping[str, Callable[[], str]] | None = None) -> None:
+        self.qt, self.viewer, self.forms = qt, viewer, forms
+        self.work: Work | None = None
+        self._warnings: list[str] = []
+        widgets = qt.QtWidgets
+        self.widget = widgets.QWidget()
+        self.tabs = widgets.QTabWidget()
+        self.tabs.setUsesScrollButtons(True)
+        for form in forms:
+            self.tabs.addTab(form.scrolled(), form.command.name.capitalize())
+        self.run_button, self.stop_button = (widgets.QPushButton(text) for text in ("Run", "Stop"))
+        self.run_button.clicked.connect(self.run)
+        self.stop_button.clicked.connect(self.stop)
+        self.run_button.setDefault(True)
+        self.actions = {text: widgets.QPushButton(text) for text in actions or {}}
+        for text, button in self.actions.items():
+            button.clicked.connect(lambda *state, text=text: self._act((actions or {})[text]))
+        self.live_box = widgets.QCheckBox("Live map")
+        self.live_box.setToolTip("Keep a map of what is shown, as the page Live says")
+        self.live_box.clicked.connect(self._switch_live)
+        self.live_box.setVisible(any(form.command.name == "live" for form in forms))
+        self.progress = widgets.QProgressBar()
+        self.progress.setRange(0, 1000)
+        self.status = widgets.QLabel("Press Run for a picture with the defaults; every field has its help beside it.")
+        self.status.setWordWrap(True)
+        self.status.setAlignment(qt.QtCore.Qt.AlignmentFlag.AlignTop)
+        self.status.setTextInteractionFlags(qt.QtCore.Qt.TextInteractionFlag.TextSelectableByMouse)
+        # whatever it says moves nothing
+        self.status.setFixedHeight(STATUS_LINES * self.status.fontMetrics().lineSpacing() + 4)
+        buttons = widgets.QHBoxLayout()
+        for widget in (self.run_button, self.stop_button, *self.actions.values()):
+            widget.setAutoDefault(widget is self.run_button)
+            buttons.addWidget(widget)
+        buttons.addWidget(self.live_box)
+        buttons.addWidget(self.progress, 1)
+        layout = widgets.QVBoxLayout(self.widget)
+        layout.addWidget(self.tabs, 1)
+        layout.addLayout(buttons)
+        layout.addWidget(self.status)
+        self.timer = qt.QtCore.QTimer(self.widget)
+        self.timer.timeout.connect(self._look)
+        self.timer.start(100)
+        self._enable()
+
+    def show_command(self, name: str) -> None:
+        """Bring the page of a command to the front."""
+        for position, form in enumerate(self.forms):
+            if form.command.name == name:
+                self.tabs.setCurrentIndex(position)
+
+    def run(self) -> None:
+        """Run the command of the page in front."""
+        if self.work is not None:
+            return
+        form = self.forms[self.tabs.currentIndex()]
+        try:
+            self.work = Work(self.viewer.task(form.command, form.given(), self._warnings.append), self.viewer.failure)
+        except self.viewer.failure as error:
+            self.say(str(error), error=True)
+            return
+        self.say(f"{form.command.name}: running; the window can be used meanwhile")
+        self._enable()
+
+    def stop(self) -> None:
+        """Stop what runs; nothing of it is left."""
+        if self.work is not None:
+            self.work.stop()
+            self.say("stopping ...")
+
+    def say(self, text: str, error: bool = False) -> None:
+        """Show one line in the status."""
+        text = " ".join(text.split())
+        self.status.setText(text)
+        self.status.setToolTip(text)
+        self.status.setStyleSheet("color: #b00020" if error else "")
+
+    def refresh(self) -> None:
+        """Offer what the viewer has now."""
+        for form in self.forms:
+            form.refresh()
+
+    def _act(self, action: Callable[[], str]) -> None:
+        try:
+            self.say(action())
+        except self.viewer.failure as error:
+            self.say(str(error), error=True)
+        self.refresh()
+
+    def _switch_live(self, wanted: bool) -> None:
+        if not wanted:
+            self._act(self.viewer.end_live)
+        elif self.work is None:
+            self.show_command("live")
+            self.run()
+
+    def _look(self) -> None:
+        """Show how far the work is, and its results when it is done."""
+        while self._warnings:  # of the thread, which does not touch the viewer
+            self.viewer.tell(f"warning: {self._warnings.pop(0)}")
+        work = self.work
+        if work is None:
+            self.live_box.setChecked(self.viewer.live)
+            return
+        self.progress.setValue(int(1000 * work.fraction))
+        if work.label:
+            self.progress.setFormat(f"{work.label} %p%")
+        if work.running:
+            return
+        self.work = None
+        if work.report is not None and not work.stopped:
+            try:
+                self._finish(work.task.command.name, work.task.show(work.report))
+            except self.viewer.failure as error:
+                self.say(str(error), error=True)
+        elif work.stopped:
+            self.say("stopped; nothing was made")
+        else:
+            self.say(work.error, error=True)
+        self.progress.reset()
+        self._enable()
+        self.refresh()
+
+    def _finish(self, name: str, lines: Sequence[str]) -> None:
+        for line in lines:
+            self.viewer.tell(f"{name}: {line}")  # there all of it is kept
+        self.say(f"{name}: {lines[-1] if lines else 'done'}")
+
+    def _enable(self) -> None:
+        for widget in (self.run_button, self.live_box, *self.actions.values()):
+            widget.setEnabled(self.work is None)
+        self.stop_button.setEnabled(self.work is not None)

@@ -1,0 +1,208 @@
+"""The page of one command in a dialog: a field for each argument, made from its declaration, in any Qt.
+
+What everybody sets stands in front; the rest is folded under "Advanced".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vmdpotential.frontend.adapters import default_name, role
+from vmdpotential.parameters import Command, Parameter
+
+#: Pixels, of a field.
+FIELD = 180
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An argument of a command as a viewer offers it.
+
+    Parameters
+    ----------
+    name : str
+        What the viewer calls it.
+    parameter : Parameter or None
+        None for the name of the objects that are made.
+    default : str
+        As it would be typed, empty for none.
+    help : str
+        One line.
+    front : bool
+        Whether it is shown at once.
+    """
+
+    name: str
+    parameter: Parameter | None
+    default: str
+    help: str
+    front: bool
+
+
+class Form:
+    """Fields for the arguments of a command.
+
+    Parameters
+    ----------
+    qt : module with QtCore and QtWidgets
+    command : Command
+    entries : sequence of Entry
+        In their order.
+    choices : function
+        Returns what the viewer has now of a role, ``structure`` or ``map``.
+
+    Attributes
+    ----------
+    widget : QWidget
+    fields : dict
+        The widgets by the arguments' names.
+    fold : QToolButton
+        Unfolds what is advanced.
+    """
+
+    def __init__(self, qt: Any, command: Command, entries: Sequence[Entry],
+                 choices: Callable[[str], Sequence[str]]) -> None:
+        self.qt, self.command, self.entries, self._choices = qt, command, entries, choices
+        self.fields: dict[str, Any] = {}
+        widgets = qt.QtWidgets
+        self.widget = widgets.QWidget()
+        layout = widgets.QVBoxLayout(self.widget)
+        title = widgets.QLabel(command.summary + ".")
+        title.setToolTip(command.description)
+        title.setWordWrap(True)
+        layout.addWidget(title)
+        layout.addLayout(self._grid([entry for entry in entries if entry.front]))
+        self.fold = widgets.QToolButton()
+        self.fold.setText("Advanced")
+        self.fold.setCheckable(True)
+        self.fold.setAutoRaise(True)
+        self.fold.setToolButtonStyle(qt.QtCore.Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        folded = [entry for entry in entries if not entry.front]
+        self.folded = widgets.QWidget()
+        self.folded.setLayout(self._grid(folded))
+        self.folded.layout().setContentsMargins(0, 0, 0, 0)
+        self.fold.toggled.connect(self._unfold)
+        self._unfold(False)
+        self.fold.setVisible(bool(folded))
+        layout.addWidget(self.fold)
+        layout.addWidget(self.folded)
+        layout.addStretch(1)
+        self.refresh()
+
+    def _unfold(self, shown: bool) -> None:
+        arrow = self.qt.QtCore.Qt.ArrowType
+        self.fold.setArrowType(arrow.DownArrow if shown else arrow.RightArrow)
+        self.folded.setVisible(shown)
+
+    def _grid(self, entries: Sequence[Entry]) -> Any:
+        """Return a layout of rows: name, field, help."""
+        widgets = self.qt.QtWidgets
+        grid = widgets.QGridLayout()
+        for row, entry in enumerate(entries):
+            words = entry.name.replace("_", " ").strip()
+            field = self._make(entry)
+            help_ = widgets.QLabel(entry.help)
+            help_.setWordWrap(True)
+            help_.setStyleSheet("color: gray")
+            name = widgets.QLabel(words)
+            name.setMinimumWidth(90)
+            name.setBuddy(field)
+            field.setObjectName(entry.name)
+            field.setToolTip(entry.help)
+            field.setAccessibleName(words)
+            field.setAccessibleDescription(entry.help)
+            self.fields[entry.name] = field
+            grid.addWidget(name, row, 0)
+            if _is_file(entry.parameter):
+                grid.addLayout(self._with_button(field, entry), row, 1)
+            else:
+                grid.addWidget(field, row, 1)
+            grid.addWidget(help_, row, 2)
+        grid.setColumnStretch(2, 1)
+        return grid
+
+    def _make(self, entry: Entry) -> Any:
+        """Return the widget for an argument, with its default in it."""
+        widgets, parameter = self.qt.QtWidgets, entry.parameter
+        if parameter is None:
+            field = widgets.QLineEdit()
+            field.setPlaceholderText(default_name(self.command))
+        elif parameter.type is bool:
+            field = widgets.QCheckBox()
+            field.setChecked(entry.default == "yes")
+        elif role(parameter):
+            field = widgets.QComboBox()
+            field.setEditable(True)
+            field.setInsertPolicy(widgets.QComboBox.InsertPolicy.NoInsert)
+            field.setEditText(entry.default)
+        elif allowed := parameter.option.shown():
+            field = widgets.QComboBox()
+            field.addItems([*([""] if parameter.optional else []), *allowed])
+            field.setCurrentText(entry.default)
+        else:
+            field = widgets.QLineEdit(entry.default)
+        field.setFixedWidth(FIELD)
+        return field
+
+    def _with_button(self, field: Any, entry: Entry) -> Any:
+        """Return a layout of a file's field and a button that chooses the file."""
+        button = self.qt.QtWidgets.QToolButton()
+        button.setText("...")
+        field.setFixedWidth(FIELD - button.sizeHint().width() - 6)
+        button.setToolTip("Choose a file")
+        button.clicked.connect(lambda: self._choose_file(field, entry))
+        row = self.qt.QtWidgets.QHBoxLayout()
+        row.setSpacing(6)
+        row.addWidget(field)
+        row.addWidget(button)
+        return row
+
+    def _choose_file(self, field: Any, entry: Entry) -> None:
+        dialog = self.qt.QtWidgets.QFileDialog
+        written = entry.parameter is not None and entry.parameter.option.written
+        ask = dialog.getSaveFileName if written else dialog.getOpenFileName
+        path = ask(self.widget, entry.name, str(Path(field.text()).parent) if field.text() else "")[0]
+        if path:
+            field.setText(path)
+
+    def refresh(self) -> None:
+        """Offer the selections and maps that the viewer has now; what was entered stays."""
+        for entry in self.entries:
+            if not (kind := role(entry.parameter)):
+                continue
+            offered, field = list(self._choices(kind)), self.fields[entry.name]
+            if [field.itemText(n) for n in range(field.count())] == offered:
+                continue
+            text = field.currentText()
+            field.clear()
+            field.addItems(offered)
+            needed = entry.parameter is not None and entry.parameter.required and kind == "map" and offered
+            field.setEditText(text or (offered[-1] if needed else ""))
+
+    def given(self) -> dict[str, str]:
+        """Return what the fields say, as text by the arguments' names, in the arguments' order."""
+        found = {}
+        for entry in self.entries:
+            field = self.fields[entry.name]
+            if isinstance(field, self.qt.QtWidgets.QCheckBox):
+                found[entry.name] = "yes" if field.isChecked() else "no"
+            else:
+                combined = isinstance(field, self.qt.QtWidgets.QComboBox)
+                found[entry.name] = field.currentText() if combined else field.text()
+        return found
+
+    def scrolled(self) -> Any:
+        """Return the form in an area that scrolls."""
+        area = self.qt.QtWidgets.QScrollArea()
+        area.setWidget(self.widget)
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(self.qt.QtCore.Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFrameShape(self.qt.QtWidgets.QFrame.Shape.NoFrame)
+        return area
+
+
+def _is_file(parameter: Parameter | None) -> bool:
+    return parameter is not None and parameter.type is Path and not role(parameter) and not parameter.several

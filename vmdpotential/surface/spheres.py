@@ -1,0 +1,247 @@
+"""A union of spheres: how deep points are in it, and the edges where spheres meet.
+
+With radii r + p, its outside is where the centre of a probe of radius p can be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import memory, progress
+from vmdpotential.grid.lattice import Lattice
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Points in a circle between two spheres that are looked at first, and the distance in A of those looked at then.
+COARSE, FINE = 32, 0.15
+
+#: Circles that are looked at at once.
+TOGETHER = 20_000
+
+#: Halvings of the interval in which an edge ends.
+HALVINGS = 8
+
+#: A, from the surface, within which there are points of a lattice that are the deepest in a sphere that comes there.
+NEAR = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Arcs, of the circles in which two spheres meet, that are outside of all others.
+
+    Parameters
+    ----------
+    spheres : (A, 2) int64
+        The two of each arc.
+    middle, u, v : (A, 3) float64
+        The circle's centre, A, and unit vectors at right angles to each other and to the line between the spheres.
+    radius : (A,) float64, A
+    first, last : (A,) float64
+        Angles from u towards v; a whole circle when they are 2 pi apart.
+    """
+
+    spheres: Integers
+    middle: Floats
+    u: Floats
+    v: Floats
+    radius: Floats
+    first: Floats
+    last: Floats
+
+    def at(self, arc: Integers, angle: Floats) -> Floats:
+        """Return points (P, 3), A, on arcs (P,) at angles (P,)."""
+        around = np.cos(angle)[:, None] * self.u[arc] + np.sin(angle)[:, None] * self.v[arc]
+        points: Floats = self.middle[arc] + self.radius[arc, None] * around
+        return points
+
+    def pieces(self, length: float) -> tuple[Integers, Floats, Floats]:
+        """Cut every arc into equal pieces of at most a length, A; return arc, middle angle and angle of each (P,)."""
+        count = np.maximum(1, np.ceil(self.radius * (self.last - self.first) / length)).astype(int)
+        arc = np.repeat(np.arange(len(count)), count)
+        number = np.arange(len(arc)) - np.repeat(np.cumsum(count) - count, count)
+        step = ((self.last - self.first) / count)[arc]
+        return arc, self.first[arc] + (number + 0.5) * step, step
+
+
+class Spheres:
+    """Spheres, and how deep the points of a lattice are in their union.
+
+    Parameters
+    ----------
+    centres : (N, 3) float64, A
+    radii : (N,) float64, A
+    spacing : float, A
+        Of the lattice.
+    """
+
+    def __init__(self, centres: Floats, radii: Floats, spacing: float) -> None:
+        self.centres, self.radii, self.spacing = centres, radii, spacing
+        self.lattice = lattice = Lattice.around(centres, spacing, float(radii.max()) + 3 * spacing)
+        memory.require(40 * lattice.size, f"a surface on {' x '.join(map(str, lattice.shape))} points",
+                       "use a larger {spacing} or fewer {atoms}")
+        # A inside of the sphere that is the deepest around a point, negative outside of all; and that sphere
+        self.depth = np.full(lattice.shape, -3 * spacing, np.float32)
+        self.deepest = np.zeros(lattice.shape, np.int32)
+        reach = radii + 2 * spacing
+        first = np.ceil((centres - reach[:, None] - lattice.origin) / spacing).astype(int)
+        last = np.floor((centres + reach[:, None] - lattice.origin) / spacing).astype(int) + 1
+        places = [np.arange(n) * spacing + x for n, x in zip(lattice.shape, lattice.origin, strict=True)]
+        for n, (centre, radius, low, high) in enumerate(zip(centres, radii, first, last, strict=True)):
+            if n % 5000 == 0:
+                progress.report("surface", 0.4 * n / len(centres))
+            x, y, z = ((place[a:b] - c).astype(np.float32) ** 2
+                       for place, a, b, c in zip(places, low, high, centre, strict=True))
+            depth = np.float32(radius) - np.sqrt(x[:, None, None] + y[:, None] + z)
+            box = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
+            here = self.depth[box]
+            deeper = depth > here
+            here[deeper] = depth[deeper]
+            self.deepest[box][deeper] = n
+
+    @cached_property
+    def outer(self) -> Integers:
+        """The spheres that come to the surface, and some that come near."""
+        return np.unique(self.deepest[np.abs(self.depth) < max(NEAR, 1.5 * self.spacing)]).astype(np.int64)
+
+    @cached_property
+    def _trees(self) -> list[tuple[float, Any]]:
+        """Centres of the spheres of each radius."""
+        from scipy.spatial import cKDTree
+
+        return [(float(radius), cKDTree(self.centres[self.radii == radius])) for radius in np.unique(self.radii)]
+
+    def outside(self, points: Floats) -> NDArray[np.bool_]:
+        """Return whether points (P, 3) are in no sphere, those on one counted as outside of it."""
+        result = np.zeros(len(points), bool)
+        # most are told from the lattice: between its points the depth changes by less than the half diagonal of a cell
+        places = np.rint((points - self.lattice.origin) / self.spacing).astype(int)
+        near = np.flatnonzero(self.depth[tuple(places.T)] < 0.87 * self.spacing)
+        for radius, tree in self._trees:
+            if not len(near):
+                break
+            found, _ = tree.query(points[near], distance_upper_bound=radius - 1e-5, workers=-1)
+            near = near[~np.isfinite(found)]
+        result[near] = True
+        return result
+
+    def distances(self, points: Floats, spheres: Integers, most: float) -> Floats:
+        """Return the distances, A, from points (P, 3) to the outside, `most` for those that are farther.
+
+        Parameters
+        ----------
+        points : (P, 3) float64, A
+        spheres : (P,) int64
+            In which of the spheres each is the deepest.
+        most : float, A
+        """
+        away = points - self.centres[spheres]
+        length = np.maximum(np.linalg.norm(away, axis=1), 1e-9)
+        result: Floats = self.radii[spheres] - length
+        # the way out of the deepest is the shortest where it is not barred; elsewhere it leads to an edge
+        barred = np.flatnonzero(~self.outside(
+            self.centres[spheres] + away * (self.radii[spheres] / length)[:, None]))
+        result[barred] = most
+        if self._edge_points is not None and len(barred):
+            found, _ = self._edge_points.query(points[barred], distance_upper_bound=most, workers=-1)
+            result[barred] = np.minimum(found, most)
+        return result
+
+    def lattice_distances(self, most: float) -> NDArray[np.float32]:
+        """Return the distances, A, from lattice points inside to the outside; those over `most` may be less or more."""
+        result = self.depth.copy()
+        bound = most + 2 * self.spacing
+        asked = np.flatnonzero((result > 0) & (result < bound))
+        points = self.lattice.points(np.stack(np.unravel_index(asked, result.shape), 1))
+        result.ravel()[asked] = self.distances(points, self.deepest.ravel()[asked].astype(np.int64), bound)
+        return result
+
+    @cached_property
+    def _edge_points(self) -> Any:
+        """A tree of points on all edges, with their ends; None where there are none."""
+        from scipy.spatial import cKDTree
+
+        edges = self.edges
+        if not len(edges.radius):
+            return None
+        arc, angle, step = edges.pieces(FINE)
+        every = np.arange(len(edges.radius))
+        return cKDTree(np.concatenate([edges.at(arc, angle - step / 2), edges.at(every, edges.last)]))
+
+    @cached_property
+    def edges(self) -> Edges:
+        """Where two spheres meet outside of all others."""
+        from scipy.spatial import cKDTree
+
+        i, j = self.outer[cKDTree(self.centres[self.outer]).query_pairs(
+            2 * float(self.radii[self.outer].max()), output_type="ndarray")].T
+        between = self.centres[j] - self.centres[i]
+        d = np.linalg.norm(between, axis=1)
+        meet = (d < self.radii[i] + self.radii[j]) & (d > np.abs(self.radii[i] - self.radii[j])) & (d > 1e-6)
+        i, j, between, d = i[meet], j[meet], between[meet], d[meet]
+        along = between / d[:, None]
+        to_plane = (d * d + self.radii[i] ** 2 - self.radii[j] ** 2) / (2 * d)
+        radius = np.sqrt(np.maximum(self.radii[i] ** 2 - to_plane**2, 0))
+        # two directions across
+        u = np.cross(along, np.eye(3)[np.abs(along).argmin(1)])
+        u /= np.linalg.norm(u, axis=1)[:, None]
+        zero = np.zeros(len(d))
+        circles = Edges(np.stack([i, j], 1), self.centres[i] + to_plane[:, None] * along, u, np.cross(along, u), radius,
+                        zero, zero + 2 * np.pi)
+        progress.report("surface", 0.5)
+
+        angles = 2 * np.pi * np.arange(COARSE) / COARSE
+        some = []
+        for every in np.array_split(np.arange(len(d)), len(d) // TOGETHER + 1):
+            looked = circles.at(np.repeat(every, COARSE), np.tile(angles, len(every)))
+            some.append(self.outside(looked).reshape(-1, COARSE).any(1))
+        kept = np.flatnonzero(np.concatenate(some))
+        count = np.maximum(COARSE, np.ceil(2 * np.pi * radius[kept] / FINE)).astype(int)
+        circle = np.repeat(kept, count)
+        start = np.cumsum(count) - count
+        step = 2 * np.pi / np.repeat(count, count)
+        angle = step * (np.arange(count.sum()) - np.repeat(start, count))
+        free = self.outside(circles.at(circle, angle))
+        # where an edge begins and ends, by halving
+        following = np.arange(len(free)) + 1
+        following[start + count - 1] = start
+        ends = np.flatnonzero(free != free[following])
+        low, high = angle[ends], angle[ends] + step[ends]
+        for _ in range(HALVINGS):
+            half = (low + high) / 2
+            like_low = self.outside(circles.at(circle[ends], half)) == free[ends]
+            low, high = np.where(like_low, half, low), np.where(like_low, high, half)
+        # on every circle beginnings and ends take turns; a circle that is free at angle 0 begins with an end
+        begins = ~free[ends]
+        place = np.where(begins, high, low)
+        first, on = place[begins], circle[ends][begins]
+        order = np.lexsort((place[~begins], circle[ends][~begins]))
+        last = place[~begins][order]
+        group = np.searchsorted(on, on)
+        position = np.arange(len(on)) - group
+        size = np.searchsorted(on, on, "right") - group
+        late = last[group] < first[group]  # the first end is of the arc that begins last
+        last = last[group + (position + late) % size] + 2 * np.pi * (late & (position == size - 1))
+        whole = np.setdiff1d(kept, circle[ends])
+        arcs = np.concatenate([on, whole])
+        return Edges(circles.spheres[arcs], circles.middle[arcs], u[arcs], circles.v[arcs], radius[arcs],
+                     np.concatenate([first, np.zeros(len(whole))]),
+                     np.concatenate([last, np.full(len(whole), 2 * np.pi)]))
+
+
+def nearest(centres: Floats, radii: Floats, points: Floats) -> Integers:
+    """Return the sphere whose surface is the nearest to each point, or that it is the deepest in."""
+    from scipy.spatial import cKDTree
+
+    best, sphere = np.full(len(points), np.inf), np.zeros(len(points), np.int64)
+    for radius in np.unique(radii):
+        of = np.flatnonzero(radii == radius)
+        distance, index = cKDTree(centres[of]).query(points, workers=-1)
+        nearer = distance - radius < best
+        best[nearer], sphere[nearer] = (distance - radius)[nearer], of[index[nearer]]
+    return sphere
