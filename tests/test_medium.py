@@ -8,8 +8,10 @@ from vmdpotential.commands.average import command as average
 from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
 from vmdpotential.errors import UsageError
+from vmdpotential.figures.page import Panel, compose
 from vmdpotential.figures.slices import quantity_label
 from vmdpotential.frames.field import Places, field_at
+from vmdpotential.grid import planes
 from vmdpotential.grid.compare import difference
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.maps import read_map, write_map
@@ -134,3 +136,16 @@ def test_a_screened_field_is_the_slope_of_the_potential_and_leaves_out_its_own_a
         length = debye_length(1.0, 298.15, 78.5)
         expected = expected + coulomb_constant("V", 298.15, 78.5) * ions.charges[3] * (np.exp(-r / length) / r).sum()
     assert at.potential[0, 0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_panels_of_several_media_say_theirs_and_the_colour_bar_says_none(ions):
+    lattice = Lattice.around(ions.positions, 2.0, 4.0)
+    vacuum, screened = (potential_map(ions, lattice=lattice, screened=salt) for salt in (None, 0.15))
+    middle = planes.middle(lattice)
+    page = compose([Panel(vacuum, middle, "a"), Panel(screened, middle, "b"),
+                    Panel(difference(vacuum, screened), middle, "c")])
+    assert [ax.get_title().split("\n")[1] for ax in page.axes[:2]] == ["vacuum", "screened"]
+    assert "minus" not in page.axes[2].get_title()
+    assert not any(word in page.figure.axes[-1].get_xlabel() for word in ("vacuum", "screened"))
+    alike = compose([Panel(screened, middle, "b")] * 2)
+    assert "screened, 0.15 M, dielectric 78.5" in alike.figure.axes[-1].get_xlabel().replace("\n", " ")

@@ -21,7 +21,8 @@ from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.ions import PlacedIon
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.web import view_page
-from vmdpotential.plugins.web.content import ion_content, map_content, structure_content, thinned
+from vmdpotential.plugins.web.atoms import structure_content, surface_content
+from vmdpotential.plugins.web.content import ion_content, map_content, thinned
 from vmdpotential.plugins.web.script import embeddable, find_viewer_script, user_folder
 
 HOSTILE = """</script><script>window.hacked=1</script><img src=x onerror="hacked=1"> & 'quoted' <!--"""
@@ -93,11 +94,22 @@ def content_of(page):
     return json.loads(text)
 
 
+def unpacked(text, dtype):
+    """Unpack numbers by their description: all highest bytes, then all of the next."""
+    raw = np.frombuffer(gzip.decompress(base64.b64decode(text)), np.uint8).reshape(np.dtype(dtype).itemsize, -1)
+    return np.ascontiguousarray(raw[::-1].T).view(dtype).ravel()
+
+
 def values_of(content):
-    """Unpack a map by its description: high bytes, then low bytes, of IEEE halves."""
-    raw = np.frombuffer(gzip.decompress(base64.b64decode(content["data"])), np.uint8).reshape(2, -1)
-    halves = np.ascontiguousarray(raw[::-1].T).view("<f2").ravel()
-    return halves.astype(np.float64).reshape(content["shape"]) * content["scale"]
+    return unpacked(content["data"], "<f2").astype(np.float64).reshape(content["shape"]) * content["scale"]
+
+
+def words_of(content):
+    return np.array(content["words"])[unpacked(content["index"], "<u4")]
+
+
+def places_of(content):
+    return np.cumsum(unpacked(content["places"], "<i4").reshape(3, -1), axis=1).T * content["step"]
 
 
 def check_values(content, expected):
@@ -114,8 +126,9 @@ def test_page_is_one_file_whose_scripts_alone_may_run(npm, molecule, grid):
     rules = {rule.split()[0]: rule.split()[1:] for rule in policy.split(";")}
     assert rules["default-src"] == ["'none'"]
     assert "connect-src" not in rules
-    scripts = [text for attributes, text in elements.of("script") if not attributes]
-    assert len(scripts) == 5
+    scripts = [text for attributes, text in elements.of("script") if "type" not in attributes]
+    assert len(scripts) == 8
+    assert rules["worker-src"] == ["blob:"]
     assert rules["script-src"] == [
         f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts]
     assert "3Dmol.js 9.8.7\n\n3Dmol.js: BSD <3-Clause>" in [text for _, text in elements.of("pre")]
@@ -195,27 +208,62 @@ def test_unit_temperature_and_provenance_are_stated(npm, molecule, grid):
     assert dict(bare["about"])["Temperature"] == "not stated"
 
 
-def test_waters_are_left_out_unless_asked_for(npm, molecule, tmp_path):
-    for atoms, count in (("solute", 8), ("all", 11), ("(GLY)", 4)):
+def test_waters_are_left_out_unless_asked_for(npm, molecule):
+    for atoms, kept in (("solute", ["ALA", "GLY"]), ("all", ["ALA", "GLY", "SOL"]), ("(GLY)", ["GLY"])):
         content = content_of(view_page(molecule, atoms=atoms, viewer_script=npm))
-        path = tmp_path / f"{count}.pdb"
-        path.write_text(content["structure"]["text"])
-        read = io.read_structure(path)
-        assert len(read) == content["structure"]["atoms"] == count
-        kept = molecule.take(np.isin(molecule.residue_names, {8: ["ALA", "GLY"], 11: ["ALA", "GLY", "SOL"],
-                                                              4: ["GLY"]}[count]))
-        np.testing.assert_allclose(read.positions, kept.positions, atol=5e-4)
-        assert read.atom_names.tolist() == kept.atom_names.tolist()
+        expected = molecule.take(np.isin(molecule.residue_names, kept))
+        held = content["structure"]
+        assert held["atoms"] == len(expected)
+        np.testing.assert_allclose(places_of(held), expected.positions, atol=5e-4)
+        assert words_of(held["names"]).tolist() == expected.atom_names.tolist()
+        assert words_of(held["residues"]["names"]).tolist() == kept
         assert [ion["position"] for ion in content["ions"]] == [[20, 3.5, 4.25]]  # in any case, and once
 
 
-def test_names_too_long_for_a_pdb_file_are_kept(molecule, tmp_path):
-    long = dataclasses.replace(molecule, residue_names=np.where(molecule.residue_names == "GLY", "POPC", "ALA"))
+def test_atoms_keep_names_numbers_and_kinds_of_any_length(molecule):
+    long = dataclasses.replace(
+        molecule, residue_names=np.where(molecule.residue_names == "GLY", "POPC", molecule.residue_names),
+        residue_ids=molecule.residue_ids + 123_456, insertion_codes=np.where(molecule.residue_ids == 2, "B", ""),
+        segment_ids=np.full(12, "MEMBRANE"), chain_ids=np.where(molecule.residue_ids == 1, "A", ""))
     content = structure_content(long)
-    assert content["format"] == "cif"
-    path = tmp_path / "long.cif"
-    path.write_text(content["text"])
-    assert io.read_structure(path).residue_names.tolist() == long.residue_names.tolist()
+    residues = content["residues"]
+    assert words_of(residues["names"]).tolist() == ["ALA", "POPC", "SOL", "NA"]
+    assert words_of(residues["numbers"]).tolist() == ["123457", "123458B", "123459", "123460"]
+    assert words_of(residues["chains"]).tolist() == ["A", "MEMBRANE", "MEMBRANE", "MEMBRANE"]
+    assert unpacked(residues["lengths"], "<u4").tolist() == [4, 4, 3, 1]
+    assert unpacked(residues["kinds"], "u1").tolist() == [1, 0, 2, 0]  # polymer, other, water
+    radius = dict(zip(content["elements"]["words"], content["elements"]["radii"], strict=True))
+    assert radius["C"] == pytest.approx(1.7)
+
+
+def test_depth_in_a_molecule_of_one_sphere_is_the_distance_to_it(molecule):
+    carbon = molecule.take([1])
+    content = surface_content(carbon, np.ones(1, bool))
+    spacing, step = content["spacing"][0], content["step"]
+    depth = unpacked(content["data"], "i1").astype(float) * step
+    lattice = Lattice(content["origin"], content["spacing"], tuple(content["shape"]))
+    expected = 1.7 - np.linalg.norm(lattice.points() - carbon.positions[0], axis=1)
+    near = np.abs(expected) < 1.5 * spacing
+    assert near.sum() > 500
+    # the edges of the lattice cross the accessible surface, 3.1 A around, at most half a diagonal away
+    assert np.abs(depth - expected)[near].max() < spacing**2 / (2 * 1.4) + step
+    assert ((depth > 0) == (expected > 0))[~near].all()
+
+
+def test_waters_have_no_surface_beside_a_solute(molecule):
+    surface = surface_content(molecule, np.ones(12, bool))
+    without = surface_content(molecule, molecule.residue_names != "SOL")
+    assert surface == without
+    assert surface_content(molecule, molecule.residue_names == "SOL")["shape"] != surface["shape"]
+
+
+def test_a_page_without_a_surface_says_why(npm, molecule, grid):
+    nameless = dataclasses.replace(molecule, elements=np.full(12, ""), atom_names=np.full(12, "X"))
+    page = view_page(nameless, grid, viewer_script=npm)
+    assert content_of(page)["surface"] is None
+    assert content_of(page)["missing"] == page.warnings[0]
+    assert page.warnings[0].startswith("no molecular surface: no atom has a radius")
+    assert content_of(view_page(molecule, viewer_script=npm))["surface"] is None  # there is nothing to colour it by
 
 
 def table(tmp_path, ions):
@@ -233,8 +281,9 @@ def test_ions_of_a_table_are_those_of_the_placement(tmp_path, molecule):
     direct = ion_content(ions, molecule)
     assert direct == ion_content(table(tmp_path, ions), molecule)
     assert len(direct) == 2  # the second is the structure's own
-    assert direct[0] == {"name": "SOD", "number": 1, "element": "Na", "charge": 1, "position": [1.25, -2.5, 3.0],
-                         "water": "HOH 77 WAT", "solute": 5.25, "ion": None, "energy": -10.5, "final": -8.25}
+    assert direct[0] == {"name": "SOD", "number": 1, "element": "Na", "charge": 1, "colour": "#2f6db5",
+                         "position": [1.25, -2.5, 3.0], "water": "HOH 77 WAT", "solute": 5.25, "ion": None,
+                         "energy": -10.5, "final": -8.25}
     (alone,) = ion_content(None, molecule)
     assert (alone["name"], alone["charge"], alone["energy"]) == ("NA", 1, None)
     assert len(ion_content(ions[:1], molecule)) == 2
@@ -316,7 +365,7 @@ def test_notebook_frame_holds_the_whole_page_in_a_sandbox(npm, molecule):
     page = view_page(molecule, title='a "b" <c>', viewer_script=npm)
     ((attributes, _),) = Elements(page._repr_html_()).of("iframe")
     assert attributes["srcdoc"] == page.html
-    assert attributes["sandbox"] == "allow-scripts"
+    assert attributes["sandbox"] == "allow-scripts allow-downloads"  # of its picture
     assert attributes["title"] == 'a "b" <c>'
     assert html.unescape(html.escape(page.html)) == page.html
 

@@ -25,6 +25,7 @@ _PUBLIC = {
     "potential_map": "maps",
     "potential_at": "points",
     "place_ions": "ions",
+    "place_replicas": "ions",
     "interaction_energy": "pairs.energy",
     "draw_slice": "figures.slices",
     "thumbnail": "figures.page",

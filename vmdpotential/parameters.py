@@ -273,6 +273,8 @@ class Command:
     def _files(self, values: Mapping[str, Any], written: bool) -> Iterator[Path]:
         for parameter in self.parameters:
             value = values.get(parameter.name)
+            if isinstance(value, Mapping) and not written:  # of names to files
+                yield from (item for item in value.values() if isinstance(item, Path))
             if parameter.type is Path and parameter.option.written == written and value is not None:
                 for item in value if isinstance(value, (list, tuple)) else [value]:
                     if isinstance(item, (str, Path)):

@@ -13,6 +13,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
+from vmdpotential.molecule.elements import ion_colour
 from vmdpotential.parameters import Command, Report
 
 from .convert import Selected, load_ions, load_structure
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from vmdpotential.ions import Placement
     from vmdpotential.molecule.structure import Structure
 
-#: Colours of negative, zero and positive potential, and of ions by the sign of their charge.
+#: Colours of negative, zero and positive potential.
 COLOURS = ("red", "white", "blue")
 _MAP_PARTS = ("ramp", "legend", "positive", "negative", "surface", "cut")
 _ION_PARTS = ("ions",)
@@ -226,18 +227,19 @@ class Results:
         if not len(added):
             self._lines.append(f"object {self.name}: no ions were needed")
             return
-        load_ions(cmd, ions, structure, added, [ion.energy for ion in placement.ions])
+        load_ions(cmd, ions, structure, added, placement.atom_energies)
         self._made("ions")
         cmd.show_as("spheres", ions)
         cmd.set("sphere_scale", 0.6, ions)
-        cmd.color(COLOURS[0], f"{ions} and partial_charge < 0")
-        cmd.color(COLOURS[2], f"{ions} and partial_charge > 0")
+        for sign, condition in ((-1, "< 0"), (1, "> 0")):
+            cmd.color(ion_colour(sign).replace("#", "0x"), f"{ions} and partial_charge {condition}")
         if self.options.get("labels"):
             cmd.label(ions, "'%.1f' % b")
             cmd.set("label_position", [0, 1.8, 3], ions)  # above the sphere and before it, not inside
         self._lines.append(
-            f"object {self.name}: {len(kept)} atoms kept, {len(added)} ions; object {ions}: the ions, positive "
-            f"{COLOURS[2]}, negative {COLOURS[0]}, b is the energy in kcal/mol; take it back with: potential_undo")
+            f"object {self.name}: {len(kept)} atoms kept, {len(placement.ions)} ions; object {ions}: the ions, "
+            f"positive {COLOURS[2]}, negative {COLOURS[0]}, b is the energy in kcal/mol; take it back with: "
+            "potential_undo")
 
     def _show_figure(self, figure: Figure) -> None:
         """Show a picture of the figure in PyMOL's window."""

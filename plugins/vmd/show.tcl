@@ -279,13 +279,17 @@ proc ::vmdpotential::show::show_ions {job data} {
 
 # Draw the ions of an ionized system, which are its last atoms, as spheres; return whether there are any.
 proc ::vmdpotential::show::draw_ions {molecule ions} {
-    set index [expr {[molinfo $molecule get numatoms] - [llength $ions]}]
+    set count 0
+    foreach ion $ions {incr count [dict get $ion atoms]}
+    set index [expr {[molinfo $molecule get numatoms] - $count}]
     foreach ion $ions {
-        lappend rows([expr {[dict get $ion charge] > 0}]) $index
-        incr index
+        for {set atom 0} {$atom < [dict get $ion atoms]} {incr atom} {
+            lappend rows([expr {[dict get $ion charge] > 0}]) $index
+            incr index
+        }
     }
-    # as in the preview: positive blue (colour 0), negative red (colour 1)
-    foreach {positive colour} {1 0 0 1} {
+    # as in the preview: positive blue2 (colour 23), negative red3 (colour 30), the nearest to the other viewers' colours
+    foreach {positive colour} {1 23 0 30} {
         if {[info exists rows($positive)]} {
             represent $molecule "index $rows($positive)" [list VDW 1.0 16] [list ColorID $colour] Opaque
         }
@@ -303,7 +307,7 @@ proc ::vmdpotential::show::show_preview {molecule ions} {
     variable ::vmdpotential::preview
     clear_preview
     foreach ion $ions {
-        set colour [expr {[dict get $ion charge] > 0 ? "blue" : "red"}]
+        set colour [expr {[dict get $ion charge] > 0 ? "blue2" : "red3"}]
         lappend preview [list $molecule [graphics $molecule color $colour]]
         lappend preview [list $molecule [graphics $molecule sphere [dict get $ion position] radius 1.5 resolution 16]]
         set text [format "%s %.0f kcal/mol" [dict get $ion name] [dict get $ion energy]]

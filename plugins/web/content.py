@@ -1,11 +1,8 @@
-"""What the page holds, as plain data for its script: atoms, maps in 16 bits, and ions."""
+"""What the page holds of maps, in 16 bits, and of ions."""
 
 from __future__ import annotations
 
-import base64
 import csv
-import gzip
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
@@ -15,16 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import io
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid, thinning
 from vmdpotential.io import text as files
 from vmdpotential.io.numbers import real
 from vmdpotential.ions import PlacedIon, Placement
+from vmdpotential.molecule.elements import ion_colour
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.selection import is_ion
 from vmdpotential.molecule.structure import Structure
+
+from .packing import packed
 
 Floats = NDArray[np.float64]
 
@@ -39,27 +38,6 @@ _LABELS = {
     "program": "Program",
 }
 _UNITS = {"temperature": " K", "spacing": " Å", "cell": " Å", "cutoff": " Å"}
-
-
-def structure_content(structure: Structure) -> dict[str, Any]:
-    """Return the atoms as text that the viewer parses: PDB, or mmCIF where a name or number does not fit."""
-    narrow = (
-        len(structure) < 100_000
-        and not (np.char.str_len(structure.residue_names) > 3).any()
-        and not (np.abs(structure.residue_ids) > 999).any() | (structure.residue_ids > 9999).any()
-    )
-    structure = replace(structure, cell=None)
-    for suffix in [".pdb", ".cif"] if narrow else [".cif"]:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"structure{suffix}"
-            try:
-                io.write_structure(structure, path)
-            except ValueError:  # the names or coordinates are too wide for a PDB file
-                if suffix == ".cif":
-                    raise
-                continue
-            return {"format": suffix[1:], "text": path.read_text("utf-8"), "atoms": len(structure)}
-    raise AssertionError("mmCIF holds every structure")
 
 
 def map_content(grid: Grid, name: str, around: Floats, margin: float, points: int) -> dict[str, Any]:
@@ -96,12 +74,6 @@ def map_content(grid: Grid, name: str, around: Floats, margin: float, points: in
         "data": packed((kept.values / scale).astype("<f2")), "about": about(grid, kept),
         "thinned": kept.lattice.spacing.tolist() != grid.lattice.spacing.tolist(), "precision": PRECISION,
     }
-
-
-def packed(values: NDArray[np.float16]) -> str:
-    """Return base64 of gzip of the high bytes followed by the low bytes, which alone hardly compress."""
-    planes = np.ascontiguousarray(values).view(np.uint8).reshape(-1, 2)
-    return base64.b64encode(gzip.compress(planes[:, ::-1].T.tobytes(), 6, mtime=0)).decode("ascii")
 
 
 def overlaps(grid: Grid, around: Floats) -> bool:
@@ -200,7 +172,8 @@ def _ion(name: str, number: int, position: list[float], charge: int | None) -> d
     if charge is None:
         charge = 0 if known is None else known.charge
     return {"name": name, "number": number, "element": "" if known is None else known.element, "charge": charge,
-            "position": position, "water": "", "solute": None, "ion": None, "energy": None, "final": None}
+            "colour": ion_colour(charge), "position": position, "water": "", "solute": None, "ion": None,
+            "energy": None, "final": None}
 
 
 def _read_table(path: Path) -> list[dict[str, Any]]:

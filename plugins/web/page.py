@@ -16,18 +16,20 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import __version__
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io import output
 from vmdpotential.ions import PlacedIon, Placement
 from vmdpotential.molecule.selection import is_ion, select
 from vmdpotential.molecule.structure import Structure
 
-from .content import ion_content, map_content, overlaps, structure_content
+from .atoms import structure_content, surface_content
+from .content import ion_content, map_content, overlaps
 from .script import embeddable, find_viewer_script
 
-#: Our scripts, in the order they run.
-SCRIPTS = ("map.js", "surface.js", "scene.js", "panel.js")
+#: Our scripts, in the order they run; the first ones also run in a worker.
+SCRIPTS = ("map.js", "surface.js", "work.js", "atoms.js", "scene.js", "pick.js", "panel.js")
+IN_WORKER = 3
 
 #: Most points of a map that the page keeps.
 POINTS = 2_000_000
@@ -74,7 +76,7 @@ class Page:
     def _repr_html_(self) -> str:
         """Return a frame that holds the page and can reach nothing outside it."""
         return (
-            f'<iframe title="{html.escape(self.title)}" sandbox="allow-scripts" '
+            f'<iframe title="{html.escape(self.title)}" sandbox="allow-scripts allow-downloads" '
             f'style="width:100%;height:{int(self.height)}px;border:1px solid #8888" '
             f'srcdoc="{html.escape(self.html)}"></iframe>'
         )
@@ -139,22 +141,30 @@ def view_page(
     title = title or " ".join(structure.title.split()) or Path(source).name or "Electrostatic potential"
     maps = [map_content(grid, name, around, margin, points) for grid, name in zip(grids, names, strict=True)]
     listed = ion_content(ions, structure)
-    content = {
-        "title": title, "level": None if level is None else abs(level), "maps": maps, "ions": listed,
-        "structure": structure_content(structure.take(atoms_shown)), "source": Path(source).name,
-        "selection": atoms,
-    }
-    warnings = tuple(
+    warnings = [
         f"{name}: does not cover the atoms shown; are map and structure in the same frame?"
         for grid, name in zip(grids, names, strict=True) if not overlaps(grid, around)
-    )
+    ]
+    surface, missing = None, ""
+    if grids and atoms_shown.any():
+        try:
+            surface = surface_content(structure, atoms_shown)
+        except VmdpotentialError as error:  # the isosurfaces are there
+            missing = f"no molecular surface: {error.text}"
+            warnings.append(missing)
+    content = {
+        "title": title, "level": None if level is None else abs(level), "maps": maps, "ions": listed,
+        "structure": structure_content(structure.take(atoms_shown)), "surface": surface, "missing": missing,
+        "source": Path(source).name, "selection": atoms,
+    }
     kept = ("name", "unit", "shape", "spacing", "minimum", "maximum", "thinned", "precision")
     summary = {
         "atoms": int(atoms_shown.sum()), "ions": len(listed), "viewer": f"3Dmol.js {viewer.version}".strip(),
         "maps": [{key: item[key] for key in kept} for item in maps],
+        "surface": None if surface is None else {"shape": surface["shape"], "spacing": surface["spacing"][0]},
     }
     licence = f"3Dmol.js {viewer.version}\n\n{viewer.licence}"
-    return Page(_fill(title, content, viewer.text, licence), title, summary, warnings)
+    return Page(_fill(title, content, viewer.text, licence), title, summary, tuple(warnings))
 
 
 def _fill(title: str, content: dict[str, Any], viewer: str, licence: str) -> str:
@@ -164,11 +174,12 @@ def _fill(title: str, content: dict[str, Any], viewer: str, licence: str) -> str
     page = Template(_resource("page.html")).substitute(
         title=html.escape(title),
         # only these scripts run, and nothing is fetched: whatever a name holds, it stays text
-        policy=f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
-               "base-uri 'none'; form-action 'none'",
+        policy=f"default-src 'none'; script-src {hashes}; worker-src blob:; style-src 'unsafe-inline'; "
+               "img-src data: blob:; base-uri 'none'; form-action 'none'",
         style=_resource("page.css"),
         content=_json(content),
-        scripts="\n".join(f"<script>{text}</script>" for text in scripts),
+        scripts="\n".join(f"<script{' data-worker' * (0 < n <= IN_WORKER)}>{text}</script>"
+                          for n, text in enumerate(scripts)),
         licence=html.escape(licence),
         program=f"vmdpotential {__version__}",
     )

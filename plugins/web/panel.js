@@ -5,11 +5,15 @@
   const $ = (id) => document.getElementById(id);
   const content = JSON.parse($("content").textContent);
   const STEPS = 400;  // of the level slider
-  const state = { map: null, level: 0, axis: -1, position: 0, range: 1, ion: -1, triangles: [0, 0] };
-  let scene = null;
+  const MANY = 20000;  // atoms that are not drawn inside the surface until asked for
+  const SHOWN = 0.98;  // part of the surface that the colours tell apart at first
+  const state = { map: null, level: 0, axis: -1, position: 0, range: 0, ion: -1, triangles: [0, 0] };
+  const maps = [];
+  let scene = null, atoms = null;
 
   const unit = () => state.map.unit || "";
   const withUnit = (value, digits) => `${page.show(value, digits)} ${unit()}`.trim();
+  const potential = (value) => `${page.even(value, state.range)} ${unit()}`.trim();
   const signed = (charge) => (charge > 0 ? `+${charge}` : String(charge)).replace("-", "−");
   const announce = (text) => { $("status").textContent = text; };
   const dark = () => document.documentElement.dataset.theme === "dark";
@@ -24,14 +28,98 @@
     };
   }
 
-  const drawSurfaces = later(() => {
-    if (!scene || !state.map) return;
-    const style = getComputedStyle(document.documentElement);
-    const colour = (sign) => ($(sign).checked ? style.getPropertyValue(`--${sign}`).trim() : "");
-    const shown = { positive: colour("positive"), negative: colour("negative") };
-    state.triangles = scene.isosurfaces(state.map, state.level, shown, $("opacity").value / 100);
+  // what is still being made
+  const pending = new Set();
+  function working(promise) {
+    pending.add(promise);
+    const done = () => { pending.delete(promise); $("busy").hidden = !pending.size; };
+    promise.then(done, (error) => { done(); announce(error.message); });
+    $("busy").hidden = false;
+    return promise;
+  }
+  page.idle = async () => { while (pending.size) await Promise.allSettled(pending); };
+
+  // a view that nobody has turned stays fitted to what is shown
+  function refit(change) {
+    const fitted = scene.untouched;
+    change();
+    if (fitted) scene.fit();
+  }
+
+  // ---- surfaces
+
+  let wanted = {};
+  async function makeIsosurfaces() {
+    const turn = wanted = {}, style = getComputedStyle(document.documentElement), n = maps.indexOf(state.map);
+    const opacity = $("opacity").value / 100, counts = [];
+    const made = [];
+    for (const [name, sign] of [["positive", 1], ["negative", -1]]) {
+      const groups = $(name).checked
+        ? await page.work("isosurface", { n, level: state.level, sign, masked: !$("inside").checked }) : [];
+      if (turn !== wanted) return;
+      counts.push(groups.reduce((sum, { faces }) => sum + faces.length / 3, 0));
+      made.push([name, groups, style.getPropertyValue(`--${name}`).trim()]);
+    }
+    state.triangles = counts;
+    refit(() => {
+      made.forEach(([name, groups, colour]) => scene.mesh(name, groups, { colour, opacity }));
+      legend();
+    });
+    scene.render();
+  }
+  const drawIsosurfaces = later(() => { if (scene && state.map) working(makeIsosurfaces()); });
+
+  async function makeSurface() {
+    const map = state.map;
+    const groups = await page.work("surface", { n: maps.indexOf(map), content: content.surface });
+    if (map !== state.map) return;
+    state.surface = groups;
+    if (!state.range) setRange(rangeOf(groups) || page.roundUp(map.quantiles[2] || map.quantiles[3] || 1));
+    if (scene) refit(showSurface);
+  }
+
+  // round, and wide enough for most of the surface
+  function rangeOf(groups) {
+    const sizes = Float32Array.from(groups.flatMap(({ values }) => Array.from(values.filter((v) => v === v), Math.abs))).sort();
+    const size = sizes[Math.floor(SHOWN * (sizes.length - 1))];
+    return size > 0 ? page.roundUp(size) : 0;
+  }
+
+  function showSurface() {
+    const shown = $("surface").checked && state.surface;
+    scene.mesh("surface", shown ? state.surface : null, { opacity: $("surface-opacity").value / 100 });
+    scene.paint("surface", state.range);
+    scene.render();
+    legend();
+  }
+
+  const repaint = later(() => {
+    if (!scene) return;
+    for (const name of ["surface", "slice"]) scene.paint(name, state.range);
+    scene.render();
   });
-  const drawSlice = later(() => { if (scene) scene.slice(state.map, state.axis, state.position, state.range); });
+  const drawSlice = later(() => {
+    if (!scene) return;
+    refit(() => {
+      scene.slice(state.map, state.axis, state.position, state.range);
+      legend();
+    });
+  });
+
+  // What colours mean: HTML over the view, and lines for the picture that is saved.
+  function legend() {
+    const meshes = scene ? scene.meshes : {}, coloured = Boolean(meshes.surface || meshes.slice);
+    $("colours").hidden = !coloured;
+    const shown = ["positive", "negative"].filter((name) => meshes[name]);
+    $("levels").replaceChildren(...shown.map((name) => {
+      const row = document.createElement("span"), swatch = document.createElement("span");
+      swatch.className = `swatch ${name}`;
+      row.append(swatch, ` ${$(`${name}-text`).textContent}`);
+      return row;
+    }));
+    $("legend").hidden = !coloured && !shown.length;
+    $("legend-text").textContent = state.map ? state.map.label : "";
+  }
 
   // ---- map
 
@@ -51,7 +139,7 @@
     slider.setAttribute("aria-valuetext", `plus and minus ${withUnit(level)}`);
     $("positive-text").textContent = `+${withUnit(level)}`;
     $("negative-text").textContent = `−${withUnit(level)}`;
-    drawSurfaces();
+    drawIsosurfaces();
   }
 
   function setPosition(position) {
@@ -68,17 +156,17 @@
   function setRange(range) {
     if (!(range > 0)) return;
     state.range = range;
+    $("range").value = range;
     $("low").textContent = `−${page.show(range)}`;
-    $("high").textContent = `+${withUnit(range)}`;
+    $("high").textContent = `+${page.show(range)}`;
     $("colours").setAttribute("aria-label", `Colours: red for −${withUnit(range)}, white for 0, blue for +${withUnit(range)}`);
-    drawSlice();
+    repaint();
   }
 
   function setAxis(axis) {
     const { map } = state, off = axis < 0;
     state.axis = axis;
-    $("position").disabled = $("range").disabled = off;
-    $("colours").hidden = off;
+    $("position").disabled = off;
     if (off) {
       $("position-text").textContent = "";
       drawSlice();
@@ -88,16 +176,17 @@
     setPosition((map.origin[axis] + map.last[axis]) / 2);
   }
 
-  function chooseMap(map) {
-    const keep = state.map && state.map.unit === map.unit;
+  async function chooseMap(n) {
+    if (!maps[n]) maps[n] = new page.Lattice(content.maps[n], await page.work("map", { n, content: content.maps[n] }));
+    const map = maps[n], keep = state.map && state.map.unit === map.unit;
     state.map = map;
     $("unit").textContent = map.label;
     if (!keep) {
       state.level = content.level || page.round(map.quantiles[1] || map.quantiles[3] || 1);
-      const range = page.round(map.quantiles[2] || map.quantiles[3] || 1);
-      $("range").value = range;
-      state.range = range;
+      state.range = 0;
     }
+    if (content.surface) await makeSurface();
+    else if (!state.range) setRange(page.roundUp(map.quantiles[2] || map.quantiles[3] || 1));
     state.limits = limits();
     setLevel(state.level);
     setRange(state.range);
@@ -110,30 +199,40 @@
     }));
   }
 
-  function bindMap(maps) {
+  function bindMap() {
     for (const id of ["map-section", "about-section"]) $(id).hidden = false;
-    maps.forEach((map, n) => $("map").add(new Option(map.name, n)));
-    $("map-choice").hidden = maps.length < 2;
-    $("map").addEventListener("change", () => {
-      chooseMap(maps[$("map").value]);
+    content.maps.forEach((map, n) => $("map").add(new Option(map.name, n)));
+    $("map-choice").hidden = content.maps.length < 2;
+    $("map").addEventListener("change", () => working(chooseMap(Number($("map").value)).then(() => {
       announce(`Map ${state.map.name}, ${state.map.label}`);
-    });
+    })));
+    $("surface-part").hidden = $("inside-row").hidden = !content.surface;
+    $("missing").textContent = content.missing;
+    $("missing").hidden = !content.missing;
+    for (const sign of ["positive", "negative"]) $(sign).checked = !content.surface;
     $("level").addEventListener("input", () => {
       const [low, high] = state.limits;
       setLevel(Number(Math.exp(low + (high - low) * $("level").value / STEPS).toPrecision(3)), $("level"));
     });
     $("level-number").addEventListener("change", () => setLevel(Number($("level-number").value), $("level-number")));
-    const opacity = () => { $("opacity-text").textContent = `${$("opacity").value} %`; };
-    opacity();
-    $("opacity").addEventListener("input", () => { opacity(); drawSurfaces(); });
-    for (const sign of ["positive", "negative"]) $(sign).addEventListener("change", drawSurfaces);
+    for (const [id, names] of [["opacity", ["positive", "negative"]], ["surface-opacity", ["surface"]]]) {
+      const show = () => { $(`${id}-text`).textContent = `${$(id).value} %`; };
+      show();
+      const draw = later(() => {
+        if (!scene) return;
+        for (const name of names) scene.opacity(name, $(id).value / 100);
+        scene.render();
+      });
+      $(id).addEventListener("input", () => { show(); draw(); });
+    }
+    for (const id of ["positive", "negative", "inside"]) $(id).addEventListener("change", drawIsosurfaces);
+    $("surface").addEventListener("change", () => { if (scene) refit(showSurface); });
     for (const radio of document.getElementsByName("axis")) {
       radio.addEventListener("change", () => setAxis(radio.value === "" ? -1 : Number(radio.value)));
     }
     $("position").addEventListener("input", () => setPosition(Number($("position").value)));
     $("range").addEventListener("change", () => setRange(Number($("range").value)));
-    $("gradient").style.background = page.gradient();
-    chooseMap(maps[0]);
+    $("gradient").style.background = `linear-gradient(to right, ${page.stops().join(", ")})`;
   }
 
   // the handle of the slice moves it along its axis, however the axis lies on the screen
@@ -173,11 +272,12 @@
 
   // ---- ions
 
+  const decimal = (value) => (value === null ? "–" : value.toFixed(1).replace("-", "−"));
   const COLUMNS = [
     ["charge", "Charge", (ion) => signed(ion.charge)],
-    ["solute", "To solute, Å", (ion) => page.show(ion.solute)],
-    ["energy", "Energy when placed, kcal/mol", (ion) => page.show(ion.energy, 4)],
-    ["final", "with all ions", (ion) => page.show(ion.final, 4)],
+    ["solute", "To solute, Å", (ion) => decimal(ion.solute)],
+    ["energy", "Energy when placed, kcal/mol", (ion) => decimal(ion.energy)],
+    ["final", "with all ions", (ion) => decimal(ion.final)],
   ];
 
   function bindIons() {
@@ -196,7 +296,7 @@
       const row = $("ions").insertRow(), head = document.createElement("th"), button = document.createElement("button");
       const swatch = document.createElement("span");
       swatch.className = "swatch ion";
-      swatch.style.background = page.ionColour(ion.charge);
+      swatch.style.background = ion.colour;
       head.scope = "row";
       button.type = "button";
       button.append(swatch, `${ion.name} ${ion.number}`);
@@ -221,24 +321,113 @@
     const ion = content.ions[n];
     mark(n);
     const place = ion.position.map((x) => x.toFixed(1).replace("-", "−")).join(", ");
-    const energy = ion.energy === null ? "" : `, ${page.show(ion.energy, 4)} kcal/mol when placed`;
+    const energy = ion.energy === null ? "" : `, ${decimal(ion.energy)} kcal/mol when placed`;
     announce(`${ion.name} ${ion.number}, charge ${signed(ion.charge)}, at ${place} Å${energy}`);
     if (!scene) return;
     scene.centre(ion.position);
     scene.mark(ion.position, `${ion.name} ${ion.number}`, dark());
   }
 
-  function chooseAtom(atom, ion) {
-    if (ion >= 0) {
-      chooseIon(ion);
-      $("ions").rows[ion].scrollIntoView({ block: "nearest" });
+  // ---- what is under the mouse
+
+  function described({ kind, atom, ion, point }) {
+    if (kind === "ion") {
+      const { name, number, charge } = content.ions[ion];
+      return `${name} ${number}, charge ${signed(charge)}`;
+    }
+    if (kind === "positive" || kind === "negative") return `isosurface at ${$(`${kind}-text`).textContent}`;
+    const value = state.map ? state.map.sample(...point) : NaN;
+    const text = Number.isFinite(value) ? `potential ${potential(value)}` : "";
+    return [atom === undefined ? "" : atoms.label(atom), text].filter(Boolean).join(", ");
+  }
+
+  function bindMouse() {
+    const host = $("scene"), tip = $("tip");
+    let at = null, pressed = null;
+    const place = (event) => {
+      const box = host.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    };
+    const hover = later(() => {
+      const hit = at && page.pick(scene, ...at);
+      tip.hidden = !hit;
+      if (!hit) return;
+      tip.textContent = described(hit);
+      const room = host.clientWidth - tip.offsetWidth - 8;
+      tip.style.left = `${Math.max(8, Math.min(at[0] + 14, room))}px`;
+      tip.style.top = `${Math.max(8, Math.min(at[1] + 16, host.clientHeight - tip.offsetHeight - 8))}px`;
+    });
+    host.addEventListener("pointermove", (event) => {
+      at = event.buttons || event.pointerType === "touch" ? null : place(event);
+      hover();
+    });
+    host.addEventListener("pointerleave", () => { at = null; hover(); });
+    host.addEventListener("pointerdown", (event) => { pressed = place(event); });
+    host.addEventListener("pointerup", (event) => {
+      const here = place(event);
+      if (pressed && Math.hypot(here[0] - pressed[0], here[1] - pressed[1]) < 5) choose(page.pick(scene, ...here));
+      pressed = null;
+    });
+  }
+
+  function choose(hit) {
+    if (!hit) return;
+    if (hit.kind === "ion") {
+      chooseIon(hit.ion);
+      $("ions").rows[hit.ion].scrollIntoView({ block: "nearest" });
       return;
     }
-    const name = `${atom.resn}${atom.resi}:${atom.atom}`;
-    const value = state.map ? state.map.sample(atom.x, atom.y, atom.z) : NaN;
-    announce(name + (Number.isFinite(value) ? `, potential ${withUnit(value)}` : ""));
+    const text = described(hit);
+    announce(text);
     mark(-1);
-    scene.mark([atom.x, atom.y, atom.z], name, dark());
+    scene.mark(hit.point, text, dark());
+  }
+
+  page.choose = choose;
+
+  // ---- picture
+
+  // the view twice as fine as the screen, with what its colours mean
+  page.picture = function () {
+    const finer = 2, canvas = scene.picture(finer), draw = canvas.getContext("2d");
+    const style = getComputedStyle(document.documentElement), text = style.getPropertyValue("--text").trim();
+    draw.scale(finer, finer);
+    draw.font = "13px system-ui, sans-serif";
+    draw.textBaseline = "top";
+    let y = 12;
+    if (!$("colours").hidden) {
+      const gradient = draw.createLinearGradient(12, 0, 232, 0), stops = page.stops();
+      stops.forEach((colour, n) => gradient.addColorStop(n / (stops.length - 1), colour));
+      draw.fillStyle = gradient;
+      draw.fillRect(12, y, 220, 12);
+      draw.fillStyle = text;
+      [["low", "left", 12], ["", "center", 122], ["high", "right", 232]].forEach(([id, align, x]) => {
+        draw.textAlign = align;
+        draw.fillText(id ? $(id).textContent : "0", x, y + 16);
+      });
+      y += 36;
+    }
+    draw.textAlign = "left";
+    for (const row of $("levels").children) {
+      draw.fillStyle = style.getPropertyValue(`--${row.firstChild.classList[1]}`).trim();
+      draw.fillRect(12, y + 1, 12, 12);
+      draw.fillStyle = text;
+      draw.fillText(row.textContent.trim(), 30, y);
+      y += 18;
+    }
+    draw.fillStyle = text;
+    if (!$("legend").hidden) draw.fillText($("legend-text").textContent, 12, y);
+    return canvas;
+  };
+
+  function save() {
+    page.picture().toBlob((blob) => {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(blob);
+      link.download = `${content.title.replace(/[^\p{L}\p{N}.]+/gu, "-").slice(0, 60)}.png`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+    });
   }
 
   // ---- page
@@ -246,50 +435,75 @@
   function setTheme(name) {
     document.documentElement.dataset.theme = name;
     $("theme").setAttribute("aria-pressed", String(name === "dark"));
-    if (scene) {
-      scene.background(getComputedStyle(document.documentElement).getPropertyValue("--ground").trim());
-      drawSurfaces();
-    }
+    if (!scene) return;
+    scene.background(getComputedStyle(document.documentElement).getPropertyValue("--ground").trim());
+    drawIsosurfaces();
   }
 
   function withoutScene(text) {
     $("message").textContent = text;
     $("message").hidden = false;
-    for (const id of ["scene", "keys", "reset"]) $(id).hidden = true;
+    for (const id of ["scene", "keys", "reset", "save"]) $(id).hidden = true;
     for (const id of ["style", "show-ions"]) $(id).disabled = true;
     for (const control of document.querySelectorAll("#map-section fieldset")) control.disabled = true;
   }
 
+  function bindScene() {
+    scene.showIons(true);
+    scene.legend = () => ($("legend").hidden ? 0 : $("legend").offsetTop + $("legend").offsetHeight);
+    bindHandle();
+    bindMouse();
+    $("style").addEventListener("change", () => refit(() => working(scene.style($("style").value))));
+    $("show-ions").addEventListener("change", () => { scene.showIons($("show-ions").checked); scene.render(); });
+    $("reset").addEventListener("click", () => { mark(-1); announce(""); scene.mark(); scene.fit(); });
+    $("save").addEventListener("click", save);
+    $("scene").addEventListener("keydown", (event) => { if (scene.key(event)) event.preventDefault(); });
+    new ResizeObserver(() => refit(() => scene.moved())).observe($("scene"));
+  }
+
   async function start() {
-    const maps = await Promise.all(content.maps.map((map) => page.PotentialMap.read(map)));
     const media = window.matchMedia("(prefers-color-scheme: dark)");
     setTheme(media.matches ? "dark" : "light");
     media.addEventListener("change", () => setTheme(media.matches ? "dark" : "light"));
     $("theme").addEventListener("click", () => setTheme(dark() ? "light" : "dark"));
-    if (content.ions.length) bindIons();
-    if (page.hasWebGL()) {
-      scene = new page.Scene($("scene"), content);
-      scene.picked = chooseAtom;
-      bindHandle();
-      setTheme(document.documentElement.dataset.theme);
-      const restyle = () => scene.style($("style").value, $("show-ions").checked);
-      restyle();
-      scene.fit();
-      $("style").addEventListener("change", restyle);
-      $("show-ions").addEventListener("change", restyle);
-      $("reset").addEventListener("click", () => { mark(-1); announce(""); scene.mark(); scene.reset(); });
-      $("scene").addEventListener("keydown", (event) => { if (scene.key(event)) event.preventDefault(); });
+    const read = page.Atoms.read(content.structure);
+    if (content.maps.length) {
+      bindMap();
+      working(chooseMap(0));
     }
-    if (maps.length) bindMap(maps);
-    if (!scene) {
+    if (content.ions.length) bindIons();
+    atoms = await read;
+    Object.assign(page, { content, maps, atoms, state });
+    if (page.hasWebGL()) {
+      page.scene = scene = new page.Scene($("scene"), content, atoms);
+      bindScene();
+      setTheme(document.documentElement.dataset.theme);
+    } else {
       withoutScene("This browser shows no 3D graphics: WebGL is switched off or not there. Switch on hardware "
         + "acceleration in its settings, or open the page in another browser. The tables beside are complete.");
     }
-    Object.assign(page, { content, maps, scene, state });
+    await Promise.all(pending);
+    if (!scene) return;
+    if (state.surface) showSurface();
+    else if (state.map) await makeIsosurfaces();
+    else scene.drawn = "cartoon";
+    scene.fit();
+    page.complete = complete();
+  }
+
+  // what the first picture does not need
+  async function complete() {
+    if (content.surface && atoms.count > MANY) $("style").value = "none";
+    await scene.done();
+    refit(() => working(scene.style($("style").value)));
+    for (let n = 0; n < content.maps.length; n++) {
+      maps[n] ??= new page.Lattice(content.maps[n], await page.work("map", { n, content: content.maps[n] }));
+    }
+    await page.idle();
   }
 
   page.ready = start().catch((error) => {
     withoutScene(`The page cannot be shown: ${error.message}`);
     throw error;
   });
-})(window.vmdpotential);
+})(globalThis.vmdpotential);

@@ -1,13 +1,13 @@
-// What is drawn, with 3Dmol.js: atoms, ions, isosurfaces and the slice.
+// What is drawn, with 3Dmol.js: atoms, ions, surfaces and the slice.
 "use strict";
 
 (function (page) {
   const AXES = ["x", "y", "z"];
   const LIGHT = [0.2, 0.2, 1].map((x) => x / Math.hypot(0.2, 0.2, 1));  // 3Dmol.js's lamp, fixed to the screen
-  const GREY = 0xb4b4ac;
-
-  // positive blue, negative red, as the surfaces and as in the other viewers
-  page.ionColour = (charge) => (charge > 0 ? "#2f6db5" : charge < 0 ? "#c8372d" : "#9a9a9a");
+  const GREY = 0xb4b4ac, WATER = "#6f9fc8";
+  const [CAMERA, FIELD] = [150, Math.PI / 9];  // of 3Dmol.js: where its camera is, and its angle upwards
+  const LARGE = 30000;  // atoms of a scene that is not drawn finer than the screen
+  const POINTS = 2000;  // waters that are no longer drawn as sticks
 
   page.hasWebGL = function () {
     try {
@@ -18,116 +18,159 @@
     }
   };
 
-  // a vector turned from the screen's axes to the model's
-  function toModel([qx, qy, qz, qw], [x, y, z]) {
+  // a vector turned by the opposite of a rotation, as from the screen's axes to the model's
+  function turned([qx, qy, qz, qw], [x, y, z]) {
     const [cx, cy, cz] = [-qx, -qy, -qz];
     const tx = 2 * (cy * z - cz * y), ty = 2 * (cz * x - cx * z), tz = 2 * (cx * y - cy * x);
-    return { x: x + qw * tx + cy * tz - cz * ty, y: y + qw * ty + cz * tx - cx * tz, z: z + qw * tz + cx * ty - cy * tx };
+    return [x + qw * tx + cy * tz - cz * ty, y + qw * ty + cz * tx - cx * tz, z + qw * tz + cx * ty - cy * tx];
   }
 
   class Scene {
-    constructor(host, content) {
+    constructor(host, content, atoms) {
       this.host = host;
       this.content = content;
-      this.viewer = window.$3Dmol.createViewer(host, { backgroundColor: "white", disableFog: true, antialias: true });
-      this.surfaces = [];
-      this.picked = () => {};
+      this.atoms = atoms;
+      this.viewer = window.$3Dmol.createViewer(host, {
+        backgroundColor: "white", disableFog: true, antialias: true, upscale: atoms.count < LARGE });
+      this.meshes = {};  // by what they are: groups and their shape
+      this.models = [];
+      this.drawn = "none";
       this.moved = () => {};
-      const { format, text } = content.structure;
-      this.model = this.viewer.addModel(text, format, { keepH: true });
+      this.legend = () => 0;  // height in pixels of what lies over the view
       this.ions = this.viewer.addModel();
       this.ions.addAtoms(content.ions.map((ion, n) => {
         const [x, y, z] = ion.position;
         return { x, y, z, elem: ion.element || "X", atom: ion.name, resn: ion.name, resi: ion.number, serial: n + 1,
           chain: "", hetflag: true, bonds: [], bondOrder: [], ss: "c", b: 0, properties: { ion: n } };
       }));
-      for (const model of [this.model, this.ions]) {
-        model.setClickable({}, true, (atom) => this.picked(atom, model === this.ions ? atom.properties.ion : -1));
-      }
       this.viewer.setViewChangeCallback(() => this.viewChanged());
+    }
+
+    // Draws once for many changes: without a graphics card a picture takes a second.
+    render() {
+      this.waiting ||= requestAnimationFrame(() => this.renderNow());
+    }
+
+    renderNow() {
+      cancelAnimationFrame(this.waiting);
+      this.waiting = 0;
+      this.viewer.render();
+    }
+
+    // a change of the viewer's that it does not draw by itself
+    quietly(change) {
+      this.viewer.show = () => {};
+      change();
+      delete this.viewer.show;
+      this.render();
+    }
+
+    // Resolves when all is drawn; what is asked of a graphics card that is at work would stop the page meanwhile.
+    async done() {
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      const gl = this.viewer.getCanvas().getContext("webgl2"), fence = gl?.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+      if (!fence) return;
+      gl.flush();
+      while (gl.clientWaitSync(fence, 0, 0) === gl.TIMEOUT_EXPIRED) await new Promise((done) => setTimeout(done, 10));
+      gl.deleteSync(fence);
     }
 
     background(colour) {
       this.viewer.setBackgroundColor(colour, 1);
     }
 
-    style(name, ions) {
+    showIons(shown) {
+      const colour = (atom) => this.content.ions[atom.properties.ion].colour;
+      this.ionsShown = shown;
+      this.ions.setStyle({}, shown ? { sphere: { radius: 1.15, colorfunc: colour } } : {});
+    }
+
+    // Draws the atoms, part after part: a large structure takes a while, in which the page can be used.
+    async style(name) {
+      const turn = this.turn = {}, { atoms } = this;
+      this.drawn = name;
+      if (name !== "none" && !this.parts) this.parts = atoms.parts(atoms.waters <= POINTS);
+      this.mesh("waters", name !== "none" && atoms.waters > POINTS ? atoms.points() : null, { colour: WATER });
       const coloured = { colorfunc: (atom) => (atom.elem === "C" ? GREY : window.$3Dmol.elementColors.rasmol[atom.elem] ?? GREY) };
-      const sticks = { stick: { radius: 0.14, ...coloured } };
-      this.model.setStyle({}, {});
-      if (name === "cartoon") {
-        const many = this.model.selectedAtoms({ hetflag: true }).length > 20000;
-        this.model.setStyle({ hetflag: true }, many ? { line: coloured } : sticks);
-        this.model.setStyle({ hetflag: false }, { cartoon: { color: GREY } });
+      const sticks = atoms.count > LARGE ? { line: coloured } : { stick: { radius: 0.14, ...coloured } };
+      for (const [n, part] of (this.parts ?? []).entries()) {
+        if (!this.models[n]) {
+          if (name === "none") continue;
+          this.models[n] = this.viewer.addModel(atoms.pdb(part), "pdb", { keepH: true });
+        }
+        const model = this.models[n];
+        model.setStyle({}, name === "none" ? {} : name === "line" ? { line: coloured } : sticks);
         // residues that are no polymer have no ribbon
-        this.model.setStyle({ hetflag: false, predicate: (atom) => !this.hasRibbon(atom) }, many ? { line: coloured } : sticks);
-      } else if (name === "stick") this.model.setStyle({}, sticks);
-      else if (name === "line") this.model.setStyle({}, { line: coloured });
-      const spheres = (atom) => page.ionColour(this.content.ions[atom.properties.ion].charge);
-      this.ions.setStyle({}, ions ? { sphere: { radius: 1.15, colorfunc: spheres } } : {});
-      this.viewer.render();
-    }
-
-    hasRibbon(atom) {
-      if (!this.ribbons) {
-        const backbone = this.model.selectedAtoms({ atom: ["CA", "P", "O5'", "C1'"] });
-        this.ribbons = new Set(backbone.map((a) => `${a.chain} ${a.resi} ${a.icode} ${a.resn}`));
+        if (name === "cartoon") model.setStyle({ hetflag: false }, { cartoon: { color: GREY } });
+        if (name === "none") continue;
+        this.render();
+        await this.done();
+        if (turn !== this.turn) return;
       }
-      return this.ribbons.has(`${atom.chain} ${atom.resi} ${atom.icode} ${atom.resn}`);
+      this.render();
     }
 
-    remove(shape) {
-      if (!shape) return;
-      this.viewer.removeShape(shape);
-      shape.geo?.dispose?.();  // removing alone leaves its buffers on the graphics card
-    }
-
-    // the number of triangles of the positive and the negative surface
-    isosurfaces(map, level, shown, opacity) {
-      this.surfaces.forEach((shape) => this.remove(shape));
-      this.surfaces = [];
-      const counts = [];
-      for (const [sign, colour] of [[1, shown.positive], [-1, shown.negative]]) {
-        const mesh = map && colour ? page.isosurface(map, level, sign) : { faceArr: [] };
-        counts.push(mesh.faceArr.length / 3);
-        if (mesh.faceArr.length) this.surfaces.push(this.viewer.addCustom({ ...mesh, color: colour, opacity }));
+    // Shows groups of triangles in place of those of that name before; none takes them away.
+    mesh(name, groups, { colour = null, opacity = 1, side = undefined } = {}) {
+      const before = this.meshes[name];
+      delete this.meshes[name];
+      if (before) {
+        this.viewer.removeShape(before.shape);
+        before.shape.geo.dispose();  // removing alone leaves its buffers on the graphics card
       }
-      this.viewer.render();
-      return counts;
+      if (!groups?.length) return;
+      const shape = this.viewer.addShape({ color: colour ?? "white", opacity, side });
+      for (const { positions, normals, faces } of groups) {
+        const group = shape.geo.addGeoGroup();
+        Object.assign(group, { vertexArray: positions, normalArray: normals, faceArray: faces, lineArray: new Uint16Array(0),
+          colorArray: new Float32Array(positions.length), vertices: positions.length / 3, faceidx: faces.length, __inittedArrays: true });
+      }
+      this.meshes[name] = { groups, shape };
+      if (colour === null) delete shape.color;  // each vertex has its own
+    }
+
+    opacity(name, opacity) {
+      if (this.meshes[name]) this.meshes[name].shape.opacity = opacity;
+    }
+
+    // colours by the values at the vertices
+    paint(name, range) {
+      if (!this.meshes[name]) return;
+      const { groups, shape } = this.meshes[name];
+      groups.forEach(({ values }, n) => page.colours(values, range, shape.geo.geometryGroups[n].colorArray));
+      shape.geo.colorsNeedUpdate = true;
     }
 
     slice(map, axis, position, range) {
       this.plane = map && axis >= 0 ? { map, axis, position, range } : null;
-      this.drawSlice();
-      this.viewer.render();
+      this.mesh("slice", this.plane && page.slice(map, axis, position), { side: 0 });
+      if (this.plane) {
+        this.paint("slice", range);
+        this.light();
+      }
+      this.moved();
+      this.render();
     }
 
-    drawSlice() {
-      this.remove(this.shape);
-      this.shape = null;
-      if (!this.plane) return this.moved();
-      const { map, axis, position, range } = this.plane;
-      // normals along the light, so that colours are those of the scale, from wherever it is seen
-      const view = this.viewer.getView().slice(4, 8);
-      const mesh = page.slice(map, axis, position, range, toModel(view, LIGHT));
-      const back = [];
-      for (let n = 0; n < mesh.faceArr.length; n += 3) back.push(mesh.faceArr[n], mesh.faceArr[n + 2], mesh.faceArr[n + 1]);
-      this.shape = this.viewer.addCustom({ ...mesh, faceArr: mesh.faceArr.concat(back), side: 0 });
-      this.drawnView = view;
-      this.moved();
+    // normals along the light, so that colours are those of the scale, from wherever the slice is seen
+    light() {
+      this.lit = this.viewer.getView().slice(4, 8);
+      const { geo } = this.meshes.slice.shape, normal = turned(this.lit, LIGHT), { normalArray } = geo.geometryGroups[0];
+      for (let n = 0; n < normalArray.length; n++) normalArray[n] = normal[n % 3];
+      geo.normalsNeedUpdate = true;
     }
 
     viewChanged() {
       this.moved();
-      if (!this.plane || this.waiting) return;
+      if (!this.plane || this.turning) return;
       const view = this.viewer.getView().slice(4, 8);
-      if (Math.hypot(...view.map((x, n) => x - this.drawnView[n])) < 0.01) return;
-      this.waiting = true;
+      if (Math.hypot(...view.map((x, n) => x - this.lit[n])) < 0.01) return;
+      this.turning = true;
       requestAnimationFrame(() => {
-        this.waiting = false;
+        this.turning = false;
         if (this.plane) {
-          this.drawSlice();
-          this.viewer.render();
+          this.light();
+          this.render();
         }
       });
     }
@@ -136,6 +179,15 @@
     toScreen([x, y, z]) {
       const at = this.viewer.modelToScreen({ x, y, z }), box = this.host.getBoundingClientRect();
       return [at.x - box.left - window.scrollX, at.y - box.top - window.scrollY];
+    }
+
+    // the line through a pixel of the view, in the model: where the eye is, and a unit vector away from it
+    ray(x, y) {
+      const { clientWidth: width, clientHeight: height } = this.host, view = this.viewer.getView();
+      const turn = view.slice(4, 8), up = Math.tan(FIELD / 2);
+      const away = [(2 * x / width - 1) * up * width / height, (1 - 2 * y / height) * up, -1], length = Math.hypot(...away);
+      return [turned(turn, [0, 0, CAMERA - view[3]]).map((c, d) => c - view[d]),
+        turned(turn, away.map((c) => c / length))];
     }
 
     // middle of an edge of the slice, where its handle is
@@ -158,22 +210,47 @@
       this.viewer.rotate(turns[3], turns[2]);
     }
 
-    reset() {
-      this.viewer.setView(this.first);
-      this.viewer.render();
+    // x, y, z and radius of spheres that hold all that is shown
+    *spheres() {
+      for (const { groups } of Object.values(this.meshes)) for (const { boxes } of groups) {
+        for (let n = 0; n < boxes.length; n += 6) {
+          for (const x of [0, 3]) for (const y of [1, 4]) for (const z of [2, 5]) yield [boxes[n + x], boxes[n + y], boxes[n + z], 0];
+        }
+      }
+      if (this.ionsShown) for (const ion of this.content.ions) yield [...ion.position, 1.2];
+      if (this.drawn === "none") return;
+      const { places, count } = this.atoms;
+      for (let n = 0; n < 3 * count; n += 3) yield [places[n], places[n + 1], places[n + 2], 1.5];
     }
 
-    // fits all atoms and ions into the view, and what is around a single one
-    fit() {
-      const atoms = this.viewer.selectedAtoms({});
-      const [x, y, z] = ["x", "y", "z"].map((d) => atoms.reduce((sum, atom) => sum + atom[d], 0) / (atoms.length || 1));
-      const around = this.viewer.addSphere({ center: { x, y, z }, radius: 8, opacity: 0 });
-      this.viewer.zoomTo();
-      this.viewer.zoom(1.1);
-      this.viewer.removeShape(around);
-      this.viewer.setSlab(-500, 500);
-      this.viewer.render();
+    // Fits all that is shown into the view below its legend, and what is around a single atom.
+    fit(legend = this.legend()) {
+      const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
+      for (const sphere of this.spheres()) for (let d = 0; d < 3; d++) {
+        low[d] = Math.min(low[d], sphere[d] - sphere[3]);
+        high[d] = Math.max(high[d], sphere[d] + sphere[3]);
+      }
+      if (low[0] === Infinity) return;
+      const centre = low.map((x, d) => (x + high[d]) / 2);
+      const { clientWidth: width, clientHeight: height } = this.host;
+      const whole = Math.tan(FIELD / 2), across = whole * width / height, up = whole * (1 - legend / height);
+      let [distance, radius] = [8 / Math.min(up, across), 8];
+      for (const [x, y, z, r] of this.spheres()) {
+        const [dx, dy, dz] = [Math.abs(x - centre[0]), Math.abs(y - centre[1]), z - centre[2]];
+        distance = Math.max(distance, (dx + r) / across + dz + r, (dy + r) / up + dz + r);
+        radius = Math.max(radius, Math.hypot(dx, dy, dz) + r);
+      }
+      distance *= 1.04;
+      centre[1] += distance * whole * legend / height;
+      this.viewer.setSlab(-3 * radius - 300, 3 * radius + 300);
+      this.quietly(() => this.viewer.setView([...centre.map((x) => -x), CAMERA - distance, 0, 0, 0, 1]));
       this.first = this.viewer.getView();
+    }
+
+    // whether the user has left the view as it was first
+    get untouched() {
+      const view = this.viewer.getView();
+      return Boolean(this.first) && this.first.every((x, n) => Math.abs(x - view[n]) < 1e-6);
     }
 
     centre(point) {
@@ -191,13 +268,27 @@
     }
 
     mark(point, text, dark) {
-      this.viewer.removeAllLabels();
-      if (!text) return this.viewer.render();
-      const [x, y, z] = point;
-      this.viewer.addLabel(text, { position: { x, y, z }, fontSize: 13, inFront: true, backgroundOpacity: 0.85,
-        backgroundColor: dark ? "#262d35" : "#ffffff", fontColor: dark ? "#eceff2" : "#1b2026", borderThickness: 1,
-        borderColor: "#8a939c", screenOffset: { x: 14, y: -14 } });
-      this.viewer.render();
+      if (this.waiting) this.renderNow();  // what is added and taken away between two pictures confuses the viewer
+      this.quietly(() => {
+        this.viewer.removeAllLabels();
+        if (!text) return;
+        const [x, y, z] = point;
+        this.viewer.addLabel(text, { position: { x, y, z }, fontSize: 13, inFront: true, backgroundOpacity: 0.85,
+          backgroundColor: dark ? "#262d35" : "#ffffff", fontColor: dark ? "#eceff2" : "#1b2026", borderThickness: 1,
+          borderColor: "#8a939c", screenOffset: { x: 14, y: -14 } });
+      });
+    }
+
+    // the view on a canvas, with so many points to a pixel of the screen
+    picture(finer) {
+      const { clientWidth: width, clientHeight: height } = this.host, from = this.viewer.getCanvas();
+      const factor = finer * width / from.width, canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [finer * width, finer * height];
+      if (factor > 1) this.viewer.setWidth(factor * width).setHeight(factor * height);
+      this.renderNow();
+      canvas.getContext("2d").drawImage(from, 0, 0, canvas.width, canvas.height);
+      if (factor > 1) this.viewer.resize();
+      return canvas;
     }
 
     key(event) {
@@ -208,7 +299,7 @@
       } else if (turn) this.viewer.rotate(turn[1], turn[0]);
       else if (event.key === "+" || event.key === "=") this.viewer.zoom(1.15);
       else if (event.key === "-") this.viewer.zoom(1 / 1.15);
-      else if (event.key === "Home") this.reset();
+      else if (event.key === "Home") this.fit();
       else return false;
       return true;
     }
@@ -216,4 +307,4 @@
 
   Scene.AXES = AXES;
   page.Scene = Scene;
-})(window.vmdpotential);
+})(globalThis.vmdpotential);

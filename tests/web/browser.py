@@ -111,7 +111,7 @@ class Browser:
         if not wait:
             return
         self.wait("window.vmdpotential && window.vmdpotential.ready")
-        self.run("window.vmdpotential.ready")
+        self.run("window.vmdpotential.ready.then(() => window.vmdpotential.complete)")
         self.settle()
 
     @contextlib.contextmanager
@@ -141,9 +141,9 @@ class Browser:
             time.sleep(0.03)
 
     def settle(self):
-        """Wait until what was asked for is drawn."""
-        self.run("new Promise((done) => requestAnimationFrame("
-                 "() => requestAnimationFrame(done)))")
+        """Wait until what was asked for is made and drawn."""
+        drawn = "await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));"
+        self.run(f"(async () => {{ {drawn} await window.vmdpotential?.idle?.(); {drawn} }})()")
 
     def requests(self):
         """Return the addresses that the page asked for, without the file itself and what it holds."""
@@ -175,6 +175,11 @@ class Browser:
         """Send a mouse event: mousePressed, mouseMoved or mouseReleased."""
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1,
                   buttons=0 if kind == "mouseReleased" else 1)
+
+    def hover(self, x, y):
+        """Move the mouse, with no button pressed."""
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, button="none", buttons=0)
+        self.settle()
 
     def click(self, selector, at=(0.5, 0.5)):
         """Press and release the mouse on an element."""

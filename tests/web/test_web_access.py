@@ -24,7 +24,7 @@ def test_everything_that_takes_the_focus_has_a_name(browser, small):
     roles = {role for role, _, _ in nodes(browser)}
     assert {"slider", "table", "columnheader", "rowheader", "status", "radiogroup", "heading", "application"} <= roles
     sliders = [name for role, name, _ in found if role == "slider"]
-    assert sliders == ["Level", "Opacity", "At"]
+    assert sliders == ["Opacity", "Level", "Opacity", "At"]
 
 
 def test_focus_goes_through_the_page_in_order(browser, small):
@@ -33,15 +33,16 @@ def test_focus_goes_through_the_page_in_order(browser, small):
     browser.run("document.activeElement.blur(); window.getSelection().removeAllRanges()")
     browser.run("document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')")
     seen = []
-    for _ in range(18):
+    for _ in range(22):
         browser.press("Tab")
         seen.append(browser.run("(document.activeElement.id || document.activeElement.name || "
                                 "document.activeElement.className || document.activeElement.tagName)"))
         outline = browser.run("getComputedStyle(document.activeElement).outlineStyle")
         assert outline != "none", seen
-    assert seen[:15] == ["skip", "reset", "theme", "scene", "level", "level-number", "positive", "negative", "opacity",
-                         "axis", "position", "range", "style", "show-ions", "table"]
-    assert seen[15:] == ["BUTTON"] * 3
+    assert seen[:19] == ["skip", "save", "reset", "theme", "scene", "range", "surface", "surface-opacity", "positive",
+                         "negative", "level", "level-number", "opacity", "inside", "axis", "position", "style",
+                         "show-ions", "table"]
+    assert seen[19:] == ["BUTTON"] * 3
 
 
 CONTRASTS = """(() => {
@@ -108,7 +109,7 @@ def test_without_webgl_the_page_says_so_and_shows_the_rest(browser_without_webgl
 def test_hostile_texts_are_shown_and_do_nothing(browser, sphere, hostile):
     browser.open(sphere.path)
     browser.set("#map", 1)
-    browser.do("vmdpotential.scene.picked(vmdpotential.scene.model.selectedAtoms({})[0], -1)")
+    browser.do("vmdpotential.choose({ kind: 'atom', atom: 0, point: [0, 0, 0] })")
     assert browser.run("window.hacked") is None
     assert browser.run("document.querySelectorAll('img').length") == 0
     shown = " ".join(hostile.split())

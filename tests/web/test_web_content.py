@@ -3,6 +3,11 @@
 import golden
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
+
+from vmdpotential.molecule.selection import is_protein, is_water
+from vmdpotential.plugins.web import view_page
+from vmdpotential.surface import molecular_surface
 
 PRECISION = 2.0**-11
 
@@ -18,6 +23,10 @@ def test_page_works_alone(browser, request, name):
     assert browser.problems() == []
 
 
+def places(browser):
+    return browser.run("Array.from({ length: vmdpotential.atoms.count }, (_, n) => vmdpotential.atoms.place(n))")
+
+
 def sampled(browser, points):
     return np.array(browser.run(f"{np.asarray(points).tolist()}.map((p) => vmdpotential.maps[0].sample(...p))"), float)
 
@@ -29,7 +38,7 @@ def bound(grid, points):
 
 def test_golden_values_at_atoms(browser, small):
     browser.open(small.path)
-    atoms = browser.run("vmdpotential.scene.model.selectedAtoms({}).map((a) => [a.x, a.y, a.z])")
+    atoms = places(browser)
     structure = small.structure
     expected = structure.positions[structure.residue_names == "ANI"]
     np.testing.assert_allclose(atoms, expected, atol=1e-9)
@@ -53,7 +62,7 @@ def test_golden_ions(browser, small):
 
 def test_values_at_every_atom_of_a_protein(browser, protein):
     browser.open(protein.path)
-    atoms = np.array(browser.run("vmdpotential.scene.model.selectedAtoms({}).map((a) => [a.x, a.y, a.z])"))
+    atoms = np.array(places(browser))
     assert len(atoms) == protein.page.summary["atoms"] == 2489
     assert (np.abs(sampled(browser, atoms) - protein.grid.sample(atoms)) <= bound(protein.grid, atoms)).all()
     assert browser.run("Number.isNaN(vmdpotential.maps[0].sample(1e4, 0, 0))")
@@ -66,8 +75,9 @@ def test_isosurface_is_where_the_value_is(browser, sphere, sign):
     mesh = browser.run(f"""(() => {{ const map = vmdpotential.maps[0], turned = Object.create(map);
         turned.data = map.data.map((v) => {sign} * v);
         const m = vmdpotential.isosurface(turned, 5, {sign});
-        return [m.vertexArr.map((v) => [v.x, v.y, v.z]), m.normalArr.map((v) => [v.x, v.y, v.z]), m.faceArr]; }})()""")
+        return [m.positions, m.normals, m.faces].map((row) => Array.from(row)); }})()""")
     vertices, normals, faces = (np.array(item) for item in mesh)
+    vertices, normals = vertices.reshape(-1, 3), normals.reshape(-1, 3)
     radius = np.linalg.norm(vertices, axis=1)
     assert np.abs(radius - 5).max() < 0.05  # the cells are 0.5 A wide
     assert ((normals * vertices).sum(1) / radius > 0.99).all()
@@ -82,6 +92,68 @@ def test_isosurface_is_where_the_value_is(browser, sphere, sign):
     assert {tuple(edge) for edge in edges} == {tuple(edge[::-1]) for edge in edges}
 
 
+def meshes(browser, name):
+    """Return positions, normals, values and corners of the triangles of what is shown under a name."""
+    groups = browser.run(f"""vmdpotential.scene.meshes.{name}.groups.map((g) =>
+        [g.positions, g.normals, g.values ?? [], g.faces].map((row) => Array.from(row)))""")
+    positions, normals, values, faces = ([np.array(group[n]) for group in groups] for n in range(4))
+    triangles = [p.reshape(-1, 3)[f.reshape(-1, 3)] for p, f in zip(positions, faces, strict=True)]
+    return (np.concatenate(positions).reshape(-1, 3), np.concatenate(normals).reshape(-1, 3), np.concatenate(values),
+            np.concatenate(triangles))
+
+
+def test_the_surface_is_the_molecular_surface_with_the_values_of_the_map(browser, small):
+    browser.open(small.path)
+    vertices, normals, values, triangles = meshes(browser, "surface")
+    expected = molecular_surface(small.structure, atoms="(ANI)", spacing=0.15)
+    distance, nearest = cKDTree(expected.vertices).query(vertices)
+    assert distance.max() < 0.2
+    assert np.quantile(distance, 0.9) < 0.1
+    # outwards, but where two parts of the surface meet at an angle
+    assert np.quantile((normals * expected.normals[nearest]).sum(1), 0.1) > 0.9
+    sides = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    assert np.linalg.norm(sides, axis=1).sum() / 2 == pytest.approx(expected.area, rel=0.05)
+    assert (sides * triangles.mean(1)).sum() > 0
+    assert (np.abs(values - small.grid.sample(vertices)) <= 2 * bound(small.grid, vertices) + 1e-3).all()
+
+
+def test_isosurfaces_end_at_the_molecule_unless_asked_for_inside(browser, small):
+    browser.open(small.path)
+    browser.click("#negative")
+    outside = meshes(browser, "negative")[0]
+    surface = meshes(browser, "surface")[0]
+    depth = browser.run(f"""(async () => {{ const d = await vmdpotential.readDepth(vmdpotential.content.surface);
+        return {outside.tolist()}.map((p) => d.sample(...p) * d.step || 0); }})()""")
+    assert max(depth) < 0.6  # the map has points 1 A apart
+    browser.click("#inside")
+    inside = meshes(browser, "negative")[0]
+    assert len(inside) > len(outside)
+    assert cKDTree(outside).query(inside)[0].max() > 1
+    assert len(surface) == len(meshes(browser, "surface")[0])
+
+
+@pytest.mark.slow
+def test_a_large_structure_is_drawn_in_parts_and_its_waters_as_points(browser, protein, tmp_path):
+    structure = protein.structure
+    wet = np.flatnonzero(is_water(structure))[:7500]
+    page = view_page(structure.take(np.union1d(wet, np.flatnonzero(is_protein(structure)))), atoms="all")
+    page.save(tmp_path / "large.html")
+    browser.open(tmp_path / "large.html")
+    assert browser.run("vmdpotential.atoms.count") == 7500 + 2489
+    points = meshes(browser, "waters")[0].reshape(-1, 4, 3).mean(1)
+    np.testing.assert_allclose(points, structure.positions[wet[::3]], atol=1e-3)
+    drawn = browser.run("vmdpotential.scene.models.map((m) => m.selectedAtoms({}).map((a) => [a.x, a.y, a.z]))")
+    assert [len(part) for part in drawn] == [2489]
+    np.testing.assert_allclose(drawn[0], structure.positions[is_protein(structure)], atol=1e-3)
+    parts = browser.run("""(() => { const { atoms } = vmdpotential, parts = atoms.parts(true);
+        return parts.map(([a, b]) => [a, b, atoms.starts[b] - atoms.starts[a]]); })()""")
+    assert max(part[2] for part in parts) < 4000
+    # the first ends with its chain; those of a long chain meet in a residue, as ribbons go on
+    assert parts[1][0] == parts[0][1] == 159
+    assert [part[0] for part in parts[2:]] == [part[1] - 1 for part in parts[1:-1]]
+    assert parts[-1][1] == 2500 + 159
+
+
 def test_about_this_map(browser, protein):
     browser.open(protein.path)
     about = browser.run("document.querySelector('#about').innerText")
@@ -89,5 +161,5 @@ def test_about_this_map(browser, protein):
               "vmdpotential 0.")
     for text in stated:
         assert text in about
-    assert browser.run("document.querySelector('#unit').innerText") == "kT/e at 298.15 K"
+    assert browser.run("document.querySelector('#unit').innerText") == "kT/e at 298.15 K, vacuum, no screening"
     assert "University of Pittsburgh" in browser.run("document.querySelector('details pre').textContent")

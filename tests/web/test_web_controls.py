@@ -1,5 +1,6 @@
 """The controls work, by mouse and by keyboard."""
 
+import base64
 import io
 from pathlib import Path
 
@@ -19,8 +20,14 @@ def pixels(browser):
     return np.asarray(Image.open(io.BytesIO(browser.picture())).convert("RGB")).astype(int)
 
 
+def with_isosurfaces(browser, case):
+    browser.open(case.path)
+    for selector in ("#surface", "#positive", "#negative"):
+        browser.click(selector)
+
+
 def test_level_slider(browser, small):
-    browser.open(small.path)
+    with_isosurfaces(browser, small)
     level = state(browser, "level")
     both = state(browser, "triangles")
     assert min(both) > 1000
@@ -38,7 +45,7 @@ def test_level_slider(browser, small):
 
 
 def test_level_as_a_number_and_the_two_signs(browser, small):
-    browser.open(small.path)
+    with_isosurfaces(browser, small)
     browser.do("document.querySelector('#level-number').select()")
     browser.press("5")
     browser.press("0")
@@ -53,12 +60,13 @@ def test_level_as_a_number_and_the_two_signs(browser, small):
 
 
 def test_surfaces_are_blue_and_red(browser, small):
-    browser.open(small.path)
+    with_isosurfaces(browser, small)
+    browser.click("#inside")
     browser.click("#show-ions")
     browser.set("#style", "none")
     for hidden, strong, weak in (("#negative", 2, 0), ("#positive", 0, 2)):
         browser.click(hidden)
-        image = pixels(browser)[60:400, 20:400].reshape(-1, 3)
+        image = pixels(browser)[120:400, 20:400].reshape(-1, 3)
         drawn = image[(image != 255).any(1)]
         assert len(drawn) > 3000
         assert (drawn[:, strong] >= drawn[:, weak]).mean() > 0.99
@@ -98,8 +106,9 @@ def test_slice_is_dragged_along_its_axis(browser, sphere, axis):
 def test_slice_has_the_colours_of_its_scale_from_all_sides(browser, sphere, turn):
     browser.open(sphere.path)
     browser.set("#map", 1)
-    for selector in ("#positive", "#negative", "input[name=axis][value='2']"):
+    for selector in ("#surface", "input[name=axis][value='2']"):
         browser.click(selector)
+    browser.set("#range", 8)
     browser.set("#style", "none")
     browser.do(f"vmdpotential.scene.viewer.rotate({turn}, 'y')")
     image = pixels(browser)
@@ -134,13 +143,12 @@ def test_choosing_an_ion_centres_it(browser, small):
         assert browser.run("document.querySelectorAll('#ions [aria-current]').length") == 1
         text = browser.run("document.querySelector('#status').textContent").replace("−", "-")
         assert text.startswith(f"{ion.name} {ion.residue_id}, charge {ion.charge:+d}, at {ion.position[0]:.1f}, ")
-        assert f"{ion.energy:.4g} kcal/mol" in text
+        assert f"{ion.energy:.1f} kcal/mol" in text
 
 
 def test_an_ion_and_an_atom_are_chosen_in_the_view(browser, small):
     browser.open(small.path)
-    for selector in ("#positive", "#negative"):
-        browser.click(selector)
+    browser.click("#surface")
     left, top = browser.box("#scene")[:2]
     # the ion that is nearest to the eye is hidden by nothing
     places = [browser.run(f"vmdpotential.scene.toScreen({list(ion.position)})") for ion in small.ions]
@@ -152,7 +160,93 @@ def test_an_ion_and_an_atom_are_chosen_in_the_view(browser, small):
     sulphur = small.structure.positions[4]
     u, v = browser.run(f"vmdpotential.scene.toScreen({sulphur.tolist()})")
     browser.drag((left + u, top + v), (left + u, top + v), 1)
-    browser.wait("document.querySelector('#status').textContent.startsWith('ANI1:S1, potential ')")
+    browser.wait("document.querySelector('#status').textContent.startsWith('ANI 1 LIG, S1, potential ')")
+
+
+def tip(browser):
+    return browser.run("document.querySelector('#tip').hidden ? null : document.querySelector('#tip').textContent")
+
+
+def test_what_is_under_the_mouse_is_told(browser, small):
+    browser.open(small.path)
+    left, top, _, height = browser.box("#scene")
+    point = np.array(browser.run("""(() => {
+        const { positions: p } = vmdpotential.scene.meshes.surface.groups[0];
+        let best = 0;  // what is nearest to the eye
+        for (let n = 0; n < p.length; n += 3) if (p[n + 2] > p[best + 2]) best = n;
+        return Array.from(p.slice(best, best + 3)); })()"""))
+    u, v = browser.run(f"vmdpotential.scene.toScreen({point.tolist()})")
+    browser.hover(left + u, top + v)
+    atoms = small.structure.take(small.structure.residue_names == "ANI")
+    nearest = np.linalg.norm(atoms.positions - point, axis=1).argmin()
+    text = tip(browser)
+    assert text.startswith(f"ANI 1 LIG, {atoms.atom_names[nearest]}, potential ")
+    value, unit = text.rsplit("potential ")[1].split()
+    assert unit == "kT/e"
+    assert float(value.replace("−", "-")) == pytest.approx(float(small.grid.sample(point[None])[0]), rel=0.02)
+    # with as many decimals as make three digits of the range
+    span = state(browser, "range")
+    assert len(value.partition(".")[2]) == max(0, 2 - int(np.floor(np.log10(span))))
+    browser.hover(left + 3, top + height - 3)
+    assert tip(browser) is None
+
+
+def test_rays_go_through_the_pixels_where_points_are_drawn(browser, small):
+    browser.open(small.path, (500, 700))
+    browser.do("vmdpotential.scene.viewer.rotate(40, 'y'); vmdpotential.scene.viewer.rotate(-25, 'x')")
+    for ion in small.ions:
+        origin, away = (np.array(row) for row in browser.run(
+            f"vmdpotential.scene.ray(...vmdpotential.scene.toScreen({list(ion.position)}))"))
+        offset = ion.position - origin
+        assert np.linalg.norm(offset - offset @ away * away) < 0.1
+
+
+def test_a_slice_is_smooth_between_the_points_of_a_map(browser, sphere):
+    browser.open(sphere.path)
+    worst = browser.run("""(() => {  // a cone: 10 - r, whose kinks are at its tip alone
+        const map = vmdpotential.maps[0], axis = 2, at = 0.1, [group] = vmdpotential.slice(map, axis, at);
+        let worst = [0, 0];
+        for (let n = 0; n < group.values.length; n++) {
+          const [x, y, z] = group.positions.slice(3 * n, 3 * n + 3), r = Math.hypot(x, y, z);
+          if (r < 1.5) continue;
+          worst[0] = Math.max(worst[0], Math.abs(10 - r - group.values[n]));
+          worst[1] = Math.max(worst[1], Math.abs(10 - r - map.sample(x, y, z)));
+        }
+        return worst; })()""")
+    assert 3 * worst[0] < worst[1]
+
+
+@pytest.mark.parametrize("size", [(390, 844), (844, 390), (1280, 800)])
+def test_nothing_that_is_shown_is_cut(browser, small, size):
+    browser.open(small.path, size)
+    for selector in ("#negative", "input[name=axis][value='2']", "input[name=axis][value='0']"):
+        browser.click(selector)
+        width, height, legend = browser.run("(() => { const s = document.querySelector('#scene'); "
+                                            "return [s.clientWidth, s.clientHeight, vmdpotential.scene.legend()]; })()")
+        places = np.array(browser.run("""(() => { const { scene } = vmdpotential;
+            const points = Object.values(scene.meshes).flatMap(({ groups }) => groups.flatMap(({ positions }) =>
+              Array.from({ length: positions.length / 3 }, (_, n) => Array.from(positions.slice(3 * n, 3 * n + 3)))));
+            for (const ion of scene.content.ions) points.push(ion.position);
+            return points.filter((_, n) => n % 7 === 0).map((point) => scene.toScreen(point)); })()"""))
+        assert places.min(0)[0] >= 0
+        assert places.min(0)[1] >= legend - 1
+        assert (places.max(0) <= [width, height]).all()
+        # and it fills the view in one direction
+        assert (np.ptp(places, axis=0) / [width, height - legend]).max() > 0.7
+
+
+def test_a_picture_is_saved_twice_as_fine_with_its_legend(browser, small):
+    browser.open(small.path)
+    width, height = browser.run("[vmdpotential.scene.host.clientWidth, vmdpotential.scene.host.clientHeight]")
+    data = browser.run("vmdpotential.picture().toDataURL('image/png')")
+    image = np.asarray(Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))).convert("RGB")).astype(int)
+    assert image.shape == (2 * height, 2 * width, 3)
+    bar = image[36, 2 * 12 + 4:2 * 232 - 4]
+    assert bar[0][0] > bar[0][2] + 60  # red
+    assert bar[-1][2] > bar[-1][0] + 60  # blue
+    below = image[160:]
+    assert (np.ptp(below, axis=2) > 40).mean() > 0.02
+    assert (below == 255).all(2).mean() > 0.2
 
 
 def test_view_by_keyboard(browser, small):
@@ -179,10 +273,8 @@ def test_maps_are_switched(browser, sphere):
 
 
 def test_picture_for_the_page_of_the_plugin(browser, protein, request, tmp_path):
-    """What the documents show is this page: blue, red, ions, and a slice seen at a slant."""
+    """What the documents show is this page: a surface in blue and red, and ions."""
     browser.open(protein.path, (1100, 680))
-    browser.click("input[name=axis][value='2']")
-    browser.do("vmdpotential.scene.lookAt(2)")
     image = Image.open(io.BytesIO(browser.picture())).convert("RGB")
     path = PICTURE if request.config.getoption("--pictures", default=False) else tmp_path / PICTURE.name
     image.save(path, quality=82, optimize=True)

@@ -28,8 +28,8 @@ def test_a_cell_shows_the_page_in_a_frame_that_works(shell, browser, small, tmp_
         frame.wait("window.vmdpotential && window.vmdpotential.ready")
         frame.run("window.vmdpotential.ready")
         assert frame.run("document.title") == "In a cell"
-        frame.wait("vmdpotential.state.triangles.some((n) => n > 0)")
-        frame.wait("vmdpotential.scene.model.selectedAtoms({}).length === 5")
+        frame.wait("vmdpotential.state.surface?.length")
+        assert frame.run("vmdpotential.atoms.count") == 5
         assert frame.run("window.origin") == "null"  # a sandbox: it can reach nothing of the notebook
         assert frame.problems() == []
     assert browser.requests() == [path.as_uri()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -78,7 +78,7 @@ def compare(
 
         chosen = [Plane.parse(item) if isinstance(item, str) else item for item in plane] or [planes.middle(a.lattice)]
         whole = difference(a, b) if structure is not None else found
-        other = a.with_values(a.values - whole.values)
+        other = replace(a.with_values(a.values - whole.values), provenance=b.provenance)
         drawn = compose([Panel(grid, one, name) for one in chosen for grid, name in zip(
             (a, other, whole), (*names, "difference"), strict=True)], width=183.0).figure
     with files.writing(paths, force) as places:

@@ -201,11 +201,14 @@ def compose(
         size = 0.8 / count
         axes = [figure.add_axes((0.1, 0.1, size, size), label=_letter(n)) for n in range(len(extents))]
         images = []
+        several = len({grid.provenance.medium for grid in grids}) > 1  # then the colour bar cannot say which
         for ax, panel in zip(axes, panels, strict=False):
             images.append(draw_slice(
                 ax, panel.grid, panel.plane, value_range=limits, contours=contours, structure=structure,
                 slab=slab, waters=waters))
-            ax.set_title("\n".join(filter(None, (drawable(_short(panel.name)), panel.plane.label))))
+            medium = panel.grid.provenance.medium if several else ""
+            medium = "" if " minus " in medium else medium.partition(",")[0]
+            ax.set_title("\n".join(filter(None, (drawable(_short(panel.name)), drawable(medium), panel.plane.label))))
         slices = axes[: len(panels)]
         sides: list[Axis] = [side for ax in slices for side in (ax.xaxis, ax.yaxis)]
         key = _key(figure, slices)
@@ -224,7 +227,7 @@ def compose(
         # one panel that is neither flat nor small has its colour bar beside it, as high as itself
         below = len(axes) > 1 or width < 70 or extents[0][1] < 0.6 * extents[0][0]
         if images and limits is not None:
-            bar = _colour_bar(figure, images, grids[0], limits, below)
+            bar = _colour_bar(figure, images, grids, limits, below)
         layout.arrange(figure, axes, extents, count, bar, below, key)
     return Page(figure, limits if panels else None, axes)
 
@@ -284,7 +287,7 @@ def _check_units(grids: Sequence[Grid]) -> None:
             )
 
 
-def _colour_bar(figure: Figure, images: Sequence[AxesImage], grid: Grid, limits: tuple[float, float],
+def _colour_bar(figure: Figure, images: Sequence[AxesImage], grids: Sequence[Grid], limits: tuple[float, float],
                 below: bool) -> Axes:
     """Return a colour bar that is pointed where values lie beyond the colours."""
     from matplotlib.ticker import MaxNLocator
@@ -298,7 +301,7 @@ def _colour_bar(figure: Figure, images: Sequence[AxesImage], grid: Grid, limits:
         ticks=MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10]),
     )
     bar.outline.set_linewidth(0.6)  # type: ignore[operator]  # an Artist, not a number as annotated
-    bar.set_label(drawable(quantity_label(grid)))
+    bar.set_label(drawable(quantity_label(*grids)))
     return bar.ax
 
 

@@ -42,10 +42,11 @@ _SMALL = 0.06
 SHADES = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00")
 
 
-def quantity_label(grid: Grid) -> str:
-    """Return what a map shows and in which medium, with unit and, where the unit holds kT, temperature."""
+def quantity_label(grid: Grid, *others: Grid) -> str:
+    """Return what maps show, in which medium where it is one, with unit and, where the unit holds kT, temperature."""
     text, unit = _short(grid.provenance.quantity) or "value", _short(grid.unit)
-    text = ", ".join(filter(None, (text[0].upper() + text[1:], _short(grid.provenance.medium))))
+    one = all(other.provenance.medium == grid.provenance.medium for other in others)
+    text = ", ".join(filter(None, (text[0].upper() + text[1:], _short(grid.provenance.medium) if one else "")))
     if not unit:
         return text
     if grid.temperature is not None and unit.startswith("kT"):
@@ -291,7 +292,7 @@ def draw_profile(
         (ax.set_ylim if upright else ax.set_xlim)(low, high)
     if value_range is not None:
         (ax.set_xlim if upright else ax.set_ylim)(value_range)
-    text = quantity_label(grids[0])
+    text = quantity_label(*grids)
     mean_label = f"Mean {text[0].lower()}{text[1:]}"
     if upright:  # where there is little room, and a colour bar says the rest
         ax.xaxis.set_major_locator(MaxNLocator(nbins=3, steps=[1, 2, 5, 10]))

@@ -77,9 +77,10 @@ def difference(first: Grid, second: Grid) -> Grid:
     """
     scale = factor(first, second)
     quantity = f"difference of {first.provenance.quantity or 'values'}"
-    media = list(dict.fromkeys(filter(None, (first.provenance.medium, second.provenance.medium))))
-    made = Provenance(quantity=quantity, medium=" minus ".join(media), boundary=first.provenance.boundary,
-                      cell=first.provenance.cell, inputs=(*first.provenance.inputs, *second.provenance.inputs),
+    media = list(dict.fromkeys(grid.provenance.medium or "unknown" for grid in (first, second)))
+    made = Provenance(quantity=quantity, medium="" if media == ["unknown"] else " minus ".join(media),
+                      boundary=first.provenance.boundary, cell=first.provenance.cell,
+                      inputs=(*first.provenance.inputs, *second.provenance.inputs),
                       program=first.provenance.program)
     if same_lattice(first, second):
         values = first.values - np.float32(scale) * second.values

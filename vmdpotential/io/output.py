@@ -87,7 +87,7 @@ def named(paths: Sequence[Path], format: str, known: Callable[[Path], bool]) -> 
     """
     told = [known(path) and not is_standard(path) for path in paths]
     for path, tells in zip(paths, told, strict=True):
-        if not tells and not format and _is_stream(path):
+        if not tells and not format and is_stream(path):
             raise UsageError("", f"{path}: has no suffix that tells a format", "give {format}")
     if format and paths and all(told):
         raise UsageError("format", "is for an output whose name does not tell it", "leave it out", value=format)
@@ -139,7 +139,7 @@ def check(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | No
     for path, name in zip(paths, names or paths, strict=True):
         if is_standard(path):
             place = str(STANDARD)
-        elif _is_stream(path):
+        elif is_stream(path):
             place = ""  # /dev/null takes everything
         else:
             place = os.path.realpath(path)
@@ -154,14 +154,14 @@ def check(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | No
 
 
 def _check_one(path: Path, force: bool, folder_wanted: bool) -> None:
-    if folder_wanted and _is_stream(path):
+    if folder_wanted and is_stream(path):
         raise OutputError(f"{path}: takes no Zarr map, which is a folder", "name a folder, or write another format")
     if is_standard(path):
         return
     if path.is_dir() and not (folder_wanted and _is_map_folder(path)):
         raise OutputError(f"{path}: is a folder", "name a new one: what is in it is no Zarr map alone" if folder_wanted
                           else "name a file")
-    if _is_stream(path):
+    if is_stream(path):
         if not (path.is_fifo() or path.is_char_device()):
             raise OutputError(f"{path}: is no file", "name another")
         if not os.access(path, os.W_OK):
@@ -187,7 +187,7 @@ def _check_one(path: Path, force: bool, folder_wanted: bool) -> None:
         raise OutputError(f"{path}: no permission to write in {folder}", "name another folder")
 
 
-def _is_stream(path: Path) -> bool:
+def is_stream(path: Path) -> bool:
     """Return whether a path stands for something that is there and is no regular file, as /dev/null or a pipe."""
     try:
         return is_standard(path) or (path.exists() and not path.is_file() and not path.is_dir())
@@ -247,7 +247,7 @@ class _Run:
         prefix = f"{MARK}{_machine()}-{secrets.token_hex(4)}-"
         self.files: list[_File] = []
         for n, (path, name) in enumerate(zip(paths, names, strict=True)):
-            stream = _is_stream(path)
+            stream = is_stream(path)
             place = path if stream else _place(path)
             folder = Path(tempfile.gettempdir()) if stream else place.parent
             # the end of a long name is enough, and keeps the whole as short as file systems want it

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.units import ANGSTROM, AVOGADRO
+
+if TYPE_CHECKING:
+    from vmdpotential.ions.salts import Share
 
 #: Volume of a water molecule, A^3: 18.015 g/mol at 0.997 g/cm^3, that of water at 25 C (CRC Handbook). (VMD's
 #: autoionize counts with 31.05 A^3, so that it adds 3.5 % more salt.)
@@ -29,10 +33,11 @@ def water_molarity() -> float:
 
 @dataclass(frozen=True)
 class Species:
-    """An ion: its canonical name (as in CHARMM: SOD, CLA, MG ...) and charge in e."""
+    """An ion: its name, charge in e, and the largest distance of an atom from its centre, A."""
 
     name: str
     charge: int
+    radius: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,8 @@ class Counts:
         Whether these were subtracted from the salt asked for.
     neutralize : bool
     warnings : tuple of str
+    mixture : tuple of Share
+        How the salt of a mixture was divided.
     """
 
     added: tuple[tuple[Species, int], ...]
@@ -72,6 +79,7 @@ class Counts:
     existing_counted: bool
     neutralize: bool
     warnings: tuple[str, ...] = ()
+    mixture: tuple[Share, ...] = ()
 
     @property
     def total(self) -> int:
@@ -124,6 +132,9 @@ class Counts:
                     f"salt ions: {_numbers(self.salt)} for {self.concentration:g} mol/L in "
                     f"{self.water_volume / 1000:.4g} nm^3 of water, {self.waters} molecules of {WATER_VOLUME:g} A^3 "
                     f"({how})")
+            if self.mixture:
+                lines.append(f"mixture: {', '.join(map(str, self.mixture))}; rounded down, the rest by largest "
+                             "remainder")
         if self.existing:
             text = f"ions there already: {_numbers(self.existing)}"
             if self.method != "explicit" and self.concentration > 0:
@@ -148,6 +159,7 @@ class Counts:
             "waters_before": self.waters,
             "water_volume": self.water_volume,
             "concentration": self.concentration,
+            "mixture": [vars(share) for share in self.mixture],
             "concentrations_after": self.concentrations,
             "existing": dict(self.existing),
             "existing_counted": self.existing_counted,
@@ -260,20 +272,10 @@ def plan_counts(
         raise UsageError("cation", f"its charge is {cation.charge:+d}", "choose a positive ion", value=cation.name)
     if not anion.charge < 0:
         raise UsageError("anion", f"its charge is {anion.charge:+d}", "choose a negative ion", value=anion.name)
-    if not 0 <= concentration < math.inf:
-        raise UsageError("concentration", "must be a number of mol/L, at least 0", value=f"{concentration:g}")
     if method not in COUNT_METHODS:
         raise UsageError("count", f"choose one of {', '.join(COUNT_METHODS)}", value=method)
-    warnings = []
-    charge = math.floor(net_charge + 0.5)
-    if neutralize and abs(net_charge - charge) > INTEGER_LIMIT:
-        raise InputError(
-            f"the net charge {net_charge:+.4f} e is not an integer, so no ions neutralise it",
-            "check the charges, or use {neutralize False}",
-        )
-    if abs(net_charge - charge) > INTEGER_WARNING:
-        warnings.append(f"the net charge {net_charge:+.4f} e is not an integer; taken as {charge:+d}")
-    target = concentration * waters / water_molarity()
+    charge, warnings = whole_charge(net_charge, neutralize)
+    target = salt_target(concentration, waters)
     present = [sum(s.charge * n * sign for s, n in existing if s.charge * sign > 0) for sign in (1, -1)]
     if not count_existing:
         present = [0, 0]
@@ -284,10 +286,9 @@ def plan_counts(
             raise UsageError("count", "always neutralises", "use {count add} with {neutralize False}", value=method)
         if (cation.charge, anion.charge) != (1, -1):
             raise UsageError("count", "holds for monovalent ions only", "use {count add}", value=method)
-        formula = _sltcap if method == "sltcap" else _split
-        cations, _ = formula(charge - present[0] + present[1], target)
-        added = _balance(charge, cations - present[0], 1, 1)
-    base = _balance(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
+        cations, _ = FORMULAS[method](charge - present[0] + present[1], target)
+        added = balance(charge, cations - present[0], 1, 1)
+    base = balance(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
     species = (cation, anion)
     numbers: dict[str, int] = {}
     for ion, number in existing:
@@ -296,11 +297,37 @@ def plan_counts(
         tuple((s, n) for s, n in zip(species, added, strict=True) if n),
         {s.name: n for s, n in zip(species, base, strict=True) if n},
         {s.name: n - b for s, n, b in zip(species, added, base, strict=True) if n - b},
-        method, net_charge, waters, concentration, numbers, count_existing, neutralize, tuple(warnings),
+        method, net_charge, waters, concentration, numbers, count_existing, neutralize, warnings,
     )
 
 
-def _balance(charge: int, least: int, plus: int, minus: int) -> tuple[int, int]:
+def whole_charge(net_charge: float, neutralize: bool) -> tuple[int, tuple[str, ...]]:
+    """Return the net charge as an integer, e, and warnings.
+
+    Raises
+    ------
+    InputError
+        When it is to be neutralised and is not near an integer.
+    """
+    charge = math.floor(net_charge + 0.5)
+    if neutralize and abs(net_charge - charge) > INTEGER_LIMIT:
+        raise InputError(
+            f"the net charge {net_charge:+.4f} e is not an integer, so no ions neutralise it",
+            "check the charges, or use {neutralize False}",
+        )
+    if abs(net_charge - charge) > INTEGER_WARNING:
+        return charge, (f"the net charge {net_charge:+.4f} e is not an integer; taken as {charge:+d}",)
+    return charge, ()
+
+
+def salt_target(concentration: float, waters: int) -> float:
+    """Return the formula units that a concentration (mol/L) means among some waters; raises UsageError for none."""
+    if not 0 <= concentration < math.inf:
+        raise UsageError("concentration", "must be a number of mol/L, at least 0", value=f"{concentration:g}")
+    return concentration * waters / water_molarity()
+
+
+def balance(charge: int, least: int, plus: int, minus: int) -> tuple[int, int]:
     """Return the smallest numbers of ions, cations of at least `least` e, that compensate `charge`."""
     first = max(0, -(-max(least, -charge) // plus))
     for cations in range(first, first + minus):
@@ -322,7 +349,7 @@ def _add(
         units = max(0, -(-(salt - min(present)) // unit))
         return units * unit // plus, units * unit // minus
     bare = charge - present[0] + present[1]  # the charge without the ions that are there
-    return _balance(charge, salt + max(0, -bare) - present[0], plus, minus)
+    return balance(charge, salt + max(0, -bare) - present[0], plus, minus)
 
 
 def _sltcap(charge: int, target: float) -> tuple[int, int]:
@@ -340,3 +367,7 @@ def _split(charge: int, target: float) -> tuple[int, int]:
         )
     rarer = math.floor(target - abs(charge) / 2 + 0.5)
     return (rarer, rarer + charge) if charge > 0 else (rarer - charge, rarer)
+
+
+#: How many cations and anions a concentration means around a charge, where neutralising ions are part of it.
+FORMULAS = {"sltcap": _sltcap, "split": _split}

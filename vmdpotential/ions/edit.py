@@ -37,14 +37,23 @@ _COMPONENTS = {
 
 
 class IonNames(NamedTuple):
-    """An ion as it is written."""
+    """An atom of an ion as it is written; most ions have one."""
 
     residue: str
     atom: str
     type: str
     element: str
     mass: float
-    charge: int
+    charge: float
+
+
+class Added(NamedTuple):
+    """An ion where it stands: the residue of the water that it replaced, atoms, positions (A, 3) in A, bonds (B, 2)."""
+
+    water: int
+    atoms: Sequence[IonNames]
+    positions: Floats
+    bonds: Integers
 
 
 def find_ion(name: str, parameter: str) -> Ion:
@@ -181,11 +190,12 @@ def check_neutral(structure: Structure, residues: Integers) -> None:
         )
 
 
-def replace_waters(structure: Structure, residues: Integers, positions: Floats, ions: Sequence[IonNames]) -> Structure:
+def replace_waters(structure: Structure, residues: Integers, ions: Sequence[Added]) -> Structure:
     """Return the structure without some waters and with ions at the end.
 
     All atoms of the waters go, and every bonded term of theirs. The ions are residues 1, 2, ... of a
-    segment and a chain of their own (segment ION, or ION2 ... where that is taken).
+    segment and a chain of their own (segment ION, or ION2 ... where that is taken). Where there is a topology, it gets
+    the ions' bonds, and all angles and dihedrals that these make.
 
     Parameters
     ----------
@@ -193,47 +203,67 @@ def replace_waters(structure: Structure, residues: Integers, positions: Floats, 
         With charges.
     residues : (K,) int64
         Rows of `structure.residue_starts` of the waters.
-    positions : (K,) float64, A
-        Of the ions.
-    ions : sequence of IonNames
+    ions : sequence of Added
     """
     drop = np.zeros(structure.residue_count, bool)
     drop[residues] = True
     kept = replace(structure.take(~np.repeat(drop, np.diff(structure.residue_starts))), whole=None, whole_rows=None)
-    count = len(ions)
-    if not count:
+    if not ions:
         return kept
+    atoms = [atom for ion in ions for atom in ion.atoms]
+    count, sizes = len(atoms), [len(ion.atoms) for ion in ions]
     first = int(kept.residue_index[-1]) + 1 if len(kept) else 0
+    numbers = np.repeat(np.arange(len(ions)), sizes)
     appended: dict[str, Any] = {
-        "positions": positions,
-        "atom_names": [ion.atom for ion in ions],
-        "residue_names": [ion.residue for ion in ions],
-        "residue_ids": np.arange(1, count + 1),
-        "residue_index": np.arange(first, first + count),
+        "positions": np.concatenate([ion.positions for ion in ions]),
+        "atom_names": [atom.atom for atom in atoms],
+        "residue_names": [atom.residue for atom in atoms],
+        "residue_ids": numbers + 1,
+        "residue_index": numbers + first,
         "chain_ids": np.full(count, _free_chain(kept)),
         "segment_ids": np.full(count, _free_segment(kept)),
-        "elements": [ion.element for ion in ions],
+        "elements": [atom.element for atom in atoms],
         "insertion_codes": np.full(count, ""),
-        "charges": [float(ion.charge) for ion in ions],
+        "charges": [float(atom.charge) for atom in atoms],
         "hetero": np.ones(count, bool),
         "occupancies": np.ones(count),
         "b_factors": np.zeros(count),
     }
     if structure.velocities is not None:  # as their waters' oxygens, which are about as heavy, moved
-        appended["velocities"] = structure.velocities[structure.residue_starts[residues]]
+        first_atoms = structure.residue_starts[[ion.water for ion in ions]]
+        appended["velocities"] = np.repeat(structure.velocities[first_atoms], sizes, axis=0)
     arrays: dict[str, Any] = {
         field.name: np.concatenate([getattr(kept, field.name), np.asarray(appended[field.name])])
         for field in fields(kept) if field.name in appended
     }
     topology = kept.topology
     if topology is not None:
+        starts = len(kept) + np.cumsum([0, *sizes])
+        terms = {name: [getattr(topology, name)] for name in ("bonds", "angles", "dihedrals")}
+        for ion, start in zip(ions, starts.tolist(), strict=False):
+            if len(ion.bonds):
+                for name, term in zip(terms, (ion.bonds, *bonded_terms(ion.bonds, len(ion.atoms))), strict=True):
+                    terms[name].append(term + start)
         topology = replace(
             topology,
-            types=np.concatenate([topology.types, [ion.type for ion in ions]]),
-            masses=np.concatenate([topology.masses, [ion.mass for ion in ions]]),
+            types=np.concatenate([topology.types, [atom.type for atom in atoms]]),
+            masses=np.concatenate([topology.masses, [atom.mass for atom in atoms]]),
             nonbonded=None,  # the file that has it knows nothing of the ions
+            **dict[str, Any]({name: np.concatenate(found) for name, found in terms.items()}),
         )
     return replace(kept, topology=topology, radii=None, **arrays)
+
+
+def bonded_terms(bonds: Integers, count: int) -> tuple[Integers, Integers]:
+    """Return all angles (M, 3) and dihedrals (M, 4) that bonds (B, 2) of some atoms make, as CHARMM generates them."""
+    near: list[list[int]] = [[] for _ in range(count)]
+    for i, j in bonds.tolist():
+        near[i].append(j)
+        near[j].append(i)
+    angles = [(i, j, k) for j in range(count) for i in near[j] for k in near[j] if i < k]
+    dihedrals = [(i, j, k, m) for j in range(count) for k in near[j] if j < k
+                 for i in near[j] if i != k for m in near[k] if m not in (i, j)]
+    return np.array(angles, np.int64).reshape(-1, 3), np.array(dihedrals, np.int64).reshape(-1, 4)
 
 
 def _free_segment(structure: Structure) -> str:

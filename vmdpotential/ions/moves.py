@@ -31,22 +31,32 @@ class Neighbours(Protocol):
         """Return the sites closer than a distance (A) to any image of a site, with itself."""
 
 
-def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], between: float,
+def around(site: int, size: int, apart: Floats, neighbours: Neighbours) -> list[Integers]:
+    """Return, for ions of each size, the sites that are too close to an ion of some size at a site."""
+    distances = apart[size].tolist()
+    found = {distance: neighbours.near(site, distance) for distance in dict.fromkeys(distances)}
+    return [found[distance] for distance in distances]
+
+
+def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], apart: Floats, sizes: Integers,
             neighbours: Neighbours, pair: Pair) -> tuple[int, float]:
     """Move ions to free sites where their energy is lower, until none gains; return how many moves, and the gain.
 
     In the order they were placed, again and again, each ion goes to the site where its energy with all that is
-    around it is lowest (the first in the file, of equal ones). Two ions do not exchange their sites.
+    around it is lowest (the first in the file, of equal ones). Two ions do not exchange their sites. Ions of several
+    atoms count as charges at their centres.
 
     Parameters
     ----------
     phi : SitePotential
-        Of all that is there, the ions placed too, with the sites that are closer than `between` to them taken;
-        changed in place.
+        Of all that is there, the ions placed too, with the sites that are too close to them taken; changed in place.
     placed : (K,) int64
         The site of each ion; changed in place.
     species : sequence of K Species
-    between : float, A
+    apart : (S, S) float64, A
+        Least distance of the centres of two ions, by their sizes.
+    sizes : (K,) int64
+        The size of each ion, as a row of `apart`.
     neighbours : Neighbours
     pair : Pair
 
@@ -58,27 +68,30 @@ def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], be
     """
     charge = np.array([float(ion.charge) for ion in species])
     size, sign = abs(charge), np.sign(charge)
-    reach = np.maximum(REACH * size, between)
+    reach = np.maximum(REACH * size, apart[sizes].max(1))
     farther = size * np.array([pair.most(distance) for distance in reach])  # by which its own potential may mislead
     itself = np.zeros(1)  # what an ion adds to its own site
     pair.add(phi.sites[:1], phi.sites[0], 1.0, itself)
     near = [neighbours.near(int(site), distance) for site, distance in zip(placed, reach, strict=True)]
-    blocked = [neighbours.near(int(site), between) for site in placed]
+    blocked = [around(int(site), row, apart, neighbours) for site, row in zip(placed, sizes, strict=True)]
+    kinds = list(zip(sign.tolist(), sizes.tolist(), strict=True))
 
-    def lowest_first() -> dict[float, tuple[Integers, Floats]]:
-        """Return, for each sign, the free sites where an ion from afar could gain, and its energies there."""
-        return {float(each): phi.below(float(each), float((here + farther)[sign == each].max()))
-                for each in np.unique(sign)}
+    def lowest_first() -> dict[tuple[float, int], tuple[Integers, Floats]]:
+        """Return, for each sign and size, the free sites where an ion from afar could gain, and its energies there."""
+        limits: dict[tuple[float, int], float] = {}
+        for kind, limit in zip(kinds, (here + farther).tolist(), strict=True):
+            limits[kind] = max(limit, limits.get(kind, limit))
+        return {kind: phi.below(kind[0], limit, kind[1]) for kind, limit in sorted(limits.items())}
 
     moves, gain, row, tried = 0, 0.0, 0, 0
     here = sign * phi.at(placed) - size * itself
     lowest = lowest_first()
     while tried < len(placed):
         progress.report("moving ions", tried / len(placed))
-        far, value = lowest[float(sign[row])]
+        far, value = lowest[kinds[row]]
         far = far[: np.searchsorted(value, here[row] + farther[row])]
         phi.take(blocked[row], -1)
-        candidates = phi.free(np.union1d(near[row], far))
+        candidates = phi.free(np.union1d(near[row], far), int(sizes[row]))
         own = np.zeros(len(candidates))
         with quiet():
             pair.add(phi.sites[candidates], phi.sites[placed[row]], size[row], own)
@@ -92,7 +105,7 @@ def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], be
             phi.add(int(placed[row]), -charge[row])
             phi.add(site, charge[row])
             placed[row] = site
-            near[row], blocked[row] = neighbours.near(site, reach[row]), neighbours.near(site, between)
+            near[row], blocked[row] = neighbours.near(site, reach[row]), around(site, sizes[row], apart, neighbours)
         phi.take(blocked[row])
         if tried == 1:
             here = sign * phi.at(placed) - size * itself

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -60,9 +61,11 @@ class SitePotential:
     potential : (W,) float64, e/A
         Of what is there at first.
     pair : Pair
+    barred : (S, W) bool
+        For ions of each size, the sites that they never take.
     """
 
-    def __init__(self, sites: Floats, potential: Floats, pair: Pair) -> None:
+    def __init__(self, sites: Floats, potential: Floats, pair: Pair, barred: NDArray[np.bool_]) -> None:
         self.sites, self._pair = sites, pair
         self._waiting = pair.waiting(sites)
         count = len(sites)
@@ -71,8 +74,8 @@ class SitePotential:
         self._row = np.empty(count, np.int64)
         self._row[self._order] = np.arange(count)
         self._potential = potential[self._order]
-        self._taken = np.zeros(count, np.int32)
-        self._barred, self._energy = np.zeros(count), np.empty(count)  # inf where a site is not free
+        self._taken = barred[:, self._order].astype(np.int32)
+        self._barred, self._energy = np.where(self._taken, np.inf, 0.0), np.empty(count)  # inf where a site is not free
 
     def add(self, site: int, charge: float) -> None:
         """Add a charge (e) at a site."""
@@ -82,15 +85,16 @@ class SitePotential:
         else:
             self._waiting.add(self.sites[site], charge, self._potential)
 
-    def take(self, sites: Integers, times: int = 1) -> None:
-        """Count sites as taken once more; -1: once less."""
-        rows = self._row[sites]
-        self._taken[rows] += times
-        self._barred[rows] = np.where(self._taken[rows], np.inf, 0.0)
+    def take(self, blocked: Sequence[Integers], times: int = 1) -> None:
+        """Count sites, some for each size of ions, as taken once more; -1: once less."""
+        for size, sites in enumerate(blocked):
+            rows = self._row[sites]
+            self._taken[size, rows] += times
+            self._barred[size, rows] = np.where(self._taken[size, rows], np.inf, 0.0)
 
-    def free(self, sites: Integers) -> Integers:
-        """Return those of some sites that are not taken."""
-        found: Integers = sites[self._taken[self._row[sites]] == 0]
+    def free(self, sites: Integers, size: int) -> Integers:
+        """Return those of some sites that are not taken for ions of a size."""
+        found: Integers = sites[self._taken[size, self._row[sites]] == 0]
         return found
 
     def at(self, sites: Integers) -> Floats:
@@ -99,27 +103,27 @@ class SitePotential:
         found: Floats = self._potential[rows]
         return found if self._waiting is None else found + self._waiting.at(rows)
 
-    def lowest(self, sign: float, margin: float) -> Integers:
+    def lowest(self, sign: float, margin: float, size: int) -> Integers:
         """Return the free sites where sign * potential is lowest, by less than `margin` (e/A); none is free: none."""
         slack = 0.0 if self._waiting is None else self._waiting.slack
-        least = self._free_energies(sign).min()
+        least = self._free_energies(sign, size).min()
         found, energy = self._below(sign, least + 2 * slack + margin)
         lowest: Integers = found[energy < energy.min(initial=np.inf) + margin]
         return lowest
 
-    def below(self, sign: float, limit: float) -> tuple[Integers, Floats]:
+    def below(self, sign: float, limit: float, size: int) -> tuple[Integers, Floats]:
         """Return the free sites where sign * potential is below a limit (e/A), lowest first, and that energy."""
         slack = 0.0 if self._waiting is None else self._waiting.slack
-        self._free_energies(sign)
+        self._free_energies(sign, size)
         found, energy = self._below(sign, limit + slack)
         rows = np.argsort(energy)
         rows = rows[: np.searchsorted(energy[rows], limit)]
         return found[rows], energy[rows]
 
-    def _free_energies(self, sign: float) -> Floats:
+    def _free_energies(self, sign: float, size: int) -> Floats:
         """Return sign * potential of the free sites, inf for others, without what waits."""
         np.multiply(self._potential, sign, out=self._energy)
-        self._energy += self._barred
+        self._energy += self._barred[size]
         return self._energy
 
     def _below(self, sign: float, limit: float) -> tuple[Integers, Floats]:

@@ -1,16 +1,18 @@
-"""Where the ions go: which waters they replace, by the potential of the solute or at random.
+"""Where the ions go: which waters they replace, by the potential of the solute, its Boltzmann factor, or at random.
 
 The potential at a water's oxygen is that of all atoms that are not water (the solute, ions that are
 there, ions placed before). In a periodic cell it is Ewald's: that of all their images, in conducting
 surroundings and with a background that neutralises them, so that its mean over the cell is zero; the
 images of the ion itself are not part of it. Waters are not part of it either, so that taking one away
-changes nothing but the list of free sites. Ions placed by it move to better sites afterwards (moves).
+changes nothing but the list of free sites. Ions placed by it move to better sites afterwards (moves). The centre of
+an ion of several atoms is placed, where no turn of the ion brings an atom too close to anything (templates).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,8 +21,9 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.errors import NoRoomError, UsageError
 from vmdpotential.ions.counts import Species
-from vmdpotential.ions.moves import EQUAL, REACH, improve
-from vmdpotential.ions.potential import Pair, SitePotential, Waiting, quiet
+from vmdpotential.ions.montecarlo import Metropolis, Sampling
+from vmdpotential.ions.moves import EQUAL, REACH, around, improve
+from vmdpotential.ions.potential import Pair, SitePotential, Waiting
 from vmdpotential.methods.at_points import within
 from vmdpotential.molecule.cell import Cell
 
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-SITE_METHODS = ("potential", "random")
+SITE_METHODS = ("potential", "random", "monte-carlo")
 
 #: Root mean square error of the potential at the sites, e/A: 6e-5 kT for an ion of one charge.
 ERROR = 1e-7
@@ -78,26 +81,24 @@ class Sites:
         Rows of the candidates.
     species : tuple of Species
         The ion at each.
-    potential : (K,) float64, e/A
-        At each site, of the solute, the ions that were there and the ions before it in this list.
-    final_potential : (K,) float64, e/A
-        At each site, of the solute and all other ions.
-    solute_distance, ion_distance : (K,) float64, A
-        To the nearest image of a solute atom, and of another ion when all are placed; inf where there is none.
+    positions : (K, 3) float64, A
+    fixed : (K,) float64, e/A
+        Potential at each site of the solute and the ions that were there.
     moves : int
         Moves to better sites.
     gain : float, e^2/A
         By how much they lowered the energy of all.
+    sampling : Sampling or None
+        Of Metropolis.
     """
 
     index: Integers
     species: tuple[Species, ...]
-    potential: Floats
-    final_potential: Floats
-    solute_distance: Floats
-    ion_distance: Floats
-    moves: int
-    gain: float
+    positions: Floats
+    fixed: Floats
+    moves: int = 0
+    gain: float = 0.0
+    sampling: Sampling | None = None
 
 
 def nearest(points: Floats, atoms: Floats, cell: Cell | None, limit: float = np.inf) -> Floats:
@@ -167,45 +168,118 @@ class _Neighbours:
         close = (apart * apart).sum(-1).min(0) < distance**2
         return np.asarray(found[close | (found == site)], np.int64)
 
+
+class Candidates:
+    """The sites where ions of some species may go, prepared once to choose among them again and again.
+
+    Parameters
+    ----------
+    points : (W, 3) float64, A
+        Positions of the waters' oxygens that may be replaced.
+    ions : sequence of (Species, int)
+    around : Surroundings
+    engine : Engine
+        Sums pairs; meshes, and the ions of a periodic cell, are the CPU engine's.
+    from_solute, between : float, A
+        Least distance of an ion's atoms to every solute atom, and to other ions.
+    kept : (M, 3) float64, A, optional
+        Waters that stay, from which ions of several atoms are `clear` A away.
+
+    Raises
+    ------
+    NoRoomError
+        When there are not enough sites.
+    """
+
+    def __init__(self, points: Floats, ions: Sequence[tuple[Species, int]], around: Surroundings, engine: Engine,
+                 from_solute: float, between: float, kept: Floats | None = None, clear: float = 0.0) -> None:
+        self.total, self.around, self.engine = sum(number for _, number in ions), around, engine
+        self.from_solute, self.between, cell = from_solute, between, around.cell
+        radii = np.unique([ion.radius for ion, number in ions if number])
+        self.radii: list[float] = radii.tolist()
+        if not self.total:
+            return
+        #: Least distance of the centres of two ions, by their sizes.
+        self.apart = between + radii[:, None] + radii
+        if shortest_repeat(cell) < self.apart.max():
+            raise self.no_room(0, f"the periodic cell repeats every {shortest_repeat(cell):.1f} A, so that an ion "
+                               "is that close to its own image", "lower {between} below that")
+        if self.total > len(points):
+            raise self.no_room(0, f"there are only {len(points)} waters to replace", "use a larger box or fewer ions")
+        # the rows that are free at first for ions of the least size; all below runs over these
+        least, most = float(radii[0]), float(radii[-1])
+        solute = nearest(points, around.solute, cell, from_solute + most)
+        rows = np.flatnonzero(solute >= from_solute + least)
+        if self.total > len(rows):
+            raise self.no_room(0, f"only {len(rows)} of {len(points)} waters are {from_solute + least:g} A from the "
+                               "solute", "lower {from_solute}")
+        ionic = nearest(points[rows], around.ions, cell, between + most)
+        rows, ionic = rows[ionic >= between + least], ionic[ionic >= between + least]
+        if self.total > len(rows):
+            raise self.no_room(0, f"only {len(rows)} of {len(points)} waters are {between + least:g} A from the "
+                               "ions there", "lower {between}")
+        self.rows = rows
+        #: For each size of ions, the sites that are too close to something that stays.
+        self.barred = (solute[rows] < from_solute + radii[:, None]) | (ionic < between + radii[:, None])
+        if kept is not None and most:
+            self.barred |= (radii[:, None] > 0) & (nearest(points[rows], kept, cell, clear + most)
+                                                   < clear + radii[:, None])
+        self.sites = np.asfortranarray(points[rows])  # columns in one piece, as engines take them
+        self.pair = _pair(cell, engine)
+        self.neighbours = _Neighbours(
+            self.sites, cell, max(float(self.apart.max()), *(REACH * abs(ion.charge) for ion, _ in ions)))
+
+    @cached_property
+    def fixed(self) -> Floats:
+        """Potential at the sites of the solute and the ions that are there, e/A."""
+        return self.potential_at(self.sites)
+
+    def potential_at(self, points: Floats) -> Floats:
+        """Return the potential at points of the solute and the ions that are there, e/A."""
+        return within(ERROR, points, self.around.positions, self.around.charges, self.around.cell, self.engine)
+
+    def no_room(self, placed: int, reason: str, cure: str) -> NoRoomError:
+        """Return the error that says how far it went."""
+        return NoRoomError(f"no room: {placed} of {self.total} ions placed, nothing written; {reason}", cure)
+
+
 def choose_sites(
-    candidates: Floats,
+    candidates: Candidates,
     ions: Sequence[tuple[Species, int]],
-    around: Surroundings,
-    engine: Engine,
     *,
     method: str = "potential",
-    from_solute: float = 5.0,
-    between: float = 5.0,
     net_charge: float = 0.0,
     seed: int = 0,
     refine: bool = True,
+    factor: float = 0.0,
+    sweeps: int = 0,
 ) -> Sites:
     """Return the sites for some ions.
 
     The species that brings the running net charge nearest to zero goes next; of several, the one of
     which most charge is left, then the first listed. With ``potential`` it takes the free site where
     its energy is lowest (the first in the file, of equal ones), with ``random`` any free site. Sites
-    closer than `between` to it are then no longer free, and its potential is added to that of the rest.
-    With `refine` ions chosen by potential move afterwards, as :func:`~vmdpotential.ions.moves.improve` says.
+    too close to it are then no longer free, and its potential is added to that of the rest.
+    With `refine` ions chosen by potential move afterwards, as :func:`~vmdpotential.ions.moves.improve` says; with
+    ``monte-carlo`` they start at random, and :class:`~vmdpotential.ions.montecarlo.Metropolis` samples their sites.
 
     Parameters
     ----------
-    candidates : (W, 3) float64, A
-        Positions of the waters' oxygens that may be replaced.
+    candidates : Candidates
+        Made for these ions.
     ions : sequence of (Species, int)
-    around : Surroundings
-    engine : Engine
-        Sums pairs; meshes, and the ions of a periodic cell, are the CPU engine's.
     method : str
-        ``potential`` or ``random``.
-    from_solute, between : float, A
-        Least distance of an ion to every solute atom, and between ions.
+        ``potential``, ``random`` or ``monte-carlo``.
     net_charge : float
         Of the structure before, e; decides which species goes first.
     seed : int
-        Of the random choice.
+        Of the random choices.
     refine : bool
-        Whether ions move to better sites when all are placed.
+        Whether the ions of ``potential`` move to better sites when all are placed.
+    factor : float
+        Coulomb's constant over kT and the dielectric constant, A/e^2.
+    sweeps : int
+        Both of ``monte-carlo``.
 
     Returns
     -------
@@ -220,62 +294,40 @@ def choose_sites(
     """
     if method not in SITE_METHODS:
         raise UsageError("site", f"choose one of {', '.join(SITE_METHODS)}", value=method)
-    total = sum(number for _, number in ions)
-    cell = around.cell
-    if not total:
-        none = np.zeros(0)
-        return Sites(np.zeros(0, np.int64), (), none, none, none, none, 0, 0.0)
-    if shortest_repeat(cell) < between:
-        raise _no_room(0, total, f"the periodic cell repeats every {shortest_repeat(cell):.1f} A, so that an ion "
-                       "is that close to its own image", "lower {between} below that")
-    if total > len(candidates):
-        raise _no_room(0, total, f"there are only {len(candidates)} waters to replace",
-                       "use a larger box or fewer ions")
-    # the rows that are free at first; all below runs over these
-    rows = np.flatnonzero(nearest(candidates, around.solute, cell, from_solute) >= from_solute)
-    if total > len(rows):
-        raise _no_room(0, total, f"only {len(rows)} of {len(candidates)} waters are {from_solute:g} A from the "
-                       "solute", "lower {from_solute}")
-    rows = rows[nearest(candidates[rows], around.ions, cell, between) >= between]
-    if total > len(rows):
-        raise _no_room(0, total, f"only {len(rows)} of {len(candidates)} waters are {between:g} A from the "
-                       "ions there", "lower {between}")
-    sites = np.asfortranarray(candidates[rows])  # columns in one piece, as engines take them
-    pair = _pair(cell, engine)
-    neighbours = _Neighbours(sites, cell, max(between, *(REACH * abs(ion.charge) for ion, _ in ions)))
+    if not candidates.total:
+        return Sites(np.zeros(0, np.int64), (), np.zeros((0, 3)), np.zeros(0))
+    sites, pair, neighbours, apart = candidates.sites, candidates.pair, candidates.neighbours, candidates.apart
+    species = _order(ions, net_charge)
+    sizes = np.array([candidates.radii.index(ion.radius) for ion in species], np.int64)
     by_potential = method == "potential"
     generator = np.random.default_rng(seed)
-    if by_potential:
-        fixed = within(ERROR, sites, around.positions, around.charges, cell, engine)
-        phi = SitePotential(sites, fixed, pair)
-    else:
-        taken = np.zeros(len(rows), bool)  # by an ion closer than `between`
+    phi = SitePotential(sites, candidates.fixed, pair, candidates.barred) if by_potential else None
+    taken = candidates.barred.copy()  # by what stays, and by an ion too close
     placed: list[int] = []
-    species: list[Species] = []
-    for ion in _order(ions, net_charge):
-        free = phi.lowest(float(np.sign(ion.charge)), EQUAL) if by_potential else np.flatnonzero(~taken)
+    for ion, size in zip(species, sizes.tolist(), strict=True):
+        free = np.flatnonzero(~taken[size]) if phi is None else phi.lowest(float(np.sign(ion.charge)), EQUAL, size)
         if not len(free):
-            raise _no_room(len(placed), total, f"no water is left that is {between:g} A from the other ions "
-                           f"and {from_solute:g} A from the solute", "lower {between} or {from_solute}")
-        site = int(free.min() if by_potential else generator.choice(free))
-        blocked = neighbours.near(site, between)
-        if by_potential:
+            raise candidates.no_room(
+                len(placed), f"no water is left that is {candidates.between + ion.radius:g} A from the other ions "
+                f"and {candidates.from_solute + ion.radius:g} A from the solute", "lower {between} or {from_solute}")
+        site = int(generator.choice(free) if phi is None else free.min())
+        blocked = around(site, size, apart, neighbours)
+        if phi is not None:
             phi.take(blocked)
             phi.add(site, float(ion.charge))
-        else:
-            taken[blocked] = True
+        for row, each in enumerate(blocked):
+            taken[row, each] = True
         placed.append(site)
-        species.append(ion)
-        progress.report("placing ions", len(placed) / total)
+        progress.report("placing ions", len(placed) / candidates.total)
     chosen = np.array(placed, np.int64)
-    moves, gain = 0, 0.0
-    if by_potential:
-        if refine:
-            moves, gain = improve(phi, chosen, species, between, neighbours, pair)
-        fixed = fixed[chosen]
-    else:
-        fixed = within(ERROR, sites[chosen], around.positions, around.charges, cell, engine)
-    return _describe(rows[chosen], tuple(species), sites[chosen], fixed, around, pair, moves, gain)
+    moves, gain, sampling = 0, 0.0, None
+    if phi is not None and refine:
+        moves, gain = improve(phi, chosen, species, apart, sizes, neighbours, pair)
+    if method == "monte-carlo":
+        sampling = Metropolis(sites, candidates.fixed, chosen, species, apart, sizes, candidates.barred, neighbours,
+                              pair, factor).run(sweeps, generator)
+    fixed = candidates.potential_at(sites[chosen]) if method == "random" else candidates.fixed[chosen]
+    return Sites(candidates.rows[chosen], tuple(species), sites[chosen], fixed, moves, gain, sampling)
 
 
 class _OpenPair:
@@ -322,28 +374,3 @@ def _order(ions: Sequence[tuple[Species, int]], net_charge: float) -> list[Speci
         charge += ions[best][0].charge
         order.append(ions[best][0])
     return order
-
-
-def _describe(index: Integers, species: tuple[Species, ...], positions: Floats, fixed: Floats,
-              around: Surroundings, pair: Pair, moves: int, gain: float) -> Sites:
-    """Return the sites with their potentials and distances; `fixed` is the potential without the ions placed."""
-    count = len(index)
-    before, others = np.zeros(count), np.zeros(count)
-    apart = np.minimum(nearest(positions, around.ions, around.cell), shortest_repeat(around.cell))
-    for i in range(count):
-        d = positions - positions[i]
-        r = np.sqrt(((d if around.cell is None else around.cell.minimum_image(d)) ** 2).sum(1))
-        r[i] = np.inf
-        apart[i] = min(apart[i], r.min())
-        own = np.zeros(count)
-        with quiet():
-            pair.add(positions, positions[i], float(species[i].charge), own)
-        own[i] = 0.0
-        others += own
-        before[i + 1 :] += own[i + 1 :]
-    solute = nearest(positions, around.solute, around.cell)
-    return Sites(index, species, fixed + before, fixed + others, solute, apart, moves, gain)
-
-
-def _no_room(placed: int, total: int, reason: str, cure: str) -> NoRoomError:
-    return NoRoomError(f"no room: {placed} of {total} ions placed, nothing written; {reason}", cure)

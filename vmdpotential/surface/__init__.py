@@ -148,13 +148,8 @@ def molecular_surface(
     """
     if kind not in KINDS:
         raise UsageError("kind", f"choose one of {', '.join(KINDS)}", value=kind)
-    chosen = select(structure, atoms)
     radii = van_der_waals(fill(structure).elements) if radii is None else np.asarray(radii, np.float64)
-    numbers = np.arange(len(structure))[chosen]
-    numbers = numbers[radii[numbers] > 0]
-    if not len(numbers):
-        raise InputError("no atom has a radius: a surface needs elements",
-                         "correct the elements, or choose other {atoms}")
+    numbers = _with_radii(select(structure, atoms), radii)
     union = Spheres(structure.positions[numbers], radii[numbers] + probe, spacing)
     field = union.depth if kind == "accessible" or probe == 0 else (
         union.lattice_distances(probe) - np.float32(probe))
@@ -168,6 +163,35 @@ def molecular_surface(
         sphere[missing] = atoms_of[_next_to(vertices, points[missing])]
     of_atoms = np.bincount(sphere, counted, len(numbers)).astype(np.float64)
     return Surface(vertices, triangles, numbers[atoms_of], _spread(vertices, triangles, atoms_of, of_atoms), kind)
+
+
+def _with_radii(chosen: NDArray[np.bool_], radii: Floats) -> Integers:
+    """Return the rows of the chosen atoms that have a radius."""
+    numbers = np.flatnonzero(chosen & (radii > 0))
+    if not len(numbers):
+        raise InputError("no atom has a radius: a surface needs elements",
+                         "correct the elements, or choose other {atoms}")
+    return numbers
+
+
+def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, probe: float = PROBE) -> Grid:
+    """Return how deep points are inside the molecular surface of chosen atoms, A, negative outside; for pictures.
+
+    Distances are those to where edges of the lattice cross the accessible surface: near the molecular surface too
+    large by about spacing^2 / (4 probe), and made in a tenth of the time that the exact ones take. Beyond two
+    spacings from the surface only the sign has a meaning.
+
+    Raises
+    ------
+    InputError
+        When no atom has a radius.
+    MemoryPlanError
+        When the lattice does not fit into memory.
+    """
+    radii = van_der_waals(fill(structure).elements)
+    numbers = _with_radii(chosen, radii)
+    union = Spheres(structure.positions[numbers], radii[numbers] + probe, spacing)
+    return Grid(union.lattice, union.nearby(probe) - np.float32(probe))
 
 
 def _next_to(vertices: Floats, points: Floats) -> Integers:

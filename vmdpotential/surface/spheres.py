@@ -161,6 +161,26 @@ class Spheres:
         result.ravel()[asked] = self.distances(points, self.deepest.ravel()[asked].astype(np.int64), bound)
         return result
 
+    def nearby(self, most: float) -> NDArray[np.float32]:
+        """Return nearly the same as `lattice_distances`, from where edges of the lattice cross the surface."""
+        from scipy.spatial import cKDTree
+
+        crossings = []
+        for axis in range(3):
+            low, high = (np.moveaxis(self.depth, axis, 0)[part] for part in (slice(None, -1), slice(1, None)))
+            index = np.nonzero((low > 0) != (high > 0))
+            places = np.stack(index, 1).astype(np.float64)
+            places[:, 0] += low[index] / (low[index] - high[index])
+            crossings.append(self.lattice.points(np.insert(places[:, 1:], axis, places[:, 0], axis=1)))
+        progress.report("surface", 0.6)
+        result = self.depth.copy()
+        bound = most + 2 * self.spacing
+        asked = np.flatnonzero((result > 0) & (result < bound))
+        points = self.lattice.points(np.stack(np.unravel_index(asked, result.shape), 1))
+        found, _ = cKDTree(np.concatenate(crossings)).query(points, distance_upper_bound=bound, workers=-1)
+        result.ravel()[asked] = np.minimum(found, bound)
+        return result
+
     @cached_property
     def _edge_points(self) -> Any:
         """A tree of points on all edges, with their ends; None where there are none."""

@@ -11,6 +11,7 @@ from vmdpotential.commands.slice import Range
 from vmdpotential.errors import UsageError
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
+from vmdpotential.molecule.elements import ion_colour
 from vmdpotential.parameters import Report
 
 from .convert import Selected
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from vmdpotential.ions import Placement
     from vmdpotential.molecule.structure import Structure
 
-#: Colours of negative and positive potential, and of ions by the sign of their charge.
+#: Colours of negative, no and positive potential.
 NEGATIVE, WHITE, POSITIVE = (255, 0, 0, 255), (255, 255, 255, 255), (0, 0, 255, 255)
 
 #: Opacity of the surfaces of a map.
@@ -173,7 +174,7 @@ def _show_ions(session: Any, placement: Placement, name: str, selected: Selected
     _add_ions(session, new, structure, len(kept), selected)
     atoms.filter(~keep).delete()
     session.models.add([new])
-    ions = len(structure) - len(kept)
+    ions = len(placement.ions)
     return new, (f"model #{new.id_string} {name}: {len(kept)} atoms kept, {ions} ions as spheres, positive blue, "
                  f"negative red; #{source.id_string} is unchanged")
 
@@ -209,19 +210,22 @@ def _one_model(selected: Selected) -> Any:
 
 
 def _add_ions(session: Any, model: Any, structure: Any, first: int, selected: Selected) -> None:
-    """Add the atoms of a structure from `first` on to a model, each a residue."""
+    """Add the atoms of a structure from `first` on, ions, to a model."""
     from chimerax.atomic import Element
 
     # the model's own coordinates are those of the structure, since there is one model
     added = []
+    index = structure.residue_index
     for row in range(first, len(structure)):
-        residue = model.new_residue(str(structure.residue_names[row]), str(structure.chain_ids[row]) or " ",
-                                    int(structure.residue_ids[row]))
+        if row == first or index[row] != index[row - 1]:
+            residue = model.new_residue(str(structure.residue_names[row]), str(structure.chain_ids[row]) or " ",
+                                        int(structure.residue_ids[row]))
+            charge = structure.known_charges[index == index[row]].sum()
         atom = model.new_atom(str(structure.atom_names[row]), Element.get_element(str(structure.elements[row])))
         residue.add_atom(atom)
         atom.coord = structure.positions[row]
         atom.draw_mode = atom.SPHERE_STYLE
-        atom.color = POSITIVE if structure.known_charges[row] > 0 else NEGATIVE
+        atom.color = (*bytes.fromhex(ion_colour(charge)[1:]), 255)
         added.append(atom)
     if selected.structure.charges is not None:
         _set_charges(session, added, structure.known_charges[first:])

@@ -1,0 +1,65 @@
+// What takes long is done in a worker, which runs these scripts again: maps are unpacked, surfaces made.
+"use strict";
+
+(function (page) {
+  const kept = { maps: [], depth: null, depths: new Map(), surface: null };
+
+  const tasks = {
+    async map({ n, content }) {
+      kept.maps[n] = await page.readMap(content);
+      return kept.maps[n].data;
+    },
+    // the molecular surface, with the values of a map on it
+    async surface({ n, content }) {
+      if (!kept.depth) {
+        kept.depth = await page.readDepth(content);
+        kept.surface = page.isosurface(kept.depth, 0, 1);
+      }
+      return page.groups(kept.surface, kept.maps[n]);
+    },
+    // outside of the molecule, where its surface is known
+    async isosurface({ n, level, sign, masked }) {
+      const map = kept.maps[n];
+      if (masked && kept.depth && !kept.depths.has(n)) kept.depths.set(n, page.depthAt(kept.depth, map));
+      return page.groups(page.isosurface(map, level, sign, masked ? kept.depths.get(n) ?? null : null));
+    },
+  };
+
+  if (typeof document === "undefined") {  // in the worker; one task after the other
+    let last = Promise.resolve();
+    globalThis.onmessage = ({ data: { id, name, what } }) => {
+      last = last.then(() => tasks[name](what)).then(
+        (result) => globalThis.postMessage({ id, result }), (error) => globalThis.postMessage({ id, error: error.message }));
+    };
+    return;
+  }
+
+  // Where a browser starts no worker, the tasks run here.
+  let worker = null, count = 0;
+  const waiting = new Map();
+  const here = ({ name, what, done, failed }) => tasks[name](what).then(done, failed);
+  const without = () => {
+    worker = null;
+    const left = [...waiting.values()];
+    waiting.clear();
+    left.reduce((before, task) => before.then(() => here(task)), Promise.resolve());
+  };
+  try {
+    const scripts = [...document.querySelectorAll("script[data-worker]")].map((script) => script.textContent);
+    worker = new Worker(URL.createObjectURL(new Blob(scripts, { type: "text/javascript" })));
+    worker.onerror = without;
+    worker.onmessage = ({ data: { id, result, error } }) => {
+      const { done, failed } = waiting.get(id);
+      waiting.delete(id);
+      if (error) failed(new Error(error)); else done(result);
+    };
+  } catch (error) {
+    worker = null;
+  }
+
+  page.work = (name, what) => new Promise((done, failed) => {
+    if (!worker) return here({ name, what, done, failed });
+    waiting.set(++count, { name, what, done, failed });
+    worker.postMessage({ id: count, name, what });
+  });
+})(globalThis.vmdpotential);

@@ -1,0 +1,70 @@
+"""Energies and distances of ions where they were placed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vmdpotential.ions.potential import quiet
+from vmdpotential.ions.sites import Candidates, Floats, Integers, nearest, shortest_repeat
+
+
+@dataclass(frozen=True, eq=False)
+class Energies:
+    """Energies and distances of K ions.
+
+    Parameters
+    ----------
+    before : (K,) float64, e^2/A
+        With the solute, the ions that were there and the ions before in the list.
+    final : (K,) float64, e^2/A
+        With the solute and all other ions.
+    solute_distance, ion_distance : (K,) float64, A
+        Of an atom of the ion to the nearest image of a solute atom, and of an atom of another ion; inf where there is
+        none.
+    """
+
+    before: Floats
+    final: Floats
+    solute_distance: Floats
+    ion_distance: Floats
+
+
+def describe(candidates: Candidates, owner: Integers, positions: Floats, charges: Floats, fixed: Floats) -> Energies:
+    """Return the energies and distances of ions.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    owner : (A,) int64
+        The ion that each atom is of, increasing: 0, 1, ...
+    positions : (A, 3) float64, A
+        Of the ions' atoms.
+    charges : (A,) float64, e
+    fixed : (A,) float64, e/A
+        Potential at each of the solute and the ions that were there.
+    """
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    count = len(owner)
+    if not count:
+        return Energies(*(np.zeros(0) for _ in range(4)))
+    around, pair = candidates.around, candidates.pair
+    cell = around.cell
+    before, others = np.zeros(count), np.zeros(count)
+    apart = np.minimum(nearest(positions, around.ions, cell), shortest_repeat(cell))
+    for atom in range(count):
+        itself = slice(starts[owner[atom]], starts[owner[atom] + 1] if owner[atom] + 1 < len(starts) else count)
+        d = positions - positions[atom]
+        r = np.sqrt(((d if cell is None else cell.minimum_image(d)) ** 2).sum(1))
+        r[itself] = np.inf
+        apart[atom] = min(apart[atom], r.min())
+        own = np.zeros(count)
+        with quiet():
+            pair.add(positions, positions[atom], float(charges[atom]), own)
+        own[itself] = 0.0
+        others += own
+        before[itself.stop :] += own[itself.stop :]
+    return Energies(
+        np.add.reduceat(charges * (fixed + before), starts), np.add.reduceat(charges * (fixed + others), starts),
+        np.minimum.reduceat(nearest(positions, around.solute, cell), starts), np.minimum.reduceat(apart, starts))

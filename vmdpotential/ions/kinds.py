@@ -1,0 +1,115 @@
+"""Which ions are asked for: names and formulas, as any program writes them, become species with their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from vmdpotential.errors import UsageError
+from vmdpotential.ions.counts import Counts, Species, explicit_counts, plan_counts
+from vmdpotential.ions.edit import IonNames, find_ion, name_ion
+from vmdpotential.ions.salts import Salt, check_fractions, find_salt, neutralising, plan_mixture
+from vmdpotential.ions.templates import Template, template_of
+from vmdpotential.molecule.names import IONS
+from vmdpotential.molecule.structure import Structure
+
+
+class Kinds:
+    """The ions that are asked for, and how they are written.
+
+    Parameters
+    ----------
+    structure : Structure
+    naming : str
+        One of :data:`~vmdpotential.ions.edit.CONVENTIONS`.
+    templates : mapping
+        Ions of several atoms, by their names.
+    cation, anion, salt, ions
+        As :func:`~vmdpotential.ions.place_ions` has them.
+
+    Attributes
+    ----------
+    written : dict
+        Ions of one atom, by the names of their species.
+    templates : dict
+        Those of several, likewise.
+
+    Raises
+    ------
+    UsageError
+        For an unknown ion, one of the wrong sign, or one that is named twice.
+    """
+
+    def __init__(self, structure: Structure, naming: str, templates: Mapping[str, Structure], cation: str, anion: str,
+                 salt: Mapping[str, float] | None, ions: Mapping[str, int] | None) -> None:
+        self._structure, self._naming = structure, naming
+        self.templates: dict[str, Template] = {name: template_of(name, each) for name, each in templates.items()}
+        self.written: dict[str, IonNames] = {}
+        self._salts: list[Salt] = []
+        self._listed: list[tuple[Species, int]] | None = None
+        if ions is not None:
+            if salt is not None:
+                raise UsageError("ions", "gives the numbers itself", "leave out {salt}")
+            self._listed = self._list(ions)
+            return
+        if salt is not None:
+            check_fractions(salt)
+            charges = {name: template.species.charge for name, template in self.templates.items()}
+            for formula, fraction in salt.items():
+                pair = find_salt(formula, charges)
+                self._salts.append(Salt(formula, self._find(pair[0], "salt"), self._find(pair[1], "salt"), fraction))
+        default = neutralising(self._salts) if self._salts else None
+        self._cation = default[0] if default and cation == "auto" else self._signed(cation, "SOD", "cation", 1)
+        self._anion = default[1] if default and anion == "auto" else self._signed(anion, "CLA", "anion", -1)
+
+    def _find(self, name: str, parameter: str) -> Species:
+        if name in self.templates:
+            return self.templates[name].species
+        ion = name_ion(self._structure, name, parameter, self._naming)
+        self.written[ion.residue] = ion
+        return Species(ion.residue, round(ion.charge))
+
+    def _signed(self, name: str, default: str, parameter: str, sign: int) -> Species:
+        ion = self._find(default if name == "auto" else name, parameter)
+        if ion.charge * sign < 0:
+            word = "positive" if sign > 0 else "negative"
+            raise UsageError(parameter, f"its charge is {ion.charge:+d}", f"choose a {word} ion", value=name)
+        return ion
+
+    def _list(self, ions: Mapping[str, int]) -> list[tuple[Species, int]]:
+        if not ions or min(ions.values()) < 0:
+            raise UsageError("ions", "give at least one ion and its number, such as SOD=11,CLA=2")
+        found = [self._find(name, "ions") for name in ions]
+        if len({find_ion(name, "ions") if name not in self.templates else name for name in ions}) < len(found):
+            raise UsageError("ions", "two of these names mean the same ion", "name it once", value=",".join(ions))
+        return list(zip(found, ions.values(), strict=True))
+
+    def existing(self, free: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[Species, int]]:
+        """Return the ions that are in the structure: its free ions (N,) of one atom, and residues of the templates."""
+        structure = self._structure
+        found = [(Species(name, IONS[name.upper()].charge), number) for name, number in
+                 zip(*(a.tolist() for a in np.unique(structure.residue_names[free], return_counts=True)), strict=True)]
+        residues = structure.residue_names[structure.residue_starts[:-1]]
+        for name, template in self.templates.items():
+            number = int((residues == name).sum())
+            if number:
+                found.append((template.species, number))
+        return found
+
+    def counts(self, net_charge: float, waters: int, existing: Sequence[tuple[Species, int]], neutralize: bool,
+               concentration: float, method: str, count_existing: bool) -> Counts:
+        """Return how many of each are added; see :func:`~vmdpotential.ions.counts.plan_counts`."""
+        if self._listed is not None:
+            if concentration:
+                raise UsageError("ions", "gives the numbers itself", "leave out {concentration}")
+            return explicit_counts(net_charge, waters, self._listed, {ion.name: n for ion, n in existing})
+        if self._salts:
+            if not concentration:
+                raise UsageError("salt", "is what a concentration is made of", "give {concentration} too")
+            return plan_mixture(
+                net_charge, waters, self._salts, self._cation, self._anion, concentration=concentration,
+                neutralize=neutralize, method=method, existing=existing, count_existing=count_existing)
+        return plan_counts(
+            net_charge, waters, self._cation, self._anion, neutralize=neutralize, concentration=concentration,
+            method=method, existing=existing, count_existing=count_existing)

@@ -1,0 +1,269 @@
+"""Ions into a structure: all that is the same for several replicas is prepared once."""
+
+from __future__ import annotations
+
+import inspect
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vmdpotential.errors import UsageError
+from vmdpotential.ions.counts import Species
+from vmdpotential.ions.edit import Added, check_neutral, replace_waters, water_sites
+from vmdpotential.ions.energies import Energies, describe
+from vmdpotential.ions.kinds import Kinds
+from vmdpotential.ions.montecarlo import DIELECTRIC, SWEEPS
+from vmdpotential.ions.placement import PlacedIon, Placement
+from vmdpotential.ions.sites import SITE_METHODS, Candidates, Surroundings, choose_sites
+from vmdpotential.ions.templates import CLEAR, in_the_way, turned
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
+
+if TYPE_CHECKING:
+    from vmdpotential.engines import Engine
+
+
+def place_ions(
+    structure: Structure,
+    *,
+    cation: str = "auto",
+    anion: str = "auto",
+    neutralize: bool = True,
+    concentration: float = 0.0,
+    salt: Mapping[str, float] | None = None,
+    count: str = "add",
+    count_existing: bool = True,
+    ions: Mapping[str, int] | None = None,
+    templates: Mapping[str, Structure] | None = None,
+    site: str = "potential",
+    from_solute: float = 5.0,
+    between: float = 5.0,
+    seed: int | None = None,
+    refine: bool = True,
+    sweeps: int = SWEEPS,
+    keep: str | None = None,
+    naming: str = "auto",
+    temperature: float = DEFAULT_TEMPERATURE,
+    dielectric: float | None = None,
+    engine: str | Engine = "auto",
+) -> Placement:
+    """Replace waters of a solvated structure by ions.
+
+    Parameters
+    ----------
+    structure : Structure
+        With charges and waters.
+    cation, anion : str
+        Ions as any program names them (SOD, Na+, NA, MG ...), or a name of `templates`; ``auto`` is SOD and CLA,
+        of a mixture its most common ions of least charge.
+    neutralize : bool
+        Whether to compensate the net charge.
+    concentration : float
+        Salt, mol/L; by `count` (``add``, ``sltcap``, ``split``: see :func:`~vmdpotential.ions.counts.plan_counts`).
+    salt : mapping, optional
+        A mixture of salts instead of that of `cation` and `anion`, ``{formula: fraction of the formula units}``, such
+        as ``{"NaCl": 0.7, "MgCl2": 0.3}`` (see :func:`~vmdpotential.ions.salts.plan_mixture`). `cation` and
+        `anion` neutralise then.
+    count_existing : bool
+        Whether ions that are there are part of that salt.
+    ions : mapping, optional
+        Exactly these ions instead, ``{name: number}``; nothing else is added, whatever the net charge.
+    templates : mapping, optional
+        Ions of several atoms, ``{name: structure with charges}``; the name stands for them in the other parameters
+        and in formulas.
+    site : str
+        ``potential``: where an ion's energy is lowest; ``random``: anywhere, by `seed`; ``monte-carlo``: by the
+        Boltzmann distribution at `temperature` in `dielectric` (see :mod:`~vmdpotential.ions.montecarlo`), by `seed`.
+    from_solute, between : float, A
+        Least distance of an ion's atoms to every solute atom, and to every other ion (those that are there
+        too), of all periodic images. Water does not count.
+    seed : int, optional
+        Chosen and reported when it is not given.
+    refine : bool
+        Whether the ions of ``potential``, when all are placed, move one at a time to free sites of lower
+        energy until none gains. Ions that were there stay, and no two ions exchange their sites.
+    sweeps : int
+        Of ``monte-carlo``: steps for each ion.
+    keep : str, optional
+        A selection; waters with an atom in it (crystal waters) are not replaced.
+    naming : str
+        ``auto`` (the structure's convention), ``charmm``, ``amber`` or ``gromacs``.
+    temperature : float, K
+    dielectric : float, optional
+        Both of the energies reported, and of ``monte-carlo``; they do not change the other sites. 1, and 78.5 with
+        ``monte-carlo``, unless given.
+    engine : str or Engine
+        What sums pairs; meshes, and the ions of a periodic cell, are the CPU engine's.
+
+    Returns
+    -------
+    Placement
+
+    Raises
+    ------
+    UsageError
+        For an unknown ion, one of the wrong sign, or a method that does not hold.
+    InputError
+        Without charges or waters, when the net charge is no integer, for a crystal's asymmetric unit, or a template
+        that is no ion.
+    NoRoomError
+        When the sites run out.
+    """
+    return place_replicas(
+        structure, 1, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, salt=salt,
+        count=count, count_existing=count_existing, ions=ions, templates=templates, site=site,
+        from_solute=from_solute, between=between, seed=seed, refine=refine, sweeps=sweeps, keep=keep, naming=naming,
+        temperature=temperature, dielectric=dielectric, engine=engine)[0]
+
+
+def place_replicas(structure: Structure, replicas: int, **options: Any) -> list[Placement]:
+    """Return several placements, which differ in their seeds: `seed`, seed + 1, ...
+
+    Each is what :func:`place_ions` makes with that seed. What they have in common is computed once.
+
+    Parameters
+    ----------
+    structure : Structure
+    replicas : int
+    **options
+        As :func:`place_ions` has them.
+
+    Raises
+    ------
+    UsageError
+        Also for several replicas of a method that is not random.
+    """
+    known = inspect.signature(place_ions).parameters
+    values = {name: parameter.default for name, parameter in known.items() if name != "structure"}
+    for name in options:
+        if name not in values:
+            raise TypeError(f"place_replicas() got an unexpected keyword argument '{name}'")
+    values |= options
+    seed, site = values.pop("seed"), values["site"]
+    if replicas < 1:
+        raise UsageError("replicas", "must be at least 1", value=str(replicas))
+    if site == "potential" and replicas > 1:
+        raise UsageError("replicas", "would all be the same, because the most favourable potential is not random",
+                         "use {site monte-carlo} or {site random}", value=str(replicas))
+    placer = _Placer(structure, **values)
+    if site == "potential":
+        return [placer.place(None)]
+    first = secrets.randbits(32) if seed is None else seed
+    return [placer.place(first + number) for number in range(replicas)]
+
+
+class _Placer:
+    """All that is the same for every seed."""
+
+    def __init__(
+        self, structure: Structure, cation: str, anion: str, neutralize: bool, concentration: float,
+        salt: Mapping[str, float] | None, count: str, count_existing: bool, ions: Mapping[str, int] | None,
+        templates: Mapping[str, Structure] | None, site: str, from_solute: float, between: float, refine: bool,
+        sweeps: int, keep: str | None, naming: str, temperature: float, dielectric: float | None,
+        engine: str | Engine,
+    ) -> None:
+        from vmdpotential.engines import get_engine
+        from vmdpotential.molecule.selection import is_ion, is_water
+
+        if site not in SITE_METHODS:
+            raise UsageError("site", f"choose one of {', '.join(SITE_METHODS)}", value=site)
+        if dielectric is None:
+            dielectric = DIELECTRIC if site == "monte-carlo" else 1.0
+        self.kcal = coulomb_constant("kcal/mol/e", temperature, dielectric)
+        self.kt = coulomb_constant("kT/e", temperature, dielectric)
+        for option, value in (("from_solute", from_solute), ("between", between)):
+            if not 0 <= value < np.inf:
+                raise UsageError(option, "must be a distance in A, at least 0", value=f"{value:g}")
+        self.structure, self.site, self.refine, self.sweeps = structure, site, refine, sweeps
+        self.temperature, self.dielectric = temperature, dielectric
+        charges = structure.known_charges
+        kinds = Kinds(structure, naming, templates or {}, cation, anion, salt, ions)
+        self.written, self.templates = kinds.written, kinds.templates
+        structure.require_whole_cell("expand it to the cell and solvate it first")
+        self.residues, self.oxygens = water_sites(structure)
+        check_neutral(structure, self.residues)
+        water, there = is_water(structure), is_ion(structure)
+        self.net_charge = float(charges.sum())
+        self.counts = kinds.counts(self.net_charge, len(self.residues), kinds.existing(there), neutralize,
+                                   concentration, count, count_existing)
+        self.allowed = _replaceable(structure, self.residues, keep)
+        stays = np.ones(len(self.oxygens), bool)
+        stays[self.allowed] = False
+        solute = ~water & ~there
+        self.candidates = Candidates(
+            structure.positions[self.oxygens[self.allowed]], self.counts.added,
+            Surroundings(structure.positions[solute], charges[solute], structure.positions[there], charges[there],
+                         structure.cell),
+            get_engine(engine) if isinstance(engine, str) else engine, from_solute, between,
+            structure.positions[self.oxygens[stays]], CLEAR)
+
+    def place(self, seed: int | None) -> Placement:
+        """Return the ions of a seed."""
+        structure, candidates, counts = self.structure, self.candidates, self.counts
+        sites = choose_sites(candidates, counts.added, method=self.site, net_charge=self.net_charge, seed=seed or 0,
+                             refine=self.refine, factor=self.kt, sweeps=self.sweeps)
+        atoms = turned(sites, self.templates, candidates, self.site, self.kt, seed or 0)
+        owner = np.repeat(np.arange(len(atoms)), [len(each) for each in atoms])
+        positions = np.asfortranarray(np.concatenate([np.zeros((0, 3)), *atoms]))
+        charges = np.concatenate([np.zeros(0), *(
+            self.templates[ion.name].charges if ion.name in self.templates else [float(ion.charge)]
+            for ion in sites.species)])
+        fixed = sites.fixed[owner]
+        several = np.isin(owner, [row for row, ion in enumerate(sites.species) if ion.name in self.templates])
+        if several.any():
+            fixed[several] = candidates.potential_at(positions[several])
+        energies = describe(candidates, owner, positions, charges, fixed)
+        # ions of a kind stand together in the file, in the order they were placed
+        rank = {s.name: i for i, (s, _) in enumerate(counts.added)}
+        order = np.argsort([rank[s.name] for s in sites.species], kind="stable").tolist()
+        chosen = self.allowed[sites.index]
+        ways = in_the_way(
+            structure.positions[self.oxygens], [(self.templates[sites.species[i].name], atoms[i]) for i in order
+                                                if sites.species[i].name in self.templates], structure.cell)
+        replaced = np.sort(self.residues[np.union1d(chosen, ways)])
+        edited = replace_waters(structure, replaced, [
+            self._added(int(self.residues[chosen[i]]), sites.species[i], atoms[i]) for i in order])
+        placed = tuple(
+            self._record(int(self.oxygens[chosen[i]]), sites.species[i], energies, i, number, len(atoms[i]))
+            for number, i in enumerate(order, 1)
+        )
+        return Placement(edited, structure, placed, replaced, counts, self.site, seed, self.temperature,
+                         self.dielectric, sites.moves, sites.gain * self.kcal, sites.sampling)
+
+    def _added(self, water: int, ion: Species, positions: Any) -> Added:
+        template = self.templates.get(ion.name)
+        if template is None:
+            return Added(water, (self.written[ion.name],), positions, np.zeros((0, 2), np.int64))
+        return Added(water, template.names, positions, template.bonds)
+
+    def _record(self, oxygen: int, ion: Species, energies: Energies, row: int, number: int, atoms: int) -> PlacedIon:
+        def finite(distance: float) -> float | None:
+            return float(distance) if np.isfinite(distance) else None
+
+        structure = self.structure
+        before, final = float(energies.before[row]), float(energies.final[row])
+        x, y, z = structure.positions[oxygen].tolist()
+        return PlacedIon(
+            name=ion.name, residue_id=number, order=row + 1, charge=ion.charge, position=(x, y, z),
+            water=f"{structure.residue_names[oxygen]} {structure.residue_ids[oxygen]}",
+            water_segment=str(structure.segment_ids[oxygen] or structure.chain_ids[oxygen]),
+            solute_distance=finite(energies.solute_distance[row]), ion_distance=finite(energies.ion_distance[row]),
+            energy=before * self.kcal, energy_kt=before * self.kt, final_energy=final * self.kcal,
+            final_energy_kt=final * self.kt, atoms=atoms,
+        )
+
+
+def _replaceable(structure: Structure, residues: Any, keep: str | None) -> Any:
+    """Return the rows of the waters that may be replaced."""
+    from vmdpotential.molecule.selection import select
+
+    if keep is None:
+        return np.arange(len(residues))
+    kept = np.logical_or.reduceat(select(structure, keep, "keep"), structure.residue_starts[:-1])[residues]
+    if not kept.any():
+        raise UsageError("keep", "selects no water", "leave it out, or select waters", value=keep)
+    if kept.all():
+        raise UsageError("keep", "keeps all waters, so that none is left for ions", "select fewer", value=keep)
+    return np.flatnonzero(~kept)

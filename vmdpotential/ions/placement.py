@@ -1,0 +1,200 @@
+"""What was placed: every ion, and the structure with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.ions.counts import Counts
+from vmdpotential.ions.montecarlo import Sampling
+from vmdpotential.molecule.structure import Structure
+
+
+@dataclass(frozen=True)
+class PlacedIon:
+    """One ion that was placed.
+
+    Parameters
+    ----------
+    name : str
+        Residue name.
+    residue_id : int
+        Residue number in the ions' segment.
+    order : int
+        The how-manieth it was placed, from 1.
+    charge : int
+        e
+    position : tuple of 3 floats, A
+        That of the oxygen of the water it replaced; of an ion of several atoms its centre, the mean of them.
+    water, water_segment : str
+        Residue name and number, and segment (else chain), of that water.
+    solute_distance, ion_distance : float or None
+        To the nearest image of a solute atom, and of another ion when all are placed, A; None where
+        there is none.
+    energy, energy_kt : float
+        Its charges times the potential where they are: of the solute, the ions that were there, and the ions
+        before it in this order, where all are at the end; kcal/mol and kT. In a periodic cell with all their
+        images and a background that neutralises them (Ewald's sum), so that the mean over the cell is 0.
+        Their sum is the energy of the ions placed with all that is around them and with each other.
+    final_energy, final_energy_kt : float
+        The same with all other ions, those after it too.
+    atoms : int
+    """
+
+    name: str
+    residue_id: int
+    order: int
+    charge: int
+    position: tuple[float, float, float]
+    water: str
+    water_segment: str
+    solute_distance: float | None
+    ion_distance: float | None
+    energy: float
+    energy_kt: float
+    final_energy: float
+    final_energy_kt: float
+    atoms: int = 1
+
+    #: Columns of a table, and how each is written.
+    COLUMNS = (
+        "name", "residue_id", "order", "charge", "x_A", "y_A", "z_A", "water", "water_segment", "solute_distance_A",
+        "ion_distance_A", "energy_kcal_per_mol", "energy_kT", "final_energy_kcal_per_mol", "final_energy_kT",
+    )
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """The values of :attr:`COLUMNS`; blanks where there is no distance."""
+        distances = ("" if d is None else f"{d:.4f}" for d in (self.solute_distance, self.ion_distance))
+        energies = (self.energy, self.energy_kt, self.final_energy, self.final_energy_kt)
+        return (
+            self.name, self.residue_id, self.order, self.charge, *(f"{x:.4f}" for x in self.position), self.water,
+            self.water_segment, *distances, *(f"{energy:.6f}" for energy in energies),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """What :func:`~vmdpotential.ions.place_ions` did.
+
+    The atoms of `structure` are :attr:`kept_atoms` of `original`, in their order, then those of `ions`, one ion after
+    the other, each a residue.
+
+    Parameters
+    ----------
+    structure : Structure
+        With the ions.
+    original : Structure
+        Before; what undoes it.
+    ions : tuple of PlacedIon
+        In the order of the structure.
+    replaced : (K,) int64
+        Residues of `original`, waters, that are gone: those that the ions took the place of, and those in the way of
+        ions of several atoms.
+    counts : Counts
+    site : str
+        ``potential``, ``random`` or ``monte-carlo``.
+    seed : int or None
+        Of the random choices.
+    temperature, dielectric : float
+        What the energies are for.
+    moves : int
+        Moves of ions to better sites, after all had been placed.
+    gain : float
+        By how much the moves lowered the energy of all, kcal/mol.
+    sampling : Sampling or None
+        How ``monte-carlo`` went.
+    """
+
+    structure: Structure
+    original: Structure
+    ions: tuple[PlacedIon, ...]
+    replaced: NDArray[np.int64]
+    counts: Counts
+    site: str
+    seed: int | None
+    temperature: float
+    dielectric: float
+    moves: int = 0
+    gain: float = 0.0
+    sampling: Sampling | None = None
+
+    def __repr__(self) -> str:
+        names = Counter(ion.name for ion in self.ions)
+        ions = ", ".join(f"{number} {name}" for name, number in names.items()) or "no ions"
+        energy = sum(ion.energy for ion in self.ions)
+        charges = [round(charge, 6) + 0.0 for charge in (self.counts.net_charge, self.structure.net_charge)]
+        return (f"Placement({ions} in place of waters by {self.site}, {energy:.1f} kcal/mol; net charge "
+                f"{charges[0]:+.4g} e, then {charges[1]:+.4g} e)")
+
+    @property
+    def kept_atoms(self) -> NDArray[np.int64]:
+        """The atoms of `original` that `structure` begins with, in order: all but the replaced waters'."""
+        starts = self.original.residue_starts
+        drop = np.zeros(len(starts) - 1, bool)
+        drop[self.replaced] = True
+        return np.flatnonzero(~np.repeat(drop, np.diff(starts)))
+
+    @property
+    def waters_removed(self) -> int:
+        """Number of water molecules replaced: one by each ion, more by one of several atoms."""
+        return len(self.replaced)
+
+    @property
+    def atom_energies(self) -> list[float]:
+        """For each atom that was added, the energy of its ion, kcal/mol."""
+        return [ion.energy for ion in self.ions for _ in range(ion.atoms)]
+
+    @property
+    def lines(self) -> list[str]:
+        """A report for people."""
+        lines = [*self.counts.lines, *(f"warning: {warning}" for warning in self.counts.warnings)]
+        how = "most favourable potential first" if self.site == "potential" else f"{self.site}, seed {self.seed}"
+        lines.append(f"placed {len(self.ions)} ions at as many waters ({how})")
+        more = self.waters_removed - len(self.ions)
+        if more:
+            lines.append(f"took out {more} more {'water' if more == 1 else 'waters'} that overlapped with ions of "
+                         "several atoms")
+        if self.sampling is not None:
+            lines.append(self.sampling.line)
+        if self.moves:
+            lines.append(f"then {self.moves} {'move' if self.moves == 1 else 'moves'} of single ions to better sites "
+                         f"gained {self.gain:.3f} kcal/mol")
+        if self.ions:
+            lines.append(
+                f"energies at {self.temperature:g} K, dielectric {self.dielectric:g}, with the solute and the ions "
+                "before (final: with all ions):"
+            )
+            lines.append(
+                f"{'ion':>6} {'x':>9} {'y':>9} {'z':>9} {'water':>12} {'solute/A':>9} {'ion/A':>9} "
+                f"{'kcal/mol':>11} {'kT':>11} {'final kT':>11}"
+            )
+        for ion in sorted(self.ions, key=lambda ion: ion.order):
+            x, y, z = ion.position
+            solute, other = ("-" if d is None else f"{d:.2f}" for d in (ion.solute_distance, ion.ion_distance))
+            lines.append(
+                f"{ion.name:>6} {x:9.3f} {y:9.3f} {z:9.3f} {ion.water:>12} {solute:>9} {other:>9} "
+                f"{ion.energy:11.3f} {ion.energy_kt:11.3f} {ion.final_energy_kt:11.3f}"
+            )
+        return lines
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The same for programs, ready for JSON."""
+        return {
+            "counts": self.counts.data,
+            "waters_removed": self.waters_removed,
+            "site": self.site,
+            "seed": self.seed,
+            "moves": self.moves,
+            "gain": self.gain,
+            "sampling": None if self.sampling is None else self.sampling.data,
+            "temperature": self.temperature,
+            "dielectric": self.dielectric,
+            "warnings": list(self.counts.warnings),
+            "ions": [{**vars(ion), "position": list(ion.position)} for ion in self.ions],
+        }

@@ -1,0 +1,102 @@
+"""Where ions are relative to each other and to the solute: least distances and g(r) of one or several placements."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vmdpotential.ions.placement import Placement
+from vmdpotential.molecule.selection import is_ion, is_water
+from vmdpotential.pairs.rdf import Counts
+
+#: Range and bins of g(r): few ions need wide ones.
+RANGE, BINS = 15.0, 30
+
+#: The name of all atoms that are neither water nor ions.
+SOLUTE = "solute"
+
+
+def least_distances(placements: Sequence[Placement]) -> dict[str, dict[str, float | None]]:
+    """Return the least distance (A) of the placed ions of each kind to solute atoms and to other ions."""
+    ions = [ion for placement in placements for ion in placement.ions]
+    found: dict[str, dict[str, float | None]] = {}
+    for name in dict.fromkeys(ion.name for ion in ions):
+        same = [ion for ion in ions if ion.name == name]
+        found[name] = {
+            "solute": min((ion.solute_distance for ion in same if ion.solute_distance is not None), default=None),
+            "ion": min((ion.ion_distance for ion in same if ion.ion_distance is not None), default=None),
+        }
+    return found
+
+
+def radial_distributions(placements: Sequence[Placement], engine: str = "auto") -> dict[str, Any]:
+    """Return g(r) between the ions of each two kinds, and of each with the solute's atoms, mean of all placements.
+
+    Ions that were there count too; ions of several atoms count at their centres. Empty without a periodic cell, which
+    gives the density.
+
+    Returns
+    -------
+    dict
+        ``r``, middles of the bins, A; ``g`` and ``count``, lists by the names of pairs, such as ``SOD-CLA`` (see
+        :class:`~vmdpotential.pairs.rdf.Distribution`); ``placements``, their number.
+    """
+    first = placements[0].original
+    if first.cell is None or not placements[0].ions:
+        return {}
+    free = is_ion(first)
+    solute = ~is_water(first) & ~free
+    stay = np.concatenate([first.positions[solute], first.positions[free]])
+    names = np.array([*[SOLUTE] * int(solute.sum()), *first.residue_names[free].tolist(),
+                      *(ion.name for ion in placements[0].ions)])
+    kinds = [name for name in dict.fromkeys(names.tolist()) if name != SOLUTE]
+    pairs = [*itertools.combinations_with_replacement(kinds, 2), *((name, SOLUTE) for name in kinds)]
+    counts = {f"{a}-{b}": Counts(names == a, names == b, RANGE, BINS, engine=engine) for a, b in pairs
+              if (names == a).sum() * (names == b).sum() > (a == b)}
+    for placement in placements:
+        positions = np.concatenate([stay, [ion.position for ion in placement.ions]])
+        for one in counts.values():
+            one.add(positions, first.cell)
+    curves = {name: one.result() for name, one in counts.items()}
+    return {
+        "r": next(iter(curves.values())).r.tolist() if curves else [], "placements": len(placements),
+        "g": {name: curve.g.tolist() for name, curve in curves.items()},
+        "count": {name: curve.count.tolist() for name, curve in curves.items()},
+    }
+
+
+def summary(least: dict[str, dict[str, float | None]], distributions: dict[str, Any]) -> list[str]:
+    """Return lines for people."""
+    lines = []
+    parts = []
+    for key, words in (("ion", "ion to ion"), ("solute", "ion to solute")):
+        found = {name: value for name, each in least.items() if (value := each[key]) is not None}
+        if found:
+            name = min(found, key=lambda each: found[each])
+            parts.append(f"{words} {found[name]:.2f} A ({name})")
+    if parts:
+        lines.append(f"least distances: {', '.join(parts)}")
+    tops = []
+    for name, g in distributions.get("g", {}).items():
+        top = int(np.argmax(g))
+        if g[top]:
+            tops.append(f"{name} {g[top]:.2f} at {distributions['r'][top]:.2f} A")
+    if tops:
+        lines.append(f"highest g(r) up to {RANGE:g} A: {', '.join(tops)}")
+    return lines
+
+
+def replica_lines(placements: Sequence[Placement]) -> list[str]:
+    """Return what is told of several placements: what they share, then a line for each."""
+    first = placements[0]
+    lines = [*first.counts.lines, *(f"warning: {warning}" for warning in first.counts.warnings),
+             f"placed {len(first.ions)} ions {len(placements)} times ({first.site}), energies at "
+             f"{first.temperature:g} K, dielectric {first.dielectric:g}:"]
+    for number, placement in enumerate(placements, 1):
+        sampled = "" if placement.sampling is None else f"; {placement.sampling.line}"
+        lines.append(f"replica {number}, seed {placement.seed}: {sum(ion.energy for ion in placement.ions):.2f} "
+                     f"kcal/mol, {placement.waters_removed} waters replaced{sampled}")
+    return lines

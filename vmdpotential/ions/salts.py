@@ -1,0 +1,225 @@
+"""Mixtures of salts by fraction: formulas, whole numbers of each, and the ions that make them neutral."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from vmdpotential.errors import UsageError
+from vmdpotential.ions.counts import FORMULAS, Counts, Species, balance, salt_target, whole_charge
+from vmdpotential.molecule.names import IONS
+
+#: By how much fractions that were rounded (0.333) may miss 1.
+FRACTION_ERROR = 0.005
+
+
+@dataclass(frozen=True)
+class Salt:
+    """A part of a mixture: its ions, and its fraction of all formula units."""
+
+    formula: str
+    cation: Species
+    anion: Species
+    fraction: float
+
+    @property
+    def ions(self) -> tuple[tuple[Species, int], tuple[Species, int]]:
+        """The ions of a formula unit and their numbers, as few as are neutral."""
+        charge = math.lcm(self.cation.charge, self.anion.charge)
+        return (self.cation, charge // self.cation.charge), (self.anion, charge // -self.anion.charge)
+
+
+@dataclass(frozen=True)
+class Share:
+    """How a whole number came about: the fraction of a total, what that is exactly, and the number taken."""
+
+    name: str
+    fraction: float
+    total: int
+    exact: float
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.name} ({self.fraction:.4g} of {self.total} is {self.exact:.4g})"
+
+
+def parse_salt(text: str) -> dict[str, float]:
+    """Return ``{formula: fraction}`` of a text such as ``NaCl:0.7,KCl:0.3``; a single formula has all.
+
+    Raises
+    ------
+    ValueError
+        With what is wrong.
+    """
+    found: dict[str, float] = {}
+    parts = text.split(",")
+    for item in parts:
+        name, colon, number = (part.strip() for part in item.partition(":"))
+        try:
+            fraction = float(number) if colon or len(parts) > 1 else 1.0
+        except ValueError:
+            fraction = math.nan
+        if not name or not 0 < fraction < math.inf:
+            raise ValueError("write FORMULA:FRACTION, several with commas, such as NaCl:0.7,KCl:0.2,MgCl2:0.1")
+        if name in found:
+            raise ValueError(f"{name} stands twice")
+        found[name] = fraction
+    check_fractions(found)
+    return found
+
+
+def check_fractions(salts: Mapping[str, float]) -> None:
+    """Raise UsageError where the fractions of a mixture are none, or do not add up to 1."""
+    total = math.fsum(salts.values())
+    if not salts or not min(salts.values()) > 0:
+        raise UsageError("salt", "every fraction must be above 0")
+    if not abs(total - 1) <= FRACTION_ERROR:
+        raise UsageError("salt", f"the fractions of the formula units add up to {total:g}, not 1")
+
+
+def find_salt(formula: str, others: Mapping[str, int]) -> tuple[str, str]:
+    """Return names of the cation and the anion of a formula such as NaCl, MgCl2, (NH4)2SO4.
+
+    Parameters
+    ----------
+    formula : str
+    others : mapping
+        Polyatomic ions that are known by templates, and their charges.
+
+    Raises
+    ------
+    UsageError
+        When it is no neutral formula of two known ions.
+    """
+    for name, ions in _formulas(others):
+        if name == formula:
+            return ions
+    raise UsageError("salt", f"{formula}: is no neutral formula of two known ions",
+                     "write one such as NaCl, CaCl2 or FeCl3; of polyatomic ions such as (NH4)2SO4 each needs an "
+                     "{ion_template}")
+
+
+def _formulas(others: Mapping[str, int]) -> Iterator[tuple[str, tuple[str, str]]]:
+    ions = [(ion.element, ion.charge, ion.residue) for ion in dict.fromkeys(IONS.values())]
+    ions += [(name, charge, name) for name, charge in others.items()]
+
+    def part(symbol: str, number: int) -> str:
+        return symbol if number == 1 else f"({symbol}){number}" if symbol in others else f"{symbol}{number}"
+
+    for positive, plus, cation in ions:
+        for negative, minus, anion in ions:
+            if plus > 0 > minus:
+                charge = math.lcm(plus, minus)
+                yield part(positive, charge // plus) + part(negative, charge // -minus), (cation, anion)
+
+
+def apportion(total: int, names: Sequence[str], fractions: Sequence[float]) -> tuple[Share, ...]:
+    """Return whole numbers that add up to a total: each fraction rounded down, the rest by largest remainder."""
+    each = math.fsum(fractions)
+    exact = [round(total * fraction / each, 9) for fraction in fractions]
+    numbers = [math.floor(value) for value in exact]
+    for row in sorted(range(len(exact)), key=lambda row: numbers[row] - exact[row])[: total - sum(numbers)]:
+        numbers[row] += 1
+    return tuple(Share(name, fraction / each, total, value, number) for name, fraction, value, number in
+                 zip(names, fractions, exact, numbers, strict=True))
+
+
+def neutralising(salts: Sequence[Salt]) -> tuple[Species, Species]:
+    """Return the cation and the anion of a mixture that neutralise: the most common of least charge, first listed."""
+    cations, anions = _ion_fractions(salts, "cation"), _ion_fractions(salts, "anion")
+
+    def best(fractions: Mapping[Species, float]) -> Species:
+        return min(fractions, key=lambda ion: (abs(ion.charge), -fractions[ion]))
+
+    return best(cations), best(anions)
+
+
+def _ion_fractions(salts: Sequence[Salt], kind: str) -> dict[Species, float]:
+    """Return for each cation or anion how many of it a formula unit of the mixture has."""
+    found: dict[Species, float] = {}
+    for salt in salts:
+        ion, number = salt.ions[kind == "anion"]
+        found[ion] = found.get(ion, 0.0) + salt.fraction * number
+    return found
+
+
+def plan_mixture(
+    net_charge: float,
+    waters: int,
+    salts: Sequence[Salt],
+    cation: Species,
+    anion: Species,
+    *,
+    concentration: float,
+    neutralize: bool = True,
+    method: str = "add",
+    existing: Sequence[tuple[Species, int]] = (),
+    count_existing: bool = True,
+) -> Counts:
+    """Return how many ions of a mixture of salts to add.
+
+    As :func:`~vmdpotential.ions.counts.plan_counts`, with these differences:
+
+    ``add``
+        The round(N0) formula units are those of all salts together, and divided between them by their fractions,
+        by largest remainder. `cation` and `anion` neutralise.
+    ``sltcap``, ``split``
+        The cations, and the anions, are divided by their fractions likewise; all are monovalent.
+    `existing`
+        Ions that are there are subtracted kind by kind; those of other kinds are no part of the salt. Where more
+        are there than wanted, `cation` or `anion` makes up for their charge.
+
+    The charge of what is added is exactly the opposite of the net charge, rounded to an integer; 0 unless
+    `neutralize`.
+
+    Raises
+    ------
+    UsageError
+        When the method does not hold for these ions or this charge.
+    InputError
+        When the net charge is not near an integer.
+    """
+    charge, warnings = whole_charge(net_charge, neutralize)
+    target = salt_target(concentration, waters)
+    there: dict[Species, int] = {}
+    for ion, number in existing:
+        there[ion] = there.get(ion, 0) + number
+    kinds = dict.fromkeys([*(salt.cation for salt in salts), cation, *(salt.anion for salt in salts), anion])
+    counted = {ion: there.get(ion, 0) if count_existing else 0 for ion in kinds}
+    bare = charge - sum(ion.charge * number for ion, number in counted.items())
+    base, wanted = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)
+    if method == "add":
+        units = math.floor(target + 0.5)
+        shares = apportion(units, [salt.formula for salt in salts], [salt.fraction for salt in salts])
+        for salt, share in zip(salts, shares, strict=True):
+            for ion, number in salt.ions:
+                wanted[ion] += number * share.number
+        if neutralize:
+            for ion, number in zip((cation, anion), balance(bare, 0, cation.charge, -anion.charge), strict=True):
+                base[ion] = number
+    else:
+        if not neutralize:
+            raise UsageError("count", "always neutralises", "use {count add} with {neutralize False}", value=method)
+        if any(abs(ion.charge) != 1 for ion in kinds):
+            raise UsageError("count", "holds for monovalent ions only", "use {count add}", value=method)
+        shares = ()
+        for kind, number in zip(("cation", "anion"), FORMULAS[method](bare, target), strict=True):
+            fractions = _ion_fractions(salts, kind)
+            parts = apportion(number, [ion.name for ion in fractions], list(fractions.values()))
+            shares += parts
+            for ion, share in zip(fractions, parts, strict=True):
+                wanted[ion] += share.number
+    added = {ion: max(0, base[ion] + wanted[ion] - counted[ion]) for ion in kinds}
+    left = (charge if neutralize else 0) + sum(ion.charge * number for ion, number in added.items())
+    for ion, number in zip((cation, anion), balance(left, 0, cation.charge, -anion.charge), strict=True):
+        added[ion] += number
+    names = {ion.name: number for ion, number in base.items() if number}
+    return Counts(
+        tuple((ion, number) for ion, number in added.items() if number), names,
+        {ion.name: number - base[ion] for ion, number in added.items() if number - base[ion]},
+        method, net_charge, waters, concentration, {ion.name: number for ion, number in there.items()}, count_existing,
+        neutralize, warnings, shares,
+    )
+
+
