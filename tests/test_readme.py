@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "plugins").rglob("README.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "vmdpotential").rglob("*.md")),
+             *sorted((ROOT / "plugins").rglob("README.md"))]
+#: Whose blocks are run one after the other: the second goes on with what the first made.
+RUN = ("README.md", "vmdpotential/commands/GUIDE.md")
 
 
 def blocks(language):
@@ -51,7 +54,8 @@ def test_there_is_something_to_run():
 
 @pytest.mark.slow
 def test_blocks_in_the_order_shown(folder):
-    shown = re.findall(r"^```(sh|python)\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    text = "".join((ROOT / name).read_text() for name in RUN)
+    shown = re.findall(r"^```(sh|python)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     for language, block in shown:
         if language == "python":
             run(folder, sys.executable, "-c", block)

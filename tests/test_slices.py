@@ -23,6 +23,7 @@ from vmdpotential.figures import page as figures
 from vmdpotential.figures import slices
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.grid.planes import Plane, middle, outline, smooth_values_on, values_on
 from vmdpotential.io import read_structure
 from vmdpotential.io.maps import read_map, write_map
@@ -177,8 +178,11 @@ def test_range_is_symmetric_round_and_blind_to_spikes():
     assert high == pytest.approx(np.quantile(np.abs(values), 0.98), rel=0.5)
     assert high in (2.5, 3)
     assert slices.robust_range([np.zeros(5)]) == (-1, 1)
-    assert slices.robust_range([np.full(3, 1000.0)]) == (-1000, 1000)
-    assert slices.robust_range([np.full(3, 1e-12)]) == pytest.approx((-1e-12, 1e-12))
+    assert slices.robust_range([np.array([1000.0, -1000])]) == (-1000, 1000)
+    # of one sign, as of a standard deviation, or of hardly another one: no half of the colours is wasted
+    assert slices.robust_range([np.full(3, 1e-12)]) == pytest.approx((0, 1e-12))
+    assert slices.robust_range([np.abs(values)])[0] == 0
+    assert slices.robust_range([np.append(-np.abs(values[20:]), 0.01)])[1] == 0
 
 
 def test_colours_have_white_at_zero_whatever_the_range():
@@ -380,7 +384,7 @@ def test_profile_of_a_slanted_cell_is_the_mean_over_a_period(name, axis):
     errors = []
     for spacing in (1.0, 0.5):
         grid = over(cell, function, spacing)
-        x, found = slices.profile(grid, d)
+        x, found = mean_over_planes(grid, d)
         np.testing.assert_array_equal(x, grid.lattice.axes()[d])
         errors.append(np.abs(found - mean(x)).max() / np.abs(mean(x)).max())
     assert errors[0] < 0.12
@@ -409,7 +413,7 @@ def test_profile_of_charges(tmp_path, name, axis, period):
     for spacing in (0.8, 0.4):
         path = tmp_path / f"{spacing}.npz"
         write_map(potential_map(structure, method="pme", unit="V", spacing=spacing, engine="cpu"), path)
-        x, found = slices.profile(read_map(path), d)
+        x, found = mean_over_planes(read_map(path), d)
         exact = coulomb_constant("V") * mean_potential(x, places[:, d], charges, period, cell.volume)
         errors.append(np.sqrt(np.mean((found - exact) ** 2) / np.mean(exact**2)))
     assert errors[1] < 0.08
@@ -429,7 +433,7 @@ def test_profile_where_the_plain_mean_is_right_or_all_that_is_known():
     unknown = over(CELLS["hexagonal"][0], wave, 1.0, provenance=Provenance(boundary="periodic"))
     for grid, axis in itertools.product((right, unknown), range(3)):
         mean = grid.values.mean(axis=tuple({0, 1, 2} - {axis}), dtype=float)
-        np.testing.assert_array_equal(slices.profile(grid, axis)[1], mean)
+        np.testing.assert_array_equal(mean_over_planes(grid, axis)[1], mean)
 
 
 TURNED = Cell(np.diag([18.0, 21.0, 24.0]) @ np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0])

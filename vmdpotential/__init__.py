@@ -28,6 +28,7 @@ _PUBLIC = {
     "place_replicas": "ions",
     "interaction_energy": "pairs.energy",
     "draw_slice": "figures.slices",
+    "thumbnail": "figures.page",
     "register": "registry",
     "available": "registry",
     "VmdpotentialError": "errors",

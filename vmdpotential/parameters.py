@@ -19,6 +19,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from io import BytesIO
 from keyword import iskeyword
 from numbers import Integral, Real
 from pathlib import Path
@@ -208,6 +209,17 @@ class Report:
     lines: Sequence[str]
     data: Mapping[str, Any]
     objects: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Report({next(iter(self.lines), '')!r}, objects: {', '.join(self.objects) or 'none'})"
+
+    def _repr_png_(self) -> bytes | None:
+        """Return the figure, where there is one, that notebooks show."""
+        if "figure" not in self.objects:
+            return None
+        content = BytesIO()
+        self.objects["figure"].savefig(content, format="png", dpi=150)
+        return content.getvalue()
 
 
 @dataclass(frozen=True)

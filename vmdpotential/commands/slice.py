@@ -66,11 +66,12 @@ def slice_(
     topology: Annotated[Path | None, Option(
         "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None,
     slab: Annotated[float, Option("thickness of the layer of atoms that is drawn", unit="A", above=0)] = 3.0,
-    waters: Annotated[bool, Option("draw waters too")] = False,
+    waters: Annotated[bool, Option("draw waters too, but for sites that are no atoms")] = False,
     range: Annotated[Range | None, Option(
-        "values that the colours span, such as -20,20; symmetric and wide enough for 98 % of what is shown unless "
-        "given", parse=_range, metavar="LO,HI", front=True)] = None,
-    contours: Annotated[int, Option("about how many contour lines, at round values", low=0, high=50)] = 0,
+        "values that the colours span, such as -20,20; wide enough for 98 % of what is shown unless given, symmetric "
+        "or, where all have one sign, from 0", parse=_range, metavar="LO,HI", front=True)] = None,
+    contours: Annotated[int, Option(
+        "about how many contour levels, at round values; without small loops around atoms", low=0, high=50)] = 0,
     profile: Annotated[str | None, Option(
         "draw the mean over planes along this axis; spikes at atoms make it noisy, less so in a map of finer spacing",
         choices=("x", "y", "z"))] = None,

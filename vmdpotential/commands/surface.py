@@ -45,7 +45,7 @@ def surface(
         "of the lattice that the surface is found on", unit="A", low=0.05, high=2)] = 0.3,
     by: Annotated[str, Option("what has a row of the table", choices=("residue", "atom", "vertex"))] = "residue",
     range: Annotated[Range | None, Option(
-        "values that the colours span, such as -5,5; symmetric and wide enough for 98 % of the surface unless given",
+        "values that the colours span, such as -5,5; wide enough for 98 % of the surface unless given",
         parse=_range, metavar="LO,HI", front=True)] = None,
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,

@@ -127,6 +127,10 @@ class HostResult:
     def __init__(self, maps: Maps, device_seconds: float | None = None) -> None:
         self.maps, self.device_seconds = maps, device_seconds
 
+    def __repr__(self) -> str:
+        _, nx, ny, nz = self.maps.shape
+        return f"HostResult({nx} x {ny} x {nz} points{', with field' if len(self.maps) > 1 else ''})"
+
     def values(self) -> Maps:
         """Return the potential."""
         values: Maps = self.maps[0]

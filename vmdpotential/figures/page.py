@@ -16,39 +16,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import __version__, memory
 from vmdpotential.errors import UsageError
-from vmdpotential.figures import prepare
+from vmdpotential.figures import atoms, layout, prepare
 from vmdpotential.figures.slices import check_range, draw_profile, draw_slice, drawable, quantity_label, robust_range
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.grid.planes import Plane, outline, values_on
+from vmdpotential.grid.planes import Plane, middle, outline, values_on
 from vmdpotential.io import output
 from vmdpotential.molecule.structure import Structure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
+    from matplotlib.legend import Legend
 
 #: Column widths of journals, mm.
 WIDTHS = {"single": 89.0, "double": 183.0}
 
+#: mm, and dots per inch, of a picture in a notebook.
+SMALL, SMALL_DPI = 89.0, 110
+
 SUFFIXES = (".png", ".pdf", ".svg")
 
 _MM = 1 / 25.4
-# inches: around the content, between panels, and the colour bar's thickness
-_MARGIN, _GAP, _BAR = 0.03, 0.08, 0.09
+#: mm: slices and the profile that shares their axis stand in one row where each has so much.
+_BESIDE = 28.0
 _STYLE: dict[str, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["Arial", "Helvetica", "Liberation Sans", "DejaVu Sans"],
     "font.size": 7,
     "axes.labelsize": 7,
     "axes.titlesize": 7,
-    "xtick.labelsize": 6.5,
-    "ytick.labelsize": 6.5,
-    "legend.fontsize": 6.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
     "axes.linewidth": 0.6,
     "axes.titlepad": 3,
     "axes.labelpad": 2,
@@ -82,7 +86,7 @@ def style() -> Iterator[None]:
 
 
 def width_in_mm(text: str | float) -> float:
-    """Return a figure's width: ``single``, ``double`` or a number of mm.
+    """Return a figure's width: ``single``, ``double`` or a number of mm, such as ``89`` or ``89mm``.
 
     Raises
     ------
@@ -90,7 +94,7 @@ def width_in_mm(text: str | float) -> float:
         When it is neither, or not between 40 and 1000 mm.
     """
     try:
-        width = WIDTHS[text] if isinstance(text, str) and text in WIDTHS else float(text)
+        width = WIDTHS[text] if text in WIDTHS else float(str(text).removesuffix("mm"))
     except ValueError:
         width = math.nan
     if not 40 <= width <= 1000:
@@ -126,6 +130,10 @@ class Page:
     figure: Figure
     value_range: tuple[float, float] | None
     axes: Sequence[Axes] = field(default_factory=list)
+
+    def _repr_png_(self) -> bytes:
+        """Return the picture that notebooks show."""
+        return render(self.figure, Path("page.png"), SMALL_DPI)
 
 
 def compose(
@@ -176,13 +184,22 @@ def compose(
     prepare()
     from matplotlib.figure import Figure
 
+    along = _shared(panels, profile_axis) if profiles else ""
+    extents = [_extent(panel) for panel in panels]
+    if profiles:
+        across, up = np.max(extents, axis=0) if extents else (1.0, 0.62)
+        extents.append({"up": (max(0.5 * across, 0.2 * up), up), "right": (across, 0.4 * across)}.get(
+            along, (across, min(max(up, 0.5 * across), 1.2 * across))))
+    count = layout.columns(extents, width)
+    if along == "up" and width >= _BESIDE * len(extents):
+        count = len(extents)
+    elif along == "right" and len(panels) == 1:
+        count = 1
     with style():
         figure = Figure(figsize=(width * _MM, width * _MM))
-        parts = len(panels) + bool(profiles)
-        columns = min(parts, 2 if width < 120 or parts == 4 else 3)
         # about the final size already, because the gaps for contour labels are cut at once
-        size = 0.8 / columns
-        axes = [figure.add_axes((0.1, 0.1, size, size), label=_letter(n)) for n in range(parts)]
+        size = 0.8 / count
+        axes = [figure.add_axes((0.1, 0.1, size, size), label=_letter(n)) for n in range(len(extents))]
         images = []
         several = len({grid.provenance.medium for grid in grids}) > 1  # then the colour bar cannot say which
         for ax, panel in zip(axes, panels, strict=False):
@@ -192,39 +209,57 @@ def compose(
             medium = panel.grid.provenance.medium if several else ""
             medium = "" if " minus " in medium else medium.partition(",")[0]
             ax.set_title("\n".join(filter(None, (drawable(_short(panel.name)), drawable(medium), panel.plane.label))))
-        extents = [_extent(ax) for ax in axes[: len(panels)]]
-        _same_ticks(axes[: len(panels)])
+        slices = axes[: len(panels)]
+        sides: list[Axis] = [side for ax in slices for side in (ax.xaxis, ax.yaxis)]
+        key = _key(figure, slices)
         if profiles:
-            short = [_short(name) for name in names]
-            draw_profile(axes[-1], profiles, profile_axis, short, None if panels else value_range)
-            across, up = max(extents) if extents else (1.0, 0.62)
-            extents.append((across, min(max(up, 0.5 * across), 1.2 * across)))
-        if parts > 1:
+            curve = axes[-1]
+            draw_profile(curve, profiles, profile_axis, [_short(name) for name in names],
+                         None if panels else value_range, upright=along == "up")
+            if along:
+                sides.append(curve.yaxis if along == "up" else curve.xaxis)
+        layout.same_ticks(sides)
+        layout.share(axes, count)
+        if len(axes) > 1:
             for n, ax in enumerate(axes):
                 ax.set_title(_letter(n), loc="left", fontweight="bold", fontsize=8)
         bar = None
         # one panel that is neither flat nor small has its colour bar beside it, as high as itself
-        below = parts > 1 or width < 70 or extents[0][1] < 0.6 * extents[0][0]
-        if images:
-            bar = _colour_bar(figure, images[0], grids, below)
-        _arrange(figure, axes, extents, columns, bar, below)
+        below = len(axes) > 1 or width < 70 or extents[0][1] < 0.6 * extents[0][0]
+        if images and limits is not None:
+            bar = _colour_bar(figure, images, grids, limits, below)
+        layout.arrange(figure, axes, extents, count, bar, below, key)
     return Page(figure, limits if panels else None, axes)
 
 
-def _extent(ax: Axes) -> tuple[float, float]:
-    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    return float(right - left), float(top - bottom)
+def thumbnail(grid: Grid) -> bytes:
+    """Return a small picture of the middle plane of a map, a PNG, as notebooks show it."""
+    return render(compose([Panel(grid, middle(grid.lattice))], width=SMALL).figure, Path("thumbnail.png"), SMALL_DPI)
 
 
-def _same_ticks(axes: Sequence[Axes]) -> None:
-    from matplotlib.ticker import MaxNLocator, MultipleLocator
+def _extent(panel: Panel) -> tuple[float, float]:
+    """Return how far a slice reaches across and up, A; one row or column of nodes as far as they are apart."""
+    across, up = np.maximum(np.ptp(outline(panel.grid.lattice, panel.plane), axis=0), panel.grid.lattice.spacing.min())
+    return float(across), float(up)
 
-    limits = [limit for ax in axes for limit in (ax.get_xlim(), ax.get_ylim())]
-    if limits:
-        ticks = MaxNLocator(nbins=5, steps=[1, 2, 5, 10]).tick_values(0, max(high - low for low, high in limits))
-        for ax in axes:
-            ax.xaxis.set_major_locator(MultipleLocator(ticks[1] - ticks[0]))
-            ax.yaxis.set_major_locator(MultipleLocator(ticks[1] - ticks[0]))
+
+def _shared(panels: Sequence[Panel], axis: int) -> str:
+    """Return which side of all panels runs along an axis, "right" or "up", so that a profile can stand beside them."""
+    for side in ("up", "right"):
+        if panels and all(getattr(panel.plane, side)[axis] > 1 - 1e-9 for panel in panels):
+            return side
+    return ""
+
+
+def _key(figure: Figure, axes: Sequence[Axes]) -> Legend | None:
+    """Return the key of the elements and ions that are drawn, in as many rows as the figure's width asks for."""
+    shown = atoms.key(axes)
+    if not shown:
+        return None
+    rows = math.ceil(len(shown) / max(1, int(figure.get_figwidth() / 0.42)))
+    return figure.legend(
+        list(shown.values()), list(shown), loc="lower center", ncols=math.ceil(len(shown) / rows), frameon=False,
+        borderpad=0, borderaxespad=0, handlelength=0.8, handletextpad=0.3, columnspacing=1.0)
 
 
 def _short(name: str) -> str:
@@ -252,94 +287,22 @@ def _check_units(grids: Sequence[Grid]) -> None:
             )
 
 
-def _colour_bar(figure: Figure, image: AxesImage, grids: Sequence[Grid], below: bool) -> Axes:
+def _colour_bar(figure: Figure, images: Sequence[AxesImage], grids: Sequence[Grid], limits: tuple[float, float],
+                below: bool) -> Axes:
+    """Return a colour bar that is pointed where values lie beyond the colours."""
     from matplotlib.ticker import MaxNLocator
 
+    beyond = (any((values := image.get_array()) is not None and values.min() < limits[0] for image in images),
+              any((values := image.get_array()) is not None and values.max() > limits[1] for image in images))
+    ends = {(True, True): "both", (True, False): "min", (False, True): "max", (False, False): "neither"}[beyond]
     bar = figure.colorbar(
-        image, cax=figure.add_axes((0.1, 0.1, 0.5, 0.05) if below else (0.9, 0.1, 0.05, 0.5)), extend="both",
+        images[0], cax=figure.add_axes((0.1, 0.1, 0.5, 0.05) if below else (0.9, 0.1, 0.05, 0.5)), extend=ends,
         orientation="horizontal" if below else "vertical", extendfrac=0.03,
         ticks=MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10]),
     )
     bar.outline.set_linewidth(0.6)  # type: ignore[operator]  # an Artist, not a number as annotated
     bar.set_label(drawable(quantity_label(*grids)))
     return bar.ax
-
-
-def _arrange(
-    figure: Figure, axes: Sequence[Axes], extents: Sequence[tuple[float, float]], columns: int,
-    bar: Axes | None, below: bool,
-) -> None:
-    """Fill the figure's width with panels on one scale (inches per A), and fit its height to them.
-
-    What stands around each panel (labels, titles) is measured, so that nothing is cut or overlaps.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    canvas: Any = FigureCanvasAgg(figure)
-    renderer = canvas.get_renderer()
-    width = figure.get_figwidth()
-    rows = math.ceil(len(axes) / columns)
-    wide = np.array([max(across for across, _ in extents[n::columns]) for n in range(columns)])
-    high = np.array([max(up for _, up in extents[n * columns : (n + 1) * columns]) for n in range(rows)])
-    for last in (False, False, True):  # the room that labels need depends a little on the size of the panels
-        around = np.zeros((rows, columns, 4))
-        for n, ax in enumerate(axes):
-            around[divmod(n, columns)] = _decoration(figure, ax, renderer)
-        left, right = around[..., 0].max(0), around[..., 1].max(0)
-        bottom, top = around[..., 2].max(1), around[..., 3].max(1)
-        beside = 0.0
-        bar_around = np.zeros(4) if bar is None else _decoration(figure, bar, renderer)
-        if bar is not None and not below:
-            beside = _GAP + _BAR + bar_around[1]
-            right[-1] = 0.0
-            bottom[-1], top[0] = max(bottom[-1], bar_around[2]), max(top[0], bar_around[3])
-        free = width - 2 * _MARGIN - beside - (left + right).sum() - _GAP * (columns - 1)
-        scale = max(free, 0.2 * width) / wide.sum()
-        under = _GAP + _BAR + bar_around[2] if bar is not None and below else 0.0
-        height = 2 * _MARGIN + (top + bottom + high * scale).sum() + _GAP * (rows - 1) + under
-        figure.set_size_inches(width, height)
-        y = height - _MARGIN
-        for row in range(rows):
-            y -= top[row]
-            x = _MARGIN
-            for column in range(columns):
-                x += left[column]
-                if row * columns + column < len(axes):
-                    across, up = (scale * size for size in extents[row * columns + column])
-                    axes[row * columns + column].set_position((
-                        x / width, (y - up) / height, across / width, up / height))
-                x += scale * wide[column] + right[column] + _GAP
-            y -= high[row] * scale + bottom[row] + _GAP
-        if bar is not None and below:
-            whole = width - 2 * _MARGIN
-            bar.set_position((
-                (_MARGIN + 0.2 * whole) / width, (_MARGIN + bar_around[2]) / height, 0.6 * whole / width,
-                _BAR / height))
-        elif bar is not None:
-            foot = _MARGIN + bottom[-1]
-            bar.set_position((
-                1 - (_MARGIN + bar_around[1] + _BAR) / width, foot / height, _BAR / width,
-                1 - (foot + _MARGIN + top[0]) / height))
-        if not last:
-            _break_long_labels(figure, renderer)
-
-
-def _decoration(figure: Figure, ax: Axes, renderer: Any) -> NDArray[np.float64]:
-    """Return what an Axes draws to the left of, right of, below and above itself, in inches."""
-    ax.apply_aspect()
-    inner: Any = ax.get_window_extent(renderer)
-    outer: Any = ax.get_tightbbox(renderer)
-    sides = (inner.x0 - outer.x0, outer.x1 - inner.x1, inner.y0 - outer.y0, outer.y1 - inner.y1)
-    return np.maximum(np.array(sides) / figure.dpi, 0.0)
-
-
-def _break_long_labels(figure: Figure, renderer: Any) -> None:
-    whole = figure.get_figwidth() * figure.dpi
-    for ax in figure.axes:
-        limits = ((ax.yaxis.label, "height", ax.get_window_extent(renderer).height), (ax.xaxis.label, "width", whole))
-        for label, side, limit in limits:
-            if getattr(label.get_window_extent(renderer), side) > limit:
-                label.set_text(label.get_text().replace(" (", "\n(", 1))
 
 
 def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title: str = "",

@@ -34,6 +34,8 @@ LIGHT, SHADE = 1.0, 0.55
 BAR = 10.0
 
 _MM = 1 / 25.4
+#: mm, of a letter at the size of labels.
+_LETTER = 1.3
 
 
 def vertex_colours(values: Floats, value_range: Range) -> Floats:
@@ -91,6 +93,8 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
         axes[0].plot((-half, BAR - half), (-half, -half), color="black", linewidth=1.2, clip_on=False)
         axes[0].annotate(f"{BAR:g} Å", (BAR / 2 - half, -half), (0, 2), textcoords="offset points", ha="center",
                          va="bottom")
+        if len(label) * _LETTER > width:
+            label = label.replace(" (", "\n(", 1)
         drawn.colorbar(ScalarMappable(Normalize(*value_range), colours(value_range)), ax=list(axes),
                        orientation="horizontal", label=label, shrink=0.6, aspect=30, pad=0.02)
     return drawn

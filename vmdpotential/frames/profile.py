@@ -28,6 +28,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frames.statistics import BlockMean
 from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.io.frames import Frame, Frames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -98,6 +99,11 @@ class Profile:
     period: float = 0.0
     deviation: float = 0.0
     charge: float = 0.0
+
+    def __repr__(self) -> str:
+        phi = self.values[0, 2]
+        return (f"Profile({phi.min():.4g} to {phi.max():.4g} {self.unit} along {'xyz'[self.axis]}, {len(self.z)} nodes "
+                f"over {self.period:.4g} A, of {', '.join(self.names)}; {self.frames} frames)")
 
     @property
     def units(self) -> tuple[str, str, str]:
@@ -429,8 +435,6 @@ def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str =
     InputError
         When the map states no unit or no periodic cell, or its nodes do not divide a period of the axis.
     """
-    from vmdpotential.figures.slices import profile as mean_over_planes
-
     name = "the map"
     if grid.provenance.cell is None:
         raise InputError(f"{name}: states no periodic cell", "make the profile of the structure")

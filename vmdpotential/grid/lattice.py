@@ -33,6 +33,10 @@ def _counts(numbers: Floats) -> tuple[int, int, int]:
     return nx, ny, nz
 
 
+def _place(position: Floats) -> str:
+    return " ".join(f"{x:.4g}" for x in position)
+
+
 def bounds(positions: Floats) -> tuple[Floats, Floats]:
     """Return the smallest and the largest coordinates of positions (N, 3)."""
     # numpy is fast along rows of many numbers, not of three: 64 positions make a row
@@ -134,6 +138,11 @@ class Lattice:
             return cls(np.rint(low / steps) * steps, steps, shape)
         corners = np.array([[n >> 2 & 1, n >> 1 & 1, n & 1] for n in range(8)], float) @ cell.vectors
         return cls.around(corners + origin, spacing)
+
+    def __repr__(self) -> str:
+        spacing, *others = dict.fromkeys(f"{h:.4g}" for h in self.spacing)
+        step = " x ".join(f"{h:.4g}" for h in self.spacing) if others else spacing
+        return f"Lattice({' x '.join(map(str, self.shape))} points, {step} A apart, from {_place(self.origin)} A)"
 
     @property
     def size(self) -> int:
@@ -252,6 +261,23 @@ class Grid:
         if values.shape != self.lattice.shape:
             raise InputError(f"a map of shape {values.shape} on a lattice of shape {self.lattice.shape}")
         object.__setattr__(self, "values", values)
+
+    def __repr__(self) -> str:
+        made = self.provenance
+        how = ", ".join(filter(None, (made.medium, made.method, made.boundary)))
+        return (f"{type(self).__name__}({made.quantity or 'values'}, {self._span()}{how and f', {how}'}; "
+                f"{repr(self.lattice).removeprefix('Lattice(')}")
+
+    def _span(self) -> str:
+        low, high = (float(f.reduce(self.values, axis=None)) for f in (np.fmin, np.fmax))  # NaN only where all are
+        return f"{low:.4g} to {high:.4g} {self.unit}".rstrip()
+
+    def _repr_png_(self) -> bytes:
+        """Return the picture that notebooks show."""
+        import vmdpotential
+
+        picture: bytes = vmdpotential.thumbnail(self)
+        return picture
 
     def header(self) -> dict[str, str]:
         """Return what a file must say beside the values, as ``{name: text}`` without empty entries."""

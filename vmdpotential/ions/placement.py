@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,6 +122,14 @@ class Placement:
     moves: int = 0
     gain: float = 0.0
     sampling: Sampling | None = None
+
+    def __repr__(self) -> str:
+        names = Counter(ion.name for ion in self.ions)
+        ions = ", ".join(f"{number} {name}" for name, number in names.items()) or "no ions"
+        energy = sum(ion.energy for ion in self.ions)
+        charges = [round(charge, 6) + 0.0 for charge in (self.counts.net_charge, self.structure.net_charge)]
+        return (f"Placement({ions} in place of waters by {self.site}, {energy:.1f} kcal/mol; net charge "
+                f"{charges[0]:+.4g} e, then {charges[1]:+.4g} e)")
 
     @property
     def kept_atoms(self) -> NDArray[np.int64]:

@@ -253,6 +253,9 @@ class Plan:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "prepared"}
 
+    def __repr__(self) -> str:
+        return f"Plan({self})"
+
     def __str__(self) -> str:
         points = " x ".join(map(str, self.work.lattice.shape))
         field = ", with field" if self.work.field else ""

@@ -44,6 +44,9 @@ class Cell:
         vectors.setflags(write=False)
         object.__setattr__(self, "vectors", vectors)
 
+    def __repr__(self) -> str:
+        return f"Cell({self}{'' if self.space_group == 'P 1' else f', {self.space_group}'})"
+
     def __str__(self) -> str:
         a, b, c, *angles = self.parameters
         lengths = " x ".join(f"{round(x, 3):g}" for x in (a, b, c)) + " A"

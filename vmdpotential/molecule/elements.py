@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vmdpotential.molecule.names import IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, unique_names
+from vmdpotential.molecule.names import IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
 from vmdpotential.molecule.structure import Floats, Names, Structure
 
 #: Residues that are linked into chains.
@@ -57,6 +58,16 @@ def guess(atom_name: str, residue_name: str) -> str:
     if residue not in _ORGANIC and name[:2] in _TWO_LETTERS:
         return _TWO_LETTERS[name[:2]]
     return _ONE_LETTER.get(name[:1], "")
+
+
+def sites(atom_names: Names, residue_names: Names) -> NDArray[np.bool_]:
+    """Return (N,) whether names are those of sites that are no atoms: M sites of water, lone pairs."""
+    atoms, atom = unique_names(atom_names)
+    names = [name.upper() for name in atoms.tolist()]
+    anywhere = np.array([bool(_NO_ATOM.match(name)) for name in names], bool)
+    in_water = np.array([bool(_NO_ATOM_OF_WATER.match(name)) for name in names], bool)
+    result: NDArray[np.bool_] = anywhere[atom] | (in_water[atom] & named(residue_names, WATERS))
+    return result
 
 
 def guess_all(atom_names: Names, residue_names: Names) -> Names:

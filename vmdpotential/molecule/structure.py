@@ -77,6 +77,9 @@ class Topology:
     #: The index arrays, in the order a PSF lists them.
     TERMS = ("bonds", "angles", "dihedrals", "impropers", "donors", "acceptors", "cross_terms")
 
+    def __repr__(self) -> str:
+        return f"Topology({len(self.types)} atoms and {len(self.bonds)} bonds, {self.source})"
+
     def take(self, atoms: Integers) -> Topology:
         """Return the topology of some atoms (increasing indices), without the terms of the others."""
         count = len(self.types)
@@ -211,6 +214,12 @@ class Structure:
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    def __repr__(self) -> str:
+        charge = "no charges" if self.charges is None else f"net charge {round(self.charges.sum(), 6) + 0.0:+.4g} e"
+        source = f" of {', '.join(name.rpartition('/')[2] for name in self.sources)}" if self.sources else ""
+        return (f"Structure({len(self)} atoms in {self.residue_count} residues{source}, {charge}, "
+                f"{'no cell' if self.cell is None else f'cell {self.cell}'})")
 
     def label(self, atom: int) -> str:
         """Return residue name, residue number and atom name of one atom, for messages."""

@@ -66,6 +66,10 @@ class Energies:
     lennard_jones: Floats
     forces: Floats | None = None
 
+    def __repr__(self) -> str:
+        sums = f"{self.coulomb.sum():.4f} Coulomb and {self.lennard_jones.sum():.4f} Lennard-Jones kcal/mol"
+        return f"Energies({len(self.atoms)} atoms, {sums}{'' if self.forces is None else ', with forces'})"
+
     @property
     def total(self) -> Floats:
         """(n,) sum of both, kcal/mol."""

@@ -41,6 +41,9 @@ class Distribution:
     count: Floats
     frames: int
 
+    def __repr__(self) -> str:
+        return f"Distribution({len(self.g)} bins to {self.edges[-1]:g} A, {self.frames} frames)"
+
     @property
     def r(self) -> Floats:
         """(bins,) middle of each bin, A."""

@@ -57,6 +57,9 @@ class Surface:
     areas: Floats
     kind: str
 
+    def __repr__(self) -> str:
+        return f"Surface({self.kind}, {self.area:.1f} A^2, {len(self.vertices)} vertices)"
+
     @cached_property
     def _crosses(self) -> Floats:
         a, b, c = (self.vertices[self.triangles[:, n]] for n in range(3))

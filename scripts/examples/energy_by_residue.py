@@ -1,0 +1,35 @@
+"""Energy by residue.
+
+Which residues of a protein hold its water: Coulomb energies with the full long range, and Lennard-Jones up to 12 A, of
+each residue with all water. The Lennard-Jones parameters are those of OpenMM's Amber force field; a prmtop or TPR has
+its own. `Between` is planned once, and `run` takes the positions of any frame.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import vmdpotential as vp
+from vmdpotential.figures.page import save
+from vmdpotential.figures.pairs import residues
+from vmdpotential.io.forcefield import nonbonded
+from vmdpotential.molecule.selection import select
+from vmdpotential.pairs.energy import Between, by_residue
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/energy_by_residue")
+out.mkdir(parents=True, exist_ok=True)
+
+structure = vp.assign_charges(vp.read_structure(DATA / "dhfr.pdb.gz"))
+terms = nonbonded(structure, ["amber14-all.xml", "amber14/tip3p.xml"])
+pairs = Between(structure, terms, select(structure, "protein"), select(structure, "water"))
+found = pairs.run(structure.positions, structure.cell)
+
+rows, coulomb = by_residue(structure, found.atoms, found.coulomb)
+_, lennard_jones = by_residue(structure, found.atoms, found.lennard_jones)
+first = structure.residue_starts[rows]
+names = [f"{structure.residue_names[n]} {structure.residue_ids[n]}" for n in first]
+print(f"Coulomb {found.coulomb.sum():.1f}, Lennard-Jones {found.lennard_jones.sum():.1f} kcal/mol; "
+      f"most with {names[int(np.argmin(coulomb + lennard_jones))]}")
+save(residues(names, coulomb, lennard_jones, title="protein with water"), out / "residues.png", dpi=200, force=True)

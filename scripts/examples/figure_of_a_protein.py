@@ -1,0 +1,34 @@
+"""Figure of a protein.
+
+The potential of dihydrofolate reductase for a paper: three planes as panels on one scale, two columns (183 mm) wide, as
+PDF with text as text, and on its molecular surface, seen from two sides, as PNG. `atoms="protein"` takes the protein's
+charges alone, and `screened=0.15` puts them into water with 0.15 mol/L of salt, all space alike; without it the
+potential is that in vacuum, some hundred times larger.
+"""
+
+import sys
+from pathlib import Path
+
+import vmdpotential as vp
+from vmdpotential.figures.page import WIDTHS, Panel, compose, save
+from vmdpotential.figures.slices import quantity_label, robust_range
+from vmdpotential.figures.surfaces import figure
+from vmdpotential.surface import molecular_surface
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/figure_of_a_protein")
+out.mkdir(parents=True, exist_ok=True)
+
+structure = vp.read_structure(DATA / "dhfr.pdb.gz", topology=DATA / "dhfr.psf.gz")
+potential = vp.potential_map(structure, atoms="protein", spacing=1.0, boundary="open", screened=0.15)
+
+planes = [vp.Plane.parse(text) for text in ("z=25", "x=30", "y=30")]
+page = compose([Panel(potential, plane) for plane in planes], contours=5, structure=structure, width=WIDTHS["double"])
+save(page.figure, out / "planes.pdf", force=True)
+save(page.figure, out / "planes.png", dpi=150, force=True)
+
+surface = molecular_surface(structure, atoms="protein", spacing=0.8)
+values = surface.sample(potential, 1.4)  # A, where a water's centre would be
+print(f"{surface.area:.0f} A^2, mean {(values * surface.areas).sum() / surface.areas.sum():.1f} {potential.unit}")
+drawn = figure(surface, values, ["z", "-z"], robust_range([values]), quantity_label(potential))
+save(drawn, out / "surface.png", dpi=200, force=True)

@@ -1,0 +1,46 @@
+"""Ions for GROMACS.
+
+A solvated system as `gmx solvate` leaves it (GRO and TOP) gets salt of 0.15 mol/L; GRO and TOP are written for grompp:
+the topology's own lines stay, `[ molecules ]` is counted anew, and the ions have the names that the force field's
+ions.itp gives them. Here it is water alone, with the GROMOS force field that comes with MDAnalysis' tests. The picture
+is the potential of the ions, with the waters around.
+"""
+
+import sys
+from pathlib import Path
+
+import openmm
+from MDAnalysisTests import datafiles
+
+import vmdpotential as vp
+from vmdpotential.figures.page import Panel, compose, save
+from vmdpotential.io import write_structures
+
+FIELD = Path(datafiles.PDB).parent / "gromacs" / "gromos54a7_edited.ff"
+out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/ions_for_gromacs")
+out.mkdir(parents=True, exist_ok=True)
+
+# what gmx solvate leaves
+water = vp.read_structure(Path(openmm.__file__).parent / "app" / "data" / "tip3p.pdb")
+vp.write_structure(water, out / "water.gro", force=True)
+(out / "topol.top").write_text(f"""#include "{FIELD}/forcefield.itp"
+#include "{FIELD}/spc.itp"
+#include "{FIELD}/ions.itp"
+
+[ system ]
+Water
+
+[ molecules ]
+SOL {water.residue_count}
+""")
+
+structure = vp.read_structure(out / "water.gro", topology=out / "topol.top")
+placed = vp.place_ions(structure, cation="NA", anion="CL", concentration=0.15, naming="gromacs")
+print(placed)
+write_structures(placed.structure, [out / "ions.gro", out / "ions.top"], force=True)
+print((out / "ions.top").read_text().partition("[ molecules ]")[2].strip())
+
+potential = vp.potential_map(placed.structure, atoms="solute", spacing=0.75)
+plane = vp.Plane.across(2, placed.ions[0].position[2])
+page = compose([Panel(potential, plane)], structure=placed.structure, waters=True)
+save(page.figure, out / "ions.png", dpi=200, force=True)

@@ -1,0 +1,46 @@
+"""Ions for NAMD.
+
+A solvated protein as psfgen makes it (PDB and PSF, CHARMM's names) gets neutralising ions and salt to 0.15 mol/L. Each
+ion takes the place of a water where the potential of the protein and of the ions before it wants it. PDB and PSF are
+written for NAMD with the ions' CHARMM names, types, charges and masses, and the lines of the configuration that say the
+periodic cell. The picture is the plane through the protein with
+the most ions, and the potential of the protein and all ions.
+"""
+
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import vmdpotential as vp
+from vmdpotential.figures.page import Panel, compose, save
+from vmdpotential.molecule.selection import select
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/ions_for_namd")
+out.mkdir(parents=True, exist_ok=True)
+
+structure = vp.read_structure(DATA / "dhfr.pdb.gz", topology=DATA / "dhfr.psf.gz")
+placed = vp.place_ions(structure, cation="SOD", anion="CLA", concentration=0.15)
+print(f"net charge {structure.charges.sum():+.0f} e, then {placed.structure.charges.sum():+.0f} e with "
+      f"{len(placed.ions)} ions")
+
+vp.write_structure(placed.structure, out / "ionized.pdb", force=True)
+vp.write_structure(placed.structure, out / "ionized.psf", force=True)
+with (out / "ions.csv").open("w", newline="") as stream:
+    writer = csv.writer(stream)
+    writer.writerow(placed.ions[0].COLUMNS)
+    writer.writerows(ion.row for ion in placed.ions)
+
+lines = ["structure ionized.psf", "coordinates ionized.pdb"]
+for n, vector in enumerate(placed.structure.cell.vectors, 1):
+    lines.append("cellBasisVector{} {:.4f} {:.4f} {:.4f}".format(n, *vector))
+(out / "ionized.namd").write_text("\n".join(lines) + "\n")
+
+potential = vp.potential_map(placed.structure, atoms="solute", spacing=1.0)
+low, high = np.quantile(structure.positions[select(structure, "protein"), 2], (0.25, 0.75))
+heights = np.array([ion.position[2] for ion in placed.ions if low < ion.position[2] < high])
+plane = vp.Plane.across(2, round(float(heights[np.argmax([(abs(heights - z) < 2).sum() for z in heights])])))
+page = compose([Panel(potential, plane)], structure=placed.structure, slab=4)
+save(page.figure, out / "ions.png", dpi=200, force=True)

@@ -1,0 +1,45 @@
+"""A live map.
+
+What a viewer does while frames are played or atoms are dragged, in Python: a `LiveMap` is planned once, and each
+`update` makes the map of new positions by that plan. Here the protein swings about its middle; the picture shows the
+potential at the two ends of the swing, and what differs between them.
+"""
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import vmdpotential as vp
+from vmdpotential.figures.page import Panel, compose, save
+from vmdpotential.frames.live import LiveMap
+from vmdpotential.maps import Wanted
+from vmdpotential.molecule.selection import select
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/live_map")
+out.mkdir(parents=True, exist_ok=True)
+
+structure = vp.read_structure(DATA / "dhfr.pdb.gz", topology=DATA / "dhfr.psf.gz")
+protein = structure.take(np.flatnonzero(select(structure, "protein")))
+live = LiveMap(protein, Wanted(), boundary="periodic", spacing=1.5, padding=10.0, tolerance=1e-3, atoms="all",
+               unit="kT/e", temperature=298.15, dielectric=1.0, field=False, precision="single", engine="cpu")
+
+middle = protein.positions.mean(0)
+maps = []
+start = time.perf_counter()
+for angle in np.deg2rad(np.linspace(-15, 15, 5)):
+    turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
+    maps.append(live.update((protein.positions - middle) @ turn.T + middle))
+seconds = (time.perf_counter() - start) / len(maps)
+print(f"{len(maps)} maps of {live.atoms} atoms by {live.plans} plan, {seconds:.3f} s each")
+
+first, last = maps[0], maps[-1]
+difference = first.with_values(last.values - first.values)
+difference = replace(difference, provenance=replace(difference.provenance, quantity="difference of potentials"))
+plane = vp.Plane.across(2, round(float(middle[2])))
+page = compose([Panel(first, plane, "-15 degrees"), Panel(last, plane, "+15 degrees"),
+                Panel(difference, plane, "difference")], width=183)
+save(page.figure, out / "swing.png", dpi=150, force=True)

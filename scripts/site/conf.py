@@ -1,0 +1,35 @@
+"""Settings of Sphinx, for scripts/docs."""
+
+from vmdpotential import __version__
+
+project = "vmdpotential"
+author = "the authors of vmdpotential"
+release = version = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+root_doc = "index"
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+
+# titles are anchors, as on GitHub
+myst_heading_anchors = 3
+# commands of PyMOL are no Python; words of a type, such as (low, high), are no names
+suppress_warnings = ["misc.highlighting_failure", "myst.header", "ref.python"]
+highlight_language = "none"
+
+napoleon_google_docstring = False
+napoleon_numpy_docstring = True
+napoleon_use_rtype = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # docstrings say types, with shapes and units
+add_module_names = False
+python_use_unqualified_type_names = True
+
+html_theme = "alabaster"
+html_theme_options = {
+    "description": "Molecular electrostatics inside molecular viewers", "fixed_sidebar": True, "page_width": "1100px",
+    "sidebar_width": "230px",
+}
+html_sidebars = {"**": ["about.html", "navigation.html", "searchbox.html"]}
+html_show_copyright = False
+html_show_sourcelink = False
+html_copy_source = False

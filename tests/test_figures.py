@@ -1,0 +1,136 @@
+"""What figures leave out and add so that they can be read: ticks, shared axes, keys, contours around atoms."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.contour import ContourSet
+
+from tests.test_slices import atoms_of, axes, make, protein_like
+from vmdpotential.errors import UsageError
+from vmdpotential.figures import page as figures
+from vmdpotential.figures import slices
+from vmdpotential.grid.planes import Plane
+from vmdpotential.molecule import elements
+
+
+def compose(grid, *planes, profile="", **settings):
+    panels = [figures.Panel(grid, Plane.parse(text)) for text in planes]
+    return figures.compose(panels, profiles=[grid] if profile else [], profile_axis="xyz".index(profile or "z"),
+                           **settings)
+
+
+def shown(axis):
+    """Return the ticks of an axis that lie within its limits."""
+    low, high = axis.get_view_interval()
+    return [x for x in axis.get_major_locator()() if low <= x <= high]
+
+
+def place(page, n):
+    ax = page.axes[n]
+    ax.apply_aspect()
+    return ax.get_window_extent(FigureCanvasAgg(page.figure).get_renderer())
+
+
+@pytest.mark.parametrize("shape", [(16, 16, 161), (161, 16, 16), (17, 33, 9)])
+def test_a_short_axis_has_ticks_too_and_long_pages_end(shape):
+    page = compose(make(shape=shape, spacing=1.0, origin=(0, 0, 0)), "y=8", "x=8", "z=4")
+    for ax in page.axes:
+        assert len(shown(ax.xaxis)) >= 2
+        assert len(shown(ax.yaxis)) >= 2
+    width, height = page.figure.get_size_inches()
+    assert height <= 1.65 * width
+
+
+@pytest.mark.parametrize(("plane", "axis", "side"), [("x=5", "z", "y"), ("y=15", "z", "y"), ("y=15", "x", "x")])
+def test_a_profile_shares_the_axis_of_its_slice(plane, axis, side):
+    page = compose(make(), plane, profile=axis)
+    one, other = (place(page, n) for n in (0, 1))
+    slice_, curve = page.axes
+    interval = f"get_{side}lim"
+    assert getattr(slice_, interval)() == pytest.approx(getattr(curve, interval)())
+    # the same place on the axis is at the same place on the page
+    ends = ("y0", "y1") if side == "y" else ("x0", "x1")
+    assert [getattr(one, end) for end in ends] == pytest.approx([getattr(other, end) for end in ends], abs=0.5)
+    x, y = curve.lines[0].get_data()
+    np.testing.assert_allclose(y if side == "y" else x, make().lattice.axes()["xyz".index(axis)])
+    # and the page is used: what both cover is most of the width
+    assert max(one.x1, other.x1) - min(one.x0, other.x0) > 0.75 * page.figure.bbox.width
+
+
+def test_alike_panels_share_their_axes():
+    grid = make()
+    page = figures.compose([figures.Panel(grid, Plane.parse("z=15"), name) for name in "ab"])
+    assert [ax.get_ylabel() for ax in page.axes] == ["y (Å)", ""]
+    assert [ax.get_xlabel() for ax in page.axes] == ["x (Å)", "x (Å)"]
+    assert not page.axes[1].yaxis.get_tick_params()["labelleft"]
+    different = compose(grid, "z=15", "x=5")
+    assert all(ax.get_ylabel() for ax in different.axes)
+
+
+def test_no_letter_stands_in_a_title():
+    page = compose(make(shape=(10, 10, 161), spacing=1.0, origin=(0, 0, 0)), "y=5", "x=5")
+    renderer = FigureCanvasAgg(page.figure).get_renderer()
+    for ax in page.axes:
+        title, letter = ax.title.get_window_extent(renderer), ax._left_title
+        above = "\n" in letter.get_text()
+        assert above or letter.get_window_extent(renderer).x1 < title.x0
+        assert letter.get_text().strip() in "ab"
+
+
+def test_sites_that_are_no_atoms_are_not_drawn():
+    structure = protein_like()
+    names = np.array(["N", "CA", "C", "O", "H", "M", "SG", "SOD"])  # the water's oxygen becomes its M site
+    sites = replace(structure, atom_names=names, elements=np.where(names == "M", "", structure.elements))
+    for one, number in ((structure, 6), (sites, 5)):
+        ax = axes()
+        slices.draw_slice(ax, make(), Plane.parse("z=15"), structure=one, slab=2, waters=True)
+        assert len(atoms_of(ax)[0]) == number
+    found = elements.sites(np.array(["M", "MW", "OW", "LP1", "M", "CA"]), np.array([*["HOH"] * 3, "LIG", "LIG", "ALA"]))
+    assert found.tolist() == [True, True, False, True, False, False]
+
+
+def test_a_key_of_elements_and_ions():
+    structure = protein_like()
+    structure = replace(structure, positions=structure.positions * [1, 1, 0] + [0, 0, 15])
+    page = compose(make(), "z=15", structure=structure, waters=True)
+    (key,) = page.figure.legends
+    assert [text.get_text() for text in key.get_texts()] == ["C", "N", "O", "S", "Na⁺"]
+    renderer = FigureCanvasAgg(page.figure).get_renderer()
+    box = key.get_window_extent(renderer)
+    assert box.y0 >= -0.5
+    assert box.y1 < page.axes[0].get_tightbbox(renderer).y0 + 0.5
+    assert not compose(make(), "z=15").figure.legends
+
+
+def test_contours_leave_single_atoms_out():
+    grid = make(lambda p: 4 * np.sin(p[..., 0] / 4), spacing=0.5, shape=(49, 49, 3), origin=(0, 0, 0))
+    values = grid.values.copy()
+    values[30, 20] = 40
+    spiked = grid.with_values(values)
+    for one in (grid, spiked):
+        ax = axes()
+        slices.draw_slice(ax, one, Plane.parse("z=0.5"), value_range=(-5, 5), contours=4)
+        (contours,) = [artist for artist in ax.collections if isinstance(artist, ContourSet)]
+        pieces = [piece for path in contours.get_paths() for piece in path.to_polygons(closed_only=False)]
+        assert not any(np.ptp(piece, axis=0).max() < 2 for piece in pieces)
+        assert sum(np.ptp(piece, axis=0).max() > 20 for piece in pieces) >= 4
+
+
+def test_the_bar_points_where_values_lie_beyond():
+    grid = make()
+    values = grid.values - grid.values.min()
+    for one, ends in ((grid.with_values(values), "max"), (grid.with_values(-values), "min")):
+        page = compose(one, "z=15")
+        assert 0 in page.value_range
+        bar = page.figure.axes[-1]
+        assert bar._colorbar.extend in (ends, "neither")
+    assert compose(grid, "z=15", value_range=(-1, 1)).figure.axes[-1]._colorbar.extend == "both"
+    assert compose(grid, "z=15", value_range=(-100, 100)).figure.axes[-1]._colorbar.extend == "neither"
+
+
+def test_widths_are_told_with_their_unit_too():
+    assert figures.width_in_mm("89mm") == figures.width_in_mm("single") == figures.width_in_mm(89)
+    with pytest.raises(UsageError, match="width=89cm"):
+        figures.width_in_mm("89cm")

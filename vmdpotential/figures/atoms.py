@@ -1,0 +1,126 @@
+"""Atoms and bonds drawn over a slice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.planes import Plane
+from vmdpotential.molecule.names import IONS, WATERS, named
+from vmdpotential.molecule.structure import Structure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+_ELEMENT_COLOURS = {
+    "C": "#808080", "N": "#3050f8", "O": "#e8271a", "S": "#d9b600", "P": "#f08000", "H": "#ffffff",
+    "F": "#70c040", "CL": "#1fb01f", "BR": "#a62929", "I": "#940094", "NA": "#8a3ffc", "K": "#d060e0",
+    "MG": "#c0e000", "CA": "#0f6b4f", "ZN": "#6f7fb0", "FE": "#c85a20",
+}  # fmt: skip
+_OTHER_COLOUR, _OTHERS = "#ff9ad5", "other elements"
+_IONS_DRAWN_LARGER = frozenset(("NA", "K", "CL", "MG", "CA", "ZN", "LI", "RB", "CS", "BR", "I"))
+
+
+
+def draw_atoms(
+    ax: Axes, structure: Structure, plane: Plane, slab: float = 3.0, waters: bool = False, periodic: Grid | None = None
+) -> Floats:
+    """Draw the heavy atoms near a plane, and the bonds between them, over what the Axes shows.
+
+    Sites without an element, such as those of four-site waters, are left out. The Axes has an entry for each element
+    in its legend, and :func:`key` is what stands in it.
+
+    Parameters
+    ----------
+    ax : Axes
+        With limits set.
+    structure : Structure
+    plane : Plane
+    slab : float, A
+        Atoms within half of it on either side are drawn.
+    waters : bool
+    periodic : Grid, optional
+        A periodic map; the images of the atoms that lie in it are drawn.
+
+    Returns
+    -------
+    (M, 2) float64
+        Where on the picture atoms were drawn.
+    """
+    from matplotlib.collections import EllipseCollection, LineCollection
+
+    from vmdpotential.molecule import elements as chemistry
+    elements = np.char.upper(
+        chemistry.complete(structure.elements, structure.atom_names, structure.residue_names))
+    wanted = ~np.isin(elements, ["H", "D"]) & ~chemistry.sites(structure.atom_names, structure.residue_names)
+    if not waters:
+        wanted &= ~named(structure.residue_names, WATERS)
+    index = np.flatnonzero(wanted)
+    positions = structure.positions[index]
+    if periodic is not None and structure.cell is not None:
+        low, high = periodic.lattice.origin, periodic.lattice.last
+        positions, where = structure.cell.images_in_box(positions, low, high)
+        index = index[where]
+    s, t, height = plane.coordinates(positions).T
+    (left, right), (bottom, top) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
+    near = (np.abs(height) <= slab / 2) & (s >= left) & (s <= right) & (t >= bottom) & (t <= top)
+    if not near.any():
+        return np.zeros((0, 2))
+    index, positions = index[near], positions[near]
+    points, elements, height = np.stack([s[near], t[near]], 1), elements[index], height[near]
+    bonds = _bonds(positions, chemistry.radii(elements))
+    # half of each bond in the colour of its atom's outline would clutter; one grey serves
+    ax.add_collection(
+        LineCollection(list(points[bonds]), colors="#303030", linewidths=0.6, capstyle="round", zorder=2),
+        autolim=False)
+    order = np.argsort(height, kind="stable")
+    size = np.where(np.isin(elements, list(_IONS_DRAWN_LARGER)), 2.2, 1.1)[order]
+    face = [_ELEMENT_COLOURS.get(str(e), _OTHER_COLOUR) for e in elements[order]]
+    atoms = EllipseCollection(
+        size, size, np.zeros(len(order)), units="xy", offsets=points[order], offset_transform=ax.transData,
+        facecolors=face, edgecolors="#202020", linewidths=0.25, zorder=3,
+    )
+    ax.add_collection(atoms, autolim=False)
+    names = {(str(e), str(r) if ion else "") for e, r, ion in zip(
+        elements, structure.residue_names[index], named(structure.residue_names[index], IONS), strict=True)}
+    for label, colour in {(_label(e, ion), _ELEMENT_COLOURS.get(e, _OTHER_COLOUR)) for e, ion in names}:
+        ax.plot([], [], "o", color=colour, label=label, markersize=4, markeredgecolor="#202020",
+                markeredgewidth=0.25, scalex=False, scaley=False)
+    return points
+
+
+def _label(element: str, ion: str) -> str:
+    """Return an element, (or an ion, by the name of its residue) as a key shows it."""
+    if element not in _ELEMENT_COLOURS:
+        return _OTHERS
+    charge = IONS[ion.upper()].charge if ion else 0
+    return element.capitalize() + ("⁺", "²⁺", "³⁺", "⁻")[charge - 1 if charge > 0 else 3] * bool(charge)
+
+
+def key(axes: Iterable[Axes]) -> dict[str, Artist]:
+    """Return the symbols of what :func:`draw_atoms` drew with their names, in one order for all figures."""
+    found: dict[str, Artist] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    order = [element.capitalize() for element in _ELEMENT_COLOURS]
+    return dict(sorted(found.items(), key=lambda entry: (
+        entry[0] == _OTHERS, entry[0][-1:] in "⁺⁻", [entry[0].strip("⁺⁻²³") == e for e in order][::-1])))
+
+
+def _bonds(positions: Floats, radius: Floats) -> NDArray[np.int64]:
+    """Return pairs (M, 2) of atoms closer than a bond between heavy atoms is long."""
+    from scipy.spatial import cKDTree
+
+    pairs = cKDTree(positions).query_pairs(2.2, output_type="ndarray")
+    length = np.linalg.norm(positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1)
+    bonded = length < np.where((radius[pairs] > 1.75).any(1), 2.2, 1.7)
+    return np.asarray(pairs[bonded], np.int64)

@@ -1,0 +1,179 @@
+"""Where the parts of a figure stand: measured, so that nothing is cut or overlaps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+
+Size = tuple[float, float]
+
+# inches: around the content, between panels, and the colour bar's thickness
+_MARGIN, _GAP, _BAR = 0.03, 0.08, 0.09
+#: Of the width, and inches (a journal's page): no figure is higher.
+_HIGHEST, _PAGE = 1.6, 9.4
+#: mm, of the width of the figure: a panel gets no less.
+_LEAST = 29.0
+
+
+def columns(extents: Sequence[Size], width: float) -> int:
+    """Return how many panels, each (across, up) in A, stand side by side in a figure `width` mm wide.
+
+    So many that the figure is about as high as 0.7 of its width, and that few places stay empty.
+    """
+    def far(count: int) -> float:
+        wide, high = _tracks(extents, count)
+        empty = -len(extents) % count / (len(extents) + -len(extents) % count)
+        return abs(math.log(high.sum() / wide.sum() / 0.7)) + 3 * empty
+
+    return min(range(1, max(1, min(len(extents), int(width / _LEAST))) + 1), key=far)
+
+
+def _tracks(extents: Sequence[Size], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the widths of columns and the heights of rows, A."""
+    wide = np.array([max(across for across, _ in extents[n::count]) for n in range(count)])
+    high = np.array([max(up for _, up in extents[n : n + count]) for n in range(0, len(extents), count)])
+    return wide, high
+
+
+def same_ticks(sides: Sequence[Axis]) -> None:
+    """Give axes in A ticks at the same distance, but a short one so many that it shows its scale."""
+    from matplotlib.ticker import MaxNLocator, MultipleLocator
+
+    if sides:
+        spans = [abs(float(np.subtract(*side.get_view_interval()))) for side in sides]
+        ticks = MaxNLocator(nbins=5, steps=[1, 2, 5, 10]).tick_values(0, max(spans))
+        common = float(ticks[1] - ticks[0])
+        for side, span in zip(sides, spans, strict=True):
+            own = MaxNLocator(nbins=2, steps=[1, 2, 5, 10]).tick_values(0, span)
+            side.set_major_locator(MultipleLocator(min(common, float(own[1] - own[0]))))
+
+
+def share(axes: Sequence[Axes], count: int) -> None:
+    """Leave out what an axis would repeat of the panel to its left, or of the one below it, with the same limits."""
+    for n, ax in enumerate(axes):
+        if n % count and _alike(ax, axes[n - 1], "y"):
+            ax.tick_params(labelleft=False)
+        if n + count < len(axes) and _alike(ax, axes[n + count], "x"):
+            ax.tick_params(labelbottom=False)
+    for ax in axes:  # once all are compared
+        if not ax.yaxis.get_tick_params()["labelleft"]:
+            ax.set_ylabel("")
+        if not ax.xaxis.get_tick_params()["labelbottom"]:
+            ax.set_xlabel("")
+
+
+def _alike(one: Axes, other: Axes, side: str) -> bool:
+    mine, its = (getattr(ax, f"{side}axis") for ax in (one, other))
+    return mine.label.get_text() == its.label.get_text() and np.allclose(
+        mine.get_view_interval(), its.get_view_interval(), rtol=0, atol=1e-6)
+
+
+def arrange(
+    figure: Figure, axes: Sequence[Axes], extents: Sequence[Size], count: int, bar: Axes | None, below: bool,
+    key: Legend | None = None,
+) -> None:
+    """Fill the figure's width with panels on one scale (inches per A), and fit its height to them.
+
+    Parameters
+    ----------
+    figure : Figure
+    axes, extents : sequences
+        The panels in reading order, and what they are to measure across and up, A.
+    count : int
+        Columns.
+    bar : Axes, optional
+        The colour bar, and whether it is `below` the panels, else it stands beside them.
+    key : Legend, optional
+        Goes below everything.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas: Any = FigureCanvasAgg(figure)
+    renderer = canvas.get_renderer()
+    width = figure.get_figwidth()
+    wide, high = _tracks(extents, count)
+    foot = _MARGIN + (0.0 if key is None else key.get_window_extent(renderer).height / figure.dpi + _GAP)
+    for last in (False, False, True):  # the room that labels need depends a little on the size of the panels
+        around = np.zeros((len(high), count, 4))
+        for n, ax in enumerate(axes):
+            around[divmod(n, count)] = _decoration(figure, ax, renderer)
+        left, right = around[..., 0].max(0), around[..., 1].max(0)
+        bottom, top = around[..., 2].max(1), around[..., 3].max(1)
+        beside = 0.0
+        bar_around = np.zeros(4) if bar is None else _decoration(figure, bar, renderer)
+        if bar is not None and not below:
+            beside = _GAP + _BAR + bar_around[1]
+            right[-1] = 0.0
+            bottom[-1], top[0] = max(bottom[-1], bar_around[2]), max(top[0], bar_around[3])
+        free = width - 2 * _MARGIN - beside - (left + right).sum() - _GAP * (count - 1)
+        under = _GAP + _BAR + bar_around[2] if bar is not None and below else 0.0
+        rest = _MARGIN + foot + (top + bottom).sum() + _GAP * (len(high) - 1) + under
+        highest = max(min(_HIGHEST * width, _PAGE) - rest, 0.5 * width)
+        scale = min(max(free, 0.2 * width) / wide.sum(), highest / high.sum())
+        spare = max(free - scale * wide.sum(), 0.0) / 2
+        height = rest + high.sum() * scale
+        figure.set_size_inches(width, height)
+        y = height - _MARGIN
+        for row in range(len(high)):
+            y -= top[row]
+            x = _MARGIN + spare
+            for column in range(count):
+                x += left[column]
+                if row * count + column < len(axes):
+                    across, up = (scale * size for size in extents[row * count + column])
+                    axes[row * count + column].set_position((
+                        x / width, (y - up) / height, across / width, up / height))
+                x += scale * wide[column] + right[column] + _GAP
+            y -= high[row] * scale + bottom[row] + _GAP
+        if bar is not None and below:
+            whole = width - 2 * _MARGIN
+            bar.set_position((
+                (_MARGIN + 0.2 * whole) / width, (foot + bar_around[2]) / height, 0.6 * whole / width, _BAR / height))
+        elif bar is not None:
+            base = foot + bottom[-1]
+            bar.set_position((
+                1 - (_MARGIN + spare + bar_around[1] + _BAR) / width, base / height, _BAR / width,
+                1 - (base + _MARGIN + top[0]) / height))
+        if key is not None:
+            key.set_bbox_to_anchor((0.5, _MARGIN / height), figure.transFigure)
+        if not last:
+            _break_long_labels(figure, renderer)
+            _lift_letters(axes, renderer)
+
+
+def _decoration(figure: Figure, ax: Axes, renderer: Any) -> NDArray[np.float64]:
+    """Return what an Axes draws to the left of, right of, below and above itself, in inches."""
+    ax.apply_aspect()
+    inner: Any = ax.get_window_extent(renderer)
+    outer: Any = ax.get_tightbbox(renderer)
+    sides = (inner.x0 - outer.x0, outer.x1 - inner.x1, inner.y0 - outer.y0, outer.y1 - inner.y1)
+    return np.maximum(np.array(sides) / figure.dpi, 0.0)
+
+
+def _break_long_labels(figure: Figure, renderer: Any) -> None:
+    whole = figure.get_figwidth() * figure.dpi
+    for ax in figure.axes:
+        limits = ((ax.yaxis.label, "height", ax.get_window_extent(renderer).height), (ax.xaxis.label, "width", whole))
+        for label, side, limit in limits:
+            if getattr(label.get_window_extent(renderer), side) > limit:
+                label.set_text(label.get_text().replace(" (", "\n(", 1))
+
+
+def _lift_letters(axes: Sequence[Axes], renderer: Any) -> None:
+    """Move a panel's letter above its title where both do not fit beside each other."""
+    for ax in axes:
+        title, letter = ax.title, ax._left_title  # type: ignore[attr-defined]  # matplotlib offers no other way
+        if title.get_text() and letter.get_text() and "\n" not in letter.get_text() and (
+            title.get_window_extent(renderer).x0 < letter.get_window_extent(renderer).x1
+        ):
+            letter.set_text(letter.get_text() + "\n" * (1 + title.get_text().count("\n")))
