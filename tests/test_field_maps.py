@@ -112,7 +112,7 @@ def test_errors_of_potential_and_field_are_kept_in_their_files(tmp_path):
 
 
 def test_a_field_counts_in_the_plan_of_memory(monkeypatch):
-    monkeypatch.setattr(memory, "limit", lambda: 10**6)
+    monkeypatch.setattr(memory, "limit", lambda **_: 10**6)
     potential_map(DIPOLE, padding=10, spacing=0.5)
     with pytest.raises(MemoryPlanError, match="with its field"):
         potential_map(DIPOLE, padding=10, spacing=0.5, field=True)

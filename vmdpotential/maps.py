@@ -531,8 +531,8 @@ def _ways(wanted: Wanted, bound: Bound) -> list[Method]:
             raise UsageError("algorithm", f"choose one of {', '.join(ways)}, auto", value=wanted.algorithm)
         if not ways:
             result.append(method)
-        elif bound.decay is not None and bound.cutoff is None and "tail" in ways:
-            result.append(ways["tail"])
+        elif bound.decay is not None and bound.cutoff is None and wanted.algorithm != "mesh":
+            result.append(getattr(method, "of_tail", method))
         elif wanted.algorithm == "auto":
             result.extend(ways.values())
         else:

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
 
 import vmdpotential as vp
+from vmdpotential.molecule.elements import SIGN_COLOURS
 from vmdpotential.parameters import Report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -152,8 +153,9 @@ def test_ionize(dhfr, do, log, protein):
     assert_array_equal(atoms.residues.names, [ion.name for ion in placement.ions])
     assert (atoms.draw_modes == atoms[0].SPHERE_STYLE).all()
     positive = np.array([ion.charge > 0 for ion in placement.ions])
-    assert_array_equal(atoms.colors[positive], [[0, 0, 255, 255]] * positive.sum())
-    assert_array_equal(atoms.colors[~positive], [[255, 0, 0, 255]] * (~positive).sum())
+    for sign, these in ((-1, ~positive), (1, positive)):
+        colour = [*bytes.fromhex(SIGN_COLOURS[sign + 1][1:]), 255]
+        assert_array_equal(atoms.colors[these], [colour] * these.sum())
     # read again it is what the package made, with its charges and its cell
     from chimerax.vmdpotential.convert import read_atoms
 

@@ -60,8 +60,13 @@ class Cutoff(Method):
 
     @property
     def algorithms(self) -> Mapping[str, Method]:
-        """The ways to do the sum: pair by pair, exactly, on a mesh, to the tolerance, or to an end that keeps it."""
-        return MappingProxyType({"pair": METHOD, "mesh": BY_MESH, "tail": OF_TAIL})
+        """The ways to do the sum: pair by pair, exactly, or on a mesh, to the tolerance."""
+        return MappingProxyType({"pair": METHOD, "mesh": BY_MESH})
+
+    @property
+    def of_tail(self) -> Method:
+        """The way to sum pair by pair what decays and has no cutoff: to an end that keeps the tolerance."""
+        return OF_TAIL
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
         """Return what the sum should take."""
