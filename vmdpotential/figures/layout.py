@@ -21,6 +21,8 @@ Size = tuple[float, float]
 _MARGIN, _GAP, _BAR = 0.03, 0.08, 0.09
 #: Of the width, and inches (a journal's page): no figure is higher.
 _HIGHEST, _PAGE = 1.6, 9.4
+#: Times that panels are placed, at most.
+_STEPS = 6
 #: mm, of the width of the figure: a panel gets no less.
 _LEAST = 29.0
 
@@ -103,10 +105,16 @@ def arrange(
     width = figure.get_figwidth()
     wide, high = _tracks(extents, count)
     foot = _MARGIN + (0.0 if key is None else key.get_window_extent(renderer).height / figure.dpi + _GAP)
-    for last in (False, False, True):  # the room that labels need depends a little on the size of the panels
+    before = np.zeros((len(high), count, 4))
+    for step in range(_STEPS):  # the room that labels need depends on the size of panels, and so do their ticks
         around = np.zeros((len(high), count, 4))
         for n, ax in enumerate(axes):
             around[divmod(n, count)] = _decoration(figure, ax, renderer)
+        if step > 2:  # where they come and go there is room for them
+            around = np.maximum(around, before)
+            if np.abs(around - before).max() < 0.5 / figure.dpi:
+                break
+        before = around
         left, right = around[..., 0].max(0), around[..., 1].max(0)
         bottom, top = around[..., 2].max(1), around[..., 3].max(1)
         beside = 0.0
@@ -146,7 +154,7 @@ def arrange(
                 1 - (base + _MARGIN + top[0]) / height))
         if key is not None:
             key.set_bbox_to_anchor((0.5, _MARGIN / height), figure.transFigure)
-        if not last:
+        if step < 2:
             _break_long_labels(figure, renderer)
             _lift_letters(axes, renderer)
 
