@@ -72,6 +72,7 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
     corners = surface.vertices[surface.triangles]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-30)[:, None]
+    smooth = surface.normals[surface.triangles].mean(1)  # of the surface: the triangles' own show the lattice
     half = float(np.ptp(surface.vertices, axis=0).max()) / 2 * 1.03
     middle = (surface.vertices.min(0) + surface.vertices.max(0)) / 2
     with style():
@@ -84,8 +85,10 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
             facing = facing[np.argsort(corners[facing].mean(1) @ towards, kind="stable")]
             flat = np.stack([(corners[facing] - middle) @ right, (corners[facing] - middle) @ up], -1)
             lit = faces[facing].copy()
-            lit[:, :3] *= (SHADE + (LIGHT - SHADE) * (normals[facing] @ towards))[:, None]
-            ax.add_collection(PolyCollection(list(flat), facecolors=lit, edgecolors=lit, linewidths=0.1,
+            light = np.clip(smooth[facing] @ towards, 0, 1)
+            lit[:, :3] *= (SHADE + (LIGHT - SHADE) * light)[:, None]
+            # smoothed edges would let the paper show through between triangles
+            ax.add_collection(PolyCollection(list(flat), facecolors=lit, edgecolors="none", antialiaseds=False,
                                              rasterized=True))
             ax.set(xlim=(-half, half), ylim=(-half, half), aspect="equal")
             ax.set_axis_off()
