@@ -185,6 +185,25 @@ class Parameter:
             raise UsageError(self.name, f"must be at most {option.high:g}{unit}", value=f"{value:g}")
 
 
+def items(text: str, mark: str, form: str) -> dict[str, str]:
+    """Return ``{name: rest}`` of a text such as ``SOD=11,CLA=2``; `mark` stands between, `form` says what to write.
+
+    Raises
+    ------
+    ValueError
+        For an item without a name or a rest, or a name that stands twice.
+    """
+    found: dict[str, str] = {}
+    for item in text.split(","):
+        name, _, rest = (part.strip() for part in item.partition(mark))
+        if not name or not rest:
+            raise ValueError(f"write {form}")
+        if name in found:
+            raise ValueError(f"{name} stands twice")
+        found[name] = rest
+    return found
+
+
 def _boolean(text: str) -> bool:
     words = {"1": True, "yes": True, "true": True, "on": True, "0": False, "no": False, "false": False, "off": False}
     if text.lower() not in words:

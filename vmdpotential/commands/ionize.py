@@ -28,7 +28,7 @@ from vmdpotential.ions import (
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option, Report, items
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
 log = logging.getLogger(__name__)
@@ -46,15 +46,8 @@ def parse_templates(text: str) -> dict[str, Path]:
     ValueError
         With what is wrong.
     """
-    found: dict[str, Path] = {}
-    for item in text.split(","):
-        name, _, path = (part.strip() for part in item.partition("="))
-        if not name or not path:
-            raise ValueError("write NAME=FILE, several with commas, such as NH4=ammonium.mol2")
-        if name in found:
-            raise ValueError(f"{name} stands twice")
-        found[name] = Path(path)
-    return found
+    given = items(text, "=", "NAME=FILE, several with commas, such as NH4=ammonium.mol2")
+    return {name: Path(file) for name, file in given.items()}
 
 
 def ionize(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.parameters import items
 from vmdpotential.units import ANGSTROM, AVOGADRO
 
 if TYPE_CHECKING:
@@ -185,15 +186,11 @@ def parse_list(text: str) -> dict[str, int]:
     ValueError
         With what is wrong.
     """
-    numbers: dict[str, int] = {}
-    for item in text.split(","):
-        name, equals, number = (part.strip() for part in item.partition("="))
-        if not (name and equals and number.isascii() and number.isdigit()):
-            raise ValueError("write NAME=NUMBER, several with commas, such as SOD=11,CLA=2")
-        if name in numbers:
-            raise ValueError(f"{name} stands twice")
-        numbers[name] = int(number)
-    return numbers
+    form = "NAME=NUMBER, several with commas, such as SOD=11,CLA=2"
+    numbers = items(text, "=", form)
+    if not all(number.isascii() and number.isdigit() for number in numbers.values()):
+        raise ValueError(f"write {form}")
+    return {name: int(number) for name, number in numbers.items()}
 
 
 def explicit_counts(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from vmdpotential.errors import UsageError
 from vmdpotential.ions.counts import FORMULAS, Counts, Species, balance, salt_target, whole_charge
 from vmdpotential.molecule.names import IONS
+from vmdpotential.parameters import items
 
 #: By how much fractions that were rounded (0.333) may miss 1.
 FRACTION_ERROR = 0.005
@@ -52,19 +53,14 @@ def parse_salt(text: str) -> dict[str, float]:
     ValueError
         With what is wrong.
     """
-    found: dict[str, float] = {}
-    parts = text.split(",")
-    for item in parts:
-        name, colon, number = (part.strip() for part in item.partition(":"))
-        try:
-            fraction = float(number) if colon or len(parts) > 1 else 1.0
-        except ValueError:
-            fraction = math.nan
-        if not name or not 0 < fraction < math.inf:
-            raise ValueError("write FORMULA:FRACTION, several with commas, such as NaCl:0.7,KCl:0.2,MgCl2:0.1")
-        if name in found:
-            raise ValueError(f"{name} stands twice")
-        found[name] = fraction
+    form = "FORMULA:FRACTION, several with commas, such as NaCl:0.7,KCl:0.2,MgCl2:0.1"
+    given = items(text if ":" in text or "," in text else f"{text}:1", ":", form)
+    try:
+        found = {name: float(fraction) for name, fraction in given.items()}
+    except ValueError:
+        raise ValueError(f"write {form}") from None
+    if not all(0 < fraction < math.inf for fraction in found.values()):
+        raise ValueError(f"write {form}")
     check_fractions(found)
     return found
 
