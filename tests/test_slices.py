@@ -465,6 +465,7 @@ EVERY_LAYOUT = {
     "five": (["z=15", "x=5", "y=20", "z=9"], [(1, 1, 0)], False, 183),
     "with profile": (["z=15"], [(1, 1, 0)], True, 183),
     "profile": ([], [], True, 89),
+    "profile whose ticks come and go": ([], [], True, 91),
     "narrow": (["z=15"], [], False, 40),
     "narrow pair": (["z=15", "y=15"], [], False, 60),
     "narrow profile": ([], [], True, 40),

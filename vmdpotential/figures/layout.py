@@ -110,10 +110,10 @@ def arrange(
         around = np.zeros((len(high), count, 4))
         for n, ax in enumerate(axes):
             around[divmod(n, count)] = _decoration(figure, ax, renderer)
-        if step > 2:  # where they come and go there is room for them
-            around = np.maximum(around, before)
+        if step > 2:
             if np.abs(around - before).max() < 0.5 / figure.dpi:
                 break
+            _keep_ticks(axes)  # they would come and go with the room that they take
         before = around
         left, right = around[..., 0].max(0), around[..., 1].max(0)
         bottom, top = around[..., 2].max(1), around[..., 3].max(1)
@@ -166,6 +166,15 @@ def _decoration(figure: Figure, ax: Axes, renderer: Any) -> NDArray[np.float64]:
     outer: Any = ax.get_tightbbox(renderer)
     sides = (inner.x0 - outer.x0, outer.x1 - inner.x1, inner.y0 - outer.y0, outer.y1 - inner.y1)
     return np.maximum(np.array(sides) / figure.dpi, 0.0)
+
+
+def _keep_ticks(axes: Sequence[Axes]) -> None:
+    """Let panels have the ticks that they have now, whatever their size."""
+    from matplotlib.ticker import FixedLocator
+
+    for ax in axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(FixedLocator(axis.get_majorticklocs().tolist()))
 
 
 def _break_long_labels(figure: Figure, renderer: Any) -> None:
