@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from vmdpotential import io, place_ions
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.ions.counts import Species
 from vmdpotential.ions.salts import Salt, plan_mixture
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import select
 
 
@@ -18,7 +19,7 @@ from vmdpotential.molecule.selection import select
     np.ones(5, bool), np.ones((2, 3), bool), np.array([1.5, 2.0]), np.array(["CA"]), np.array([[0, 1]]), np.array(3),
 ])
 def test_an_array_that_selects_nothing_sensible(rows):
-    with pytest.raises(UsageError, match="is (a mask|an array) of"):
+    with pytest.raises(UsageError, match=r"is (a mask|an array) of"):
         select(golden.structure(), rows)
 
 
@@ -28,7 +29,7 @@ def test_velocities_that_columns_do_not_hold(suffix, speed, tmp_path):
     fits, wide = np.zeros((len(structure), 3)), np.zeros((len(structure), 3))
     fits[-1, 2], wide[-1, 2] = 0.999 * speed, speed
     io.write_structure(replace(structure, velocities=fits), tmp_path / f"fits{suffix}")
-    with pytest.raises(UsageError, match="velocities of 999|velocities of 20434"):
+    with pytest.raises(UsageError, match=r"velocities of 999|velocities of 20434"):
         io.write_structure(replace(structure, velocities=wide), tmp_path / f"wide{suffix}")
     assert [path.name for path in tmp_path.iterdir()] == [f"fits{suffix}"]
 
@@ -45,6 +46,24 @@ def test_files_that_say_no_directions_of_a_cell_are_told_of(tmp_path, caplog):
         assert "turned against x, y, z" in caplog.text, suffix
     with pytest.raises(UsageError, match="turned"):
         io.write_structure(turned, tmp_path / "a.gro")
+
+
+def test_radii_of_a_file_outlive_ions_and_are_never_guessed(tmp_path):
+    given = np.arange(len(golden.structure())) % 5 + 1.25
+    placed = place_ions(replace(golden.structure(), radii=given), site="random", seed=1)
+    kept = placed.kept_atoms
+    io.write_structure(placed.structure, tmp_path / "a.pqr")
+    written = io.read_structure(tmp_path / "a.pqr").radii
+    np.testing.assert_array_equal(written[: len(kept)], given[kept])
+    assert (written[len(kept):] > 1).all()  # of the table
+    chosen = np.ones(len(placed.structure), bool)
+    with pytest.raises(InputError, match=r"SOD1:SOD.* has no radius; name a set"):
+        atomic_radii(placed.structure, chosen)
+    chosen[len(kept):] = False
+    np.testing.assert_array_equal(atomic_radii(placed.structure, chosen)[0], given[kept])
+    for wrong in (-1.0, np.inf):
+        with pytest.raises(InputError, match=r"atom 1 .* has no radius"):
+            atomic_radii(replace(golden.structure(), radii=np.full(len(given), wrong)), np.ones(len(given), bool))
 
 
 SOD, POT, CLA = Species("SOD", 1), Species("POT", 1), Species("CLA", -1)

@@ -98,7 +98,7 @@ def _universe(package: Any, structure: Structure) -> Any:
     segments, segment_of = np.unique(names[starts], return_inverse=True)
     universe = package.Universe.empty(
         count, len(starts), len(segments), trajectory=True, residue_segindex=segment_of.reshape(-1),
-        atom_resindex=np.repeat(np.arange(len(starts)), np.diff(structure.residue_starts)))
+        atom_resindex=structure.residue_of)
     topology = structure.topology
     symbols = elements.fill(structure).elements
     types = symbols if topology is None or not (topology.types != "").any() else topology.types

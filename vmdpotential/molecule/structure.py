@@ -135,7 +135,7 @@ class Structure:
     charge_source : str
         Where the charges are from, for reports; empty where the topology says it.
     radii : (N,) float64, A, or None
-        Where the file gives them (PQR, prmtop), for methods that need the space which atoms take.
+        Where the file gives them (PQR, prmtop), for methods that need the space which atoms take; NaN where unknown.
     whole : Structure or None
         What these atoms were selected from; a force field is chosen by all of it, and fitted to its residues.
     whole_rows : (N,) int64 or None
@@ -232,6 +232,11 @@ class Structure:
             return np.zeros(1, np.int64)
         changes = np.flatnonzero(np.diff(self.residue_index)) + 1
         return np.concatenate([[0], changes, [len(self)]]).astype(np.int64)
+
+    @property
+    def residue_of(self) -> Integers:
+        """(N,) the residue of every atom, as a row of :attr:`residue_starts`."""
+        return np.repeat(np.arange(self.residue_count), np.diff(self.residue_starts))
 
     @property
     def residue_count(self) -> int:
