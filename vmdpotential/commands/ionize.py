@@ -153,7 +153,7 @@ def ionize(
     )
     if system.cell is None:
         log.warning("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it one",
-                    system.sources[0] if system.sources else "structure")
+                    system.where)
     written: list[str] = []
     for placement, group, suffixes in zip(placements, groups, names, strict=True):
         if not dry_run and group.all:

@@ -161,7 +161,7 @@ def water_sites(structure: Structure) -> tuple[Integers, Integers]:
     InputError
         When there are no waters, or several share a residue.
     """
-    where = structure.sources[0] if structure.sources else "structure"
+    where = structure.where
     oxygen = np.flatnonzero(is_water(structure) & is_oxygen(structure))
     if not len(oxygen):
         raise InputError(f"{where}: has no waters that ions could replace", "solvate the structure first")
@@ -182,7 +182,7 @@ def check_neutral(structure: Structure, residues: Integers) -> None:
     sums = np.add.reduceat(structure.known_charges, structure.residue_starts[:-1])[residues]
     charged = np.flatnonzero(np.abs(sums) > 0.01)
     if len(charged):
-        where = structure.sources[0] if structure.sources else "structure"
+        where = structure.where
         atom = int(structure.residue_starts[residues[charged[0]]])
         raise InputError(
             f"{where}: {len(charged)} waters are not neutral, the first is {structure.label(atom)} with "

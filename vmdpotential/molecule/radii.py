@@ -48,7 +48,7 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
     UsageError
         For an unknown set.
     """
-    where = structure.sources[0] if structure.sources else "structure"
+    where = structure.where
     if name == "auto":
         if structure.radii is None:
             raise InputError(f"{where}: has no radii of atoms",
