@@ -25,6 +25,7 @@ from vmdpotential import __version__, progress
 from vmdpotential.errors import InputError, OutputError
 from vmdpotential.frames import distribute
 from vmdpotential.io import output as files
+from vmdpotential.io.hidden import collect
 from vmdpotential.io.npz import put_arrays
 
 log = logging.getLogger(__name__)
@@ -116,7 +117,7 @@ def clear(folder: Path | None) -> None:
     """Remove the blocks that are kept in a folder: what was made of them is safe."""
     if folder is not None and folder.is_dir():
         with contextlib.suppress(OSError):
-            files.collect(folder)
+            collect(folder)
         for path in folder.glob(_CALLED):
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # another run's, or what is not ours
