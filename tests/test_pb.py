@@ -119,6 +119,7 @@ def test_refusals(apbs, monkeypatch):
         ({"interaction": "distance_dependent"}, UsageError, "sums coulomb alone"),
         ({"parameters": {"ions": 3}}, UsageError, "the method pb has no such parameter; it has salt"),
         ({"parameters": {"inside": 0.1}}, UsageError, "the method pb takes 1 to 200"),
+        ({"parameters": {"nonlinear": 0.5}}, UsageError, "nonlinear=0. or the full one"),
         ({"radii": "guess"}, UsageError, "choose one of auto, bondi, mbondi2"),
     ):
         with pytest.raises(error, match=words):

@@ -1,5 +1,6 @@
 """Values that programs give: what does not fit is refused in one line, and nothing is guessed or lost."""
 
+import re
 from dataclasses import replace
 
 import golden
@@ -8,6 +9,7 @@ import pytest
 
 from vmdpotential import io, place_ions
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.frontend import cli
 from vmdpotential.ions.counts import Species
 from vmdpotential.ions.salts import Salt, plan_mixture
 from vmdpotential.molecule.cell import Cell
@@ -82,3 +84,16 @@ def test_mixtures_know_the_methods_and_ions_by_any_name():
     again = place_ions(first.structure, naming="amber", **wanted)
     assert again.counts.total < 0.2 * first.counts.total
     assert sum(again.counts.existing.values()) == first.counts.total
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    ("field in.pqr --at all --resume", "--resume: goes on with what is kept beside .*; name a file as --output"),
+    ("profile in.pqr --resume -o -", "--resume: goes on with what is kept beside the output"),
+    ("ionize in.pqr --parameters frcmod -o out.pdb", "--parameters.*: are written into a prmtop; name one as --output"),
+])
+def test_options_that_would_do_nothing(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    io.write_structure(golden.structure(), tmp_path / "in.pqr")
+    assert cli.main(words.split()) == 2
+    assert re.search(said, capsys.readouterr().err)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.pqr"]
