@@ -13,10 +13,12 @@ import os, signal
 from dataclasses import dataclass
 from pathlib import Path
 import numpy as np
+from vmdpotential.methods import Estimate
 
 @dataclass(frozen=True)
 class Work:
     flag: Path
+    estimate: Estimate
     portable = True
     engine = "cpu"
 
@@ -39,13 +41,16 @@ from vmdpotential.frames import distribute
 from vmdpotential.frames.blocks import run_blocks
 
 print("begun")
-distribute.START = 0.0
+distribute.START = 1e-9
 distribute.lanes = lambda work: [contextlib.nullcontext]
-distribute.sharers = lambda engine, most: 2
-found = list(run_blocks(work.Work(Path("flag")), range(10), size=2))
-assert [result["large"][:2].tolist() for result in found] == [[n, n + 1] for n in range(0, 10, 2)], found
-others = {int(result["process"]) for result in found[1:]}
-assert int(found[0]["process"]) == os.getpid() not in others, others
+distribute.sharers = lambda engine, most, size: 2
+for seconds in (0.0, 1.0):
+    found = list(run_blocks(work.Work(Path("flag"), work.Estimate(seconds, 2**23)), range(10), size=2))
+    assert [result["large"][:2].tolist() for result in found] == [[n, n + 1] for n in range(0, 10, 2)], found
+    others = {int(result["process"]) for result in found[1:]}
+    assert os.getpid() not in others, others
+    # the first block says whether processes are worth it where nothing says so before
+    assert (int(found[0]["process"]) == os.getpid()) == (not seconds), found
 assert Path("flag").exists()
 """
 
@@ -63,8 +68,8 @@ def test_processes_take_the_rest_of_a_long_run(tmp_path):
 
 def test_how_many_share_gpus(monkeypatch):
     monkeypatch.setattr(processes.threads, "count", lambda: 6)
-    gpus = SimpleNamespace(lanes=lambda: [None, None], sharers=lambda: 4)
+    gpus = SimpleNamespace(lanes=lambda: [None, None], sharers=lambda size: 4)
     for engine, most, wanted in ((gpus, 100, 6), (gpus, 3, 3), (gpus, 1, 2), (SimpleNamespace(), 100, 6),
-                                 (SimpleNamespace(lanes=gpus.lanes, sharers=lambda: 1), 100, 2)):
+                                 (SimpleNamespace(lanes=gpus.lanes, sharers=lambda size: 1), 100, 2)):
         monkeypatch.setattr(processes, "get_engine", lambda name, engine=engine: engine)
         assert processes.sharers("any", most) == wanted

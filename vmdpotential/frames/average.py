@@ -29,7 +29,7 @@ from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice
 from vmdpotential.io.frames import Frame, Frames, Trajectory, ahead, periodic_cell
 from vmdpotential.maps import MapPlan, Wanted, choose_cell, lay_lattice, plan_map
-from vmdpotential.methods import Method, Planned, Request
+from vmdpotential.methods import Estimate, Method, Planned, Request
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
@@ -115,6 +115,11 @@ class MeanMap:
     def portable(self) -> bool:
         """Whether another process reads the frames by itself."""
         return isinstance(self.frames, Trajectory)
+
+    @property
+    def estimate(self) -> Estimate:
+        """What a frame takes, its reading left out, and the bytes of a block's result."""
+        return Estimate(self.plan.estimate.seconds, 8 * self.request.lattice.size * (1 + self.spread))
 
     def _aligned(self, numbers: range) -> Iterator[Frame]:
         for frame in self.frames.part(numbers):

@@ -39,6 +39,7 @@ from vmdpotential.frames.processes import (
     sharers,
     timed,
 )
+from vmdpotential.methods import Estimate
 
 Keep = Callable[[range, Arrays, float], None]
 
@@ -59,7 +60,8 @@ def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
     Parameters
     ----------
     work : Work
-        Its attribute ``engine``, where it has one, names the engine, whose GPUs get a thread each.
+        Its attribute ``engine``, where it has one, names the engine, whose GPUs get a thread each; where it is
+        ``portable``, processes share them, if its ``estimate`` of a frame or the first block says that this pays.
     blocks : sequence of range
     workers, scheduler
         Where they are computed.
@@ -74,15 +76,19 @@ def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
         return
     found = lanes(work)
     if found and getattr(work, "portable", False):
-        with found[0]() if len(found) > 1 else contextlib.nullcontext():
-            arrays, seconds = timed(work, blocks[0])
-        keep(blocks[0], arrays, seconds)
-        yield arrays
-        blocks = blocks[1:]
+        expected: Estimate = work.estimate
+        left = expected.seconds * sum(map(len, blocks))
+        if left < START:  # but they have to be read too
+            with found[0]() if len(found) > 1 else contextlib.nullcontext():
+                arrays, seconds = timed(work, blocks[0])
+            keep(blocks[0], arrays, seconds)
+            yield arrays
+            blocks = blocks[1:]
+            left = seconds * len(blocks)
         # Python computes for longer than a GPU does, and several decode a trajectory faster than one
-        if seconds * len(blocks) > START:
-            pool = Processes(work, blocks, sharers(work.engine, len(blocks)), again=True,
-                             size=sum(array.nbytes for array in arrays.values()))
+        if left > START:
+            pool = Processes(work, blocks, sharers(work.engine, len(blocks), expected.bytes), again=True,
+                             size=expected.bytes)
             with contextlib.closing(pool):
                 yield from _in_order(pool, blocks, keep)
             return

@@ -54,11 +54,14 @@ def lanes(work: Any) -> Sequence[Lane]:
     return getattr(engine, "lanes", tuple)()  # type: ignore[no-any-return]
 
 
-def sharers(engine: str, most: int) -> int:
-    """Return how many processes are to compute: several on each GPU, as far as there are cores, else one a core."""
+def sharers(engine: str, most: int, size: int = 0) -> int:
+    """Return how many processes are to compute: several on each GPU, as far as there are cores, else one a core.
+
+    On a GPU each needs as much memory as the work done last, and `size` bytes.
+    """
     found: Any = get_engine(engine)
     gpus = len(getattr(found, "lanes", tuple)())
-    return max(gpus, min(most, threads.count(), gpus * found.sharers() if gpus else threads.count()))
+    return max(gpus, min(most, threads.count(), gpus * found.sharers(size) if gpus else threads.count()))
 
 
 def timed(work: Any, block: range) -> tuple[Arrays, float]:
@@ -164,8 +167,7 @@ class Processes:
     def close(self) -> None:
         """End all processes, those at work too."""
         for pipe, (process, _) in self._all.items():
-            if pipe in self._busy:
-                process.terminate()
+            process.terminate()  # they have nothing to put away, and Python and CUDA take a second to end by themselves
             pipe.close()
         for process, _ in self._all.values():
             process.join()

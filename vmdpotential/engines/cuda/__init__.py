@@ -72,11 +72,11 @@ class CudaEngine:
 
         return [partial(device.bound, gpu) for gpu in device.gpus()]
 
-    def sharers(self) -> int:
-        """Return how many processes are to share each GPU for work such as was done last."""
+    def sharers(self, size: int = 0) -> int:
+        """Return how many processes are to share each GPU for work such as was done last and `size` bytes more."""
         from vmdpotential.engines.cuda import device
 
-        return max(1, min(PROCESSES, *(gpu.sharers() for gpu in device.gpus())))
+        return max(1, min(PROCESSES, *(gpu.sharers(size) for gpu in device.gpus())))
 
     @property
     def special_limit(self) -> float:
