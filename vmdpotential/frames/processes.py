@@ -113,6 +113,7 @@ class Processes:
 
     def __init__(self, work: Any, blocks: Sequence[range], count: int, again: bool = False, size: int = 0) -> None:
         self.blocks, self.count = blocks, count
+        self._engine: Any = get_engine(getattr(work, "engine", "cpu"))
         self._spawn = multiprocessing.get_context("spawn")
         self._folder = tempfile.TemporaryDirectory(dir=_in_memory(4 * count * size), ignore_cleanup_errors=True)
         # by a file: to start a process with more than a pipe holds takes until it reads that
@@ -158,7 +159,8 @@ class Processes:
         place = next(n for n in range(self.count) if n not in taken)
         ours, theirs = self._spawn.Pipe()
         process = self._spawn.Process(target=_serve, args=(theirs, place, self._folder.name), daemon=True)
-        with _environment(share(self.count)), _without_script():
+        own = self._engine.environment(place) if hasattr(self._engine, "environment") else {}
+        with _environment(share(self.count) | own), _without_script():
             process.start()
         theirs.close()
         self._all[ours] = process, place
