@@ -52,8 +52,8 @@ MESHES = {
 
 
 @pytest.fixture
-def gpu(host_folder, monkeypatch):
-    host = HostGpu(host_folder)
+def gpu(monkeypatch):
+    host = HostGpu()
     monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memset_d32_async=host.memset))
     monkeypatch.setattr(fft, "Transform", Transform)
     monkeypatch.setattr(maps.Sum, "sort", lambda *_: None)

@@ -111,6 +111,7 @@ def test_of_five_processes_one_compiles(tmp_path):
     assert {tuple(result.split()[3:]) for result in results} == {tuple(FOUND.split()[3:])}
 
 
+@pytest.mark.slow
 def test_threads_that_start_together_share_one_kernel(tmp_path):
     code = """
 import threading
@@ -249,6 +250,7 @@ def test_entries_of_older_versions_are_removed(place, monkeypatch):
     assert sorted(os.listdir(cache.folder())) == ["cuda", "lock", "new", "newer", "used"]
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_keeps_nobody_waiting(place):
     code = ("import time\nfrom vmdpotential import cache\n"
             "with cache.alone('entry'):\n    print('locked', flush=True)\n    time.sleep(600)\n")
