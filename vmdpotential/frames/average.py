@@ -24,12 +24,13 @@ from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, TaskError
 from vmdpotential.frames.blocks import LABEL, Arrays, Run, block_size
+from vmdpotential.frames.processes import Cost
 from vmdpotential.frames.statistics import BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice
 from vmdpotential.io.frames import Frame, Frames, Trajectory, ahead, periodic_cell
 from vmdpotential.maps import MapPlan, Wanted, choose_cell, lay_lattice, plan_map
-from vmdpotential.methods import Estimate, Method, Planned, Request
+from vmdpotential.methods import Method, Planned, Request
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
@@ -116,10 +117,11 @@ class MeanMap:
         """Whether another process reads the frames by itself."""
         return isinstance(self.frames, Trajectory)
 
-    @property
-    def estimate(self) -> Estimate:
-        """What a frame takes, its reading left out, and the bytes of a block's result."""
-        return Estimate(self.plan.estimate.seconds, 8 * self.request.lattice.size * (1 + self.spread))
+    def cost(self) -> Cost:
+        """Return what a frame and a block's result take."""
+        assert isinstance(self.frames, Trajectory)
+        size = 8 * self.request.lattice.size * (1 + self.spread)
+        return Cost(self.plan.estimate.seconds, self.frames.seconds(), size)
 
     def _aligned(self, numbers: range) -> Iterator[Frame]:
         for frame in self.frames.part(numbers):

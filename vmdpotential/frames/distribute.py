@@ -28,6 +28,7 @@ from vmdpotential import __version__, progress
 from vmdpotential.errors import BackendError, TaskError, VmdpotentialError
 from vmdpotential.frames.processes import (
     Arrays,
+    Cost,
     Done,
     Lane,
     OddError,
@@ -39,7 +40,6 @@ from vmdpotential.frames.processes import (
     sharers,
     timed,
 )
-from vmdpotential.methods import Estimate
 
 Keep = Callable[[range, Arrays, float], None]
 
@@ -61,7 +61,7 @@ def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
     ----------
     work : Work
         Its attribute ``engine``, where it has one, names the engine, whose GPUs get a thread each; where it is
-        ``portable``, processes share them, if its ``estimate`` of a frame or the first block says that this pays.
+        ``portable``, processes share them, if its ``cost()`` or the first block says that this pays.
     blocks : sequence of range
     workers, scheduler
         Where they are computed.
@@ -76,19 +76,17 @@ def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
         return
     found = lanes(work)
     if found and getattr(work, "portable", False):
-        expected: Estimate = work.estimate
-        left = expected.seconds * sum(map(len, blocks))
-        if left < START:  # but they have to be read too
+        cost: Cost = work.cost()
+        left = max(cost.seconds, cost.reading) * sum(map(len, blocks))
+        if left < START:  # Python takes its time too
             with found[0]() if len(found) > 1 else contextlib.nullcontext():
                 arrays, seconds = timed(work, blocks[0])
             keep(blocks[0], arrays, seconds)
             yield arrays
             blocks = blocks[1:]
             left = seconds * len(blocks)
-        # Python computes for longer than a GPU does, and several decode a trajectory faster than one
         if left > START:
-            pool = Processes(work, blocks, sharers(work.engine, len(blocks), expected.bytes), again=True,
-                             size=expected.bytes)
+            pool = Processes(work, blocks, sharers(work.engine, len(blocks), cost), again=True, size=cost.size)
             with contextlib.closing(pool):
                 yield from _in_order(pool, blocks, keep)
             return
