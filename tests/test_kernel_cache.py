@@ -301,7 +301,8 @@ def test_absurd_numbers_of_threads_are_refused(text, monkeypatch):
     assert len(str(caught.value)) < 120
 
 
-@pytest.mark.parametrize(("name", "value"), [("NUMBA_DISABLE_JIT", "1"), ("NUMBA_NUM_THREADS", "0")])
+@pytest.mark.parametrize(("name", "value"), [
+    pytest.param("NUMBA_DISABLE_JIT", "1", marks=pytest.mark.slow), ("NUMBA_NUM_THREADS", "0")])
 def test_an_environment_without_a_compiler_is_one_line(name, value, tmp_path):
     ion = tmp_path / "ion.pqr"
     ion.write_text("ATOM      1  NA  NA      1       0.000   0.000   0.000  1.0000 1.0000\n")
