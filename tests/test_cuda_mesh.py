@@ -123,8 +123,8 @@ def test_a_sum_runs_again_for_other_charges(gpu, name):
     assert set(gpu.kept) == kept
 
 
-@pytest.mark.parametrize(("name", "field"), [("smeared", False), pytest.param("smeared open", True, marks=pytest.mark.slow),
-                                              ("periodic", True)])
+@pytest.mark.parametrize(("name", "field"), [
+    ("smeared", False), pytest.param("smeared open", True, marks=pytest.mark.slow), ("periodic", True)])
 def test_a_mean_is_made_of_charges_on_the_nodes_and_pairs_in_maps(gpu, monkeypatch, name, field):
     monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
 

@@ -72,7 +72,8 @@ def test_maps_are_ewald_sums_of_gaussians(engine, name, smear):
     assert plan.error < 1e-4 * np.sqrt(np.mean(wanted[0] ** 2))
 
 
-@pytest.mark.parametrize("smear", slow([0.8, 1.4, 8.0], [0.8]))  # as points with a part of the pairs, and by waves alone
+# as points with a part of the pairs, and by waves alone
+@pytest.mark.parametrize("smear", slow([0.8, 1.4, 8.0], [0.8]))
 @pytest.mark.parametrize("name", ["triclinic", "open"])
 def test_the_reference_is_the_definition(name, smear):
     points, cell, nearest = LATTICE.points()[::9], CELLS[name], np.empty(56)
