@@ -146,6 +146,7 @@ def test_png_has_the_size_and_resolution_asked_for(tmp_path, width):
     assert ((pixels[:, 2] - pixels[:, 0]) > 60).any()  # blue
 
 
+@pytest.mark.slow
 def test_svg_has_text_as_text(tmp_path):
     figures.save(page_of("three wide").figure, tmp_path / "f.svg")
     text = (tmp_path / "f.svg").read_text()
