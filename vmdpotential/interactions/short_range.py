@@ -27,12 +27,16 @@ class Radial:
     degree: int
 
     def __call__(self, r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
-        """Return the value, by Horner's rule."""
+        """Return the value."""
+        return rinv - self.polynomial(r2, p)
+
+    def polynomial(self, r2: Scalar, p: Any) -> Scalar:
+        """Return P(r^2), by Horner's rule."""
         t = r2 - 0.5 * (p.cutoff * p.cutoff)
         value = getattr(p, f"c{self.degree}")
         for n in range(self.degree - 1, -1, -1):
             value = fma(value, t, getattr(p, f"c{n}"))
-        return rinv - value
+        return value
 
 
 @cache

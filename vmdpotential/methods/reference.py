@@ -6,7 +6,8 @@ not by a Gaussian but by a prolate spheroidal function psi, as
 :class:`~vmdpotential.splitting.coulomb.Splitting` defines it: of all functions on [-1, 1] the one
 whose transform keeps most within a band. The short-range part ends at the split radius, and with half
 the shortest lattice vector for a radius only the nearest image of an atom has one; the rest is a
-sum over a few hundred waves.
+sum over a few hundred waves. A screened potential has the same waves, and no background
+(:mod:`vmdpotential.splitting.screened`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from vmdpotential.interactions.gaussian import ewald_factor
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import Splitting
 from vmdpotential.splitting.gaussian import Gaussian
+from vmdpotential.splitting.screened import Screened
 
 Floats = NDArray[np.float64]
 
@@ -42,12 +44,15 @@ DEGREE = 22
 #: The longest split radius, A.
 LONGEST = 9999.0
 
+#: The same in Debye lengths: the polynomial of a longer one ends too soon.
+DECAYS = 8.0
+
 #: Time of one atom and point in the short-range part over that of one atom and wave.
 PAIR_COST = 4.0
 
 
 def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, engine: Engine,
-                   nearest: Floats | None = None, smear: float = 0.0) -> Floats:
+                   nearest: Floats | None = None, interaction: Bound | None = None) -> Floats:
     """Return the potential of all atoms, and of all their periodic images, at points.
 
     Parameters
@@ -61,8 +66,8 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
         Sums the pairs.
     nearest : (P,) float64, optional
         Filled with the distances to the nearest atom, A.
-    smear : float, A
-        Standard deviation of every charge's Gaussian; 0 for points.
+    interaction : Bound, optional
+        coulomb, gaussian or screened_coulomb, which has no background; coulomb unless given.
 
     Returns
     -------
@@ -76,10 +81,13 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
     """
     points = np.asarray(points, np.float64).reshape(-1, 3)
     if cell is None:
-        return engine.at_points(points, positions, charges, None, Gaussian(smear).potential if smear else None, nearest)
-    plan = _plan(cell, len(points), len(positions))
-    splitting = plan.splitting
-    smooth, band, integral = splitting.window, BAND / splitting.radius, splitting.short_integral
+        return engine.at_points(points, positions, charges, None, interaction, nearest)
+    values = {} if interaction is None else interaction.values
+    smear, length = values.get("smear", 0.0), values.get("debye_length")
+    plan = _plan(cell, len(points), len(positions), LONGEST if length is None else min(LONGEST, DECAYS * length))
+    splitting: Splitting | Screened = plan.splitting if length is None else Screened(plan.splitting, length)
+    smooth, band = splitting.window, BAND / splitting.radius
+    integral = plan.splitting.short_integral if length is None else 0.0
     pairs = [(1.0, splitting.short())]
     if smear and SMEAR_REACH * smear <= splitting.radius:  # less what a point has more than a Gaussian
         pairs.append((-1.0, ewald.INTERACTION.bind(beta=ewald_factor(smear), cutoff=splitting.radius)))
@@ -87,7 +95,7 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
     elif smear:  # waves alone are few; pairs tell the distances
         smooth, band, integral, pairs = Gaussian(smear).window, SMEAR_BAND / smear, 0.0, [(0.0, splitting.short())]
     memory.require(64 * plan.waves(band), "the reference sum over waves", "correct the cell where it is far too thin")
-    total: Floats = _smooth(points, positions, charges, plan, band, smooth, engine)[0]
+    total: Floats = _smooth(points, positions, charges, plan, band, smooth, engine, kappa=splitting.kappa)[0]
     least, distances = np.full(len(points), np.inf), np.empty(len(points))
     for shift in np.indices(plan.repeats).reshape(3, -1).T @ plan.basis:
         for sign, bound in pairs:
@@ -101,10 +109,12 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """How Ewald's sum is split: lattice vectors (rows), and how often a thin cell is repeated along each."""
+    """How Ewald's sum is split: lattice vectors (rows), how often a thin cell is repeated along each, the longest radius.
+    """
 
     basis: Floats
     repeats: tuple[int, ...]
+    longest: float = LONGEST
 
     @cached_property
     def supercell(self) -> Cell:
@@ -115,7 +125,7 @@ class _Plan:
     def splitting(self) -> Splitting:
         """The splitting, with the largest radius within which a point sees one image of an atom alone."""
         width = float(np.linalg.norm(self.supercell.reduced, axis=1).min())
-        return Splitting(min(LONGEST, 0.499999 * width), _prolate())
+        return Splitting(min(self.longest, 0.499999 * width), _prolate())
 
     def counts(self, band: float) -> NDArray[np.int64]:
         """Return the largest index (3,) of a wave up to `band` (1/A) along each vector: |h| <= |k| |a| / 2 pi."""
@@ -127,7 +137,7 @@ class _Plan:
         return int(np.prod(2.0 * self.counts(band) + 1))
 
 
-def _plan(cell: Cell, points: int, atoms: int) -> _Plan:
+def _plan(cell: Cell, points: int, atoms: int, longest: float) -> _Plan:
     """Return the fastest plan.
 
     The number of waves is that of the volumes of the split radius in the cell. A plate or a needle is
@@ -136,7 +146,7 @@ def _plan(cell: Cell, points: int, atoms: int) -> _Plan:
     basis = cell.vectors if cell.orthogonal else cell.reduced
     length = np.linalg.norm(basis, axis=1)
     widths = np.geomspace(length.min(), length.max(), 1 + int(np.ceil(4 * np.log2(length.max() / length.min()))))
-    plans = [_Plan(basis, tuple(int(n) for n in np.ceil(width / length - 1e-9))) for width in widths]
+    plans = [_Plan(basis, tuple(int(n) for n in np.ceil(width / length - 1e-9)), longest) for width in widths]
     return min(plans, key=lambda plan: (PAIR_COST * points * atoms * np.prod(plan.repeats)
                                         + (points + atoms) * plan.waves(BAND / plan.splitting.radius)))
 
@@ -196,8 +206,8 @@ def smooth_part(points: Floats, positions: Floats, charges: Floats, cell: Cell, 
 
 
 def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan, band: float,
-            window: Callable[[Floats], Floats], engine: Engine, field: bool = False) -> Floats:
-    """Return the sum over waves up to `band` (1/A) at points, (1, P) e/A, of a transform over 4 pi / k^2.
+            window: Callable[[Floats], Floats], engine: Engine, field: bool = False, kappa: float = 0.0) -> Floats:
+    """Return the sum over waves up to `band` (1/A) at points, (1, P) e/A, of a transform over 4 pi / (k^2 + kappa^2).
 
     With `field` its derivatives along the plan's vectors too, in fractions of them: (4, P).
     """
@@ -209,12 +219,13 @@ def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan, ban
     k2 = np.zeros(factors.shape)
     for row in 2 * np.pi * inverse:  # one component of k at a time
         k2 += ((row[0] * indices[0])[:, None, None] + (row[1] * indices[1])[:, None] + row[2] * indices[2]) ** 2
-    k2[nx, ny, nz] = np.inf  # the background
+    if not kappa:
+        k2[nx, ny, nz] = np.inf  # the background
     k = np.sqrt(k2)
     inside = k <= band
     k = k[inside]
     weights = np.zeros(factors.shape)
-    weights[inside] = 4 * np.pi * window(k) / (k * k) / abs(np.linalg.det(plan.basis))
+    weights[inside] = 4 * np.pi * window(k) / (k * k + kappa**2) / abs(np.linalg.det(plan.basis))
     factors *= weights
     half = factors[nx:]  # the rest are complex conjugates
     half[1:] *= 2
