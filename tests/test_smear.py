@@ -77,7 +77,8 @@ def test_maps_are_ewald_sums_of_gaussians(engine, name, smear):
 @pytest.mark.parametrize("name", ["triclinic", "open"])
 def test_the_reference_is_the_definition(name, smear):
     points, cell, nearest = LATTICE.points()[::9], CELLS[name], np.empty(56)
-    found = full_potential(points, POSITIONS, CHARGES, cell, get_engine("cpu"), nearest, gaussian.INTERACTION.bind(smear=smear))
+    bound = gaussian.INTERACTION.bind(smear=smear)
+    found = full_potential(points, POSITIONS, CHARGES, cell, get_engine("cpu"), nearest, bound)
     if cell is None:
         r = np.linalg.norm(points[:, None] - POSITIONS, axis=-1)
         wanted = (erf(r / (np.sqrt(2) * smear)) / r) @ CHARGES

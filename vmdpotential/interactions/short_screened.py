@@ -1,43 +1,41 @@
-"""Short-range part of a split screened potential: exp(-r / L) / r less an even polynomial, zero from the split radius on.
+"""Short-range part of a split screened potential: what is left of exp(-r / L) / r, zero from the split radius on.
 
-Where a mesh sums the rest (:mod:`vmdpotential.splitting.screened`), with the Debye length L::
+Within the radius exp(-r / L) is cosh(r / L) - sinh(r / L), an even function of r and an odd one, and the smooth part
+(:mod:`vmdpotential.splitting.screened`) is even, so that two polynomials say all, without an exponential::
 
-    S(r) = exp(-r / L) / r - P(r^2)    for r < radius, else 0
+    S(r) = C(r^2) / r - P(r^2)    for r < radius, else 0
 
-P is written as in :mod:`vmdpotential.interactions.short_range`.
+Both are written in r^2 - radius^2 / 2 as in :mod:`vmdpotential.interactions.short_range`.
 """
 
-from functools import cache
 from typing import Any
 
-from vmdpotential.interactions import Bound, Check, Interaction, screened_coulomb, short_range
+from vmdpotential.interactions import Bound, Check, Interaction, Quantity, short_range
 from vmdpotential.interactions.tracing import Scalar
 
-
-class Radial(short_range.Radial):
-    """exp(-r / L) / r - P(r^2) with a polynomial of some degree."""
-
-    def __call__(self, r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
-        """Return the value."""
-        return screened_coulomb.radial(r2, rinv, p) - self.polynomial(r2, p)
+_EVEN, _ODD = short_range.Radial(short_range.DEGREE + 1), short_range.Radial(short_range.DEGREE, "d")
 
 
-@cache
-def interaction(degree: int) -> Interaction:
-    """Return the short-range part with a polynomial of some degree in r^2."""
-    return Interaction(
-        "short_screened",
-        Radial(degree),
-        [*short_range.interaction(degree).quantities, *screened_coulomb.INTERACTION.quantities],
-        checks=[
-            Check(2.0, 0.18393972058572117, {"cutoff": 4.0, "debye_length": 2.0}),  # exp(-1) / 2
-            Check(2.0, 0.18393972058572117 - 0.25 + 4 * 0.01,  # t = 4 - 8
-                  {"cutoff": 4.0, "debye_length": 2.0, "c0": 0.25, "c1": 0.01}),
-        ],
-    )
+def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+    """Return C(r^2) / r - P(r^2)."""
+    return _ODD.polynomial(r2, p) * rinv - _EVEN.polynomial(r2, p)
 
 
-def bind(radius: float, length: float, coefficients: Any) -> Bound:
-    """Return the short-range part for a radius and a Debye length (A), and coefficients as in `short_range.bind`."""
-    bound = interaction(len(coefficients) - 1)
-    return bound.bind(cutoff=radius, debye_length=length, **{f"c{n}": float(c) for n, c in enumerate(coefficients)})
+INTERACTION = Interaction(
+    "short_screened",
+    radial,
+    [*short_range.interaction(_EVEN.degree).quantities,
+     *(Quantity(f"d{n}", f"1/A^{2 * n}" if n else "", 0.0, -1e300, 1e300, f"coefficient of (r^2 - cutoff^2/2)^{n} / r")
+       for n in range(_ODD.degree + 1))],
+    checks=[
+        Check(2.0, 0.5, {"cutoff": 4.0, "d0": 1.0}),
+        Check(2.0, (0.75 - 4 * 0.05) / 2 - (0.25 - 4 * 0.01),  # t = 4 - 8
+              {"cutoff": 4.0, "d0": 0.75, "d1": 0.05, "c0": 0.25, "c1": 0.01}),
+    ],
+)
+
+
+def bind(radius: float, even: Any, odd: Any) -> Bound:
+    """Return the short-range part for a radius (A), and the coefficients of P, 1/A^(2n+1), and of C, 1/A^2n."""
+    return INTERACTION.bind(cutoff=radius, **{f"{letter}{n}": float(c) for letter, coefficients in
+                                              (("c", even), ("d", odd)) for n, c in enumerate(coefficients)})

@@ -175,16 +175,16 @@ def _at_end(request: Request, points: Floats, positions: Floats) -> NDArray[np.b
 def _exact(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine,
            distances: Floats) -> Floats:
     cell, bound = request.cell, request.interaction
-    reach = bound.cutoff
+    reach, summed = bound.cutoff, bound.interaction.name in ("coulomb", "gaussian", "screened_coulomb")
     if cell is not None and reach is None and bound.decay is not None:
         far = bound.decay * float(np.log(BEYOND / request.tolerance))  # beyond what any method counts
-        if 2 * far < np.linalg.norm(cell.reduced, axis=1).min():  # fewer pairs than all nearest images
+        if not summed or 2 * far < np.linalg.norm(cell.reduced, axis=1).min():  # fewer pairs than all nearest images
             from vmdpotential.engines.cpu.nearby import cutoff_at_points
 
             bound = bound.truncated(far)
             engine.at_points(points, positions, charges, cell, bound, distances)
             return cutoff_at_points(points, positions, charges, bound, cell)
-    if reach is None and (bound.interaction.name in ("coulomb", "gaussian") or bound.decay is not None):
+    if reach is None and summed:
         return full_potential(points, positions, charges, cell, engine, distances, bound)
     if cell is not None and reach is not None and 2 * reach > np.linalg.norm(cell.reduced, axis=1).min():
         # more than the nearest image

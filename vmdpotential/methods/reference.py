@@ -12,7 +12,6 @@ sum over a few hundred waves. A screened potential has the same waves, and no ba
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE, Engine
-from vmdpotential.interactions import Bound, ewald
+from vmdpotential.interactions import Bound, coulomb, ewald, short_range
 from vmdpotential.interactions.gaussian import ewald_factor
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import Splitting
@@ -85,17 +84,20 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
     values = {} if interaction is None else interaction.values
     smear, length = values.get("smear", 0.0), values.get("debye_length")
     plan = _plan(cell, len(points), len(positions), LONGEST if length is None else min(LONGEST, DECAYS * length))
-    splitting: Splitting | Screened = plan.splitting if length is None else Screened(plan.splitting, length)
-    smooth, band = splitting.window, BAND / splitting.radius
-    integral = plan.splitting.short_integral if length is None else 0.0
-    pairs = [(1.0, splitting.short())]
-    if smear and SMEAR_REACH * smear <= splitting.radius:  # less what a point has more than a Gaussian
-        pairs.append((-1.0, ewald.INTERACTION.bind(beta=ewald_factor(smear), cutoff=splitting.radius)))
+    smooth: Splitting | Screened | Gaussian = plan.splitting
+    radius, band, integral = smooth.radius, BAND / smooth.radius, plan.splitting.short_integral
+    pairs = [(1.0, plan.splitting.short())]
+    if interaction is not None and length is not None:
+        smooth, integral = Screened(plan.splitting, length), 0.0
+        pairs = [(1.0, interaction.truncated(radius)), (-1.0, coulomb.INTERACTION.bind().truncated(radius)),
+                 (1.0, short_range.bind(radius, smooth.shifted))]
+    elif smear and SMEAR_REACH * smear <= radius:  # less what a point has more than a Gaussian
+        pairs.append((-1.0, ewald.INTERACTION.bind(beta=ewald_factor(smear), cutoff=radius)))
         integral -= 2 * np.pi * smear**2
     elif smear:  # waves alone are few; pairs tell the distances
-        smooth, band, integral, pairs = Gaussian(smear).window, SMEAR_BAND / smear, 0.0, [(0.0, splitting.short())]
+        smooth, band, integral, pairs = Gaussian(smear), SMEAR_BAND / smear, 0.0, [(0.0, plan.splitting.short())]
     memory.require(64 * plan.waves(band), "the reference sum over waves", "correct the cell where it is far too thin")
-    total: Floats = _smooth(points, positions, charges, plan, band, smooth, engine, kappa=splitting.kappa)[0]
+    total: Floats = _smooth(points, positions, charges, plan, band, smooth, engine)[0]
     least, distances = np.full(len(points), np.inf), np.empty(len(points))
     for shift in np.indices(plan.repeats).reshape(3, -1).T @ plan.basis:
         for sign, bound in pairs:
@@ -109,8 +111,7 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """How Ewald's sum is split: lattice vectors (rows), how often a thin cell is repeated along each, the longest radius.
-    """
+    """How Ewald's sum is split: vectors (rows), how often a thin cell is repeated along each, the longest radius."""
 
     basis: Floats
     repeats: tuple[int, ...]
@@ -200,14 +201,14 @@ def smooth_part(points: Floats, positions: Floats, charges: Floats, cell: Cell, 
     plan = _Plan(cell.vectors if cell.orthogonal else cell.reduced, (1, 1, 1))
     band = BAND / splitting.radius
     memory.require(64 * plan.waves(band), "Ewald's sum over waves", "use a longer {cutoff}")
-    found = _smooth(points, positions, charges, plan, band, splitting.window, engine, field=True)
+    found = _smooth(points, positions, charges, plan, band, splitting, engine, field=True)
     found[0] -= charges.sum() / cell.volume * splitting.short_integral
     return found[0], -(found[1:].T @ np.linalg.inv(plan.basis).T)
 
 
 def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan, band: float,
-            window: Callable[[Floats], Floats], engine: Engine, field: bool = False, kappa: float = 0.0) -> Floats:
-    """Return the sum over waves up to `band` (1/A) at points, (1, P) e/A, of a transform over 4 pi / (k^2 + kappa^2).
+            smooth: Splitting | Screened | Gaussian, engine: Engine, field: bool = False) -> Floats:
+    """Return the sum over waves up to `band` (1/A) at points, (1, P) e/A, of a smooth part.
 
     With `field` its derivatives along the plan's vectors too, in fractions of them: (4, P).
     """
@@ -219,13 +220,13 @@ def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan, ban
     k2 = np.zeros(factors.shape)
     for row in 2 * np.pi * inverse:  # one component of k at a time
         k2 += ((row[0] * indices[0])[:, None, None] + (row[1] * indices[1])[:, None] + row[2] * indices[2]) ** 2
-    if not kappa:
+    if not smooth.kappa:
         k2[nx, ny, nz] = np.inf  # the background
     k = np.sqrt(k2)
     inside = k <= band
     k = k[inside]
     weights = np.zeros(factors.shape)
-    weights[inside] = 4 * np.pi * window(k) / (k * k + kappa**2) / abs(np.linalg.det(plan.basis))
+    weights[inside] = 4 * np.pi * smooth.window(k) / (k * k + smooth.kappa**2) / abs(np.linalg.det(plan.basis))
     factors *= weights
     half = factors[nx:]  # the rest are complex conjugates
     half[1:] *= 2

@@ -139,7 +139,7 @@ class Mesh:
         return result.astype(np.float32)
 
     def _transformed_kernel(self, phases: list[Floats]) -> Floats:
-        """Return 4 pi / (k^2 + kappa^2) psi^(k a) over the volume of a mesh cell; at k = 0, the smooth part's integral."""
+        """Return 4 pi / (k^2 + kappa^2) psi^(k a) over the volume of a mesh cell; at k = 0, the integral of L."""
         reciprocal = np.linalg.inv(self.steps)  # columns: k = reciprocal @ phase
         # psi^ from a table, linear between its entries: Bessel functions for every node would take longer
         # than the transforms; a part that ends makes psi^ oscillate

@@ -14,7 +14,8 @@ f'' - y^2 f = (x p(x^2))'' / psi^(i y): a series x sum g_n x^2n with ::
 
     g_n = p_n / psi^(i y) + y^2 g_(n-1) / (2n (2n + 1))
 
-of which f(1) = exp(-y) says the first. It ends quickly, and is cut off two terms after p.
+of which f(1) = exp(-y) says the first. It ends quickly: polynomials in r^2 with few terms more than p has are as good,
+for L and for what it leaves (:mod:`vmdpotential.interactions.short_screened`).
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from math import exp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.interactions import Bound, short_screened
+from vmdpotential.interactions import Bound, short_range, short_screened
 from vmdpotential.splitting.coulomb import Splitting, optimal
 
 Floats = NDArray[np.float64]
 
-#: The largest split radius over the Debye length, up to which the polynomial of a mesh is as good as its float32.
+#: The largest split radius over the Debye length, up to which a mesh's polynomials are as good as float32.
 MOST = 3.0
 
 
@@ -78,30 +79,33 @@ class Screened:
         return 4 * np.pi * self.length**2 / self.strength
 
     @cached_property
-    def _shifted(self) -> Floats:
-        """Coefficients of a L inside the radius in powers of (r/radius)^2 - 1/2."""
+    def _series(self) -> tuple[Floats, Floats]:
+        """Coefficients of a L inside the radius in powers of (r/radius)^2, and those of sinh(y x) / (y x)."""
         given = self.inner.polynomial * self.radius / self.strength
         y = self.radius * self.kappa
-        series, free = np.zeros(len(given) + 24), np.zeros(len(given) + 24)  # what is given, and sinh(y x) / (y x)
+        series, free = np.zeros(len(given) + 24), np.zeros(len(given) + 24)
         series[1 : len(given)], free[0] = given[1:], 1.0
         for n in range(1, len(series)):
             series[n] += y * y * series[n - 1] / (2 * n * (2 * n + 1))
             free[n] = y * y * free[n - 1] / (2 * n * (2 * n + 1))
-        series += (exp(-y) - series.sum()) / free.sum() * free
-        result = np.polynomial.Polynomial(series)(np.polynomial.Polynomial([0.5, 1.0])).coef[: len(given) + 2]
-        return np.asarray(result, np.float64)
+        return series + (exp(-y) - series.sum()) / free.sum() * free, free
+
+    @cached_property
+    def shifted(self) -> Floats:
+        """(d + 3,) coefficients of L inside the radius in powers of r^2 - radius^2 / 2, 1/A^(2n+1)."""
+        return _shortened(self._series[0], len(self.inner.legendre) + 1, self.radius) / self.radius
 
     @cached_property
     def polynomial(self) -> Floats:
-        """(d + 3,) coefficients of L inside the radius in powers of (r/radius)^2, 1/A."""
-        powers = np.polynomial.Polynomial(self._shifted)(np.polynomial.Polynomial([-0.5, 1.0])).coef
-        return np.asarray(powers / self.radius, np.float64)
+        """The same in powers of (r/radius)^2, 1/A."""
+        powers = self.shifted * self.radius ** (2 * np.arange(len(self.shifted)))
+        return np.asarray(np.polynomial.Polynomial(powers)(np.polynomial.Polynomial([-0.5, 1.0])).coef, np.float64)
 
     def long(self, r: ArrayLike) -> Floats:
         """Return the smooth part (1/A) at distances r (A)."""
         r = np.asarray(r, np.float64)
-        x2 = np.minimum(r / self.radius, 1.0) ** 2
-        inside = np.polynomial.polynomial.polyval(x2 - 0.5, self._shifted) / self.radius
+        inside = np.polynomial.polynomial.polyval(
+            np.minimum(r, self.radius) ** 2 - self.radius**2 / 2, self.shifted)
         far = np.maximum(r, self.radius)
         result: Floats = np.where(r < self.radius, inside, np.exp(-far * self.kappa) / far)
         return result
@@ -116,8 +120,21 @@ class Screened:
 
     def short(self) -> Bound:
         """Return the short-range part as an interaction."""
-        powers = 2 * np.arange(len(self._shifted)) + 1
-        return short_screened.bind(self.radius, self.length, self._shifted / self.radius**powers)
+        series, free = self._series
+        sinh, cosh = self.radius * self.kappa * free, free * (2 * np.arange(len(free)) + 1)
+        even = _shortened(series + sinh, short_range.DEGREE + 1, self.radius) / self.radius
+        odd = _shortened(cosh, short_range.DEGREE, self.radius)
+        return short_screened.bind(self.radius, even, odd)
+
+
+def _shortened(series: Floats, degree: int, radius: float) -> Floats:
+    """Return a series in (r/radius)^2 in few powers of r^2 - radius^2 / 2, by Chebyshev's nodes."""
+    polynomial = np.polynomial.Chebyshev.interpolate(
+        lambda x: np.polynomial.polynomial.polyval(x + 0.5, series), degree, [-0.5, 0.5]
+    ).convert(kind=np.polynomial.Polynomial, domain=[-1, 1])
+    coefficients = np.zeros(degree + 1)
+    coefficients[: len(polynomial.coef)] = polynomial.coef
+    return coefficients / radius ** (2 * np.arange(degree + 1))
 
 
 def optimal_for_screened(length: float, radius: float, mesh: float, order: int) -> tuple[Screened, float]:
