@@ -1,6 +1,7 @@
 """Screened potentials on a mesh: the split, one ion, and maps against the sum over all images written out."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import build
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import screened_coulomb, short_screened
+from vmdpotential.interactions import coulomb, screened_coulomb, short_screened
 from vmdpotential.maps import SOON, Wanted, bind, choose_method, plan_map, potential_map
 from vmdpotential.methods import Charges, Request, cutoff, direct, pme
 from vmdpotential.methods.accuracy import AWAY
@@ -184,6 +185,8 @@ def test_plans_for_many_frames_are_by_mesh(cell):
         tolerance=1e-3, atoms="all", unit="kT/e", temperature=298.15, dielectric=None, field=False,
         precision="single", engine="cpu", margin=2.0, soon=0.0)
     assert planned.method is pme.METHOD
+    assert not planned.request.neutralised  # its zero is far from all charges
+    assert replace(planned.request, interaction=coulomb.INTERACTION.bind()).neutralised == (cell is not None)
     other = np.clip(POSITIONS + RNG.normal(size=POSITIONS.shape), 0, 17)
     mean = planned.plan.new_mean()
     for positions in (POSITIONS, other):

@@ -145,6 +145,11 @@ class Request:
         return "open" if self.cell is None else "periodic"
 
     @property
+    def neutralised(self) -> bool:
+        """Whether a background takes a net charge away: in a periodic cell, of what neither ends nor decays."""
+        return self.cell is not None and self.interaction.cutoff is None and self.interaction.decay is None
+
+    @property
     def points_held(self) -> int:
         """Points of the lattice that are in memory at once."""
         nx, ny, nz = self.lattice.shape
