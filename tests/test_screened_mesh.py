@@ -180,10 +180,11 @@ def test_what_no_mesh_does_is_refused():
 @pytest.mark.parametrize("cell", [None, CELLS["orthogonal"]])
 def test_plans_for_many_frames_are_by_mesh(cell):
     """Those of a trajectory's mean and of a live map, whose cells may change."""
+    wanted = Wanted("pme" if cell is None else "auto", screened=0.15)
     planned, result = plan_map(
-        charges_at(POSITIONS, CHARGES, cell), Wanted("pme" if cell is None else "auto", screened=0.15), boundary="auto", spacing=1.5, padding=2.0,
-        tolerance=1e-3, atoms="all", unit="kT/e", temperature=298.15, dielectric=None, field=False,
-        precision="single", engine="cpu", margin=2.0, soon=0.0)
+        charges_at(POSITIONS, CHARGES, cell), wanted, boundary="auto", spacing=1.5, padding=2.0, tolerance=1e-3,
+        atoms="all", unit="kT/e", temperature=298.15, dielectric=None, field=False, precision="single", engine="cpu",
+        margin=2.0, soon=0.0)
     assert planned.method is pme.METHOD
     assert not planned.request.neutralised  # its zero is far from all charges
     assert replace(planned.request, interaction=coulomb.INTERACTION.bind()).neutralised == (cell is not None)
