@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 
+import compiled
 import numpy as np
 import pytest
 from helpers import EVERYTHING
@@ -25,23 +26,19 @@ def work(bound, precision="single", lattice=LATTICE, field=False):
     return maps.Sum(LatticeSum(lattice, bound, None, precision, field))
 
 
-def traced_on_the_host(bound, unit, real, field, r, tmp_path):
+def traced_on_the_host(bound, unit, real, field, r):
     """Return the traced function, or its slope, at distances r (A), by what the device compiles, compiled for the host.
 
     The saturating difference is written out.
     """
-    gcc = shutil.which("g++") or pytest.skip("g++ is not installed")
     scaled = bound.scaled(unit)
     text = radial.source(scaled, real, field).replace("__device__ __forceinline__", "static")
     text = ("#include <math.h>\nstatic float saturated_difference(float a, float b)"
             f"{{ return fminf(fmaxf(a - b, 0), 1); }}\nstruct Slope {{ {real} potential, slope; }};\n{text}"
             f'extern "C" {real} value({real} r2, const {real} *p) '
             f"{{ return radial(r2, 1 / sqrt(r2), p){'.slope' if field else ''}; }}\n")
-    (tmp_path / "radial.cc").write_text(text)
-    subprocess.run([gcc, "-O1", "-shared", "-fPIC", "-o", tmp_path / "radial.so", tmp_path / "radial.cc", "-lm"],
-                   check=True)
     kind = {"float": ctypes.c_float, "double": ctypes.c_double}[real]
-    function = ctypes.CDLL(str(tmp_path / "radial.so")).value
+    function = compiled.library(text, "-lm").value
     function.restype, function.argtypes = kind, [kind, ctypes.POINTER(kind)]
     uniforms = radial.uniforms(scaled)
     values = (kind * max(1, len(uniforms)))(*uniforms)

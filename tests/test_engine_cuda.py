@@ -2,10 +2,9 @@
 
 import ctypes
 import re
-import shutil
-import subprocess
 from types import SimpleNamespace
 
+import compiled
 import numpy as np
 import pytest
 from cuda_kernels import INTERACTIONS, traced_on_the_host, work
@@ -23,11 +22,11 @@ from vmdpotential.molecule.cell import Cell
 @pytest.mark.parametrize("interaction", INTERACTIONS, ids=lambda i: i.name)
 @pytest.mark.parametrize("real", ["float", "double"])
 @pytest.mark.parametrize("field", [False, True], ids=["potential", "slope"])
-def test_the_traced_function_computes_what_numpy_does(interaction, real, field, tmp_path):
+def test_the_traced_function_computes_what_numpy_does(interaction, real, field):
     bound = interaction.bind()
     unit = 2.0 * (bound.cutoff or 8.0)
     r = np.linspace(0.02, 1.2, 60) * (bound.cutoff or 20.0)
-    found = traced_on_the_host(bound, unit, real, field, r, tmp_path)
+    found = traced_on_the_host(bound, unit, real, field, r)
     reference = bound.derivative(r) / (2 * r) * unit**2 if field else bound(r)
     np.testing.assert_allclose(found, reference, rtol={"float": 2e-5, "double": 1e-12}[real],
                                atol=1e-6 * abs(reference[0]) if real == "float" else 1e-14)
@@ -105,18 +104,14 @@ using namespace std;
 
 
 @pytest.mark.parametrize("parameters", [(24, 25, 26), (24, 25, 26, 70, 80, 110), (4, 5, 40, 60, 90, 60), (90, 90, 90)])
-def test_the_sort_finds_every_periodic_image_in_reach(parameters, tmp_path):
+def test_the_sort_finds_every_periodic_image_in_reach(parameters):
     """The kernels but for the scans, compiled for the host, one thread after the other."""
-    gcc = shutil.which("g++") or pytest.skip("g++ is not installed")
     common = (build.HERE / "common.cuh").read_text().partition("struct alignas(4 *")[0]
     main = "".join(f'extern "C" void run_{name}(const Task *task, int n) {{ blockDim.x = 1;\n'
                    f"  for (blockIdx.x = 0; blockIdx.x < n; blockIdx.x++) {name}(*task); }}\n"
                    for name in ("count", "place", "order"))
-    (tmp_path / "sort.cc").write_text(HOST + common + build.declarations("sort.cu")
-                                      + (build.HERE / "sort.cu").read_text() + main)
-    subprocess.run([gcc, "-O1", "-std=c++17", "-w", "-shared", "-fPIC", "-o", tmp_path / "sort.so",
-                    tmp_path / "sort.cc"], check=True)
-    library = ctypes.CDLL(str(tmp_path / "sort.so"))
+    library = compiled.library(HOST + common + build.declarations("sort.cu") + (build.HERE / "sort.cu").read_text()
+                               + main, "-std=c++17", "-w")
 
     cell = Cell.from_parameters(*parameters)
     rng = np.random.default_rng(5)

@@ -91,10 +91,10 @@ def test_the_short_range_interaction():
 
 
 @pytest.mark.parametrize(("real", "field"), [("float", False), ("double", True)])
-def test_the_traced_function_computes_what_numpy_does(real, field, tmp_path):
+def test_the_traced_function_computes_what_numpy_does(real, field):
     bound = optimal_for_screened(7.85, 5.0, 1.1, 6)[0].short()
     r = np.linspace(0.02, 6.0, 60)
-    found = traced_on_the_host(bound, 8.0, real, field, r, tmp_path)
+    found = traced_on_the_host(bound, 8.0, real, field, r)
     expected = bound.derivative(r) / (2 * r) * 64 if field else bound(r)
     np.testing.assert_allclose(found, expected, rtol={"float": 2e-5, "double": 1e-11}[real], atol=1e-6)
 
