@@ -80,7 +80,7 @@ def test_the_tail_counts_in_the_error_of_a_periodic_map():
     ions = charges_at(*random_charges(30, 0, 9, seed=4), cell)
     length = debye_length(1.5, 298.15, 78.5)
     bound = interaction("screened_coulomb", debye_length=length)
-    grid = potential_map(ions, screened=1.5, spacing=1.0, tolerance=1e-3)
+    grid = potential_map(ions, method="cutoff", screened=1.5, spacing=1.0, tolerance=1e-3)
     made = grid.provenance
     assert made.method == "cutoff"
     assert "truncated at" in made.interaction

@@ -87,8 +87,8 @@ def potential_map(
         Of the values, see :func:`vmdpotential.units.coulomb_constant`; a dielectric of 1 unless given, or of 78.5 where
         the potential is screened.
     screened : float, optional
-        M, of a 1:1 salt in water, whose ions screen the potential after Debye and Hueckel: exp(-r / L) / (eps r). All
-        of it counts, or what is within a cutoff beyond which it is below the tolerance.
+        M, of a 1:1 salt in water, whose ions screen the potential after Debye and Hueckel: exp(-r / L) / (eps r), in a
+        periodic cell of all images; the method cutoff ends it where the rest is below the tolerance.
     field : bool
         Whether to compute the electric field too, as the map's attribute ``field``: three maps, in V/A.
     precision : {"single", "compensated", "double"}
