@@ -13,7 +13,7 @@ from vmdpotential.engines.cuda import build
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb, screened_coulomb, short_screened
-from vmdpotential.maps import SOON, Wanted, bind, choose_method, plan_map, potential_map
+from vmdpotential.maps import Wanted, bind, choose_method, plan_map, potential_map
 from vmdpotential.methods import Charges, Request, cutoff, direct, pme
 from vmdpotential.methods.accuracy import AWAY
 from vmdpotential.methods.reference import full_potential
@@ -160,7 +160,7 @@ def test_auto_weighs_the_mesh_against_pairs():
         atoms = positions[:count], charges[:count]
         wanted = Wanted(interaction="screened_coulomb", parameters={"debye_length": length})
         request = Request(lattice, cell, bind(wanted, cell), Charges.of(*atoms, cell), tolerance=1e-3)
-        return choose_method(wanted, request, *atoms, ENGINE, SOON)[0]
+        return choose_method(wanted, request, *atoms, ENGINE)[0]
 
     assert chosen(7.85) is pme.METHOD
     assert chosen(0.2) is cutoff.OF_TAIL
