@@ -32,7 +32,8 @@ BetweenOption = Annotated[tuple[str, ...], Option(
     "two selections, of the atoms in the structure for all frames; more pairs of selections go on", metavar="SEL",
     selection=True)]
 Parameters = Annotated[tuple[Path, ...], Option(
-    "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml", metavar="FILE")]
+    "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml (force fields, or a "
+    "whole System)", metavar="FILE")]
 Boundary = Annotated[str, Option("open, or with all periodic images", choices=("auto", "open", "periodic"))]
 Electrostatics = Annotated[str, Option(
     "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
