@@ -74,7 +74,7 @@ def test_notebooks_show_a_small_picture():
             assert len(colours) > 2  # atoms were drawn
             if shown in (placed, placed.original):
                 assert ((0x8a, 0x3f, 0xfc) in colours) == (shown is placed)  # sodium
-    assert structure.take([])._repr_png_() is None
+    assert structure.take(np.zeros(0, int))._repr_png_() is None
     assert vp.thumbnail(structure) == structure._repr_png_()
     assert Report([], {})._repr_png_() is None
     assert vp.thumbnail(grid) == grid._repr_png_()
