@@ -27,6 +27,8 @@ FACTOR = coulomb_constant("kT/e", 298.15, 78.5)
 class Plain:
     """Coulomb's law and distances without a cell, in the shortest words."""
 
+    steps = None
+
     def __init__(self, sites):
         self.sites = sites
 

@@ -163,11 +163,11 @@ def test_files_hold_the_ions_or_say_why_not(tmp_path):
         command(output=[file], force=True, **options)
 
 
-def test_topologies_with_parameters_take_ions_of_one_atom_only():
-    for name in ("a.top", "a.prmtop", "a.prmtop.gz"):
-        with pytest.raises(UsageError, match="one atom only"):
-            check_templates(TEMPLATES, [Path("a.pdb"), Path(name)])
-    check_templates(TEMPLATES, [Path("a.pdb"), Path("a.psf"), Path("a.gro")])
+def test_a_prmtop_takes_ions_of_one_atom_only():
+    for name in ("a.prmtop", "a.prmtop.gz"):
+        with pytest.raises(UsageError, match=r"has no bonded parameters, and a prmtop needs them; write \.pdb"):
+            check_templates(TEMPLATES, [Path("a.pdb"), Path(name)], golden.structure())
+    check_templates(TEMPLATES, [Path("a.pdb"), Path("a.psf"), Path("a.gro")], golden.structure())
 
 
 def test_a_psf_gets_bonds_angles_and_types_of_a_mol2(tmp_path):

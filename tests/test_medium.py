@@ -7,8 +7,11 @@ import pytest
 
 from tests.helpers import charges_at, interaction, random_charges, relative_rms, slow
 from vmdpotential.commands.average import command as average
+from vmdpotential.commands.compare import command as compare
 from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
+from vmdpotential.commands.profile import command as profile
+from vmdpotential.commands.slice import command as slice_
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.page import Panel, compose
 from vmdpotential.figures.slices import quantity_label
@@ -112,6 +115,29 @@ def test_reports_say_the_medium(ions):
     assert report.data["medium"] == "screened, 0.15 M, dielectric 78.5"
     assert report.data["dielectric"] == 78.5
     assert any(line.endswith("kT/e at 298.15 K, screened, 0.15 M, dielectric 78.5") for line in report.lines)
+    screened, vacuum = (potential_map(ions, spacing=2.0, screened=salt) for salt in (0.15, None))
+    words = [grid.provenance.medium for grid in (screened, vacuum)]
+    report = live(structure=ions, spacing=2.0, screened=0.15)
+    assert (report.data["medium"], report.data["unit"]) == (words[0], "kT/e")
+    report = slice_(maps=[screened])
+    assert [report.data["medium"], *(panel["medium"] for panel in report.data["panels"])] == [words[0]] * 2
+    assert words[0] in report.lines
+    report = slice_(maps=[screened, vacuum])
+    assert report.data["medium"] is None
+    assert [panel["medium"] for panel in report.data["panels"]] == words
+    assert [line.rpartition("; ")[2] for line in report.lines if line[1:2] == ":"] == words
+    report = slice_(maps=[screened], profile="z", plane=[])
+    assert (report.data["unit"], report.data["medium"]) == ("kT/e", words[0])
+    report = compare(first=screened, second=vacuum)
+    assert report.data["media"] == words
+    assert report.lines[1] == " and ".join(words)
+
+
+def test_profiles_say_the_medium():
+    cell = Cell.from_parameters(9.0, 10.0, 11.0)
+    report = profile(structure=charges_at(*random_charges(8, 0, 9, seed=6), cell), spacing=1.0)
+    assert report.data["medium"] == "vacuum, no screening"
+    assert any(", in V, vacuum, no screening; 0 is" in line for line in report.lines)
 
 
 def test_what_a_place_does_not_feel_is_left_out_of_a_screened_field_too():

@@ -64,5 +64,17 @@ def test_notebooks_show_a_small_picture():
             assert picture.format == "PNG"
             assert picture.width < 500
     assert len(grid._repr_png_()) < 100_000
+    structure = protein_like()
+    placed = vp.place_ions(water(12.0), ions={"SOD": 1, "CLA": 1}, from_solute=0.0, between=0.0)
+    for shown in (structure, structure.take([0]), placed.original, placed):
+        with Image.open(io.BytesIO(shown._repr_png_())) as picture:
+            assert picture.format == "PNG"
+            assert picture.width < 500
+            colours = {tuple(pixel) for pixel in np.unique(np.asarray(picture)[..., :3].reshape(-1, 3), axis=0)}
+            assert len(colours) > 2  # atoms were drawn
+            if shown in (placed, placed.original):
+                assert ((0x8a, 0x3f, 0xfc) in colours) == (shown is placed)  # sodium
+    assert structure.take(np.zeros(0, int))._repr_png_() is None
+    assert vp.thumbnail(structure) == structure._repr_png_()
     assert Report([], {})._repr_png_() is None
     assert vp.thumbnail(grid) == grid._repr_png_()

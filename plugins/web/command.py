@@ -83,7 +83,8 @@ def view(
         shape, spacing = (" x ".join(map(str, values)) for values in (
             item["shape"], dict.fromkeys(f"{h:.3g}" for h in item["spacing"])))
         lines.append(f"{item['name']}: {shape} points, {spacing} A apart{' (thinned)' if item['thinned'] else ''}, "
-                     f"{item['minimum']:.4g} to {item['maximum']:.4g} {item['unit']}".rstrip())
+                     f"{item['minimum']:.4g} to {item['maximum']:.4g} {item['unit']}".rstrip()
+                     + (f", {item['medium']}" if item["medium"] else ""))
     lines += [f"warning: {warning}" for warning in page.warnings]
     lines.append(f"{f'wrote {output}' if output else 'page'}: {size / 1e6:.1f} MB")
     data = {"file": None if output is None else str(output), "bytes": size, "title": page.title, **summary,

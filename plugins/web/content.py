@@ -68,9 +68,9 @@ def map_content(grid: Grid, name: str, around: Floats, margin: float, points: in
     lattice = kept.lattice
     spread = [float(x) for x in np.quantile(size, [0.3, 0.9, 0.98, 0.9995])]
     return {
-        "name": name, "unit": grid.unit, "label": label(grid), "shape": list(lattice.shape),
-        "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(), "scale": scale,
-        "minimum": float(kept.values.min()), "maximum": float(kept.values.max()), "quantiles": spread,
+        "name": name, "unit": grid.unit, "medium": grid.provenance.medium, "label": label(grid),
+        "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
+        "scale": scale, "minimum": float(kept.values.min()), "maximum": float(kept.values.max()), "quantiles": spread,
         "data": packed((kept.values / scale).astype("<f2")), "about": about(grid, kept),
         "thinned": kept.lattice.spacing.tolist() != grid.lattice.spacing.tolist(), "precision": PRECISION,
     }

@@ -157,7 +157,7 @@ def view_page(
         "structure": structure_content(structure.take(atoms_shown)), "surface": surface, "missing": missing,
         "source": Path(source).name, "selection": atoms,
     }
-    kept = ("name", "unit", "shape", "spacing", "minimum", "maximum", "thinned", "precision")
+    kept = ("name", "unit", "medium", "shape", "spacing", "minimum", "maximum", "thinned", "precision")
     summary = {
         "atoms": int(atoms_shown.sum()), "ions": len(listed), "viewer": f"3Dmol.js {viewer.version}".strip(),
         "maps": [{key: item[key] for key in kept} for item in maps],

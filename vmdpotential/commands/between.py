@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -11,10 +13,15 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.frames import Frame, Frames, opened, parse_frames
 from vmdpotential.maps import choose_cell
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.charges import ChargeReport
+from vmdpotential.molecule.names import IONS
+from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import ELECTROSTATICS
 from vmdpotential.parameters import Option
+
+log = logging.getLogger(__name__)
 
 
 def engines() -> Sequence[str]:
@@ -32,7 +39,8 @@ BetweenOption = Annotated[tuple[str, ...], Option(
     "two selections, of the atoms in the structure for all frames; more pairs of selections go on", metavar="SEL",
     selection=True)]
 Parameters = Annotated[tuple[Path, ...], Option(
-    "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml", metavar="FILE")]
+    "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml (force fields, or a "
+    "whole System)", metavar="FILE")]
 Boundary = Annotated[str, Option("open, or with all periodic images", choices=("auto", "open", "periodic"))]
 Electrostatics = Annotated[str, Option(
     "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
@@ -55,6 +63,24 @@ def selections(structure: Structure, between: Sequence[str]) -> list[tuple[str, 
                          "such as {between protein water}")
     masks = {name: select(structure, name, "between") for name in between}
     return [(a, b, masks[a], masks[b]) for a, b in zip(between[::2], between[1::2], strict=True)]
+
+
+def warn_of_mixture(structure: Structure, charges: ChargeReport, terms: Nonbonded) -> None:
+    """Warn when charges and Lennard-Jones are of two force fields that were not made for each other.
+
+    Where they are known: templates and parameter files say it, and a prmtop is Amber's unless CHARMM's is in it; a PSF,
+    a TPR or a System may be of any. Waters and ions alone have the same charges in both.
+    """
+    if charges.templates and all(name in charges.waters or name in IONS for name in charges.templates):
+        return
+    chamber = structure.topology is not None and structure.topology.extra.get("chamber", False)
+    families = {"CHARMM": "charmm", "Amber": "amber" if chamber else "amber|prmtop"}
+    first, second = ([name for name, words in families.items() if re.search(words, source.lower())]
+                     for source in (charges.source, terms.source))
+    if len(first) == len(second) == 1 and first != second:
+        where = structure.sources[0] if structure.sources else "structure"
+        log.warning("%s: charges are of %s (%s) and Lennard-Jones of %s (%s), which do not go together; choose by "
+                    "{force_field} or {parameters}", where, first[0], charges.source, second[0], terms.source)
 
 
 def frames_of(structure: Structure, trajectory: Path | Frames | None, frames: slice | None, boundary: str,

@@ -98,8 +98,11 @@ def compare(
             "the written map is 0 where nothing was compared"]),
         *(f"wrote {path}" for path in paths),
     ]
+    media = [grid.provenance.medium for grid in (a, b)]
+    if any(media):
+        lines.insert(1, " and ".join(dict.fromkeys(medium or "an unknown medium" for medium in media)))
     data = {**{key: value if np.isfinite(value) else None for key, value in asdict(like).items()}, "unit": a.unit,
-            "same_lattice": alike, "files": [str(path) for path in paths]}
+            "media": media, "same_lattice": alike, "files": [str(path) for path in paths]}
     return Report(lines, data, {"grid": found} | ({} if drawn is None else {"figure": drawn}))
 
 

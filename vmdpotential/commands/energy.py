@@ -26,6 +26,7 @@ from vmdpotential.commands.between import (
     frames_of,
     label,
     selections,
+    warn_of_mixture,
 )
 from vmdpotential.commands.options import CellOption, Charges, ForceField, Index, Water, charged, read
 from vmdpotential.errors import UsageError
@@ -136,6 +137,7 @@ def energy(
                                 "between")
     chosen = selections(structure, between)
     terms = nonbonded(structure, parameters)
+    warn_of_mixture(structure, report, terms)
     sums = [Between(structure, terms, a, b, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
                     engine=engine) for _, _, a, b in chosen]
     rows = [_Rows(structure, a, b, by, one.atoms) for (a, b, _, _), one in zip(chosen, sums, strict=True)]

@@ -21,6 +21,7 @@ from vmdpotential.commands.between import (
     frames_of,
     label,
     selections,
+    warn_of_mixture,
 )
 from vmdpotential.commands.options import CellOption, Charges, ForceField, Index, Water, charged, read
 from vmdpotential.errors import UsageError
@@ -78,6 +79,7 @@ def forces(
                                 "between")
     (a, b, first, second), = selections(structure, between)
     terms = nonbonded(structure, parameters)
+    warn_of_mixture(structure, report, terms)
     pair = Between(structure, terms, first, second, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
                    engine=engine, forces=True)
     numbers, found, last = [], [], None

@@ -147,7 +147,7 @@ def ionize(
     system, charge_report = _prepare(structure, topology, cell, index, force_field, water, charges, names[0],
                                      parameters)
     templates = {name: read_structure(path) for name, path in (ion_template or {}).items()}
-    check_templates(templates, names[0])
+    check_templates(templates, names[0], system)
     placements = place_replicas(
         system, replicas, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, salt=salt,
         count=count, count_existing=count_existing, ions=ions, templates=templates, site=site, from_solute=from_solute,
@@ -205,17 +205,21 @@ def _numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name.removesuffix(suffix)}_{number}{suffix}")
 
 
-def check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path]) -> None:
+def check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path], system: Structure) -> None:
     """Refuse topologies that would lack terms of ions of several atoms."""
+    from vmdpotential.io.gromacs_top import check_ion
+
     suffixes = {suffix.lower() for path in outputs for suffix in path.suffixes[-2:]}
     for name, ion in templates.items():
         unbound = len(ion) > 1 and (ion.topology is None or not len(ion.topology.bonds))
         if unbound and ".psf" in suffixes:
             raise UsageError("ion_template", "its file states no bonds, and a PSF needs them",
                              "give a MOL2 that has them, or write .pdb", value=name)
-        if suffixes & {".top", *PRMTOP}:
-            raise UsageError("ion_template", "a .top or prmtop is written with ions of one atom only",
-                             "write .gro or .pdb, and add the ion's parameters in its program", value=name)
+        if suffixes.intersection(PRMTOP):
+            raise UsageError("ion_template", "has no bonded parameters, and a prmtop needs them",
+                             "write .pdb, and make the prmtop of it by tleap with the ion's library", value=name)
+        if ".top" in suffixes:
+            check_ion(system, name, ion)
 
 
 def _prepare(

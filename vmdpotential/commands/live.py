@@ -63,14 +63,15 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
     made = LiveMap(structure, wanted, fixed_cell=cell is not None, field=False, **{**defaults, **options})
     grid = made.first
     provenance = grid.provenance
+    about = {**charge_report.data, "unit": grid.unit, "dielectric": grid.dielectric, "medium": provenance.medium}
     lines = [
         str(charge_report),
         f"{provenance.method} sum, {boundary_text(structure.cell if provenance.boundary == 'periodic' else None)}, "
-        f"{' x '.join(map(str, grid.lattice.shape))} points",
+        f"{' x '.join(map(str, grid.lattice.shape))} points, {provenance.medium}",
         f"planned in {time.perf_counter() - start:.2f} s on the {provenance.engine} engine",
     ]
     if output is None:
-        return Report(lines, {**charge_report.data, "frames": 1}, {"grid": grid, "structure": structure, "live": made})
+        return Report(lines, {**about, "frames": 1}, {"grid": grid, "structure": structure, "live": made})
 
     def answer(number: str, grid: Grid) -> None:
         place = output.with_name(f".part-{output.name}")
@@ -86,7 +87,7 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
             count += 1
     finally:
         output.unlink(missing_ok=True)
-    return Report([*lines, f"{count} frames"], {**charge_report.data, "frames": count})
+    return Report([*lines, f"{count} frames"], {**about, "frames": count})
 
 
 def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.float64], Cell | None]]:

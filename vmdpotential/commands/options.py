@@ -31,7 +31,7 @@ Screened = Annotated[float | None, Option(
     "unless given", unit="M", low=0, high=10, metavar="SALT", front=True)]
 Charges = Annotated[tuple[Path, ...], Option(
     "charges of residues that no template knows (ligands), by the names of residues and atoms: .mol2, .itp, OpenMM's "
-    ".xml, or a table residue,atom,charge", metavar="FILE")]
+    ".xml, or a table residue,atom,charge; or of all atoms, by their order: OpenMM's System (.xml)", metavar="FILE")]
 Index = Annotated[Path | None, Option(
     "index file of GROMACS; its groups are selections: group NAME, or group \"A NAME\"", viewer=False,
     metavar="FILE.ndx")]
@@ -74,7 +74,7 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     ----------
     structure, force_field, water
     charges : sequence of Path
-        Files of charges of some residues.
+        Files of charges of some residues, or one with OpenMM's System, for all atoms.
     atoms : sequence of str
         Selections of the atoms that count; the others may be without charges. All count unless given.
     parameter : str
@@ -84,11 +84,20 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     ------
     ChargeError
         When an atom that counts has no charge.
+    UsageError
+        For a System beside other files, or charges of atoms that have some.
     """
+    from vmdpotential.io import openmm_system
     from vmdpotential.io.residue_charges import read_residue_charges
     from vmdpotential.molecule.charges import charges_and_report
     from vmdpotential.molecule.selection import select
 
+    system = next((path for path in charges if openmm_system.is_system(path)), None)
+    if system is not None:
+        if len(charges) > 1:
+            raise UsageError("charges", "are of all atoms, and other files go with none", "give this one alone",
+                             value=str(system))
+        structure, charges = openmm_system.with_charges(structure, system), ()
     given = [residue for path in charges for residue in read_residue_charges(path)]
     try:
         return charges_and_report(structure, force_field, water, given)

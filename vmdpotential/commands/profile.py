@@ -132,9 +132,10 @@ def profile(
         return f"{phi[n]:.4f}{'' if error is None else f' +- {error[n]:.4f}'} at {axis} = {found.z[n]:.2f} A"
 
     many = f"{found.frames} frames in {found.blocks} blocks" if found.frames > 1 else "1 frame"
+    of = ", ".join(filter(None, (unit, found.medium)))
     lines = [
         *head,
-        f"potential from {told(low)} to {told(high)}, in {unit}; 0 is {where}, "
+        f"potential from {told(low)} to {told(high)}, in {of}; 0 is {where}, "
         f"which is {found.shift:.4f} {unit} over the mean of the cell",
         f"{len(found.z)} nodes, {found.period / len(found.z):.4g} A apart, over a period of {found.period:.4f} A"
         + (f" (+- {found.deviation:.4f} A over frames)" if found.deviation > 1e-6 else ""),
@@ -146,7 +147,8 @@ def profile(
                      "periodic potential is what it was at the beginning")
     lines += [f"{many} in {seconds:.2f} s", *(f"wrote {path}" for path in paths)]
     data |= {
-        "axis": axis, axis: found.z.tolist(), "names": list(found.names), "unit": unit, "units": list(found.units),
+        "axis": axis, axis: found.z.tolist(), "names": list(found.names), "unit": unit, "medium": found.medium,
+        "units": list(found.units),
         **{name.replace(" ", "_"): found.values[:, n].tolist() for n, name in enumerate(QUANTITIES)},
         "errors": None if found.errors is None else {
             name.replace(" ", "_"): found.errors[:, n].tolist() for n, name in enumerate(QUANTITIES)},

@@ -134,11 +134,12 @@ def slice_(
     )
     if output is not None:
         figures.save(page.figure, output, dpi, force, slices.quantity_label(grids[0]), name)
-    return _report(page, panels, profile, output, dpi, range is None)
+    return _report(page, grids, panels, profile, output, dpi, range is None)
 
 
 def _report(
-    page: Page, panels: Sequence[Panel], profile: str | None, output: Path | None, dpi: int, chosen: bool
+    page: Page, grids: Sequence[Grid], panels: Sequence[Panel], profile: str | None, output: Path | None, dpi: int,
+    chosen: bool,
 ) -> Report:
     from vmdpotential.figures import slices
     from vmdpotential.grid.planes import values_on
@@ -146,7 +147,8 @@ def _report(
     width, height = (round(float(inches) * 25.4, 1) for inches in page.figure.get_size_inches())
     size = f"{width:g} x {height:g} mm, {dpi} dots per inch"
     lines = [f"{output}: {size}" if output else f"figure: {size}, kept in no file"]
-    unit = next((panel.grid.unit for panel in panels), "")
+    unit = grids[0].unit
+    media = list(dict.fromkeys(grid.provenance.medium for grid in grids))
     shown = []
     for n, panel in enumerate(panels):
         values = values_on(panel.grid, panel.plane)[0]
@@ -159,13 +161,16 @@ def _report(
         shown.append({
             "map": panel.name, "plane": plane.label, "point": plane.point.tolist(), "normal": plane.normal.tolist(),
             "right": plane.right.tolist(), "up": plane.up.tolist(), "minimum": low, "maximum": high,
-            "within_range": inside,
+            "within_range": inside, "unit": panel.grid.unit, "medium": panel.grid.provenance.medium,
         })
         where = f"through {' '.join(f'{x:.6g}' for x in plane.point)} A, " if plane.axis is None else ""
         letter = f"{page.axes[n].get_label()}: " if len(page.axes) > 1 else ""
         lines.append(" ".join(
             f"{letter}{panel.name} {plane.label}, {where}{low:.6g} to {high:.6g} {unit}, "
-            f"{100 * inside:.1f} % within the colours".split()))
+            f"{100 * inside:.1f} % within the colours".split())
+            + (f"; {panel.grid.provenance.medium}" if len(media) > 1 else ""))
+    if len(media) == 1 and media[0]:
+        lines.append(media[0])
     if page.value_range is not None:
         low, high = page.value_range
         lines.append(f"colours: {low:g} to {high:g} {unit}".rstrip() + (
@@ -174,6 +179,7 @@ def _report(
         lines.append(f"profile: mean over planes along {profile}")
     data = {
         "figure": str(output) if output else None, "width_mm": width, "height_mm": height, "dpi": dpi, "unit": unit,
+        "medium": media[0] if len(media) == 1 else None,  # of several, each panel has its own
         "range": list(page.value_range) if page.value_range else None, "panels": shown, "profile": profile,
     }
     return Report(lines, data, {"figure": page.figure})

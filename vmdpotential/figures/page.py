@@ -232,8 +232,12 @@ def compose(
     return Page(figure, limits if panels else None, axes)
 
 
-def thumbnail(grid: Grid) -> bytes:
-    """Return a small picture of the middle plane of a map, a PNG, as notebooks show it."""
+def thumbnail(grid: Grid | Structure) -> bytes:
+    """Return a small picture of the middle plane of a map, or of a structure, a PNG, as notebooks show it."""
+    if isinstance(grid, Structure):
+        from vmdpotential.figures.structures import picture
+
+        return picture(grid)
     return render(compose([Panel(grid, middle(grid.lattice))], width=SMALL).figure, Path("thumbnail.png"), SMALL_DPI)
 
 

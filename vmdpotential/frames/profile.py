@@ -29,6 +29,7 @@ from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frames.statistics import BlockMean
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
+from vmdpotential.interactions import coulomb
 from vmdpotential.io.frames import Frame, Frames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -83,6 +84,8 @@ class Profile:
         Mean length of the cell along the axis, and its standard deviation over frames.
     charge : float, e
         Of the cell.
+    medium : str
+        What is between the charges, empty where it is not known.
     """
 
     axis: int
@@ -99,6 +102,7 @@ class Profile:
     period: float = 0.0
     deviation: float = 0.0
     charge: float = 0.0
+    medium: str = ""
 
     def __repr__(self) -> str:
         phi = self.values[0, 2]
@@ -403,7 +407,7 @@ def _result(work: Profiles, found: Sequence[Mapping[str, Floats]], names: Sequen
         work.axis, z, names, means, errors if len(found) > 1 else None,
         integral(z, means[0, 1], means[0, 2], charge * per_volume, work.constant), unit, zero,
         float(shifts[:, 0] @ counts / total), int(total), len(found), float(period),
-        float(np.sqrt(max(0.0, squares - period**2))), charge)
+        float(np.sqrt(max(0.0, squares - period**2))), charge, coulomb.INTERACTION.bind().medium(1.0, 298.15))
 
 
 def integral(z: Floats, field: Floats, potential: Floats, background: float, constant: float) -> Floats:
@@ -459,5 +463,5 @@ def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str =
     shift = potential[0] if zero == "left" else 0.0
     values = np.array([[density, field, potential - shift]])
     return Profile(axis, z, ["total"], values, None, integral(z, field, potential, 0.0, wanted), unit, zero,
-                   float(shift), period=period)
+                   float(shift), period=period, medium=grid.provenance.medium)
 

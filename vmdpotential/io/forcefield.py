@@ -27,8 +27,8 @@ def nonbonded(structure: Structure, files: Sequence[Path] = ()) -> Nonbonded:
         the selection of the result.
     files : sequence of Path
         None, where the structure's topology is a prmtop or TPR. Else CHARMM's parameter files (.prm, .par, .str,
-        .rtf), or OpenMM's force fields (.xml, also by the names of those that come with it), and, where the structure
-        came without it, the topology (PSF, prmtop, TPR).
+        .rtf), or OpenMM's force fields (.xml, also by the names of those that come with it) or a System of these atoms
+        (.xml), and, where the structure came without it, the topology (PSF, prmtop, TPR).
 
     Returns
     -------

@@ -26,6 +26,9 @@ _SECTION = re.compile(r"\[\s*(\S+)\s*\]")
 _ENTRY = re.compile(r"(\s*\S+\s+)([0-9]+)\b")
 _INCLUDE = re.compile(r"""(\s*#\s*include\s+["'<])([^"'>]+)(["'>].*)""")
 
+#: By how much charges of an ion may differ from its template's, e: what rounding leaves.
+_CHARGE = 0.002
+
 
 @dataclass(eq=False)
 class Molecule:
@@ -254,6 +257,34 @@ def write_top(structure: Structure, path: Path) -> None:
         lines = [_moved(line, source, folder) for line in lines]
     lines += [f"{name:<15s} {number:5d}" for name, number in added]
     write_bytes(path, [("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")])
+
+
+def check_ion(structure: Structure, name: str, ion: Structure) -> None:
+    """Raise InputError unless the .top that a structure was read with defines an ion of several atoms as it is given.
+
+    Bonded parameters are never made up: the molecule type of the ion has to stand in the .top, or in what it includes.
+
+    Parameters
+    ----------
+    structure : Structure
+    name : str
+        What the ion's residue is called.
+    ion : Structure
+        With charges.
+    """
+    assert structure.topology is not None
+    top = Top.read(structure.topology.extra["file"])
+    atoms = ion.atom_names.tolist()
+    found = next((one for one in top.molecules.values() if one.residues + one.atoms == [name] * len(ion) + atoms), None)
+    if found is None:
+        raise InputError(
+            f"{top.path}: neither it nor what it includes has a molecule type with the residue {name} and the atoms "
+            f"{listed(atoms, 80)}",
+            "include the file of the ion there (.itp, of the same force field), or write no .top")
+    for atom, word, charge in zip(atoms, found.charges, ion.known_charges.tolist(), strict=True):
+        if abs(_number(word, charge) - charge) > _CHARGE:
+            raise InputError(f"{top.path}: the charge of {name} {atom} is {_number(word, charge):g} e in the molecule "
+                             f"type {found.name}, and {charge:g} e in the template", "take the charges of the .top")
 
 
 def _left(top: Top, rows: Integers) -> list[int]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from vmdpotential import units
 from vmdpotential.errors import BackendError, InputError, listed
+from vmdpotential.io.openmm_system import is_system
 from vmdpotential.io.text import COMPRESSED, Held, read_text, reading
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.nonbonded import (
@@ -37,7 +38,8 @@ _C6, _C12 = 1e6 * _ENERGY, 1e12 * _ENERGY
 #: Forces that are no pairs: bonded ones, and what moves the system.
 _NOT_PAIRS = {
     "HarmonicBondForce", "HarmonicAngleForce", "PeriodicTorsionForce", "RBTorsionForce", "CMAPTorsionForce",
-    "CustomAngleForce", "CustomTorsionForce", "CMMotionRemover",
+    "CustomAngleForce", "CustomTorsionForce", "CustomExternalForce", "CMMotionRemover", "AndersenThermostat",
+    "MonteCarloBarostat", "MonteCarloAnisotropicBarostat", "MonteCarloMembraneBarostat", "MonteCarloFlexibleBarostat",
 }
 #: The forces that ``<LennardJonesForce>`` makes, of types with special pairs (NBFIX).
 _TABLE = "acoef(type1, type2)/r^12 - bcoef(type1, type2)/r^6;"
@@ -55,7 +57,7 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
     structure : Structure
         With bonds, or with residues and atoms of standard names.
     files : sequence of Path
-        Also names of those that come with OpenMM, such as ``amber14-all.xml``.
+        Also names of those that come with OpenMM, such as ``amber14-all.xml``; or a whole System (``XmlSerializer``).
 
     Raises
     ------
@@ -66,11 +68,17 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
         When OpenMM is not installed.
     """
     try:
-        from openmm import app
+        from openmm import XmlSerializer, app
     except ImportError:
         raise BackendError(f"{files[0]}: needs OpenMM to be read",
                            "install it with pip install 'vmdpotential[forcefields]'") from None
     names = ", ".join(str(path) if len(path.parts) < 3 else path.name for path in files)
+    system = next((path for path in files if is_system(path)), None)
+    if system is not None:
+        if len(files) > 1:
+            raise InputError(f"{system}: is a whole System, which no other file goes with", "give it alone")
+        with reading(system):
+            return _of_system(XmlSerializer.deserialize(read_text(system).decode("utf-8")), f"OpenMM System {names}")
     force_field = app.ForceField()
     for path in files:
         with reading(path), warnings.catch_warnings():
@@ -187,6 +195,10 @@ def _of_system(system: Any, source: str) -> Nonbonded:
         forces[kind] = force
     if "NonbondedForce" not in forces:
         raise InputError("has no charges and Lennard-Jones", "give the files that hold them")
+    plain = forces["NonbondedForce"]
+    if plain.getNumParticleParameterOffsets() or plain.getNumExceptionParameterOffsets():
+        raise InputError("has charges or Lennard-Jones that change with a parameter (offsets)",
+                         "compute it with OpenMM")
     charges, own = _particles(forces["NonbondedForce"])
     table = forces.get("CustomNonbondedForce")
     special = np.zeros(len(charges))

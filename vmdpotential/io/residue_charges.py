@@ -125,7 +125,7 @@ def _openmm(path: Path) -> Iterator[_Row]:
         raise InputError(f"{path}: is no XML ({error})") from None
     if root.tag != "ForceField":
         raise InputError(f"{path}: is no force field of OpenMM: it begins with <{root.tag}>",
-                         "give one with <Residues> and their charges")
+                         "give one with <Residues> and their charges, or a <System> of all atoms")
     of_types = {atom.get("type") or atom.get("class"): atom.get("charge")
                 for atom in root.iterfind("NonbondedForce/Atom")}
     classes = {kind.get("name"): kind.get("class") for kind in root.iterfind("AtomTypes/Type")}

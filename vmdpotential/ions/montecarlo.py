@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential import progress
+from vmdpotential import memory, progress
 from vmdpotential.ions.counts import Species
 from vmdpotential.ions.moves import Floats, Integers, Neighbours, around
 from vmdpotential.ions.potential import Pair, quiet
@@ -109,24 +109,32 @@ class Metropolis:
                  sizes: Integers, barred: np.ndarray[Any, np.dtype[np.bool_]], neighbours: Neighbours, pair: Pair,
                  factor: float) -> None:
         self.sites, self.fixed, self.placed, self.factor = sites, fixed, placed, factor
-        self._pair, self._neighbours, self._apart, self._sizes = pair, neighbours, apart, sizes.tolist()
+        self._pair, self._neighbours, self._apart = pair, neighbours, apart
+        self._sizes, self._barred = np.asarray(sizes, np.int64), barred
         self._charges = np.array([float(ion.charge) for ion in species])
         kinds = {ion: row for row, ion in enumerate(dict.fromkeys(species))}
-        kind = np.array([kinds[ion] for ion in species])
-        self._kind, self._others = kind.tolist(), [np.flatnonzero(kind != one) for one in range(len(kinds))]
+        self._kind = np.array([kinds[ion] for ion in species])
+        self._others = [np.flatnonzero(self._kind != one) for one in range(len(kinds))]
         self._where = np.asfortranarray(sites[placed])
-        self._taken = barred.astype(np.int32)
-        self._known: dict[tuple[int, int], list[Integers]] = {}
-        for ion in range(len(placed)):
-            self._take(ion, 1)
+        count = len(placed)
+        compiled = pair.steps is not None and 8 * count**2 < memory.limit() // 2
+        #: Potential of a unit charge in the place of an ion at another, where compiled steps keep it.
+        self._pairs = np.zeros((count, count)) if compiled else None
         self._phi = fixed[placed]
-        for ion in range(len(placed)):
+        for ion in range(count):
             row = self._row(int(placed[ion]))
             row[ion] = 0.0
             self._phi += self._charges[ion] * row
+            if self._pairs is not None:
+                self._pairs[ion] = row
         half = (self._phi + fixed[placed]) / 2
         self.energy = factor * float(self._charges @ half)
         self.counts = np.zeros((2, 2), np.int64)  # moves and exchanges: tried, accepted
+        self._taken = barred.astype(np.int32)  # and _known: where nothing compiled does the steps
+        self._known: dict[tuple[int, int], list[Integers]] = {}
+        if self._pairs is None:
+            for ion in range(count):
+                self._take(ion, 1)
 
     def _row(self, site: int) -> Floats:
         """Return the potential of a unit charge at a site at each ion, 1/A."""
@@ -135,7 +143,7 @@ class Metropolis:
         return found
 
     def _blocked(self, ion: int) -> list[Integers]:
-        key = (int(self.placed[ion]), self._sizes[ion])
+        key = (int(self.placed[ion]), int(self._sizes[ion]))
         if key not in self._known:
             self._known[key] = around(*key, self._apart, self._neighbours)
         return self._known[key]
@@ -206,16 +214,23 @@ class Metropolis:
     def sweep(self, random: np.random.Generator) -> None:
         """Do as many steps as there are ions."""
         count = len(self.placed)
-        several = len(self._others) > 1
-        chosen = random.integers(count, size=count).tolist()
-        sites = random.integers(len(self.sites), size=count).tolist()
-        for ion, site, which, chance in zip(chosen, sites, random.random(count).tolist(),
-                                            random.random(count).tolist(), strict=True):
-            if several and which < EXCHANGES:
-                others = self._others[self._kind[ion]]
-                self.exchange(ion, int(others[site % len(others)]), chance)
-            else:
+        chosen, sites = random.integers(count, size=count), random.integers(len(self.sites), size=count)
+        exchanges, chances = random.random(count) < EXCHANGES, random.random(count)
+        partners = np.full(count, -1)
+        for kind, others in enumerate(self._others if len(self._others) > 1 else ()):
+            rows = np.flatnonzero(exchanges & (self._kind[chosen] == kind))
+            partners[rows] = others[sites[rows] % len(others)]
+        if self._pair.steps is not None and self._pairs is not None:
+            self.energy += self._pair.steps(
+                chosen, partners, sites, chances, self.sites.T, self._where.T, self.placed, self._sizes, self._apart**2,
+                self._barred, self._charges, self.fixed, self._phi, self._pairs, self.factor, self.counts)
+            return
+        for ion, partner, site, chance in zip(chosen.tolist(), partners.tolist(), sites.tolist(), chances.tolist(),
+                                              strict=True):
+            if partner < 0:
                 self.move(ion, site, chance)
+            else:
+                self.exchange(ion, partner, chance)
 
     def run(self, sweeps: int, random: np.random.Generator) -> Sampling:
         """Do some sweeps."""

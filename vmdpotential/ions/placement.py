@@ -131,6 +131,10 @@ class Placement:
         return (f"Placement({ions} in place of waters by {self.site}, {energy:.1f} kcal/mol; net charge "
                 f"{charges[0]:+.4g} e, then {charges[1]:+.4g} e)")
 
+    def _repr_png_(self) -> bytes | None:
+        """Return the picture that notebooks show: the structure with its ions."""
+        return self.structure._repr_png_()
+
     @property
     def kept_atoms(self) -> NDArray[np.int64]:
         """The atoms of `original` that `structure` begins with, in order: all but the replaced waters'."""

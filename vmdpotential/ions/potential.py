@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -36,6 +36,10 @@ class Waiting(Protocol):
 
 class Pair(Protocol):
     """The potential of one charge."""
+
+    @property
+    def steps(self) -> Callable[..., float] | None:
+        """What does the steps of :class:`~vmdpotential.ions.montecarlo.Metropolis`, where it is compiled for that."""
 
     def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
         """Add the potential (e/A) of a charge, in a periodic cell of all its images, to that at points."""

@@ -333,6 +333,8 @@ def choose_sites(
 class _OpenPair:
     """The potential of one charge in an open boundary."""
 
+    steps = None
+
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 

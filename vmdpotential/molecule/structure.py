@@ -221,6 +221,13 @@ class Structure:
         return (f"Structure({len(self)} atoms in {self.residue_count} residues{source}, {charge}, "
                 f"{'no cell' if self.cell is None else f'cell {self.cell}'})")
 
+    def _repr_png_(self) -> bytes | None:
+        """Return the picture that notebooks show."""
+        import vmdpotential
+
+        picture: bytes | None = vmdpotential.thumbnail(self) if len(self) else None
+        return picture
+
     def label(self, atom: int) -> str:
         """Return residue name, residue number and atom name of one atom, for messages."""
         return f"{self.residue_names[atom]}{self.residue_ids[atom]}:{self.atom_names[atom]}"

@@ -31,7 +31,8 @@ from vmdpotential.errors import BackendError
 HERE = Path(__file__).parent
 
 #: Kernel files with vector code, and plain loops for PLAIN.
-WITH_VECTORS = ("mesh_kernel", "nbody_kernel", "pair_kernel", "point_kernel", "search_kernel", "tile_kernel")
+WITH_VECTORS = ("mesh_kernel", "metropolis_kernel", "nbody_kernel", "pair_kernel", "point_kernel", "search_kernel",
+                "tile_kernel")
 
 #: What kernel files import, beside Numba.
 PARTS = ("rows.py", "simd.py", "filters.py", "leaf.py", "nbody_loop.py", "pair_vectors.py", "scalar.py")
@@ -69,6 +70,11 @@ def load(template: str, **constants: Hashable) -> ModuleType:
             module = _load(template, plain=True, **constants)
             _do_without_vectors(error)
             return module
+
+
+def load_with(template: str, plain: bool, **constants: Hashable) -> ModuleType:
+    """Return a kernel file that another one calls, with or without vector code as that one is (:func:`load`)."""
+    return _load(template, plain=plain, **constants)
 
 
 def plain() -> bool:

@@ -10,6 +10,8 @@ the same however many sites there are, until somebody asks for the potential at 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -67,6 +69,7 @@ class EwaldPair:
         self.kernel = build.load("point_kernel", program=short.program, precision="double", masked=True,
                                  field=False)
         self.factor = short.factor
+        self._program = short.program
         vectors = np.ascontiguousarray(basis.vectors)
         #: What the kernel takes of the cell and the short part.
         self.fixed = (
@@ -101,6 +104,17 @@ class EwaldPair:
     def waiting(self, sites: Floats) -> EwaldSites | None:
         """Return what adds charges to the potential at sites (P, 3), A, sooner than :meth:`add`; None for few."""
         return EwaldSites(self, sites) if len(sites) * _NODES_A_SITE > self.unit.size else None
+
+    def steps(self, *state: Any) -> float:
+        """Do Metropolis' steps of charges at sites; return by how much the energy changed.
+
+        Parameters
+        ----------
+        *state
+            Those of the function ``steps`` of the kernel file ``metropolis_kernel``, up to `counts`.
+        """
+        kernel = build.load("metropolis_kernel", program=self._program, kernel=self.kernel.__name__)
+        return float(kernel.steps(*state, self.factor, *self.fixed, self._smooth))
 
     def most(self, distance: float) -> float:
         """Return what the potential (1/A) of a unit charge never exceeds at a distance (A) or farther.

@@ -1,0 +1,115 @@
+"""Metropolis' steps of charges that hop between sites, or exchange theirs, in a periodic cell with all images.
+
+The potential of a charge is that of the kernel file ``point_kernel``, whose functions are called.
+
+This file is run once for each set of the constants that it declares, see :mod:`vmdpotential.engines.cpu.build`.
+"""
+
+# numba's kernels have no annotations that mypy could check
+# mypy: ignore-errors
+
+import numpy as np
+from numba import njit
+
+from vmdpotential.engines.cpu import build
+from vmdpotential.interactions.tracing import Program
+
+#: The traced radial function.
+PROGRAM: Program
+#: The name of the module made of ``point_kernel``: a hash of all that it depends on, and so does this.
+KERNEL: str
+#: Whether to do without vector code.
+PLAIN: bool
+
+_points = build.load_with("point_kernel", plain=PLAIN, program=PROGRAM, precision="double", masked=True, field=False)
+one_charge, nearest, BLOCK = _points.one_charge, _points.nearest, _points.BLOCK
+
+FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
+
+
+@njit(**FAST)
+def free(ion, site, other, sites, where, placed, size, apart2, barred, basis, inverse, shifts):
+    """Return whether a charge may be at a site; `other` is a charge that leaves its own."""
+    if barred[size[ion], site]:
+        return False
+    dx, dy, dz, r2 = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    x, y, z, limits = sites[0, site], sites[1, site], sites[2, site], apart2[size[ion]]
+    for first in range(0, len(placed), BLOCK):
+        last = min(first + BLOCK, len(placed))
+        nearest(where[0, first:last], where[1, first:last], where[2, first:last], last - first, x, y, z,
+                basis, inverse, shifts, dx, dy, dz, r2)
+        for j in range(first, last):
+            near = r2[j - first] < limits[size[j]] or placed[j] == site
+            if near and j != ion and j != other:
+                return False
+    return True
+
+
+@njit(**FAST)
+def steps(ions, partners, targets, chances, sites, where, placed, size, apart2, barred, charge, fixed, phi, pairs,
+          scale, counts, unit, basis, inverse, shifts, values, soft2, cutoff2, smooth):
+    """Do some steps; return by how much the energy changed.
+
+    ions, partners, targets, chances (S,): in each step the charge `ions` goes to the site `targets` or, where
+    `partners` is not -1, exchanges sites with that charge, if `chances` is below the Boltzmann factor. sites (3, W), A;
+    where (3, K), A, and placed (K,): where the charges are; size (K,): rows of apart2 (Z, Z), the square of the least
+    distances, and of barred (Z, W). fixed (W,): the potential at the sites that the charges are not part of; phi (K,):
+    that of all at each charge but of itself; pairs (K, K): that of a unit charge in the place of one at another, 0 at
+    itself; scale: the unit of the potential in that of the energy. counts (2, 2): hops and exchanges, tried and
+    accepted. unit and what follows are a charge, and the rest, of :func:`one_charge`. where, placed, phi, pairs and
+    counts are changed in place.
+    """
+    count, gained = len(placed), 0.0
+    new_row = np.empty(count)
+    for step in range(len(ions)):
+        one, two, chance = ions[step], partners[step], chances[step]
+        old = placed[one]
+        row = pairs[one]
+        if two < 0:
+            counts[0, 0] += 1
+            new = targets[step]
+            if not free(one, new, one, sites, where, placed, size, apart2, barred, basis, inverse, shifts):
+                continue
+            new_row[:] = 0
+            one_charge(where[0], where[1], where[2], sites[0, new], sites[1, new], sites[2, new], unit,
+                       basis, inverse, shifts, values, soft2, cutoff2, smooth, new_row, 0, -(-count // BLOCK))
+            new_row[one] = 0
+            potential = fixed[new]
+            for j in range(count):
+                potential += new_row[j] * charge[j]
+            change = scale * charge[one] * (potential - phi[one])
+            if change > 0 and chance >= np.exp(-change):
+                continue
+            counts[0, 1] += 1
+            for j in range(count):
+                phi[j] += charge[one] * (new_row[j] - row[j])
+                pairs[j, one] = new_row[j]
+            pairs[one] = new_row
+            phi[one] = potential
+        else:
+            counts[1, 0] += 1
+            new = placed[two]
+            if size[one] != size[two] and not (
+                    free(one, new, two, sites, where, placed, size, apart2, barred, basis, inverse, shifts)
+                    and free(two, old, one, sites, where, placed, size, apart2, barred, basis, inverse, shifts)):
+                continue
+            # without each other
+            at_old, at_new = phi[one] - charge[two] * row[two], phi[two] - charge[one] * row[two]
+            moved = charge[one] - charge[two]
+            change = scale * moved * (at_new - at_old)
+            if change > 0 and chance >= np.exp(-change):
+                continue
+            counts[1, 1] += 1
+            other, between = pairs[two], row[two]
+            for j in range(count):
+                if j != one and j != two:
+                    phi[j] += moved * (other[j] - row[j])
+                    row[j], other[j] = other[j], row[j]
+                    pairs[j, one], pairs[j, two] = row[j], other[j]
+            phi[one], phi[two] = at_new + charge[two] * between, at_old + charge[one] * between
+            placed[two] = old
+            where[0, two], where[1, two], where[2, two] = sites[0, old], sites[1, old], sites[2, old]
+        gained += change
+        placed[one] = new
+        where[0, one], where[1, one], where[2, one] = sites[0, new], sites[1, new], sites[2, new]
+    return gained
