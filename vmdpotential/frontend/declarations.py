@@ -21,7 +21,8 @@ def declarations() -> dict[str, Any]:
         ``{"version": ..., "commands": {name: {"summary", "description", "options"}}, "broken": {name: reason}}``;
         an option has ``name``, ``kind`` (``structure``, ``map``, ``trajectory``, ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
-        ``shell``, ``front`` (what a dialog shows at once), ``default`` (as text, empty for none), ``help``, ``unit``, ``choices``,
+        ``shell``, ``front`` (what a dialog shows at once), ``default`` (as text, empty for none), ``help``, ``unit``,
+        ``choices``,
         and ``words``, which a selection may be instead.
     """
     from vmdpotential import __version__
