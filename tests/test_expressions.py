@@ -10,6 +10,7 @@ from pathlib import Path
 import MDAnalysis
 import numpy as np
 import pytest
+from helpers import slow
 from MDAnalysisTests import datafiles
 from numpy.testing import assert_array_equal
 
@@ -53,7 +54,7 @@ def indices(structure: Structure, text: str) -> np.ndarray:
         return np.zeros(0, int)
 
 
-@pytest.mark.parametrize(("name", "frames", "asked"), FILES, ids=[name for name, *_ in FILES])
+@pytest.mark.parametrize(("name", "frames", "asked"), slow(FILES, FILES[:3]), ids=[name for name, *_ in FILES])
 def test_the_same_atoms_as_mdanalysis_finds_in_the_file(name: str, frames: str, asked: list[str]) -> None:
     names = [str(MDA / part) for part in (name, frames) if part]
     universe = MDAnalysis.Universe(*names)
@@ -85,6 +86,7 @@ def test_how_text_is_told_apart() -> None:
         ("ALL", range(11)), ("solute", range(8)),  # words, in any case
         ("A", range(6)), ("//A/2/CA", [4]), ("(LIG)", [6, 7]), ("//A,B", range(8)),  # CIDs
         ("chainID A", range(6)), ("name CA", [1, 4]), ("nucleic or resname LIG", [6, 7]),  # MDAnalysis
+        ("byres solute", range(8)), ("index 6 or global solute", range(8)),
         ("//backbone", [8, 9, 10]), ("backbone and all", [0, 1, 2, 3, 4, 5]),
     ):
         assert_array_equal(indices(structure, text), rows, err_msg=text)

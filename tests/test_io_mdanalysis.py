@@ -15,12 +15,13 @@ import MDAnalysis
 import numpy as np
 import parmed
 import pytest
+from helpers import slow
 from numpy.testing import assert_allclose, assert_array_equal
 from structure_files import MDA, ordered, universe
 
 from vmdpotential import io
 from vmdpotential.errors import BackendError, InputError
-from vmdpotential.io import mdanalysis, prmtop, psf
+from vmdpotential.io import amber_coordinates, mdanalysis, psf
 from vmdpotential.io.gro import read_gro
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import charges_and_report
@@ -40,7 +41,10 @@ def test_a_tpr_that_counts_more_than_it_holds(tmp_path):
         io.read_topology(path)
 
 
-@pytest.mark.parametrize("name", ["adk_oplsaa.tpr", "aux_edr.tpr", "tprs/2lyz_gmx_4.0.2.tpr"])
+TPRS = ["adk_oplsaa.tpr", "aux_edr.tpr", "tprs/2lyz_gmx_4.0.2.tpr"]
+
+
+@pytest.mark.parametrize("name", slow(TPRS, TPRS[:2]))
 def test_tpr(tmp_path: Path, name: str) -> None:
     structure = mdanalysis.read_structure(MDA / name)
     other = universe(MDA / name)
@@ -97,6 +101,7 @@ def test_cross_terms_of_several_molecules() -> None:
     assert mdanalysis._cross_terms(atoms, {}).shape == (0, 8)
 
 
+@pytest.mark.slow
 def test_rigid_waters_of_a_tpr_get_their_angles(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     structure = io.read_topology(MDA / "tprs" / "2lyz_gmx_2024.tpr")
     waters = int((structure.residue_names[structure.residue_starts[:-1]] == "SOL").sum())
@@ -161,7 +166,7 @@ def test_the_first_of_several_frames_is_told(name: str, caplog: pytest.LogCaptur
     mdanalysis.read_frame(MDA / name, atoms, count - 1)
     assert not caplog.text
     for read in [lambda: mdanalysis.read_frame(MDA / name, atoms),
-                 *[lambda: prmtop.read_coordinates(MDA / name)] * name.endswith(".ncdf")]:
+                 *[lambda: amber_coordinates.read_coordinates(MDA / name)] * name.endswith(".ncdf")]:
         caplog.clear()
         read()
         assert caplog.text.count("frames; the first one is used") == (count > 1)

@@ -1,9 +1,11 @@
 """What is between the charges: screened potentials, and the words for it in files, legends and reports."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tests.helpers import charges_at, interaction, random_charges, relative_rms
+from tests.helpers import charges_at, interaction, random_charges, relative_rms, slow
 from vmdpotential.commands.average import command as average
 from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
@@ -71,6 +73,7 @@ def test_one_word_screens_a_map_and_files_and_labels_say_so(ions, tmp_path):
     assert potential_map(ions, screened=0.1, dielectric=40, lattice=lattice).dielectric == 40
 
 
+@pytest.mark.slow
 def test_the_tail_counts_in_the_error_of_a_periodic_map():
     rng = np.random.default_rng(5)
     cell = Cell.from_parameters(9.0, 10.0, 11.0)
@@ -111,7 +114,17 @@ def test_reports_say_the_medium(ions):
     assert any(line.endswith("kT/e at 298.15 K, screened, 0.15 M, dielectric 78.5") for line in report.lines)
 
 
-@pytest.mark.parametrize("periodic", [False, True])
+def test_what_a_place_does_not_feel_is_left_out_of_a_screened_field_too():
+    ions = charges_at(*random_charges(8, 0, 9, seed=6))
+    ions = replace(ions, residue_index=[0, 0, 0, 0, 1, 1, 1, 1])
+    found = field_at(ions, Places.atoms(np.array([1, 6]), ["a", "b"]), screened=1.0, exclude="residue")
+    for column, (row, others) in enumerate(((1, slice(4, 8)), (6, slice(0, 4)))):
+        felt = field_at(ions.take(np.arange(8)[others]), Places.at(ions.positions[[row]], ["p"]), screened=1.0)
+        np.testing.assert_allclose(found.field[0, 0, column], felt.field[0, 0, 0], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(found.potential[0, 0, column], felt.potential[0, 0, 0], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("periodic", slow([False, True], [True]))
 def test_a_screened_field_is_the_slope_of_the_potential_and_leaves_out_its_own_atom(periodic):
     cell = Cell.from_parameters(9.0, 10.0, 11.0) if periodic else None
     ions = charges_at(*random_charges(8, 0, 9, seed=6), cell)

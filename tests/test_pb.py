@@ -3,11 +3,12 @@
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tests.helpers import charges_at
+from tests.helpers import charges_at, slow
 from vmdpotential import progress, registry
 from vmdpotential.commands.compare import command as compare
 from vmdpotential.commands.map import command as map_
@@ -18,6 +19,7 @@ from vmdpotential.io import read_structure
 from vmdpotential.io.maps import read_map
 from vmdpotential.io.pqr import write_pqr
 from vmdpotential.maps import Wanted, plan_map, potential_map
+from vmdpotential.methods import Solution
 from vmdpotential.molecule.charges import assign_charges
 from vmdpotential.molecule.radii import BONDI, atomic_radii
 from vmdpotential.units import coulomb_constant, debye_length
@@ -47,7 +49,7 @@ def in_box(structure, **options):
     return potential_map(structure, method="pb", lattice=Lattice((-8, -8, -8), 0.5, (33, 33, 33)), **options)
 
 
-@pytest.mark.parametrize("salt", [0.0, 0.15])
+@pytest.mark.parametrize("salt", slow([0.0, 0.15], [0.15]))
 def test_borns_ion_within_one_percent_of_the_closed_form(apbs, salt):
     solved = in_box(ion(), parameters={"salt": salt, "inside": 1.0})
     vacuum = in_box(ion(), parameters={"salt": 0.0, "inside": 1.0}, dielectric=1.0)
@@ -64,6 +66,7 @@ def test_borns_ion_within_one_percent_of_the_closed_form(apbs, salt):
     assert np.sqrt(np.mean((vacuum.values / (constant / r) - 1)[far] ** 2)) < 0.003
 
 
+@pytest.mark.slow
 def test_units_charge_screened_and_the_words_of_a_map(apbs, monkeypatch):
     from vmdpotential.plugins.apbs import method
 
@@ -98,6 +101,7 @@ def test_shell_map_compare_and_files(apbs, tmp_path):
     assert difference.provenance.medium.endswith("2 inside minus vacuum, no screening")
 
 
+@pytest.mark.slow
 def test_plan_runs_for_other_positions_and_pickles(apbs):
     lattice = Lattice((-4, -5, -6), (0.5, 0.6, 0.7), (17, 20, 3))
     planned, _ = plan_map(
@@ -119,6 +123,7 @@ def test_refusals(apbs, monkeypatch):
         ({"interaction": "distance_dependent"}, UsageError, "sums coulomb alone"),
         ({"parameters": {"ions": 3}}, UsageError, "the method pb has no such parameter; it has salt"),
         ({"parameters": {"inside": 0.1}}, UsageError, "the method pb takes 1 to 200"),
+        ({"parameters": {"nonlinear": 0.5}}, UsageError, "nonlinear=0. or the full one"),
         ({"radii": "guess"}, UsageError, "choose one of auto, bondi, mbondi2"),
     ):
         with pytest.raises(error, match=words):
@@ -215,3 +220,18 @@ def test_lysozyme_is_near_other_programs(apbs):
     energy = 0.5 * (protein.charges * (water.sample(at) - vacuum.sample(at))).sum()
     # OpenMM 8's generalised Born energies: -2377 by OBC2, -2582 by GBn2, kcal/mol
     assert -2700 < energy < -2350
+
+
+def test_all_parameters_reach_the_program():
+    from vmdpotential.plugins.apbs import method
+
+    values = {"salt": 0.1, "divalent": 0.02, "ion_radius": 3.5, "inside": 4.0, "probe": 1.6, "nonlinear": 1}
+    told = method.METHOD.quantities
+    assert [quantity.name for quantity in told] == list(values)
+    lattice = Lattice([0, 0, 0], [0.5, 0.5, 0.5], (65, 65, 65))
+    plan = SimpleNamespace(fine=lattice, solution=Solution(values, np.array([1.5]), "", 70.0, 310.0, "kT/e", 1.0))
+    words = [" ".join(line.split()) for line in method._input(plan, np.zeros((1, 3))).splitlines()]
+    for line in ("npbe", "pdie 4.000000", "sdie 70.000000", "srad 1.600000", "temp 310.000000",
+                 "ion charge 1 conc 0.100000000 radius 3.500000", "ion charge 2 conc 0.020000000 radius 3.500000",
+                 "ion charge -1 conc 0.140000000 radius 3.500000"):
+        assert line in words

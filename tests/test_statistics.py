@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import slow
 
 from vmdpotential.frames import statistics
 from vmdpotential.frames.statistics import BlockMean, Moments
@@ -56,7 +57,7 @@ def test_inefficiency_is_that_of_the_correlation_time(time):
     assert np.mean(single) == pytest.approx(keep / (1 - keep), rel=0.15, abs=0.03)
 
 
-@pytest.mark.parametrize("time", [0, 3, 10, 30])
+@pytest.mark.parametrize("time", slow([0, 3, 10, 30], [3, 30]))
 def test_standard_error_is_within_a_tenth_of_the_true_one(time):
     """Over a map of 400 points, in 32 blocks, for each of several seeds; and over the seeds it is that of the means."""
     frames, size, columns = 2000, 63, 400
@@ -91,3 +92,11 @@ def test_too_few_blocks_have_no_error():
     constant = np.full((10, 2), 3.0)
     assert statistics.inefficiency(constant) == pytest.approx(1)
     assert (statistics.standard_error(constant) == 0).all()
+
+
+def test_the_error_of_a_few_independent_blocks_is_the_textbook_one():
+    means = np.random.default_rng(3).normal(size=(5, 2))  # too few columns to look for a correlation
+    blocks = BlockMean((2,), spread=False)
+    for mean in means:
+        blocks.add(7, mean)
+    np.testing.assert_allclose(blocks.standard_error(), means.std(0, ddof=1) / np.sqrt(5), rtol=1e-12)
