@@ -53,6 +53,8 @@ class Option:
         Makes the value out of text, raising ValueError with a reason.
     viewer : bool
         Whether viewers offer it; false for what only makes sense in a shell (files, overwriting).
+    shell : bool
+        Whether no viewer offers it, not even one that runs the program instead of importing it, such as VMD.
     written : bool
         Whether it names files that the command writes; other files are read.
     selection : bool
@@ -75,6 +77,7 @@ class Option:
     metavar: str = ""
     parse: Callable[[str], Any] | None = None
     viewer: bool = True
+    shell: bool = False
     written: bool = False
     selection: bool = False
     words: Sequence[str] = ()

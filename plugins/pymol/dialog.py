@@ -88,7 +88,7 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
         layout = QtWidgets.QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.panel.widget)
-        self.resize(740, 540)
+        self.resize(max(740, self.panel.tabs.tabBar().sizeHint().width() + 30), 540)  # all pages in sight
 
     def event(self, event: Any) -> bool:
         """Offer the selections of the session as it is whenever the dialog comes to the front."""

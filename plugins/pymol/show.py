@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pymol
+from pymol import CmdException
 
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend import adapters
@@ -34,6 +37,16 @@ _SHOWS = ("_surface", "_legend")
 
 #: Where the legend stands on the screen, which reaches from -1 to 1: above the molecule.
 LEGEND = (0.0, 0.92, 0.0)
+
+
+def _choose_contouring(cmd: Any) -> None:
+    """Choose PyMOL's own isosurfaces where there are no others: it writes a line for every one that it falls back for.
+
+    A live map makes dozens a second.
+    """
+    with contextlib.suppress(CmdException):  # a setting of PyMOL 3
+        if cmd.get_setting_int("isosurface_algorithm") == 0 and "vtkm" not in pymol.get_capabilities():
+            cmd.set("isosurface_algorithm", 1)
 
 
 class Results:
@@ -139,6 +152,7 @@ class Results:
         if level is None and self.live and self.options.get("cut") is None:
             level = grid.display_limit()
         if level is not None:
+            _choose_contouring(cmd)
             for part, value, colour in (("positive", level, COLOURS[2]), ("negative", -level, COLOURS[0])):
                 cmd.isosurface(self._part(part), self.name, value)
                 self._made(part)

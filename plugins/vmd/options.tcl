@@ -40,7 +40,8 @@ proc ::vmdpotential::options {command} {
     }
     foreach option $declared {
         set name [dict get $option name]
-        if {[dict get $option kind] ne "structure" && ![dict exists $all $name]} {
+        # what only a shell can do, such as a batch of files, is no option here
+        if {[dict get $option kind] ne "structure" && ![dict get $option shell] && ![dict exists $all $name]} {
             dict set option own 0
             dict set all $name $option
         }

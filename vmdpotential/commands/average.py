@@ -67,8 +67,9 @@ def average(
 
     Molecules are made whole, and the atoms to fit moved onto their place in the structure: in a periodic cell by
     translation alone, in an open boundary with rotation. One plan is made, on the first frame, where the error that is
-    stated was measured, and run for all. Where the cell changes, nodes stay at the same fractions of it, and the map is
-    drawn in the mean cell. The standard error comes from blocks of frames.
+    stated was measured, and run for all. Where the lengths of the cell change, nodes stay at the same fractions of it,
+    and the map is drawn in the mean cell; a frame in which it shears is refused. The standard error comes from blocks
+    of frames.
 
     Raises
     ------

@@ -180,14 +180,15 @@ def _places(atoms: Structure, at: str | None, bonds: tuple[str, ...], points: Pa
 
 def _summary(found: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:
     """Return means over frames for programs, and the number that people are told, (F, names, M)."""
-    field = scale * found.field
-    series = np.linalg.norm(field, axis=3) if found.along is None else scale * found.along
+    # no copy of the field of all frames is made
+    sizes = np.sqrt(np.einsum("fnmd,fnmd->fnm", found.field, found.field)) if found.along is None else found.along
+    series = scale * sizes
 
-    def moments(name: str, values: Floats) -> dict[str, Any]:
-        spread = values.std(0, ddof=1) if len(values) > 1 else None
-        return {name: values.mean(0).tolist(), f"{name}_std": None if spread is None else spread.tolist()}
+    def moments(name: str, values: Floats, scale: float = 1.0) -> dict[str, Any]:
+        spread = scale * values.std(0, ddof=1) if len(values) > 1 else None
+        return {name: (scale * values.mean(0)).tolist(), f"{name}_std": None if spread is None else spread.tolist()}
 
-    result = {**moments("potential", found.potential), **moments("field", field)}
+    result = {**moments("potential", found.potential), **moments("field", found.field, scale)}
     if found.along is not None:
         result |= moments("along", series)
     return result, series

@@ -113,7 +113,7 @@ _OWN = ("structure", "topology", "force_field", "water", "cell", "charges", "ind
         "interaction", "set", "cutoff",
         "smear", "screened", "radii", "output")
 _OUTPUT = Option("map that a viewer reads, written anew for every frame: .mrc, .dx ...", short="o", viewer=False,
-                 written=True)
+                 shell=True, written=True)
 
 #: What is fast enough to follow, and good enough to look at.
 _DEFAULTS = {"spacing": 1.0, "tolerance": 1e-3}

@@ -103,7 +103,7 @@ def map_(
     engine: Annotated[str, Option("what computes", choices=lambda: _names("engine"))] = "auto",
     like: Annotated[Path | None, Option(
         "map whose lattice is taken, instead of spacing and padding", viewer=False, metavar="MAP")] = None,
-    trajectory: Annotated[Path | None, Option("file of frames of these atoms", viewer=False)] = None,
+    trajectory: Annotated[Path | None, Option("file of frames of these atoms", viewer=False, shell=True)] = None,
     frame: Annotated[int | None, Option(
         "which frame of the trajectory, or of the structure file where there is none, counted from 0",
         viewer=False)] = None,
@@ -120,11 +120,12 @@ def map_(
     batch: Annotated[bool, Option(
         "STRUCTURE is a folder of structures, or a text file with a path on each line, and -o a folder: a map of each, "
         "an .npz unless the format is another, and report.csv; run again, it goes on where it was",
-        viewer=False)] = False,
+        viewer=False, shell=True)] = False,
     workers: Annotated[int | None, Option(
-        "processes of a batch; one for each processor unless given", viewer=False, low=1, high=4096)] = None,
+        "processes of a batch; one for each processor unless given", viewer=False, shell=True, low=1,
+        high=4096)] = None,
     scheduler: Annotated[str, Option(
-        "address of a Dask scheduler whose workers make a batch", viewer=False, metavar="ADDRESS")] = "",
+        "address of a Dask scheduler whose workers make a batch", viewer=False, shell=True, metavar="ADDRESS")] = "",
 ) -> Report:
     """Compute the electrostatic potential on a lattice.
 

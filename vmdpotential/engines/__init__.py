@@ -54,6 +54,13 @@ SHEAR = 1e-4
 SOFT_CORE = 0.01
 
 
+def stretch(cell: Cell, other: Cell) -> Floats | None:
+    """Return by how much another cell is longer along x, y and z (3,), None where its shape is another."""
+    change = np.linalg.inv(cell.vectors) @ other.vectors
+    along = np.diagonal(change)
+    return None if abs(change - np.diag(along)).max() > SHEAR or along.min() <= 0 else along
+
+
 @dataclass(frozen=True, eq=False)
 class LatticeSum:
     """What is summed on a lattice: pairs of charges and points, and a smooth part beside them.
@@ -103,9 +110,8 @@ class LatticeSum:
         """
         if self.cell is None:
             raise UsageError("cell", "an open boundary has none")
-        change = np.linalg.inv(self.cell.vectors) @ cell.vectors
-        along = np.diagonal(change)
-        if abs(change - np.diag(along)).max() > SHEAR or along.min() <= 0:
+        along = stretch(self.cell, cell)
+        if along is None:
             raise UsageError("cell", "changes its shape, not its lengths along x, y and z alone: the axes of a map's "
                              "lattice would turn with it", "use the frames' own cells one by one")
         lattice = Lattice(self.lattice.origin * along, self.lattice.spacing * along, self.lattice.shape)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines import get_engine
+from vmdpotential.engines import get_engine, stretch
 from vmdpotential.errors import InputError, TaskError
 from vmdpotential.frames.blocks import LABEL, Arrays, Run, block_size
 from vmdpotential.frames.processes import Cost
@@ -135,7 +135,14 @@ class MeanMap:
         if self.request.cell is None:
             return frame.cell
         assert self.cell is not None
-        return periodic_cell(str(getattr(self.frames, "path", "frames")), frame, self.cell)
+        name = str(getattr(self.frames, "path", "frames"))
+        cell = periodic_cell(name, frame, self.cell)
+        if stretch(self.request.cell, cell) is None:
+            raise InputError(
+                f"{name}: the cell of frame {frame.number} ({cell}) has another shape than that of the first one, not "
+                "other lengths along x, y and z alone: the axes of the map would turn with it",
+                "choose other {frames}; profiles, and fields at atoms or points, are made in cells of any shape")
+        return cell
 
     def plan_for(self, positions: Floats, cell: Cell | None) -> tuple[Planned, int | None]:
         """Return the plan for a frame, and which one of those that frames share; None where it is this one's own."""

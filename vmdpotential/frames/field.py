@@ -335,7 +335,7 @@ def field_at(
     names, parts, rows = parts_of(len(structure), sources)
     charges = structure.known_charges
     total = len(numbers) * len(names) * len(places)
-    memory.require(40 * total, f"the field at {len(places)} places in {len(numbers)} frames",
+    memory.require(80 * total, f"the field at {len(places)} places in {len(numbers)} frames",
                    "choose fewer places, or fewer {frames}")
     wanted, dielectric = in_medium(Wanted(screened=screened), None, temperature)
     bound = bind(wanted, begin.cell)
@@ -343,12 +343,14 @@ def field_at(
     plan = _plan(begin, charges, len(places)) if ended is None else None
     work = Fields(trajectory, found, cell is not None, periodic, charges, places, parts, rows,
                   _left_out(structure, places, exclude), plan, ended)
-    if trajectory is None:
-        done = [work.over([begin])]
-    else:
-        done = list(run_blocks(work, numbers, **blocks))
-    values = np.concatenate([block["values"] for block in done]).astype(np.float64, copy=False)
-    along = np.concatenate([block["along"] for block in done])
+    # filled block by block, and no second copy of all frames
+    values = np.empty((len(numbers), len(names), len(places), 4))
+    along, read, count = [], [], 0
+    for block in [work.over([begin])] if trajectory is None else run_blocks(work, numbers, **blocks):
+        values[count : count + len(block["frames"])] = block["values"]
+        count += len(block["frames"])
+        along.append(block["along"])
+        read.append(block["frames"])
     error = 0.0
     better = None
     if plan is not None:
@@ -360,12 +362,13 @@ def field_at(
         exact = better.over([begin])["values"].astype(np.float64, copy=False)
         error = float(np.sqrt(np.mean(np.square(exact[0, 0, :, 1:] - values[0, 0, :, 1:]))))
     volts = coulomb_constant("V", dielectric=dielectric)
-    field = volts * values[..., 1:]
+    values[..., 0] *= coulomb_constant(unit, temperature, dielectric)
+    values[..., 1:] *= volts
+    field = values[..., 1:]
     return FieldSeries(
-        places, names, np.concatenate([block["frames"] for block in done]).astype(np.int64),
-        coulomb_constant(unit, temperature, dielectric) * values[..., 0], field,
-        np.einsum("fnmd,fmd->fnm", field, along) if places.kind == "bonds" else None, unit, begin.cell, volts * error,
-        bound.medium(dielectric, temperature))
+        places, names, np.concatenate(read).astype(np.int64), values[..., 0], field,
+        np.einsum("fnmd,fmd->fnm", field, np.concatenate(along)) if places.kind == "bonds" else None, unit, begin.cell,
+        volts * error, bound.medium(dielectric, temperature))
 
 
 def _plan(frame: Frame, charges: Floats, count: int) -> LongRange | None:

@@ -145,8 +145,10 @@ def waves(fraction: Floats, charges: Floats, count: int) -> NDArray[np.complex12
     return total
 
 
-def period_of(cell: Cell, axis: int) -> float:
+def period_of(cell: Cell, axis: int, where: str = "") -> float:
     """Return the length, A, after which planes across an axis repeat: two vectors of the cell lie in them.
+
+    An error begins with `where`.
 
     Raises
     ------
@@ -159,7 +161,7 @@ def period_of(cell: Cell, axis: int) -> float:
         return float(heights[:, axis].max())
     others = [f"{{axis {'xyz'[d]}}}" for d in range(3) if level[:, d].sum() == 2]
     raise UsageError(
-        "axis", f"planes across it have no period in the cell ({cell}), of which no two vectors lie in them",
+        "axis", f"{where}planes across it have no period in the cell ({cell}), of which no two vectors lie in them",
         f"use {' or '.join(others)}" if others else "turn the structure so that two vectors of its cell do",
         value="xyz"[axis])
 
@@ -223,7 +225,7 @@ class Profiles:
             cell = self.cell if self.given else frame.cell or self.cell
             if cell is None:
                 raise InputError(f"frame {frame.number}: has no periodic cell, which a profile needs", "give {cell}")
-            one, density, period = self.of(frame.positions, cell)
+            one, density, period = self.of(frame.positions, cell, f"in frame {frame.number} ")
             values += one
             region += density
             cells += period, period**2, 1 / cell.volume
@@ -231,9 +233,9 @@ class Profiles:
             progress.report("frames", count / frame.total)
         return {"count": np.array(float(count)), "values": values, "region": region, "cells": cells}
 
-    def of(self, positions: Floats, cell: Cell) -> tuple[Floats, Floats, float]:
+    def of(self, positions: Floats, cell: Cell, where: str = "") -> tuple[Floats, Floats, float]:
         """Return the rows (rows, 3, n) of one frame, the region's density (n,), and the period, A."""
-        period = period_of(cell, self.axis)
+        period = period_of(cell, self.axis, where)
         most = (self.finer * self.nodes - 1) // 2
         fraction = positions[:, self.axis] / period
         origin = self.start if self.centre is None else middle(fraction[self.centre]) - 0.5

@@ -21,7 +21,8 @@ def declarations() -> dict[str, Any]:
         ``{"version": ..., "commands": {name: {"summary", "description", "options"}}, "broken": {name: reason}}``;
         an option has ``name``, ``kind`` (``structure``, ``map``, ``trajectory``, ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
-        ``front`` (what a dialog shows at once), ``default`` (as text, empty for none), ``help``, ``unit``, ``choices``,
+        ``shell``, ``front`` (what a dialog shows at once), ``default`` (as text, empty for none), ``help``, ``unit``,
+        ``choices``,
         and ``words``, which a selection may be instead.
     """
     from vmdpotential import __version__
@@ -65,6 +66,7 @@ def _declare_option(parameter: Parameter) -> dict[str, Any]:
     return {
         "name": parameter.name, "kind": kind(parameter), "several": parameter.several,
         "required": parameter.required, "positional": option.positional, "viewer": option.viewer,
+        "shell": option.shell,
         "default": "" if parameter.required else as_text(parameter.default), "help": option.help, "unit": option.unit,
         "choices": list(option.shown()), "words": list(option.words),
     }

@@ -163,7 +163,7 @@ class Panel:
         self.live_box.setVisible(any(form.command.name == "live" for form in forms))
         self.progress = widgets.QProgressBar()
         self.progress.setRange(0, 1000)
-        self.status = widgets.QLabel("Press Run for a picture with the defaults; every field has its help beside it.")
+        self.status = widgets.QLabel("Press Run: Map draws with its defaults. Every field has its help beside it.")
         self.status.setWordWrap(True)
         self.status.setAlignment(qt.QtCore.Qt.AlignmentFlag.AlignTop)
         self.status.setTextInteractionFlags(qt.QtCore.Qt.TextInteractionFlag.TextSelectableByMouse)
