@@ -108,7 +108,8 @@ def choices(error: float, split: Split = optimal) -> Iterator[tuple[float, float
     for order in ORDERS:
         # the smallest ratio that will do: the error falls with it, as long as the radius is not too large, and grows
         # with the spacing
-        number = bisect_left(range(len(RATIOS)), True, key=lambda n: not error < error_of(n, SPACINGS[0], order) < math.inf)
+        number = bisect_left(
+            range(len(RATIOS)), True, key=lambda n: not error < error_of(n, SPACINGS[0], order) < math.inf)
         for spacing in SPACINGS:
             while number < len(RATIOS) and error_of(number, spacing, order) > error:
                 number += 1
