@@ -110,12 +110,26 @@ def thinned(grid: Grid, points: int) -> Grid:
             break
         factor *= 1.01
     coarse = Lattice(lattice.origin, extent / np.maximum(np.array(shape) - 1, 1) + (extent == 0), shape)
-    y, z = (axis.ravel() for axis in np.meshgrid(*coarse.axes()[1:], indexing="ij"))
     values = np.empty(shape, np.float32)
-    for i, x in enumerate(coarse.axes()[0]):  # one plane at a time, to keep the memory small
-        plane = np.stack([np.full(len(y), x), y, z], axis=1)
-        values[i] = grid.sample(np.minimum(plane, lattice.last)).reshape(shape[1:])
+    (low, high, part), across, along = (
+        _between((places - start) / h, last)
+        for places, start, h, last in zip(coarse.axes(), lattice.origin, lattice.spacing, steps, strict=True))
+    for i, t in enumerate(part):  # one plane at a time, to keep the memory small; trilinear is linear along each axis
+        plane = (1 - t) * grid.values[low[i]].astype(np.float64) + t * grid.values[high[i]]
+        plane = _linear(plane, *across)
+        values[i] = _linear(plane.T, *along).T
     return replace(grid, lattice=coarse, values=values)
+
+
+def _between(place: Floats, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Return the nodes below and above places from 0 to `last`, and what part is of the upper one."""
+    place = np.clip(place, 0, last)
+    low = np.minimum(place.astype(np.int64), max(last - 1, 0))
+    return low, np.minimum(low + 1, last), place - low
+
+
+def _linear(rows: Floats, low: NDArray[np.int64], high: NDArray[np.int64], part: Floats) -> Floats:
+    return rows[low] * (1 - part)[:, None] + rows[high] * part[:, None]
 
 
 def label(grid: Grid) -> str:

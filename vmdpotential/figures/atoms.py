@@ -116,11 +116,22 @@ def key(axes: Iterable[Axes]) -> dict[str, Artist]:
         entry[0] == _OTHERS, entry[0][-1:] in "⁺⁻", [entry[0].strip("⁺⁻²³") == e for e in order][::-1])))
 
 
+#: Between heavy atoms, one of which is large, A.
+_LONGEST_BOND = 2.2
+
+
 def _bonds(positions: Floats, radius: Floats) -> NDArray[np.int64]:
     """Return pairs (M, 2) of atoms closer than a bond between heavy atoms is long."""
-    from scipy.spatial import cKDTree
-
-    pairs = cKDTree(positions).query_pairs(2.2, output_type="ndarray")
-    length = np.linalg.norm(positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1)
-    bonded = length < np.where((radius[pairs] > 1.75).any(1), 2.2, 1.7)
-    return np.asarray(pairs[bonded], np.int64)
+    # step by step along the longest side, because importing a tree takes longer than this for what a slab holds
+    along = int(np.ptp(positions, axis=0).argmax())
+    order = np.argsort(positions[:, along], kind="stable")
+    pairs = [np.zeros((0, 2), np.int64)]
+    for step in range(1, len(order)):
+        first, second = order[:-step], order[step:]
+        apart = positions[second] - positions[first]
+        if apart[:, along].min() > _LONGEST_BOND:
+            break
+        length = np.linalg.norm(apart, axis=1)
+        bonded = length < np.where((radius[first] > 1.75) | (radius[second] > 1.75), _LONGEST_BOND, 1.7)
+        pairs.append(np.sort(np.stack([first[bonded], second[bonded]], 1), axis=1))
+    return np.unique(np.concatenate(pairs), axis=0)

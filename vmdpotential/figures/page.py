@@ -347,7 +347,9 @@ def render(figure: Figure, path: Path, dpi: int = 600, title: str = "", name: Pa
     metadata: dict[str, Any] = {"Title": title, "Software" if suffix == ".png" else "Creator": program}
     if suffix != ".png":
         metadata["CreationDate" if suffix == ".pdf" else "Date"] = None
+    # half a second at 600 dpi by the default, for 7 % less
+    packing: dict[str, Any] = {"pil_kwargs": {"compress_level": 4}} if suffix == ".png" else {}
     content = io.BytesIO()  # where a write cannot fail, because matplotlib's PDF writer then hides why
     with style():
-        figure.savefig(content, format=suffix[1:], dpi=dpi, metadata=metadata)
+        figure.savefig(content, format=suffix[1:], dpi=dpi, metadata=metadata, **packing)
     return content.getvalue()

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import progress
 from vmdpotential.engines.cpu import threads
+from vmdpotential.splitting.mesh import fast_length
 
 Floats = NDArray[np.float64]
 
@@ -175,14 +176,13 @@ class BlockMean:
 
 def autocorrelation(series: ArrayLike) -> Floats:
     """Return the autocorrelation (n,) of a series (n,), or that of several (n, P) by their mean square; 1 at 0."""
-    from scipy import fft
-
     values = np.asarray(series, np.float64)
     values = (values - values.mean(0)).reshape(len(values), -1)
     n = len(values)
-    spectrum = fft.rfft(values, fft.next_fast_len(2 * n, True), axis=0)
+    padded = fast_length(2 * n)
+    spectrum = np.fft.rfft(values, padded, axis=0)
     power = np.square(spectrum.real) + np.square(spectrum.imag)
-    found = fft.irfft(power.sum(1), fft.next_fast_len(2 * n, True))[:n] / np.arange(n, 0, -1)
+    found = np.fft.irfft(power.sum(1), padded)[:n] / np.arange(n, 0, -1)
     result: Floats = found / found[0] if found[0] > 0 else np.eye(1, n)[0]
     return result
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import codecs
 import contextlib
+import gc
 import json
 import os
 import shlex
@@ -207,8 +208,17 @@ def _join_negative_values(arguments: Sequence[str]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program and return its exit code; streams and signals are afterwards as they were."""
-    words = sys.argv[1:] if arguments is None else arguments
+    """Run the program and return its exit code; streams and signals are afterwards as they were.
+
+    Without arguments it is the process itself, with those of the shell, that ends.
+    """
+    if arguments is None:
+        gc.set_threshold(50_000)  # modules alone make Python seek for garbage a hundred times
+        try:
+            return main(sys.argv[1:])
+        finally:
+            gc.freeze()  # it would go through all objects once more at the end, for a tenth of a second
+    words = arguments
     with _signals(), _streams():
         try:
             with messages.warnings(partial(_warn, words), _spelling(words), "--verbose" in words):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -101,11 +102,16 @@ def choices(error: float, split: Split = optimal) -> Iterator[tuple[float, float
     split : callable
         Makes the splitting for a radius, a mesh spacing and an order, and says its error.
     """
+    def error_of(number: int, spacing: float, order: int) -> float:
+        return split(RATIOS[number] * spacing, spacing, order)[1]
+
     for order in ORDERS:
-        number = 0
+        # the smallest ratio that will do: the error falls with it, as long as the radius is not too large, and grows
+        # with the spacing
+        number = bisect_left(
+            range(len(RATIOS)), True, key=lambda n: not error < error_of(n, SPACINGS[0], order) < math.inf)
         for spacing in SPACINGS:
-            # the smallest ratio that will do: the error falls with it, and grows with the spacing
-            while number < len(RATIOS) and split(RATIOS[number] * spacing, spacing, order)[1] > error:
+            while number < len(RATIOS) and error_of(number, spacing, order) > error:
                 number += 1
             if number == len(RATIOS):
                 break

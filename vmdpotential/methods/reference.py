@@ -92,7 +92,7 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
         pairs = [(1.0, interaction.truncated(radius)), (-1.0, coulomb.INTERACTION.bind().truncated(radius)),
                  (1.0, short_range.bind(radius, smooth.shifted))]
     elif smear and SMEAR_REACH * smear <= radius:  # less what a point has more than a Gaussian
-        pairs.append((-1.0, ewald.INTERACTION.bind(beta=ewald_factor(smear), cutoff=radius)))
+        pairs.append((-1.0, ewald.INTERACTION.bind(beta=ewald_factor(smear), cutoff=SMEAR_REACH * smear)))
         integral -= 2 * np.pi * smear**2
     elif smear:  # waves alone are few; pairs tell the distances
         smooth, band, integral, pairs = Gaussian(smear), SMEAR_BAND / smear, 0.0, [(0.0, plan.splitting.short())]
@@ -100,8 +100,9 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
     total: Floats = _smooth(points, positions, charges, plan, band, smooth, engine)[0]
     least, distances = np.full(len(points), np.inf), np.empty(len(points))
     for shift in np.indices(plan.repeats).reshape(3, -1).T @ plan.basis:
-        for sign, bound in pairs:
-            total += sign * engine.at_points(points, positions + shift, charges, plan.supercell, bound, distances)
+        for n, (sign, bound) in enumerate(pairs):  # the first has the longest reach, and tells the distances
+            total += sign * engine.at_points(points, positions + shift, charges, plan.supercell, bound,
+                                             None if n else distances)
         np.minimum(least, distances, out=least)
     if nearest is not None:
         nearest[:] = least

@@ -72,7 +72,7 @@ class Splitting:
 
     def window(self, k: ArrayLike) -> Floats:
         """Return psi^(k radius): the smooth part's transform at wave numbers k (1/A) over 4 pi / k^2."""
-        result: Floats = np.tensordot(self.legendre, _transforms(len(self.legendre), np.asarray(k) * self.radius), 1)
+        result: Floats = np.tensordot(self.legendre, transforms(len(self.legendre), np.asarray(k) * self.radius), 1)
         return result
 
     def window_table(self, count: int) -> Floats:
@@ -107,12 +107,12 @@ def _polynomials(legendre: tuple[float, ...]) -> tuple[Floats, Floats]:
     return inside, np.asarray(shifted.coef, np.float64)
 
 
-def _transforms(count: int, s: Floats) -> Floats:
+def transforms(count: int, s: Floats) -> Floats:
     """Return the transforms 2 (-1)^n j_2n(s) of P_0, P_2 ..., (count, ...)."""
     s = np.asarray(s, np.float64)
     # a rule of m nodes is exact to degree m, and a wave cos(s x) has little beyond s, less than 1e-15 beyond this:
     degree = float(s.max()) + 8 * np.cbrt(float(s.max())) + 20
-    nodes, weights = _rule(count, -(-int(degree + 2 * count) // 16) * 8)
+    nodes, weights = _rule(count, -(-int(degree + 2 * count) // 64) * 32)
     waves = s.reshape(-1)
     result = np.empty((count, len(waves)))
     step = 2**18 // len(nodes)  # what stays in a cache
@@ -141,7 +141,7 @@ PER_RADIUS = 1024
 @cache
 def _transform_table(count: int, blocks: int) -> Floats:
     """Return the transforms of the Legendre polynomials at n / PER_RADIUS, (count, 8192 blocks): the same for all."""
-    block = _transforms(count, (np.arange(8192) + 8192 * (blocks - 1)) / PER_RADIUS)
+    block = transforms(count, (np.arange(8192) + 8192 * (blocks - 1)) / PER_RADIUS)
     return block if blocks == 1 else np.concatenate([_transform_table(count, blocks - 1), block], 1)
 
 
@@ -168,9 +168,13 @@ def mesh_loss(order: int) -> tuple[Floats, Floats]:
     cosine, angle = n / 30, np.pi / 2 * (n * (np.sqrt(5) - 1) / 2 % 1)
     sine = np.sqrt(1 - cosine**2)
     component = k[:, None, None] * np.stack([sine * np.cos(angle), sine * np.sin(angle), cosine], -1)
-    g = np.prod(np.sinc(component / (2 * np.pi)) ** (2 * order) / euler_sum(order, component), -1)
-    loss = np.where((component < np.pi).all(-1), 1 - g * g, 1.0).mean(1)
-    return k, loss
+    loss = np.ones(component.shape[:2])
+    kept = (component < np.pi).all(-1)
+    # 1 / g_d is the sum of (k / (k + 2 pi s))^(2 order), because all images have the same sine
+    inside = component[kept]
+    inverse = sum((inside / (inside + 2 * np.pi * s)) ** (2 * order) for s in range(-3, 4))
+    loss[kept] = 1 - 1 / np.prod(inverse, -1) ** 2
+    return k, loss.mean(1)
 
 
 @cache
@@ -178,7 +182,7 @@ def _optimal(ratio: float, order: int, degree: int) -> tuple[Floats, float]:
     """Return the Legendre coefficients and the error of :func:`optimal`, for a mesh step of 1."""
     k, loss = mesh_loss(order)
     weight = np.gradient(k) * loss / k**2
-    basis = _transforms(degree + 1, k * ratio)
+    basis = transforms(degree + 1, k * ratio)
     form = (basis * weight) @ basis.T
     form += 1e-15 * np.trace(form) * np.eye(degree + 1)
     first = np.zeros(degree + 1)
@@ -209,6 +213,6 @@ def optimal(radius: float, mesh: float, order: int, degree: int = short_range.DE
         Root mean square error of the potential for uncorrelated unit charges, one in 1 A^3; scales
         with the square root of the sum of q^2 over the volume.
     """
-    legendre, error = _optimal(radius / mesh, order, degree)
+    legendre, error = _optimal(round(radius / mesh, 12), order, degree)  # the same for the same ratio of any two
     # the error's square is an integral of 1/r^2 over volume, which has the dimension of a length
     return Splitting(radius, legendre), error * float(np.sqrt(mesh))

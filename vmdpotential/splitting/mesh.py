@@ -76,7 +76,7 @@ class Mesh:
         else:
             guard = GAUSSIAN_GUARD if self.short is None else GUARD
             halves = [max(m + guard, n // 2 + 1) for m, n in zip(self.reach, self.shape, strict=True)]
-        a, b, c = (2 * _fast(half) for half in halves)
+        a, b, c = (2 * fast_length(half) for half in halves)
         return a, b, c
 
     @property
@@ -214,10 +214,16 @@ def spline_correction(order: int, phase: Floats) -> Floats:
     return correction
 
 
-def _fast(n: int) -> int:
-    from scipy.fft import next_fast_len
-
-    return int(next_fast_len(n, real=True))
+def fast_length(n: int) -> int:
+    """Return the least number from n on without prime factors but 2, 3 and 5, whose transform is fast."""
+    while True:
+        rest = n
+        for factor in (2, 3, 5):
+            while rest % factor == 0:
+                rest //= factor
+        if rest == 1:
+            return n
+        n += 1
 
 
 def _turned(half: int, reach: int) -> Floats:
@@ -248,7 +254,7 @@ def over_cell(cell: Cell, spacing: float, order: int, ratio: float, split: Split
         Makes the splitting.
     """
     length = np.linalg.norm(cell.vectors, axis=1)
-    a, b, c = (max(_fast(int(np.ceil(x / spacing - 1e-9))), 2 * order) for x in length)
+    a, b, c = (max(fast_length(int(np.ceil(x / spacing - 1e-9))), 2 * order) for x in length)
     steps = cell.vectors / np.array([[a], [b], [c]])
     splitting, _ = split(ratio * spacing, float(np.linalg.norm(steps, axis=1).max()), order)
     return Mesh(np.zeros(3), steps, (a, b, c), order, splitting)

@@ -29,7 +29,7 @@ from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.interactions import Bound, short_cutoff, short_range
-from vmdpotential.splitting.coulomb import Splitting, mesh_loss
+from vmdpotential.splitting.coulomb import Splitting, mesh_loss, transforms
 
 Floats = NDArray[np.float64]
 
@@ -116,7 +116,7 @@ def _best(ratio: float, order: int) -> tuple[Floats, Floats]:
     k, loss = mesh_loss(order)
     weight = 8 * np.gradient(k) * loss / k**2  # as in splitting.optimal
     t = k * ratio
-    basis = np.array([Splitting(ratio, unit).window(k) for unit in np.eye(short_range.DEGREE + 1)])
+    basis = transforms(short_range.DEGREE + 1, t)
     given = np.stack([basis[0] / 2, 4 * (np.sin(t) / t + np.cos(t) / t**2) - basis[0]])
     form = (basis[1:] * weight) @ basis[1:].T
     form += 1e-15 * np.trace(form) * np.eye(len(form))
@@ -150,7 +150,7 @@ def optimal_for_cutoff(cutoff: float, radius: float, mesh: float, order: int) ->
         with the square root of the sum of q^2 over the volume. Infinite where the radius is larger
         than the cutoff.
     """
-    legendre, square = _best(radius / mesh, order)
+    legendre, square = _best(round(radius / mesh, 12), order)
     part = (radius / cutoff) ** 2
     error = mesh * polyval(part, square) + mesh**5 / cutoff**4 * _left_by_cutoff(order)
     coefficients = legendre @ [1.0, part]

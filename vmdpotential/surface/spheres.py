@@ -6,13 +6,14 @@ With radii r + p, its outside is where the centre of a probe of radius p can be.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
+from vmdpotential.engines.cpu import build, threads
 from vmdpotential.grid.lattice import Lattice
 
 Floats = NDArray[np.float64]
@@ -91,18 +92,9 @@ class Spheres:
         reach = radii + 2 * spacing
         first = np.ceil((centres - reach[:, None] - lattice.origin) / spacing).astype(int)
         last = np.floor((centres + reach[:, None] - lattice.origin) / spacing).astype(int) + 1
-        places = [np.arange(n) * spacing + x for n, x in zip(lattice.shape, lattice.origin, strict=True)]
-        for n, (centre, radius, low, high) in enumerate(zip(centres, radii, first, last, strict=True)):
-            if n % 5000 == 0:
-                progress.report("surface", 0.4 * n / len(centres))
-            x, y, z = ((place[a:b] - c).astype(np.float32) ** 2
-                       for place, a, b, c in zip(places, low, high, centre, strict=True))
-            depth = np.float32(radius) - np.sqrt(x[:, None, None] + y[:, None] + z)
-            box = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
-            here = self.depth[box]
-            deeper = depth > here
-            here[deeper] = depth[deeper]
-            self.deepest[box][deeper] = n
+        fixed = (centres, radii, first, last, lattice.origin, spacing, self.depth, self.deepest)
+        threads.run(partial(build.load("depth_kernel").run, *fixed), lattice.shape[0], "surface",
+                    max(8, -(-lattice.shape[0] // (4 * threads.count()))))
 
     @cached_property
     def outer(self) -> Integers:

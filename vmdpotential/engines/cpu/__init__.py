@@ -41,8 +41,12 @@ class CpuEngine:
     def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
                   interaction: Bound | None = None, nearest: Floats | None = None) -> Floats:
         """Return the potential of all atoms at points, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cpu.nearby import cutoff_at_points
         from vmdpotential.engines.cpu.points import at_points
 
+        reach = None if interaction is None or nearest is not None else interaction.cutoff
+        if interaction is not None and reach is not None and cell is not None and (4 * reach) ** 3 < cell.volume:
+            return cutoff_at_points(points, positions, charges, interaction, cell)  # of few of all pairs
         return at_points(points, positions, charges, cell, interaction, nearest)
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:

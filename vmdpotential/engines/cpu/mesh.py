@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,6 +17,10 @@ Floats = NDArray[np.float64]
 
 #: Parts in which the atoms of a coarse mesh are spread, whatever the number of threads, and atoms that are worth it.
 COPIES, ATOMS_A_COPY = 8, 4096
+
+#: Nodes of a periodic mesh, up to which scipy's transforms save one or two milliseconds, and importing them takes a
+#: hundred; by numpy's, where a lattice of many more points takes longer anyway.
+SMALL = 64**3
 
 #: Nodes (P, taps) and weights (P, taps), an even number, for every place along an axis.
 Table = tuple[NDArray[np.int64], NDArray[Any]] | None
@@ -60,6 +65,8 @@ class MeshSum:
 
     def __init__(self, mesh: Mesh, lattice: Lattice, precision: str) -> None:
         self.mesh, self.lattice = mesh, lattice
+        nodes = math.prod(mesh.shape)
+        self.small = nodes <= SMALL and lattice.size >= 8 * nodes
         self.kernel = load(mesh, precision)
         self.influence = mesh.influence()  # takes as long as the transforms
 
@@ -73,7 +80,7 @@ class MeshSum:
 
     def solved(self, nodes: Floats) -> NDArray[Any]:
         """Return the mesh of the smooth potential of charges on the nodes."""
-        return solve(self.kernel, self.mesh, nodes.astype(self.kernel.REAL, copy=False), self.influence)
+        return solve(self.kernel, self.mesh, nodes.astype(self.kernel.REAL, copy=False), self.influence, self.small)
 
     def on(self, part: Lattice, potential: NDArray[Any], field: bool) -> NDArray[np.float32]:
         """Return the mesh interpolated to a part of the lattice, see :func:`smooth_maps`."""
@@ -121,11 +128,20 @@ def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats, nodes: 
     return nodes
 
 
-def solve(kernel: Any, mesh: Mesh, nodes: NDArray[Any], influence: NDArray[np.float32] | None = None) -> NDArray[Any]:
-    """Return the mesh of the smooth potential for a mesh of charges, with its factors between the transforms."""
+def solve(kernel: Any, mesh: Mesh, nodes: NDArray[Any], influence: NDArray[np.float32] | None = None,
+          small: bool = False) -> NDArray[Any]:
+    """Return the mesh of the smooth potential for a mesh of charges, with its factors between the transforms.
+
+    A periodic mesh may be `small`: its transforms are numpy's, in double precision.
+    """
+    influence = mesh.influence() if influence is None else influence
+    if mesh.periodic and small:
+        spectrum = np.fft.rfftn(nodes).astype(f"c{2 * nodes.itemsize}", copy=False)
+        kernel.multiply(spectrum, influence, 0, mesh.shape[1])
+        solved = np.fft.irfftn(spectrum.astype(np.complex128, copy=False), mesh.shape, (0, 1, 2), "forward")
+        return solved.astype(nodes.dtype, copy=False)
     from scipy import fft
 
-    influence = mesh.influence() if influence is None else influence
     workers = threads.count()
     if mesh.periodic:
         spectrum = fft.rfftn(nodes, workers=workers)

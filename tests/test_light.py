@@ -1,0 +1,169 @@
+"""Commands import little before they compute, and what they have instead of heavy modules gives the same."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import fft
+from scipy.interpolate import pchip_interpolate
+from scipy.ndimage import maximum_filter
+from scipy.spatial import cKDTree
+
+from vmdpotential.engines import get_engine
+from vmdpotential.engines.cpu import mesh as cpu_mesh
+from vmdpotential.figures.atoms import _bonds
+from vmdpotential.figures.slices import _loop_below, _without_flats
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.planes import _monotone_cubic
+from vmdpotential.interactions import ewald
+from vmdpotential.methods import costs
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.plugins.web.content import thinned
+from vmdpotential.splitting import coulomb
+from vmdpotential.splitting.mesh import fast_length, over_cell
+from vmdpotential.surface.spheres import Spheres
+
+MAP = """
+import numpy as np, vmdpotential as vp
+rng = np.random.default_rng(1)
+names = np.full(60, "C"), np.full(60, "LIG"), np.ones(60, int), np.zeros(60, int)
+made = vp.Structure(rng.random((60, 3)) * 25, *names, charges=rng.standard_normal(60), cell=vp.Cell(np.eye(3) * 25))
+found = vp.potential_map(made, spacing=0.5)
+assert (found.provenance.method, found.provenance.boundary) == ("pme", "periodic")
+"""
+
+SLICE = """
+import numpy as np, vmdpotential as vp
+from vmdpotential.frontend.cli import main
+lattice = vp.Lattice((0, 0, 0), (1, 1, 1), (12, 12, 12))
+vp.write_map(vp.Grid(lattice, np.arange(1728, dtype="f4").reshape(12, 12, 12) - 800, "kT/e"), "m.dx")
+open("s.pdb", "w").write("".join(
+    f"HETATM{n:5d}  C   LIG A   1    {n:8.3f}{5:8.3f}{5.5:8.3f}  1.00  0.00           C\\n" for n in range(2, 9)))
+assert main(["slice", "m.dx", "--structure", "s.pdb", "--contours", "4", "--dpi", "60", "-o", "m.png"]) == 0
+"""
+
+
+@pytest.mark.parametrize(("code", "heavy"), [
+    (MAP, {"scipy.fft", "scipy.special", "scipy.spatial", "scipy.sparse", "matplotlib", "MDAnalysis", "pandas"}),
+    (SLICE, {"scipy", "numba", "llvmlite", "MDAnalysis", "pandas"}),
+])
+def test_what_a_command_does_without_is_not_imported(code, heavy, tmp_path):
+    code += "\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    assert "vmdpotential" in loaded
+    assert not loaded & heavy
+
+
+def test_fast_lengths_are_those_of_scipy():
+    assert [fast_length(n) for n in range(1, 1500)] == [fft.next_fast_len(n, True) for n in range(1, 1500)]
+
+
+def test_a_small_mesh_is_solved_as_a_large_one():
+    mesh = over_cell(Cell(np.diag([20.0, 22.0, 25.0])), 1.0, 6, 4.0)
+    kernel = cpu_mesh.load(mesh, "single")
+    nodes = np.random.default_rng(2).standard_normal(mesh.shape).astype(np.float32)
+    found, expected = (cpu_mesh.solve(kernel, mesh, nodes.copy(), None, small) for small in (True, False))
+    assert found.dtype == expected.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+    fine, coarse = (Lattice((0, 0, 0), (h, h, h), (int(20 / h),) * 3) for h in (0.4, 1.0))
+    assert [cpu_mesh.MeshSum(mesh, lattice, "single").small for lattice in (fine, coarse)] == [True, False]
+
+
+@pytest.mark.parametrize("error", [1e-1, 1e-3, 1e-5])
+def test_the_smallest_ratio_that_will_do_is_found(error):
+    for spacing, ratio, order in costs.choices(error):
+        assert coulomb.optimal(ratio * spacing, spacing, order)[1] <= error
+        number = costs.RATIOS.index(ratio)
+        assert not number or coulomb.optimal(costs.RATIOS[number - 1] * spacing, spacing, order)[1] > error
+
+
+@pytest.mark.parametrize("order", costs.ORDERS)
+def test_what_a_mesh_loses_is_the_rest_of_the_image_sum(order):
+    k, loss = coulomb.mesh_loss(order)
+    direction = np.array([1, 0, 0])  # no wave comes through better than along an axis
+    own = np.sinc(np.multiply.outer(k, direction) / (2 * np.pi)) ** (2 * order)
+    g = (own / coulomb.euler_sum(order, np.multiply.outer(k, direction))).prod(-1)
+    inside = k < np.pi
+    assert (loss[inside] <= (1 - g * g)[inside] * 1.01 + 1e-15).all()
+    assert (loss[inside] > 0.05 * (1 - g * g)[inside] - 1e-15).all()
+    assert (loss[k > np.sqrt(3) * np.pi] == 1).all()
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 40])
+def test_slices_are_pchip(count):
+    rng = np.random.default_rng(count)
+    for values in (rng.standard_normal((count, 30)), rng.integers(-2, 3, (count, 30)).astype(float),
+                   np.exp(5 * rng.standard_normal((count, 30)))):
+        expected = pchip_interpolate(np.arange(count), values, np.linspace(0, count - 1, 4 * (count - 1) + 1), axis=0)
+        np.testing.assert_allclose(_monotone_cubic(values, 4), expected, rtol=0, atol=1e-13 * np.abs(values).max())
+
+
+@pytest.mark.parametrize(("count", "box"), [(1, (9, 9, 3)), (40, (3, 9, 9)), (300, (40, 3, 40)), (6, (1, 1, 1))])
+def test_bonds_are_all_close_pairs(count, box):
+    rng = np.random.default_rng(count)
+    positions, radii = rng.random((count, 3)) * box, rng.choice([1.5, 1.8], count)
+    pairs = cKDTree(positions).query_pairs(2.2, output_type="ndarray")
+    length = np.linalg.norm(positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1)
+    expected = pairs[length < np.where((radii[pairs] > 1.75).any(1), 2.2, 1.7)]
+    assert {tuple(pair) for pair in _bonds(positions, radii).tolist()} == {
+        tuple(sorted(pair)) for pair in expected.tolist()}
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (5, 40), (60, 70)])
+def test_flats_are_told_by_the_largest_around(shape):
+    values = np.random.default_rng(3).standard_normal(shape) ** 21
+    values[0, 0] = np.nan
+    around = maximum_filter(np.nan_to_num(np.abs(values)), size=9)
+    expected = np.where(around <= 1e-3 * 4e3, np.nan, values)
+    np.testing.assert_array_equal(_without_flats(values, (-2e3, 2e3)), expected)
+
+
+def test_a_loop_is_closed_whatever_the_rounding_of_its_ends():
+    angle = np.linspace(0, 2 * np.pi, 30)
+    loop = 200 + np.stack([np.cos(angle), np.sin(angle)], 1)
+    loop[-1] = loop[0] + 3e-14
+    assert (loop[0] != loop[-1]).any()
+    assert _loop_below(loop, 3.0)
+    assert not _loop_below(loop, 1.5)
+    assert not _loop_below(loop[:-1], 3.0)
+
+
+def test_a_lattice_knows_the_deepest_of_spheres():
+    rng = np.random.default_rng(4)
+    centres, radii, spacing = rng.random((40, 3)) * 8, rng.choice([2.6, 3.1, 3.4], 40), 0.6
+    found = Spheres(centres, radii, spacing)
+    points = found.lattice.points().reshape(-1, 1, 3)
+    every = radii - np.linalg.norm(points - centres, axis=2)
+    depth = every.max(1).reshape(found.lattice.shape)
+    sure = depth > -2 * spacing
+    np.testing.assert_allclose(found.depth[sure], depth[sure], atol=2e-6)
+    chosen = every[np.arange(len(every)), found.deepest.ravel()].reshape(depth.shape)
+    np.testing.assert_allclose(chosen[sure], depth[sure], atol=2e-6)
+    assert (found.depth[~sure] <= -2 * spacing + 1e-5).all()
+
+
+@pytest.mark.parametrize("shape", [(30, 21, 25), (400, 7, 1)])
+def test_a_map_is_thinned_as_it_is_sampled(shape):
+    lattice = Lattice((1, 2, 3), (0.5, 0.4, 0.7), shape)
+    values = np.random.default_rng(5).standard_normal(shape).astype(np.float32)
+    coarse = thinned(Grid(lattice, values, "kT/e"), 900)
+    assert coarse.lattice.size <= 900
+    expected = Grid(lattice, values, "kT/e").sample(np.minimum(coarse.lattice.points(), lattice.last))
+    assert coarse.values.dtype == np.float32
+    np.testing.assert_allclose(coarse.values.ravel(), expected, atol=2e-5)
+
+
+def test_pairs_of_a_short_reach_are_those_of_all():
+    rng = np.random.default_rng(6)
+    cell = Cell(np.array([[30.0, 0, 0], [4, 28, 0], [-3, 5, 31]]))
+    points, positions, charges = (rng.random((size, 3)) @ cell.vectors for size in (50, 300, 1))
+    charges = rng.standard_normal(300)
+    bound = ewald.INTERACTION.bind(beta=0.5, cutoff=6.0)
+    nearest = np.empty(len(points))
+    engine = get_engine("cpu")
+    found, expected = (engine.at_points(points, positions, charges, cell, bound, told) for told in (None, nearest))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    assert nearest.min() < 6
