@@ -136,7 +136,8 @@ class Kinds:
         arm2 = np.maximum(self.arm, 1e-9) ** 2
         # a rational function with the Taylor series of the mean square chord of an arc; constant beyond its maximum
         angle2 = np.minimum(self.turning * age**2 / arm2, np.sqrt(22.5))
-        return arm2 * angle2 / (1 + angle2 / 3 + 2 * angle2**2 / 45)
+        around: Floats = arm2 * angle2 / (1 + angle2 / 3 + 2 * angle2**2 / 45)
+        return around
 
     def _missed(self, buffer: float, sigma: Floats) -> float:
         """Return the energy that is missed when distances change by normal distributions (K, K)."""

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 LENGTH = 2.0
 
 #: Layouts by name: atoms of a cluster i and of a chunk j, 0 for as many as a vector has.
-LAYOUTS = {"4x4": (4, 4), "4x8": (4, 8), "8x8": (8, 8), "4x16": (4, 16), "compressed": (4, 0)}
+LAYOUTS = {"2x2": (2, 2), "4x4": (4, 4), "4x8": (4, 8), "8x8": (8, 8), "4x16": (4, 16), "compressed": (4, 0)}
 
 #: A term that so many of the atoms lack is left out for clusters in which half of them do.
 WORTH = 0.25
@@ -300,7 +300,7 @@ class ClusterList:
                     progress.report("pairs", min((number + 1 - first) / (last - first), 0.999))
             barrier.wait()
             for one, total, result in zip(self.sets, totals, results, strict=True):
-                count = total.shape[1]
+                count = len(one.slots) // kernel.N
                 sums.gather(count * worker // workers, count * (worker + 1) // workers, one.slots, total,
                             one.brick.turn, 1 / LENGTH**2, result.forces,
                             no_energies if result.energies is None else result.energies)
