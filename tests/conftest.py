@@ -11,13 +11,13 @@ CACHE = Path(__file__).resolve().parent.parent / ".pytest_cache" / "vmdpotential
 os.environ.setdefault("VMDPOTENTIAL_CACHE", str(CACHE))
 
 # asserts that many tests share say what they compared
-pytest.register_assert_rewrite("broken_inputs", "damaged", "helpers", "structure_files")
+pytest.register_assert_rewrite("broken_inputs", "damaged", "helpers", "openmm_pairs", "pages", "structure_files")
 
 # compiling kernels makes many objects, among those of all packages that tests import, and hardly a cycle
 gc.set_threshold(50_000, 20, 20)
 
 #: Files that take long: first, so that two processes end at the same time; the last is that of the longest test.
-LONG = ["test_engine_cpu", "test_ions", "test_io_topologies", "test_energy", "test_cuda_compiles", "test_plain",
+LONG = ["test_engine_cpu", "test_ions", "test_write_psf", "test_energy", "test_cuda_compiles", "test_plain",
         "test_foreign", "test_nbody", "test_readme", "test_tolerance", "test_pairs_cpu", "test_engines", "test_vmd"]
 
 
@@ -69,6 +69,17 @@ def tpr():
     from vmdpotential import read_structure
 
     return read_structure(MDA / "adk_oplsaa.tpr")
+
+
+@pytest.fixture(scope="session")
+def peptide():
+    """A small peptide in water, with all parameters of its prmtop."""
+    from structure_files import TOOLS
+
+    from vmdpotential import read_structure
+
+    folder = TOOLS / "alanine-dipeptide-explicit"
+    return read_structure(folder / "alanine-dipeptide.crd", folder / "alanine-dipeptide.prmtop")
 
 
 @pytest.fixture(scope="session")

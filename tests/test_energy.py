@@ -1,22 +1,14 @@
-"""Energies and forces between selections: against OpenMM, the exact sum, closed forms, and the command."""
+"""Energies and forces between selections: against OpenMM, the exact sum and closed forms."""
 
-import csv
-import json
-from dataclasses import replace
-from pathlib import Path
-
-import MDAnalysisTests
 import numpy as np
 import openmm
-import openmmtools
 import pytest
-from helpers import shell
 from openmm import app, unit
+from structure_files import TOOLS
 
-from vmdpotential import errors, io, registry
+from vmdpotential import io
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.costs import AT_POINTS
-from vmdpotential.io.frames import Trajectory, parse_frames
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
@@ -24,8 +16,6 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import ELECTROSTATICS, Between, by_residue, interaction_energy
 from vmdpotential.units import coulomb_constant
 
-TOOLS = Path(openmmtools.__file__).parent / "data"
-FILES = Path(MDAnalysisTests.__file__).parent / "data"
 C = coulomb_constant("kcal/mol/e")
 
 
@@ -63,12 +53,6 @@ def openmm_between(prmtop, positions, cell, a, b, cutoff, method, platform="CPU"
 
     a, b = a.astype(float), b.astype(float)
     return [one(np.maximum(a, b), *what) - one(a, *what) - one(b, *what) for what in ((1, 0), (0, 1))]
-
-
-@pytest.fixture(scope="module")
-def peptide():
-    folder = TOOLS / "alanine-dipeptide-explicit"
-    return io.read_structure(folder / "alanine-dipeptide.crd", folder / "alanine-dipeptide.prmtop")
 
 
 @pytest.fixture(scope="module")
@@ -261,143 +245,3 @@ def test_the_same_wherever_atoms_are(peptide):
     moved[::5] += peptide.cell.vectors[1]
     second = between.run(moved, peptide.cell)
     np.testing.assert_allclose(second.total, first.total, atol=1e-4)
-
-
-PEPTIDE = (TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.crd", "--topology",
-           TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.prmtop")
-
-
-def test_the_command(capsys, tmp_path):
-    code, out, _ = shell(capsys, "energy", *PEPTIDE, "--between", "protein", "water", "--between", "protein", "solute",
-                         "--cutoff", "9", "--json", "-o", tmp_path / "table.csv")
-    assert code == 0
-    data = json.loads(out)
-    assert [(row["a"], row["b"]) for row in data["pairs"]] == [("protein", "water"), ("protein", "solute")]
-    for row in data["pairs"]:
-        assert row["total"] == pytest.approx(row["coulomb"] + row["lennard_jones"])
-        assert row["total_std"] is None
-    assert data["pairs"][0]["lennard_jones"] == pytest.approx(-9.857209, abs=1e-4)
-    with open(tmp_path / "table.csv", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert float(rows[0]["total"]) == pytest.approx(data["pairs"][0]["total"], rel=1e-6)
-    code, out, _ = shell(capsys, "energy", *PEPTIDE, "--between", "protein", "water", "--cutoff", "9", "--json",
-                         "--by", "residue", "--figure", tmp_path / "residues.svg")
-    residues = json.loads(out)["pairs"]
-    assert [row["a"] for row in residues] == ["ACE1", "ALA2", "NME3"]
-    assert sum(row["total"] for row in residues) == pytest.approx(data["pairs"][0]["total"], abs=1e-6)
-    assert "ALA2" in (tmp_path / "residues.svg").read_text()
-
-
-def test_values_for_viewers_are_in_the_place_of_b_factors(peptide):
-    report = registry.get("command", "energy")(structure=peptide, between=["protein", "water"], by="residue",
-                                               electrostatics="rf")
-    shown = report.objects["values"]
-    assert shown.b_factors[0] == pytest.approx(report.data["pairs"][0]["total"])
-    assert not shown.b_factors[22:].any()
-
-
-def write_frames(peptide, path, count):
-    import MDAnalysis
-
-    universe = MDAnalysis.Universe.empty(len(peptide), trajectory=True)
-    rng = np.random.default_rng(3)
-    with MDAnalysis.Writer(str(path), len(peptide)) as writer:
-        for _ in range(count):
-            universe.atoms.positions = peptide.positions + rng.normal(0, 0.05, (len(peptide), 3))
-            universe.dimensions = peptide.cell.parameters
-            writer.write(universe.atoms)
-
-
-def test_a_trajectory(peptide, capsys, tmp_path):
-    path = tmp_path / "frames.dcd"
-    write_frames(peptide, path, 5)
-    code, out, err = shell(capsys, "energy", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "protein", "water",
-                           "--frames", "1::2", "--electrostatics", "rf", "--json", "-o", tmp_path / "table.csv")
-    assert code == 0, err
-    row, = json.loads(out)["pairs"]
-    totals = []
-    terms = peptide.topology.nonbonded()
-    a, b = halves(peptide, 22)
-    for frame in Trajectory(path, len(peptide), slice(1, None, 2)):
-        found = interaction_energy(replace(peptide, positions=frame.positions, cell=frame.cell), terms, a, b,
-                                   electrostatics="rf")
-        totals.append(found.total.sum())
-    assert len(totals) == json.loads(out)["frames"] == 2
-    assert row["total"] == pytest.approx(np.mean(totals), rel=1e-5)
-    assert row["total_std"] == pytest.approx(np.std(totals, ddof=1), rel=1e-3)
-    with open(tmp_path / "table.csv", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert [row["frame"] for row in rows] == ["1", "3"]
-    assert [float(row["total"]) for row in rows] == pytest.approx(totals, rel=1e-5)
-    code, out, err = shell(capsys, "forces", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "//*/2/CA", "water",
-                           "--electrostatics", "rf", "--json", "-o", tmp_path / "forces.npz")
-    assert code == 0, err
-    with np.load(tmp_path / "forces.npz") as saved:
-        assert saved["forces"].shape == (5, 1, 3)
-        np.testing.assert_allclose(saved["forces"].mean(0), json.loads(out)["forces"])
-
-
-@pytest.mark.parametrize(("words", "message"), [
-    (("energy", *PEPTIDE, "--between", "protein"), "--between: two selections are needed"),
-    (("energy", *PEPTIDE), "--between: energy needs it"),
-    (("energy", *PEPTIDE, "--between", "protein", "(XYZ)"), "--between '(XYZ)': selects no atoms"),
-    (("energy", *PEPTIDE, "--between", "protein", "water", "--frames", "2:"), "--frames: are of a trajectory"),
-    (("energy", *PEPTIDE, "--between", "protein", "water", "--frames", "a:b"), "--frames a:b: frames are written as"),
-    (("energy", *PEPTIDE, "--between", "protein", "water", "--figure", "x.png"), "--figure: shows residues"),
-    (("energy", PEPTIDE[0], FILES / "adk_dims.dcd", *PEPTIDE[1:], "--between", "protein", "water"),
-     "has 3341 atoms and the structure 2269"),
-    (("energy", FILES / "adk_oplsaa.gro", "--between", "protein", "water"), "van der Waals parameters"),
-    (("forces", *PEPTIDE, "--between", "protein", "water", "-o", "forces.txt"), "name it .csv or .npz"),
-    (("forces", *PEPTIDE, "--between", "protein", "water", "protein", "solute"), "takes two selections here"),
-])
-def test_what_is_wrong_is_said_in_one_line(capsys, words, message):
-    code, out, err = shell(capsys, *words)
-    assert code == 2, err
-    assert out == ""
-    line, = err.strip().splitlines()[-1:]
-    assert message in line
-
-
-@pytest.mark.parametrize(("text", "frames"), [
-    ("2:8:3", [2, 5]), ("7:", [7, 8, 9]), ("-2:", [8, 9]), ("4", [4]), ("-1", [9]), ("::4", [0, 4, 8])])
-def test_frames_are_those_of_a_slice(text, frames):
-    found = list(Trajectory(FILES / "adk_oplsaa.xtc", 47681, parse_frames(text)))
-    assert [frame.number for frame in found] == frames
-    assert {frame.total for frame in found} == {len(frames)}
-    positions, cell = io.mdanalysis.read_frame(FILES / "adk_oplsaa.xtc", 47681, frames[-1])
-    np.testing.assert_array_equal(found[-1].positions, positions)
-    np.testing.assert_array_equal(found[-1].cell.vectors, cell.vectors)
-
-
-@pytest.mark.parametrize(("name", "atoms", "count"), [
-    ("adk_oplsaa.trr", 47681, 10), ("adk_dims.dcd", 3341, 98), ("Amber/tz2.truncoct.nc", 5827, 10),
-    ("nmr_neopetrosiamide.pdb", 392, 24)])
-def test_formats_of_frames(name, atoms, count):
-    found = list(Trajectory(FILES / name, atoms, slice(None, None, 3)))
-    assert len(found) == -(-count // 3)
-    assert all(frame.positions.shape == (atoms, 3) for frame in found)
-
-
-def test_frames_that_are_not_there(tmp_path):
-    for path, frames, message in ((FILES / "adk_dims.dcd", slice(200, None), "98 frames, and none"),
-                                  (tmp_path / "none.dcd", slice(None), "none.dcd"),
-                                  (FILES / "adk_oplsaa.gro", slice(None), "47681 atoms")):
-        with pytest.raises(errors.InputError, match=message):
-            list(Trajectory(path, 3341, frames))
-    for text in ("", "1:2:0", "1:2:3:4", "x", "1.5:"):
-        with pytest.raises(ValueError, match="frames"):
-            parse_frames(text)
-
-
-def test_frames_left_early_end_the_reading():
-    import threading
-
-    before = threading.active_count()
-    for frame in Trajectory(FILES / "adk_oplsaa.xtc", 47681):
-        if frame.number == 2:
-            break
-    del frame
-    import gc
-
-    gc.collect()
-    assert threading.active_count() == before

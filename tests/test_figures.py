@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from drawn import atoms_of, axes, make, protein_like
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.contour import ContourSet
 
-from tests.test_slices import atoms_of, axes, make, protein_like
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import page as figures
 from vmdpotential.figures import slices

@@ -1,8 +1,10 @@
 """Frames of trajectories: every format's positions, cells and times, as MDAnalysis has them; and what is wrong."""
 
+import gc
 import logging
 import pickle
 import shutil
+import threading
 import warnings
 from pathlib import Path
 
@@ -10,13 +12,15 @@ import numpy as np
 import pytest
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.frames import Frame, Trajectory, ahead, periodic_cell
+from vmdpotential.io.frames import Frame, Trajectory, ahead, parse_frames, periodic_cell
+from vmdpotential.io.mdanalysis import read_frame
 from vmdpotential.molecule.cell import Cell
 
 MDA = pytest.importorskip("MDAnalysis")
 get_reader_for = pytest.importorskip("MDAnalysis.coordinates.core").get_reader_for
 DATA = pytest.importorskip("MDAnalysisTests.datafiles")
 
+FILES = Path(DATA.PDB).parent
 CELL = Cell.from_parameters(20, 21, 22, 80, 75, 70)
 
 
@@ -175,3 +179,44 @@ def test_what_goes_wrong_ahead_is_told_where_frames_are_taken():
     assert [next(taken).number, next(taken).number] == [0, 1]
     with pytest.raises(InputError, match="third"):
         next(taken)
+
+
+@pytest.mark.parametrize(("text", "frames"), [
+    ("2:8:3", [2, 5]), ("7:", [7, 8, 9]), ("-2:", [8, 9]), ("4", [4]), ("-1", [9]), ("::4", [0, 4, 8])])
+def test_frames_are_those_of_a_slice(text, frames):
+    found = list(Trajectory(FILES / "adk_oplsaa.xtc", 47681, parse_frames(text)))
+    assert [frame.number for frame in found] == frames
+    assert {frame.total for frame in found} == {len(frames)}
+    positions, cell = read_frame(FILES / "adk_oplsaa.xtc", 47681, frames[-1])
+    np.testing.assert_array_equal(found[-1].positions, positions)
+    np.testing.assert_array_equal(found[-1].cell.vectors, cell.vectors)
+
+
+@pytest.mark.parametrize(("name", "atoms", "count"), [
+    ("adk_oplsaa.trr", 47681, 10), ("adk_dims.dcd", 3341, 98), ("Amber/tz2.truncoct.nc", 5827, 10),
+    ("nmr_neopetrosiamide.pdb", 392, 24)])
+def test_formats_of_frames(name, atoms, count):
+    found = list(Trajectory(FILES / name, atoms, slice(None, None, 3)))
+    assert len(found) == -(-count // 3)
+    assert all(frame.positions.shape == (atoms, 3) for frame in found)
+
+
+def test_frames_that_are_not_there(tmp_path):
+    for path, frames, message in ((FILES / "adk_dims.dcd", slice(200, None), "98 frames, and none"),
+                                  (tmp_path / "none.dcd", slice(None), "none.dcd"),
+                                  (FILES / "adk_oplsaa.gro", slice(None), "47681 atoms")):
+        with pytest.raises(InputError, match=message):
+            list(Trajectory(path, 3341, frames))
+    for text in ("", "1:2:0", "1:2:3:4", "x", "1.5:"):
+        with pytest.raises(ValueError, match="frames"):
+            parse_frames(text)
+
+
+def test_frames_left_early_end_the_reading():
+    before = threading.active_count()
+    for frame in Trajectory(FILES / "adk_oplsaa.xtc", 47681):
+        if frame.number == 2:
+            break
+    del frame
+    gc.collect()
+    assert threading.active_count() == before

@@ -1,9 +1,7 @@
-"""Zarr and CMAP: what other programs read in them, parts of maps, folders that are outputs."""
+"""Zarr and CMAP: what other programs read in them, and parts of maps."""
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
 
@@ -14,16 +12,15 @@ import pytest
 import zarr
 from map_files import PROVENANCE, make
 
-from vmdpotential import progress, write_structure
-from vmdpotential.errors import InputError, OutputError, UsageError
+from vmdpotential.errors import InputError
 from vmdpotential.frontend import cli
 from vmdpotential.grid import stored
-from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.grid.planes import Plane, values_on
 from vmdpotential.grid.stored import StoredGrid
-from vmdpotential.io import cmap, maps, omezarr, output
-from vmdpotential.io.maps import MapWriters, open_map, read_map, write_map
+from vmdpotential.io import cmap, maps, omezarr
+from vmdpotential.io.maps import open_map, read_map, write_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.web import content
 
@@ -267,158 +264,3 @@ def test_values_that_are_not_finite_are_found_in_parts(tmp_path, suffix):
     found.window((0, 0, 0), (20, 20, 19))
     with pytest.raises(InputError, match="not finite"):
         found.window((0, 0, 0), (20, 20, 20))
-
-
-# --- writing -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("suffix", LARGE)
-def test_slabs_in_any_order_and_a_second_begin(tmp_path, suffix):
-    grid = make(shape=(9, 10, 50))
-    path = tmp_path / f"m{suffix}"
-    with MapWriters([path], [0], False, [path]) as writers:
-        assert not os.listdir(tmp_path)
-        writers.begin(grid.lattice)
-        writers.put(0, np.full((1, 9, 10, 16), 3e9, np.float32))
-        writers.begin(grid.lattice)
-        for start in (32, 0, 16, 48):
-            writers.put(start, grid.values[None, :, :, start : start + 16])
-        assert not path.exists()
-        writers.finish(grid)
-    back = read_map(path)
-    np.testing.assert_array_equal(back.values, grid.values)
-    assert back.provenance == PROVENANCE
-    if suffix == ".mrc":
-        words = np.frombuffer(path.read_bytes()[:1024], "<f4")
-        np.testing.assert_allclose(words[[19, 20, 21, 54]], [
-            grid.values.min(), grid.values.max(), grid.values.mean(), grid.values.std()], rtol=1e-5)
-        assert words.view("<i4")[22] == 1  # a volume, as crystallographers' programs want it
-
-
-def test_processes_write_different_shards_at_once(tmp_path):
-    grid = make(shape=(30, 40, 64))
-    np.save(tmp_path / "values.npy", grid.values)
-    path = tmp_path / "m.zarr"
-    writer = omezarr.ZarrWriter(path)
-    writer.begin(grid.lattice)
-    program = ("import sys, numpy as np; from pathlib import Path; from vmdpotential.io.omezarr import ZarrWriter; "
-               "values, start = np.load('values.npy'), int(sys.argv[1]); "
-               "ZarrWriter(Path('m.zarr')).put(start, values[:, :, start:start + 32])")
-    running = [subprocess.Popen([sys.executable, "-c", program, start], cwd=tmp_path) for start in ("0", "32")]
-    assert [process.wait() for process in running] == [0, 0]
-    writer.finish(grid)
-    np.testing.assert_array_equal(read_map(path).values, grid.values)
-    with pytest.raises(ValueError, match="multiple of 16"):
-        writer.put(8, grid.values[:, :, :16])
-
-
-def test_values_that_are_not_finite_are_not_written_in_slabs(tmp_path):
-    grid = make(shape=(9, 10, 50))
-    values = grid.values.copy()
-    values[1, 2, 33] = np.inf
-    path = tmp_path / "m.cmap"
-    with MapWriters([path], [0], False, [path]) as writers:
-        writers.begin(grid.lattice)
-        writers.put(0, values[None, :, :, :16])
-        with pytest.raises(InputError, match=r"m.cmap: .* at -2.5 5.5 48.75 A") as caught:
-            writers.put(32, values[None, :, :, 32:])
-        writers.__exit__(type(caught.value), caught.value, None)
-    assert not os.listdir(tmp_path)
-
-
-def test_force_replaces_a_zarr_map_and_no_other_folder(tmp_path):
-    path = tmp_path / "m.zarr"
-    grid = make()
-    write_map(make(seed=2), path)
-    mode = path.stat().st_mode
-    with pytest.raises(UsageError, match="exists; use force"):
-        write_map(grid, path)
-    write_map(grid, path, force=True)
-    np.testing.assert_array_equal(read_map(path).values, grid.values)
-    assert path.stat().st_mode == mode
-    (path / "notes.txt").write_text("precious")
-    for place in (path, tmp_path / "mine.zarr"):
-        place.mkdir(exist_ok=True)
-        (place / "notes.txt").write_text("precious")
-        with pytest.raises(OutputError, match="no Zarr map alone"):
-            write_map(grid, place, force=True)
-        assert (place / "notes.txt").read_text() == "precious"
-    with pytest.raises(OutputError, match="is a folder"):  # a folder is no place for a file
-        write_map(grid, path.rename(tmp_path / "m.dx"), force=True)
-    assert sorted(os.listdir(tmp_path)) == ["m.dx", "mine.zarr"]
-
-
-def test_a_zarr_map_goes_to_no_stream(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    from tests.helpers import water
-
-    write_structure(water(6), "box.pqr")
-    command = "map box.pqr --method direct --spacing 1 --padding 1"
-    assert cli.main(f"{command} -o - --format zarr".split()) == 3
-    assert "takes no Zarr map" in capsys.readouterr().err
-    assert cli.main(f"{command} -o box.pqr --format zarr --force".split()) == 2
-    assert cli.main(f"{command} -o named --format zarr".split()) == 0
-    assert isinstance(read_map("named"), Grid)
-    assert cli.main(f"{command} -o named --format zarr --force".split()) == 0
-
-
-def test_an_interrupted_write_leaves_the_old_map(tmp_path):
-    for suffix in (".zarr", ".cmap"):
-        path = tmp_path / f"m{suffix}"
-        old = make(seed=2)
-        write_map(old, path)
-
-        def interrupt(label, fraction):
-            raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt), progress.listening(interrupt):
-            write_map(make(), path, force=True)
-        np.testing.assert_array_equal(read_map(path).values, old.values)
-    assert sorted(os.listdir(tmp_path)) == ["m.cmap", "m.zarr"]
-
-
-def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
-    """Two renames: the second fails, or the run is killed between them."""
-    path, old, new = tmp_path / "m.zarr", make(seed=2), make(seed=3)
-    write_map(old, path)
-    replace_ = os.replace
-
-    def failing(source, target):
-        if str(target) == str(path) and len(calls) < 1:
-            calls.append(source)
-            raise OSError(5, "broken")
-        replace_(source, target)
-
-    calls = []
-    monkeypatch.setattr(output.os, "replace", failing)
-    with pytest.raises(OutputError, match="broken"):
-        write_map(new, path, force=True)
-    monkeypatch.undo()
-    np.testing.assert_array_equal(read_map(path).values, old.values)
-    assert os.listdir(tmp_path) == ["m.zarr"]
-    np.save(tmp_path / "new.npy", new.values)
-    program = (
-        "import os, signal, numpy as np; from pathlib import Path; from vmdpotential import write_map, read_map\n"
-        "from vmdpotential.io import output\n"
-        "move = os.replace\n"
-        "def stop(a, b):\n"
-        "    if STEP and str(b).endswith('/m.zarr'): os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    move(a, b)\n"
-        "    if not STEP and str(a).endswith('/m.zarr'): os.kill(os.getpid(), signal.SIGKILL)\n"
-        "os.replace = stop\n"
-        "write_map(read_map('m.zarr').with_values(np.load('new.npy')), Path('m.zarr').resolve(), force=True)\n")
-    for step in (0, 1):
-        assert subprocess.run([sys.executable, "-c", program.replace("STEP", str(step))], cwd=tmp_path).returncode == -9
-        assert not path.exists()
-        output.collect(tmp_path)  # as the next run in the folder does
-        np.testing.assert_array_equal(read_map(path).values, new.values)
-        assert sorted(os.listdir(tmp_path)) == ["m.zarr", "new.npy"]
-        write_map(old, path, force=True)
-    # killed while it writes: what it left is removed, and the old one is there
-    killed = program.replace("os.replace = stop", "from vmdpotential.io import omezarr\n"
-                             "omezarr.ZarrWriter.finish = lambda *_: os.kill(os.getpid(), 9)").replace("STEP", "0")
-    assert subprocess.run([sys.executable, "-c", killed], cwd=tmp_path).returncode == -9
-    assert len(os.listdir(tmp_path)) == 4
-    output.collect(tmp_path)
-    assert sorted(os.listdir(tmp_path)) == ["m.zarr", "new.npy"]
-    np.testing.assert_array_equal(read_map(path).values, old.values)

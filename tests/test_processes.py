@@ -13,12 +13,17 @@ import os, signal
 from dataclasses import dataclass
 from pathlib import Path
 import numpy as np
+from vmdpotential.frames.processes import Cost
 
 @dataclass(frozen=True)
 class Work:
     flag: Path
+    seconds: float
     portable = True
     engine = "cpu"
+
+    def cost(self):
+        return Cost(self.seconds, 0.0, 2**23)
 
     def block(self, numbers):
         if 5 in numbers and not self.flag.exists():
@@ -26,27 +31,32 @@ class Work:
             os.kill(os.getpid(), signal.SIGKILL)
         large = np.zeros(2**20)
         large[: len(numbers)] = numbers
-        return {"process": np.array(os.getpid()), "large": large}
+        return {"process": np.array(os.getpid()), "gpu": np.array(os.environ.get("VMDPOTENTIAL_GPUS")), "large": large}
 """
 
 # no guard of __main__: a new process must not run it again
 SCRIPT = """
-import contextlib, os, tempfile
+import contextlib, os
 from pathlib import Path
-import numpy as np
+from types import SimpleNamespace
 import work
-from vmdpotential.frames import distribute
+from vmdpotential.frames import distribute, processes
 from vmdpotential.frames.blocks import run_blocks
 
 print("begun")
-distribute.START = 0.0
+distribute.START = 1e-9  # seconds
 distribute.lanes = lambda work: [contextlib.nullcontext]
-distribute.sharers = lambda engine, most: 2
-found = list(run_blocks(work.Work(Path("flag")), range(10), size=2))
-assert [result["large"][:2].tolist() for result in found] == [[n, n + 1] for n in range(0, 10, 2)], found
-others = {int(result["process"]) for result in found[1:]}
-assert int(found[0]["process"]) == os.getpid() not in others, others
-assert Path("flag").exists()
+distribute.sharers = lambda engine, most, cost: 2
+processes.get_engine = lambda name: SimpleNamespace(environment=lambda place: {"VMDPOTENTIAL_GPUS": str(place + 3)})
+for seconds in (0.0, 1.0):
+    found = list(run_blocks(work.Work(Path("flag"), seconds), range(10), size=2))
+    assert [result["large"][:2].tolist() for result in found] == [[n, n + 1] for n in range(0, 10, 2)], found
+    others = {int(result["process"]) for result in found[1:]}
+    assert os.getpid() not in others, others
+    assert {str(result["gpu"]) for result in found[1:]} <= {"3", "4"}, found
+    # the first block says whether processes are worth it where nothing says so before
+    assert (int(found[0]["process"]) == os.getpid()) == (not seconds), found
+assert Path("flag").exists() and "VMDPOTENTIAL_GPUS" not in os.environ
 """
 
 
@@ -63,8 +73,13 @@ def test_processes_take_the_rest_of_a_long_run(tmp_path):
 
 def test_how_many_share_gpus(monkeypatch):
     monkeypatch.setattr(processes.threads, "count", lambda: 6)
-    gpus = SimpleNamespace(lanes=lambda: [None, None], sharers=lambda: 4)
+    gpus = SimpleNamespace(lanes=lambda: [None, None], sharers=lambda size: 4)
     for engine, most, wanted in ((gpus, 100, 6), (gpus, 3, 3), (gpus, 1, 2), (SimpleNamespace(), 100, 6),
-                                 (SimpleNamespace(lanes=gpus.lanes, sharers=lambda: 1), 100, 2)):
+                                 (SimpleNamespace(lanes=gpus.lanes, sharers=lambda size: 1), 100, 2)):
         monkeypatch.setattr(processes, "get_engine", lambda name, engine=engine: engine)
         assert processes.sharers("any", most) == wanted
+    # frames that take as long to be read as to be computed, or no time
+    monkeypatch.setattr(processes.threads, "count", lambda: 100)
+    monkeypatch.setattr(processes, "get_engine", lambda name: gpus)
+    for reading, wanted in ((1.0, 8), (0.4, 4), (0.0, 4), (9.0, 8)):
+        assert processes.sharers("any", 100, processes.Cost(1.0, reading, 0)) == wanted

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from drawn import make, protein_like
 from helpers import water
 from matplotlib.figure import Figure
 from PIL import Image
 
 import vmdpotential as vp
-from tests.test_slices import make, protein_like
 from vmdpotential.engines.result import HostResult
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.molecule.cell import Cell

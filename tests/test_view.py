@@ -3,16 +3,15 @@
 import base64
 import contextlib
 import dataclasses
-import gzip
 import hashlib
 import html
 import json
 import os
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import Elements, check_values, content_of, places_of, unpacked, values_of, words_of
 
 from vmdpotential import io
 from vmdpotential.errors import BackendError, InputError
@@ -63,60 +62,6 @@ def grid():
     values = rng.normal(size=lattice.shape) * 10 ** rng.uniform(-4, 5, lattice.shape)
     about = Provenance(method="direct", boundary="open", inputs=("a.pdb", "b <b>.psf"), program="vmdpotential 1.2.3")
     return Grid(lattice, values, "kT/e", 310.5, 4.0, about)
-
-
-class Elements(HTMLParser):
-    """What a browser would find in a page: elements with attributes, and the texts inside."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found, self.inside = [], False
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.found.append((tag, dict(attributes), []))
-
-        self.inside = True
-
-    def handle_endtag(self, tag):
-        self.inside = False
-
-    def handle_data(self, data):
-        if self.inside:
-            self.found[-1][2].append(data)
-
-    def of(self, tag):
-        return [(attributes, "".join(texts)) for name, attributes, texts in self.found if name == tag]
-
-
-def content_of(page):
-    (text,) = [text for attributes, text in Elements(page.html).of("script") if attributes.get("id") == "content"]
-    return json.loads(text)
-
-
-def unpacked(text, dtype):
-    """Unpack numbers by their description: all highest bytes, then all of the next."""
-    raw = np.frombuffer(gzip.decompress(base64.b64decode(text)), np.uint8).reshape(np.dtype(dtype).itemsize, -1)
-    return np.ascontiguousarray(raw[::-1].T).view(dtype).ravel()
-
-
-def values_of(content):
-    return unpacked(content["data"], "<f2").astype(np.float64).reshape(content["shape"]) * content["scale"]
-
-
-def words_of(content):
-    return np.array(content["words"])[unpacked(content["index"], "<u4")]
-
-
-def places_of(content):
-    return np.cumsum(unpacked(content["places"], "<i4").reshape(3, -1), axis=1).T * content["step"]
-
-
-def check_values(content, expected):
-    """11 bits of each value, down to 2e-9 of the largest."""
-    error = np.abs(values_of(content) - expected)
-    assert error.max() > 0
-    assert (error <= np.maximum(2**-11 * np.abs(expected), 2**-39 * np.abs(expected).max())).all()
 
 
 def test_page_is_one_file_whose_scripts_alone_may_run(npm, molecule, grid):

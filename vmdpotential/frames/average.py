@@ -24,6 +24,7 @@ from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, TaskError
 from vmdpotential.frames.blocks import LABEL, Arrays, Run, block_size
+from vmdpotential.frames.processes import Cost
 from vmdpotential.frames.statistics import BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice
@@ -115,6 +116,12 @@ class MeanMap:
     def portable(self) -> bool:
         """Whether another process reads the frames by itself."""
         return isinstance(self.frames, Trajectory)
+
+    def cost(self) -> Cost:
+        """Return what a frame and a block's result take."""
+        assert isinstance(self.frames, Trajectory)
+        size = 8 * self.request.lattice.size * (1 + self.spread)
+        return Cost(self.plan.estimate.seconds, self.frames.seconds(), size)
 
     def _aligned(self, numbers: range) -> Iterator[Frame]:
         for frame in self.frames.part(numbers):

@@ -28,6 +28,7 @@ from vmdpotential import __version__, progress
 from vmdpotential.errors import BackendError, TaskError, VmdpotentialError
 from vmdpotential.frames.processes import (
     Arrays,
+    Cost,
     Done,
     Lane,
     OddError,
@@ -59,7 +60,8 @@ def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
     Parameters
     ----------
     work : Work
-        Its attribute ``engine``, where it has one, names the engine, whose GPUs get a thread each.
+        Its attribute ``engine``, where it has one, names the engine, whose GPUs get a thread each; where it is
+        ``portable``, processes share them, if its ``cost()`` or the first block says that this pays.
     blocks : sequence of range
     workers, scheduler
         Where they are computed.
@@ -74,15 +76,17 @@ def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
         return
     found = lanes(work)
     if found and getattr(work, "portable", False):
-        with found[0]() if len(found) > 1 else contextlib.nullcontext():
-            arrays, seconds = timed(work, blocks[0])
-        keep(blocks[0], arrays, seconds)
-        yield arrays
-        blocks = blocks[1:]
-        # Python computes for longer than a GPU does, and several decode a trajectory faster than one
-        if seconds * len(blocks) > START:
-            pool = Processes(work, blocks, sharers(work.engine, len(blocks)), again=True,
-                             size=sum(array.nbytes for array in arrays.values()))
+        cost: Cost = work.cost()
+        left = max(cost.seconds, cost.reading) * sum(map(len, blocks))
+        if left < START:  # Python takes its time too
+            with found[0]() if len(found) > 1 else contextlib.nullcontext():
+                arrays, seconds = timed(work, blocks[0])
+            keep(blocks[0], arrays, seconds)
+            yield arrays
+            blocks = blocks[1:]
+            left = seconds * len(blocks)
+        if left > START:
+            pool = Processes(work, blocks, sharers(work.engine, len(blocks), cost), again=True, size=cost.size)
             with contextlib.closing(pool):
                 yield from _in_order(pool, blocks, keep)
             return

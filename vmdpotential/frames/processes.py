@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,11 +54,24 @@ def lanes(work: Any) -> Sequence[Lane]:
     return getattr(engine, "lanes", tuple)()  # type: ignore[no-any-return]
 
 
-def sharers(engine: str, most: int) -> int:
-    """Return how many processes are to compute: several on each GPU, as far as there are cores, else one a core."""
+class Cost(NamedTuple):
+    """Seconds that a frame takes, its reading left out; those of its reading; and bytes of a block's result."""
+
+    seconds: float
+    reading: float
+    size: int
+
+
+def sharers(engine: str, most: int, cost: Cost | None = None) -> int:
+    """Return how many processes are to compute: several on each GPU, as far as there are cores, else one a core.
+
+    With a cost, twice as many share a GPU as would keep it busy if Python took no time; each needs as much of its
+    memory as the work done last, and a result.
+    """
+    size, enough = (0, most) if cost is None else (cost.size, 2 * round((cost.reading + cost.seconds) / cost.seconds))
     found: Any = get_engine(engine)
     gpus = len(getattr(found, "lanes", tuple)())
-    return max(gpus, min(most, threads.count(), gpus * found.sharers() if gpus else threads.count()))
+    return max(gpus, min(most, threads.count(), gpus * min(found.sharers(size), enough) if gpus else threads.count()))
 
 
 def timed(work: Any, block: range) -> tuple[Arrays, float]:
@@ -110,6 +123,7 @@ class Processes:
 
     def __init__(self, work: Any, blocks: Sequence[range], count: int, again: bool = False, size: int = 0) -> None:
         self.blocks, self.count = blocks, count
+        self._engine: Any = get_engine(getattr(work, "engine", "cpu"))
         self._spawn = multiprocessing.get_context("spawn")
         self._folder = tempfile.TemporaryDirectory(dir=_in_memory(4 * count * size), ignore_cleanup_errors=True)
         # by a file: to start a process with more than a pipe holds takes until it reads that
@@ -155,7 +169,8 @@ class Processes:
         place = next(n for n in range(self.count) if n not in taken)
         ours, theirs = self._spawn.Pipe()
         process = self._spawn.Process(target=_serve, args=(theirs, place, self._folder.name), daemon=True)
-        with _environment(share(self.count)), _without_script():
+        own = self._engine.environment(place) if hasattr(self._engine, "environment") else {}
+        with _environment(share(self.count) | own), _without_script():
             process.start()
         theirs.close()
         self._all[ours] = process, place
@@ -164,8 +179,7 @@ class Processes:
     def close(self) -> None:
         """End all processes, those at work too."""
         for pipe, (process, _) in self._all.items():
-            if pipe in self._busy:
-                process.terminate()
+            process.terminate()  # they have nothing to put away, and Python and CUDA take a second to end by themselves
             pipe.close()
         for process, _ in self._all.values():
             process.join()

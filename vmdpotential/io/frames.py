@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import queue
 import re
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -148,6 +150,14 @@ class Trajectory:
         if "_starts" in self.__dict__:  # found once for all parts
             part.__dict__["_starts"] = self._starts
         return part
+
+    def seconds(self) -> float:
+        """Return how long a frame takes to be read: of the first few, opening the file left out."""
+        frames = itertools.islice(self._frames(), 4)
+        next(frames)
+        start = time.perf_counter()
+        count = sum(1 for _ in frames)
+        return (time.perf_counter() - start) / max(1, count)
 
     @cached_property
     def _starts(self) -> NDArray[np.int64]:

@@ -209,10 +209,10 @@ class Gpu:
         return sum(size for _, size in self._buffers.values()) + sum(
             size * len(spare) for size, spare in self._spare.items())
 
-    def sharers(self) -> int:
-        """Return how many processes fit onto this GPU that need what this one holds."""
+    def sharers(self, size: int) -> int:
+        """Return how many processes fit onto this GPU that need what this one holds, and `size` bytes more."""
         with self:
-            return int(self.free() // (self.held() + CONTEXT))
+            return int(self.free() // (self.held() + size + CONTEXT))
 
     def buffer(self, name: str, size: int) -> int:
         """Return the address of a buffer of at least `size` bytes that lasts until it is asked for again.

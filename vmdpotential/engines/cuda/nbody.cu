@@ -67,9 +67,15 @@ __device__ __forceinline__ void add_pair(Sums &sums, const Atom &i, const Atom &
 #if JERK
     const REAL ux = vi.x - vj.x, uy = vi.y - vj.y, uz = vi.z - vj.z;
     const REAL bend = v.bend * (TWICE_BEND * fma(dx, ux, fma(dy, uy, dz * uz)));
+#if BEND_BY_SLOPE  // one multiplication less
+    sums.jx = fma(v.slope, fma(bend, dx, ux), sums.jx);
+    sums.jy = fma(v.slope, fma(bend, dy, uy), sums.jy);
+    sums.jz = fma(v.slope, fma(bend, dz, uz), sums.jz);
+#else
     sums.jx = fma(v.slope, ux, fma(bend, dx, sums.jx));
     sums.jy = fma(v.slope, uy, fma(bend, dy, sums.jy));
     sums.jz = fma(v.slope, uz, fma(bend, dz, sums.jz));
+#endif
 #endif
 #if ENERGY
     for (int t = 0; t < TERMS; t++)

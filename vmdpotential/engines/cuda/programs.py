@@ -53,7 +53,9 @@ class Programs:
         programs = {"pair_values": self.scaled}
         if potential.corrects_excluded:
             programs["excluded_values"] = potential.scaled(outputs, excluded=True)
-        self._bend = 2.0  # what stands before the bend
+        bends = [_bend(scaled.program) for scaled in programs.values()] if work.jerk else []
+        #: What stands before the bend, and whether the kernel multiplies it by the slope too.
+        self._bend, self._by_slope = bends[0][0] if bends else 1.0, all(over is not None for _, _, over in bends)
         functions = ""
         values = [self.scaled.cutoff2, self.scaled.softening2]
         for name, scaled in programs.items():
@@ -73,7 +75,7 @@ class Programs:
             "REAL": self._c, "UNIFORMS": self.field, "CUTOFF2": CUTOFF2, "SOFTENING2": SOFTENING2,
             "WORDS": self.words, "TERMS": len(potential.terms), "ENERGY": int(work.energy),
             "CORRECTS": int(potential.corrects_excluded), "TABLES": int(bool(self._tables)),
-            "TWICE_BEND": f"(REAL){self._bend!r}"}
+            "TWICE_BEND": f"(REAL){2 * self._bend!r}", "BEND_BY_SLOPE": int(self._by_slope)}
 
     @property
     def field(self) -> str:
@@ -81,7 +83,7 @@ class Programs:
         return "u" if self._c == "float" else "doubles"
 
     def _function(self, name: str, scaled: ScaledPairs, outputs: tuple[str, ...], first: int) -> str:
-        """Return the function of a program; a number that multiplies the first program's bend is left to the kernel."""
+        """Return the function of a program; of the bend, what multiplies it in all pairs is left to the kernel."""
         program = scaled.program
         device = DeviceSource(self._c, {})
         names: dict[int, Any] = {n: f"u[{first + k}]" for k, n in enumerate(_uniform_steps(program))}
@@ -97,14 +99,10 @@ class Programs:
         results = list(program.results)
         slope, bend, energies = names[results[0]], "0", [names[r] for r in results[1:]]
         if "bend" in outputs:
-            bend, energies = energies[0], energies[1:]
-            operation, *arguments = program.steps[results[1]]
-            numbers = [a for a in arguments if operation == "mul" and program.steps[a][0] == "const"]
-            if name == "pair_values" and numbers:
-                self._bend = 2 * program.steps[numbers[0]][1]
-                bend = names[arguments[1 - arguments.index(numbers[0])]]
-            elif self._bend != 2:
-                bend = device.mul(bend, device.const(2 / self._bend))
+            before, rest, over = _bend(program)
+            bend, energies = names[over if self._by_slope and over is not None else rest], energies[1:]
+            if before != self._bend:
+                bend = device.mul(bend, device.const(before / self._bend))
         return (f"__device__ __forceinline__ Values {name}(REAL r2, REAL rinv, const Atom &i, const Atom &j, "
                 "const Table &pair, const REAL *u)\n{\n" + "\n".join(device.lines)
                 + f"\n  return Values{{{slope}, {bend}, {{{', '.join(energies)}}}}};\n}}\n")
@@ -124,6 +122,21 @@ class Programs:
         if not self._tables:
             return np.zeros((1, 1, 1), self.real)
         return np.stack([np.asarray(atoms.tables[name], self.real) for name in self._tables], -1)
+
+
+def _bend(program: Program) -> tuple[float, int, int | None]:
+    """Return the number before the bend, the step that is left, and that which times the slope is it, if there is one.
+
+    The slope's derivative often is a multiple of the slope: of gravity by -1.5 / r^2.
+    """
+    slope, bend = program.results[:2]
+    number = 1.0
+    operation, *factors = program.steps[bend]
+    constants = [a for a in factors if program.steps[a][0] == "const"]
+    if operation == "mul" and constants:
+        number, bend = float(program.steps[constants[0]][1]), factors[1 - factors.index(constants[0])]
+        operation, *factors = program.steps[bend]
+    return number, bend, factors[1 - factors.index(slope)] if operation == "mul" and slope in factors else None
 
 
 def _uniform_steps(program: Program) -> list[int]:

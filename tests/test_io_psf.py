@@ -1,0 +1,170 @@
+"""Reading PSF files, whole and broken ones, against MDAnalysis and ParmEd."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from structure_files import MDA, PSF, charmm_of, ordered, same_terms, universe
+
+from vmdpotential.errors import InputError
+from vmdpotential.io import psf
+from vmdpotential.molecule.structure import Topology
+
+
+@pytest.mark.parametrize("name", PSF)
+def test_psf_agrees_with_mdanalysis(name: str) -> None:
+    flags, *counts = PSF[name]
+    structure = psf.read_psf(MDA / name)
+    topology = structure.topology
+    assert topology is not None
+    assert topology.source == "psf"
+    assert " ".join(topology.flags) == flags
+    assert [len(structure), *(len(getattr(topology, term)) for term in Topology.TERMS)] == counts
+    other = universe(MDA / name)
+    assert_allclose(structure.charges, other.atoms.charges, rtol=1e-6, atol=1e-8)  # MDAnalysis: float32
+    if "EXT" not in flags:  # it reads these masses from the wrong columns
+        assert_allclose(topology.masses, other.atoms.masses)
+    assert_array_equal(structure.atom_names, other.atoms.names)
+    assert_array_equal(structure.residue_names, other.atoms.resnames)
+    assert_array_equal(structure.residue_ids, other.atoms.resids)
+    assert_array_equal(structure.segment_ids, np.where(other.atoms.segids == "SYSTEM", "", other.atoms.segids))
+    if name != "namd_cgenff.psf":  # it cuts types of five letters
+        assert_array_equal(topology.types, other.atoms.types.astype(str))
+    for term in ("bonds", "angles", "dihedrals", "impropers"):
+        mine = getattr(topology, term)
+        theirs = np.array(getattr(other, term).indices).reshape(-1, mine.shape[1])
+        # it keeps each term once
+        assert_array_equal(np.unique(ordered(mine), axis=0), np.unique(ordered(theirs), axis=0), err_msg=term)
+
+
+def test_psf_masses_of_extended_file() -> None:
+    structure = psf.read_psf(MDA / "1a2c_ins_code.psf")
+    other = charmm_of(MDA / "1a2c_ins_code.psf")
+    assert_allclose(structure.topology.masses, [atom.mass for atom in other.atoms])
+    assert structure.insertion_codes[0] == "H"
+    assert structure.residue_ids[0] == 1
+
+
+def test_psf_without_segments_does_not_shift() -> None:
+    structure = psf.read_psf(MDA / "nosegid.psf")
+    # words counted from the left would give masses (14.01, 1.008 ...) as charges
+    assert_allclose(structure.charges[:4], [-0.4157, 0.2719, -0.0252, 0.0698])
+    assert set(structure.segment_ids) == {""}
+    assert structure.net_charge == pytest.approx(1, abs=1e-6)
+
+
+def test_psf_residues_of_waters() -> None:
+    structure = psf.read_psf(MDA / "SiN_tric_namd.psf")
+    water = structure.residue_names == "TIP3"
+    sizes = np.diff(structure.residue_starts)
+    assert_array_equal(sizes[structure.residue_names[structure.residue_starts[:-1]] == "TIP3"], 3)
+    ions = np.isin(structure.residue_names, ("POT", "CLA"))
+    assert ions.sum() == 100
+    assert structure.residue_count == water.sum() // 3 + 100 + len(
+        np.unique(structure.residue_ids[~water & ~ions])
+    )
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress], ids=["gz", "bz2"])
+def test_psf_compressed(tmp_path: Path, pack: object) -> None:
+    path = tmp_path / ("a.psf.gz" if pack is gzip.compress else "a.psf.bz2")
+    path.write_bytes(pack((MDA / "watdyn.psf").read_bytes()))
+    same_terms(psf.read_psf(path).topology, psf.read_psf(MDA / "watdyn.psf").topology)
+
+
+def test_psf_with_crlf(tmp_path: Path) -> None:
+    path = tmp_path / "dos.psf"
+    path.write_bytes((MDA / "adk_closed_NAMD.psf").read_bytes().replace(b"\n", b"\r\n"))
+    same_terms(psf.read_psf(path).topology, psf.read_psf(MDA / "adk_closed_NAMD.psf").topology)
+
+
+def test_psf_separated_by_blanks(tmp_path: Path) -> None:
+    path = tmp_path / "namd.psf"
+    path.write_text(
+        "PSF NAMD\n\n1 !NTITLE\nREMARKS 12 !NATOM is not meant here!\n\n2 !NATOM\n"
+        "1 LONGSEGMENT 1000000A RESIDUE NAMEOFATOM LONGTYPE_1 -0.25 12.011 0\n2 S 2 R B T 0.25 1.008 0\n\n"
+        "1 !NBOND\n1 2\n"
+    )
+    structure = psf.read_psf(path)
+    assert structure.atom_names.tolist() == ["NAMEOFATOM", "B"]
+    assert structure.residue_ids.tolist() == [1000000, 2]
+    assert structure.insertion_codes.tolist() == ["A", ""]
+    assert structure.charges.tolist() == [-0.25, 0.25]
+    assert structure.topology.types.tolist() == ["LONGTYPE_1", "T"]
+    out = tmp_path / "out.psf"
+    psf.write_psf(structure, out)
+    again = psf.read_psf(out)
+    assert again.topology.flags == ("NAMD",)
+    assert again.segment_ids.tolist() == ["LONGSEGMENT", "S"]
+    assert_array_equal(again.topology.types, structure.topology.types)
+
+
+def broken_psf(change: tuple[str, str]) -> str:
+    text = (MDA / "parmed_ala3.psf").read_text()
+    assert change[0] in text
+    return text.replace(change[0], change[1], 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("PSF CMAP", "PDB CMAP"), "is not a PSF"),
+        (("!NATOM", "!NOTHING"), "has no atom list"),
+        (("      33 !NATOM", "      34 !NATOM"), "line 7 promises 34 atoms and 33 lines follow"),
+        (("      33 !NATOM", "      32 !NATOM"), "line 7 promises 32 atoms and 33 lines follow"),
+        (("  -0.300000  ", "  -0.3x0000  "), "line 8: charge '-0.3x0000' is not a number"),
+        (("  -0.300000       14.0070", "  -0.300000  14.0 14.0070"), "line 8: the columns of this atom fit no kind"),
+        (("  -0.300000  ", "        NaN  "), r"atom 1 \(ALA1:N\) has a charge that is not a number"),
+        (("32 !NBOND", "33 !NBOND"), "!NBOND .line 42. holds 64 numbers instead of 66"),
+        (("32 !NBOND", "31 !NBOND"), "!NBOND .line 42. holds 64 numbers instead of 62"),
+        (("!NTHETA", "!NBOND"), "section !NBOND stands twice"),
+        (("       1 !NCRTERM", "       2 !NCRTERM"), "!NCRTERM .* holds 8 numbers instead of 16"),
+        (("!NPHI: dihedrals", "!NWHAT"), ""),
+    ],
+)
+def test_psf_broken(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    path = tmp_path / "my file.psf"
+    path.write_text(broken_psf(change))
+    if not message:  # a section that nobody knows: read, but never written without it
+        structure = psf.read_psf(path)
+        with pytest.raises(InputError, match="!NWHAT is not understood"):
+            psf.write_psf(structure, tmp_path / "out.psf")
+        return
+    with pytest.raises(InputError, match=message) as caught:
+        psf.read_psf(path)
+    assert "my file.psf" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("old", "new"), [(33, 34), (1, 0), (33, -2)])
+def test_psf_index_out_of_range(tmp_path: Path, old: int, new: int) -> None:
+    head, mark, bonds = (MDA / "parmed_ala3.psf").read_text().partition("!NBOND: bonds\n")
+    bonds = bonds.replace(f"{old:8d}", f"{new:8d}", 1)
+    path = tmp_path / "bad.psf"
+    path.write_text(head + mark + bonds)
+    with pytest.raises(InputError, match=rf"!NBOND .* names atom {new}, and there are 33 atoms"):
+        psf.read_psf(path)
+
+
+def test_psf_truncated() -> None:
+    with pytest.raises(InputError, match="line 7 promises 3341 atoms and 3327 lines follow"):
+        psf.read_psf(MDA / "adk_notop_BAD.psf")
+
+
+def test_psf_cut_anywhere_is_an_error_or_complete(tmp_path: Path) -> None:
+    data = (MDA / "parmed_ala3.psf").read_bytes()
+    whole = psf.read_psf(MDA / "parmed_ala3.psf")
+    path = tmp_path / "cut.psf"
+    for stop in range(0, len(data), 97):
+        path.write_bytes(data[:stop])
+        try:
+            found = psf.read_psf(path)
+        except InputError:
+            continue
+        # cut between sections, or inside a number of the last one it has
+        assert len(found) == len(whole)

@@ -1,0 +1,65 @@
+"""The command ionize: what is said, what is refused, and that nothing is written then."""
+
+import json
+from pathlib import Path
+
+import pytest
+from helpers import shell
+from structure_files import OPENMM, TOOLS
+
+DHFR = TOOLS / "dhfr" / "JAC.inpcrd", "--topology", TOOLS / "dhfr" / "JAC.prmtop"
+
+
+def test_dry_run_says_where_and_writes_nothing(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = shell(capsys, "ionize", *DHFR, "--dry-run", "-o", "a.pdb", "--table", "a.csv")
+    assert code == 0
+    assert "neutralising ions: 11 Na+" in out
+    assert len([line for line in out.splitlines() if line.split()[:1] == ["Na+"]]) == 11
+    assert not list(tmp_path.iterdir())
+    code, out, _ = shell(capsys, "ionize", *DHFR, "--dry-run", "--json", "--site", "random", "--seed", "4")
+    data = json.loads(out)
+    assert data["seed"] == 4
+    assert data["counts"]["net_charge_after"] == pytest.approx(0, abs=2e-4)
+    assert len(data["ions"]) == 11
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        ([], 2, "--output: a file for the result is needed"),
+        (["--dry-run", "--cation", "XX"], 2, "--cation XX: no such ion"),
+        (["--dry-run", "--cation", "CLA"], 2, "--cation CLA: its charge is -1"),
+        (["--dry-run", "--anion", "SOD"], 2, "--anion SOD: its charge is +1"),
+        (["--dry-run", "--concentration", "150"], 2, "at most 10 mol/L"),
+        (["--dry-run", "--concentration", "-1"], 2, "at least 0 mol/L"),
+        (["--dry-run", "--concentration", "nan"], 2, "finite number"),
+        (["--dry-run", "--ions", "SOD:3"], 2, "NAME=NUMBER"),
+        (["--dry-run", "--ions", "SOD=3,NA=1"], 2, "same ion"),
+        (["--dry-run", "--ions", "SOD=3", "--concentration", "1"], 2, "leave out --concentration"),
+        (["--dry-run", "--count", "split", "--concentration", "0.01"], 2, "not valid"),
+        (["--dry-run", "--keep", "//*/99999"], 2, "no atoms"),
+        (["-o", "a.prmtop"], 2, "prmtop"),
+        (["-o", "a.xyz"], 2, "a.xyz"),
+        (["-o", "a.pdb", "--table", "a.pdb"], 2, "named twice"),
+        (["-o", "no/a.pdb"], 3, "does not exist"),
+        (["-o", "there.pdb"], 2, "--force"),
+        (["-o", "a.pdb", "--table", "there.pdb"], 2, "--force"),
+        (["-o", "a.pdb", "--from-solute", "40"], 3, "0 of 11 ions placed"),
+        (["-o", "a.pdb", "a.psf", "--table", "a.csv", "--between", "45"], 3, "of 11 ions placed"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_writes_nothing(options, code, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("there.pdb").write_text("mine\n")
+    found, out, error = shell(capsys, "ionize", *DHFR, *options)
+    assert (found, out) == (code, "")
+    assert message in error
+    assert error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["there.pdb"]
+    assert Path("there.pdb").read_text() == "mine\n"
+
+
+def test_a_psf_needs_bonds(capsys, tmp_path):
+    code, _, error = shell(capsys, "ionize", OPENMM / "POPC.pdb", "--ions", "SOD=1", "-o", tmp_path / "a.psf")
+    assert (code, "needs bonds" in error) == (2, True)

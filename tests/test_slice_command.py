@@ -1,0 +1,148 @@
+"""The command slice."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import resources
+
+import numpy as np
+import pytest
+from drawn import atoms_of, make, protein_like
+from matplotlib.figure import Figure
+
+from vmdpotential.commands.slice import command
+from vmdpotential.errors import UsageError
+from vmdpotential.frontend import cli
+from vmdpotential.grid.planes import Plane, middle, values_on
+from vmdpotential.io import read_structure
+from vmdpotential.io.maps import write_map
+
+
+@pytest.fixture
+def map_file(tmp_path):
+    write_map(make(), tmp_path / "my map.dx")
+    return tmp_path / "my map.dx"
+
+
+def test_command_writes_and_reports(map_file, tmp_path):
+    report = command(
+        maps=str(map_file), plane=["z=15", "x=5"], normal="1,1,0", point="9,15,17", range="-5,5", contours="4",
+        profile="z", width="double", dpi="150", output=str(tmp_path / "f.png"))
+    assert (tmp_path / "f.png").is_file()
+    data = json.loads(json.dumps(report.data, allow_nan=False))
+    assert data["range"] == [-5, 5]
+    assert data["unit"] == "kT/e"
+    assert data["width_mm"] == 183
+    assert [panel["plane"] for panel in data["panels"]] == ["z = 15 Å", "x = 5 Å", "normal (1, 1, 0)"]
+    values = values_on(make(), Plane.parse("z=15"))[0]
+    assert data["panels"][0]["minimum"] == pytest.approx(values.min(), rel=1e-5)
+    assert data["panels"][0]["within_range"] == pytest.approx((abs(values) <= 5).mean(), abs=1e-3)
+    assert data["panels"][2]["point"] == [9, 15, 17]
+    text = "\n".join(report.lines)
+    for word in ("f.png: 183 x ", "a: z = 15 Å", "normal (1, 1, 0), through 9 15 17 A", "colours: -5 to 5 kT/e",
+                 "along z"):
+        assert word in text
+    assert len(report.objects["figure"].axes) == 5
+
+
+def test_structure_file_and_topology(map_file):
+    folder = resources.files("openmmtools") / "data" / "dhfr"
+    whole = read_structure(str(folder / "JAC.inpcrd"), str(folder / "JAC.prmtop"))
+    structure = whole.take(np.arange(2489))
+    low, high = structure.positions.min(0), structure.positions.max(0)
+    shape = tuple(((high - low) // 2).astype(int) + 2)
+    grid = make(origin=low, spacing=(2, 2, 2), shape=shape)
+    z = float(structure.positions[:, 2].mean())
+    report = command(
+        maps=grid, plane=f"z={z}", structure=str(folder / "JAC.inpcrd"), topology=folder / "JAC.prmtop", slab=4)
+    heavy = np.array([name[0] != "H" for name in structure.atom_names])
+    near = heavy & (np.abs(structure.positions[:, 2] - z) <= 2)
+    points = atoms_of(report.objects["figure"].axes[0])[0]
+    np.testing.assert_allclose(
+        sorted(map(tuple, points)), sorted(map(tuple, structure.positions[near][:, :2])), atol=1e-6)
+
+
+def test_default_is_the_middle_and_no_file(map_file):
+    report = command(maps=[map_file])
+    grid = make()
+    assert report.data["panels"][0]["point"][2] == middle(grid.lattice).point[2] == 17.5
+    assert report.data["figure"] is None
+    assert report.data["range"][0] == -report.data["range"][1]
+    assert isinstance(report.objects["figure"], Figure)
+
+
+def test_objects_instead_of_files():
+    grid = make()
+    report = command(maps=grid, plane=[Plane.parse("z=15")], structure=protein_like())
+    assert len(atoms_of(report.objects["figure"].axes[0])[0]) == 5
+    report = command(maps=[grid, grid], plane="z=15")
+    assert [ax.get_title() for ax in report.objects["figure"].axes[:2]] == ["map 1\nz = 15 Å", "map 2\nz = 15 Å"]
+
+
+def test_profile_alone_and_legend(map_file):
+    report = command(maps=[map_file, map_file], profile="x")
+    (ax,) = report.objects["figure"].axes
+    assert len(ax.lines) == 3  # two curves and zero
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["my map", "my map"]
+    assert report.data["panels"] == []
+
+
+def test_shell(map_file, tmp_path, capsys):
+    out = tmp_path / "fig 1.svg"
+    assert cli.main(["slice", str(map_file), "--plane", "z=15", "--range", "-3,3", "-o", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["range"] == [-3, 3]
+    assert "z = 15 Å" in out.read_text()
+    assert cli.main(["slice", str(map_file), "--plane", "z=15", "-o", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert error == f"vmdpotential: {out}: exists; use --force to replace it\n"
+    assert cli.main(["slice", str(map_file), "--plane", "z=15", "-o", str(out), "--force"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"plane": "z=99"}, "misses the map, which covers z"),
+        ({"plane": "w=1"}, "write an axis"),
+        ({"normal": "0,0,0"}, "three numbers, not all 0"),
+        ({"normal": "1,0"}, "three numbers"),
+        ({"point": "1,2,3"}, "give normal too"),
+        ({"point": "99,99,99", "normal": "1,1,0"}, "misses the map"),
+        ({"range": "5,-5"}, "the first value must be below"),
+        ({"range": "5"}, "two numbers"),
+        ({"range": "a,b"}, "two numbers"),
+        ({"contours": "-1"}, "must be at least 0"),
+        ({"width": "wide"}, "say single"),
+        ({"width": "5"}, "say single"),
+        ({"dpi": "10"}, "must be at least 50"),
+        ({"slab": "0"}, "must be above 0"),
+        ({"profile": "w"}, "choose one of x, y, z"),
+        ({"maps": []}, "a map file is needed"),
+    ],
+)
+def test_wrong_usage(map_file, options, message):
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
+        command(**{"maps": [map_file], **options})
+    assert caught.value.parameter == next(iter(options))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"output": "f.jpg"}, "f.jpg: the suffix is of no figure format; choose one of .png"),
+        ({"maps": ["none.dx"]}, "none.dx: there is no such file"),
+    ],
+)
+def test_wrong_files(map_file, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        command(**{"maps": [map_file], **options})
+
+
+def test_maps_that_cannot_share_a_scale():
+    with pytest.raises(UsageError, match=r"different units \(kT/e and V\)"):
+        command(maps=[make(), make(unit="V")], plane="z=15")
+    with pytest.raises(UsageError, match="different temperatures"):
+        command(maps=[make(), make(temperature=310.0)], plane="z=15")
+    with pytest.raises(UsageError, match=r"different units \(none stated and V\)"):
+        command(maps=[make(unit=""), make(unit="V")], profile="z")

@@ -1,0 +1,175 @@
+"""Figures of slices: what is where on the page, and their files."""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+import matplotlib
+import numpy as np
+import pytest
+from drawn import make, protein_like
+from PIL import Image
+
+from vmdpotential.errors import OutputError, UsageError
+from vmdpotential.figures import page as figures
+from vmdpotential.grid.planes import Plane
+
+EVERY_LAYOUT = {
+    "one": (["z=15"], [], False, 89),
+    "one flat": (["y=15"], [], False, 89),
+    "two": (["z=15", "x=5"], [], False, 89),
+    "three wide": (["z=15", "x=5", "y=20"], [(1, 2, 3)], False, 183),
+    "five": (["z=15", "x=5", "y=20", "z=9"], [(1, 1, 0)], False, 183),
+    "with profile": (["z=15"], [(1, 1, 0)], True, 183),
+    "profile": ([], [], True, 89),
+    "profile whose ticks come and go": ([], [], True, 91),
+    "narrow": (["z=15"], [], False, 40),
+    "narrow pair": (["z=15", "y=15"], [], False, 60),
+    "narrow profile": ([], [], True, 40),
+}
+
+
+def page_of(name, **settings):
+    planes, normals, profile, width = EVERY_LAYOUT[name]
+    grid = make()
+    chosen = [Plane.parse(text) for text in planes] + [Plane.through((9, 15, 17), n) for n in normals]
+    return figures.compose(
+        [figures.Panel(grid, plane) for plane in chosen], profiles=[grid] if profile else [], width=width,
+        structure=protein_like(), contours=4, **settings)
+
+
+@pytest.mark.parametrize("name", EVERY_LAYOUT)
+def test_nothing_is_cut_and_nothing_overlaps(name):
+    page = page_of(name)
+    with figures.style():
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        renderer = FigureCanvasAgg(page.figure).get_renderer()
+        whole = page.figure.bbox
+        boxes = [ax.get_tightbbox(renderer) for ax in page.figure.axes]
+        scales = []
+        for ax in page.axes:
+            inner = ax.get_window_extent(renderer)
+            scales.append(inner.width / np.ptp(ax.get_xlim()))
+    for box in boxes:
+        assert box.x0 > -1
+        assert box.y0 > -1
+        assert box.x1 < whole.width + 1
+        assert box.y1 < whole.height + 1
+    for n, one in enumerate(boxes):
+        for other in boxes[:n]:
+            assert one.x1 < other.x0 + 1 or other.x1 < one.x0 + 1 or one.y1 < other.y0 + 1 or other.y1 < one.y0 + 1
+    # the width is used: at most 2 mm are left on either side, and all slices have the same scale
+    assert min(box.x0 for box in boxes) < 2 / 25.4 * page.figure.dpi
+    number = len(EVERY_LAYOUT[name][0]) + len(EVERY_LAYOUT[name][1])
+    assert np.ptp(scales[:number]) < 1e-3 * scales[0] if number else True
+    assert page.figure.get_figwidth() * 25.4 == pytest.approx(EVERY_LAYOUT[name][3])
+
+
+def test_names_of_maps_are_drawn_as_they_are(tmp_path):
+    grid, plane = make(), Plane.parse("z=15")
+    names = [r"$\frac{a}$_x%", "a$b$c_{d}^2"]
+    page = figures.compose([figures.Panel(grid, plane, name) for name in names], profiles=[grid, grid], names=names)
+    figures.save(page.figure, tmp_path / "names.svg")
+    text = (tmp_path / "names.svg").read_text()
+    assert all(text.count(f">{name}<") == 2 for name in names)  # title and legend
+
+
+def test_a_profile_is_as_wide_as_the_widest_map():
+    small, large = make(shape=(5, 5, 5)), make()
+    panels = [figures.Panel(grid, Plane.through(grid.lattice.origin + 1, (0, 0, 1))) for grid in (small, large)]
+    for order in (panels, panels[::-1]):
+        page = figures.compose(order, profiles=[large])
+        widths = [ax.get_position().width for ax in page.axes]
+        assert widths[-1] == pytest.approx(max(widths))
+
+
+def test_panels_share_one_scale_and_one_colour_bar():
+    page = page_of("three wide")
+    assert len(page.axes) == 4
+    assert len(page.figure.axes) == 5  # and the colour bar
+    assert {ax.images[0].get_clim() for ax in page.axes} == {page.value_range}
+    assert [ax.get_title(loc="left") for ax in page.axes] == ["a", "b", "c", "d"]
+    assert [ax.get_title() for ax in page.axes] == ["z = 15 Å", "x = 5 Å", "y = 20 Å", "normal (1, 2, 3)"]
+    assert page.figure.axes[-1].get_xlabel() == "Electrostatic potential (kT/e, T = 298.15 K)"
+
+
+def test_one_panel_has_no_letter():
+    page = page_of("one")
+    assert page.axes[0].get_title(loc="left") == ""
+    assert "kT/e, T = 298.15 K" in page.figure.axes[-1].get_ylabel()
+
+
+def test_range_of_a_figure():
+    assert page_of("two", value_range=(-1, 3)).value_range == (-1, 3)
+    for bad in ((3, 3), (3, -3), (0, np.nan)):
+        with pytest.raises(UsageError, match="range="):
+            page_of("two", value_range=bad)
+
+
+def test_print_sizes_of_text_and_lines():
+    page = page_of("two")
+    for ax in page.figure.axes:
+        for text in (ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels()):
+            assert 6 <= text.get_fontsize() <= 8
+        assert all(0.25 <= spine.get_linewidth() <= 1 for spine in ax.spines.values() if spine.get_visible())
+
+
+def test_settings_of_the_session_stay_and_do_not_matter(tmp_path):
+    before = dict(matplotlib.rcParams)
+    with matplotlib.rc_context({"font.size": 30, "axes.grid": True, "image.cmap": "jet", "svg.fonttype": "path"}):
+        page = page_of("one")
+        figures.save(page.figure, tmp_path / "a.svg")
+        assert matplotlib.rcParams["font.size"] == 30
+    figures.save(page_of("one").figure, tmp_path / "b.svg")
+    assert dict(matplotlib.rcParams) == before
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+@pytest.mark.parametrize("width", [89, 183, 120.5])
+def test_png_has_the_size_and_resolution_asked_for(tmp_path, width):
+    page = figures.compose([figures.Panel(make(), Plane.parse("z=15"))], width=width)
+    figures.save(page.figure, tmp_path / "f.png", dpi=300, title="a title")
+    with Image.open(tmp_path / "f.png") as image:
+        assert image.width == pytest.approx(width / 25.4 * 300, abs=1)
+        assert image.info["dpi"] == pytest.approx((300, 300), abs=0.1)
+        assert image.info["Software"].startswith("vmdpotential ")
+        assert image.info["Title"] == "a title"
+        pixels = np.asarray(image.convert("RGB")).reshape(-1, 3).astype(int)
+    assert ((pixels[:, 0] - pixels[:, 2]) > 60).any()  # red
+    assert ((pixels[:, 2] - pixels[:, 0]) > 60).any()  # blue
+
+
+def test_svg_has_text_as_text(tmp_path):
+    figures.save(page_of("three wide").figure, tmp_path / "f.svg")
+    text = (tmp_path / "f.svg").read_text()
+    for word in ("x (Å)", "z = 15 Å", "normal (1, 2, 3)", "Electrostatic potential (kT/e, T = 298.15 K)"):
+        assert f">{word}</text>" in text
+    width = float(re.search(r'width="([\d.]+)pt"', text).group(1))
+    assert width / 72 * 25.4 == pytest.approx(183, abs=0.01)
+
+
+def test_pdf_embeds_truetype_and_has_its_size(tmp_path):
+    figures.save(page_of("two").figure, tmp_path / "f.pdf")
+    raw = (tmp_path / "f.pdf").read_bytes()
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", raw)
+    assert float(box.group(1)) / 72 * 25.4 == pytest.approx(89, abs=0.01)
+    streams = b"".join(
+        zlib.decompress(part) for part in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", raw, re.DOTALL)
+        if part[:1] == b"x")
+    assert b"/FontFile2" in raw + streams  # 42: TrueType, which journals take
+    assert b"/Type3" not in raw + streams
+
+
+def test_a_figure_that_exists_or_cannot_be_written(tmp_path):
+    page = page_of("one")
+    path = tmp_path / "f.png"
+    path.write_text("precious")
+    with pytest.raises(UsageError, match="exists; use force"):
+        figures.save(page.figure, path)
+    assert path.read_text() == "precious"
+    figures.save(page.figure, path, dpi=100, force=True)
+    assert path.read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(OutputError, match="does not exist"):
+        figures.save(page.figure, tmp_path / "none" / "f.png")
