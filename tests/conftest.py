@@ -80,9 +80,3 @@ def peptide():
 
     folder = TOOLS / "alanine-dipeptide-explicit"
     return read_structure(folder / "alanine-dipeptide.crd", folder / "alanine-dipeptide.prmtop")
-
-
-@pytest.fixture(scope="session")
-def host_folder(tmp_path_factory):
-    """A folder of kernels that are compiled for the host, see ``cuda_host``."""
-    return tmp_path_factory.mktemp("host")

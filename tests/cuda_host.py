@@ -6,10 +6,10 @@ files do nothing.
 """
 
 import ctypes
-import subprocess
 import zlib
 from types import SimpleNamespace
 
+import compiled
 import numpy as np
 from scipy import fft
 
@@ -165,8 +165,8 @@ class HostGpu:
 
     number, name, multiprocessors = 0, "host", 2
 
-    def __init__(self, folder):
-        self.folder, self.buffers, self.kept, self.shared, self.libraries = folder, {}, {}, {}, {}
+    def __init__(self):
+        self.buffers, self.kept, self.shared, self.libraries = {}, {}, {}, {}
         self.used = set()
 
     def buffer(self, name, size):
@@ -234,13 +234,7 @@ class HostGpu:
         if name not in self.libraries:
             text = build.source(file, macros | {"TASK": TASKS[file]}, radial)
             text = text.replace("extern __shared__ double dynamic[]", "static double dynamic[6000]")
-            stem = f"{file}-{zlib.crc32(text.encode())}"
-            source, target = self.folder / f"{stem}.cpp", self.folder / f"{stem}.so"
-            if not target.exists():  # made for another test of this folder
-                source.write_text(HEAD + text + TAIL)
-                subprocess.run(["g++", "-O1", "-U_FORTIFY_SOURCE", "-std=c++17", "-shared", "-fPIC", "-w", "-o", target,
-                                source], check=True)
-            self.libraries[name] = ctypes.CDLL(str(target))
+            self.libraries[name] = compiled.library(HEAD + text + TAIL, "-U_FORTIFY_SOURCE", "-std=c++17", "-w")
         return self.libraries[name]
 
     def memset(self, address, value, count, stream):

@@ -28,6 +28,12 @@ def working(name):
         pytest.skip(str(error))
 
 
+def slow(cases, which):
+    """Return parameters of a test, of which `scripts/test --quick` leaves some out."""
+    return [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=[pytest.mark.slow] * (case in which))
+            for case in cases]
+
+
 def shell(capsys, *words):
     """Run the program: return its exit code, and what it wrote to standard output and to stderr."""
     code = cli.main([str(word) for word in words])

@@ -258,6 +258,7 @@ def test_a_run_that_was_stopped_goes_on_and_is_the_same(files, tmp_path, monkeyp
     assert not (tmp_path / "broken.npz.blocks").exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_writes_what_is_done_where_it_is_asked_to(files, tmp_path, capsys, monkeypatch):
     structure = io.read_structure(files[0])
     out = tmp_path / "mean.npz"
@@ -315,6 +316,7 @@ def test_a_trajectory_of_other_atoms_is_refused(files, tmp_path, capsys):
     assert "has 3341 atoms and the structure 81" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_frames():
     box = water(9.3, CELL)
 

@@ -125,6 +125,7 @@ def test_a_file_that_is_no_table_stays(tmp_path):
     assert (tmp_path / "report.csv").read_text() == "mine\n"
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(tmp_path):
     paths = write(tmp_path / "in", one="one", two="two", kill="kill", three="three")
     out = tmp_path / "out"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import slow
 
 from vmdpotential import progress
 from vmdpotential.frames import blocks
@@ -73,7 +74,7 @@ def test_progress_counts_frames_of_all_blocks():
     assert [number for _, number in heard] == sorted(number for _, number in heard)
 
 
-@pytest.mark.parametrize("how", ["interrupt", "kill"])
+@pytest.mark.parametrize("how", slow(["interrupt", "kill"], ["kill"]))
 def test_stopped_run_goes_on_to_the_same_bits(tmp_path, how):
     folder = tmp_path / "mean.dx.blocks"
     script = {"tests": str(Path(__file__).parent), "folder": str(folder), "how": how}

@@ -57,12 +57,11 @@ def test_images_in_box_are_all_and_each_once(parameters):
     atoms = np.random.default_rng(5).uniform(-100, 100, (12, 3))
     low, high = np.array([-20.0, -35, 5]), np.array([60.0, 30, 70])
     images, index = cell.images_in_box(atoms, low, high)
-    expected = []
+    expected, steps = [], np.array(list(itertools.product(range(-9, 10), repeat=3))) @ cell.vectors
     for n, atom in enumerate(cell.wrap(atoms)):
-        for step in itertools.product(range(-9, 10), repeat=3):
-            image = atom + step @ cell.vectors
-            if (image >= low).all() and (image <= high).all():
-                expected.append((n, *np.round(image, 6)))
+        every = atom + steps
+        inside = ((every >= low) & (every <= high)).all(1)
+        expected += [(n, *image) for image in np.round(every[inside], 6)]
     assert sorted((int(n), *np.round(x, 6)) for n, x in zip(index, images, strict=True)) == sorted(expected)
 
 

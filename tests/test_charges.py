@@ -15,6 +15,7 @@ import MDAnalysis
 import numpy as np
 import openmm
 import pytest
+from helpers import slow
 from MDAnalysisTests import datafiles
 from numpy.typing import NDArray
 from openmm import app, unit
@@ -136,7 +137,7 @@ def test_equals_openmm(system: str, force_field: str, amber: app.ForceField, cha
     [{"ASP": "ASH", "GLU": "GLH", "LYS": "LYN", "HIS": "HIP"}, {"HIS": "HID"}, {"HIS": "HIE"}],
     ids=["ASH GLH LYN HIP", "HID", "HIE"],
 )
-@pytest.mark.parametrize("force_field", ["charmm36", "amber14"])
+@pytest.mark.parametrize("force_field", slow(["charmm36", "amber14"], ["charmm36"]))
 def test_protonation_by_the_atoms_present(
     variants: dict[str, str], force_field: str, amber: app.ForceField, charmm: app.ForceField
 ) -> None:
@@ -178,6 +179,7 @@ def test_auto_takes_the_force_field_of_the_names() -> None:
     assert chosen(MDA / "adk.psf") == "charmm36"  # HSD
 
 
+@pytest.mark.slow
 def test_gromacs_names_and_four_site_water() -> None:
     """The same protein with GROMACS' names has the charges that its CHARMM PSF gives."""
     universe = MDAnalysis.Universe(datafiles.PDB)

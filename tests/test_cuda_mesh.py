@@ -52,8 +52,8 @@ MESHES = {
 
 
 @pytest.fixture
-def gpu(host_folder, monkeypatch):
-    host = HostGpu(host_folder)
+def gpu(monkeypatch):
+    host = HostGpu()
     monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memset_d32_async=host.memset))
     monkeypatch.setattr(fft, "Transform", Transform)
     monkeypatch.setattr(maps.Sum, "sort", lambda *_: None)
@@ -123,7 +123,8 @@ def test_a_sum_runs_again_for_other_charges(gpu, name):
     assert set(gpu.kept) == kept
 
 
-@pytest.mark.parametrize(("name", "field"), [("smeared", False), ("smeared open", True), ("periodic", True)])
+@pytest.mark.parametrize(("name", "field"), [
+    ("smeared", False), pytest.param("smeared open", True, marks=pytest.mark.slow), ("periodic", True)])
 def test_a_mean_is_made_of_charges_on_the_nodes_and_pairs_in_maps(gpu, monkeypatch, name, field):
     monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
 

@@ -45,8 +45,8 @@ def plan_of(name, order):
 
 
 @pytest.fixture
-def gpu(host_folder, monkeypatch):
-    host = HostGpu(host_folder)
+def gpu(monkeypatch):
+    host = HostGpu()
     monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memset_d32_async=host.memset))
     monkeypatch.setattr(maps.Sum, "sort", lambda *_: None)
     monkeypatch.setattr(maps.Sum, "launch", lambda *_: None)

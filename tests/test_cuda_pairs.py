@@ -68,9 +68,9 @@ def split(atoms):
 
 
 @pytest.fixture
-def gpu(host_folder, monkeypatch):
+def gpu(monkeypatch):
     """A host that takes the place of the GPU; its warps come one a block."""
-    host = HostGpu(host_folder)
+    host = HostGpu()
 
     def copy(array, address):
         ctypes.memmove(array.ctypes.data, address, array.nbytes)

@@ -107,6 +107,7 @@ def test_bonded_parts_of_a_peptide_are_as_openmm_has_them(peptide):
     assert (found.coulomb.sum(), found.lennard_jones.sum()) == pytest.approx((coulomb, lj), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_ligand_and_its_protein_are_as_openmm_has_them(lysozyme):
     ligand = lysozyme.residue_names == lysozyme.residue_names[-1]
     found = interaction_energy(lysozyme, lysozyme.topology.nonbonded(), ligand, ~ligand, cutoff=200.0)

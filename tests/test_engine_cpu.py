@@ -24,6 +24,7 @@ from vmdpotential.splitting.shifted import optimal_for_cutoff
 ENGINE = get_engine("cpu")
 
 
+@pytest.mark.slow
 def test_direct_equals_the_fast_multipole_method():
     import fmm3dpy
 

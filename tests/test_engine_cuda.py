@@ -2,10 +2,9 @@
 
 import ctypes
 import re
-import shutil
-import subprocess
 from types import SimpleNamespace
 
+import compiled
 import numpy as np
 import pytest
 from cuda_kernels import INTERACTIONS, work
@@ -23,9 +22,8 @@ from vmdpotential.molecule.cell import Cell
 @pytest.mark.parametrize("interaction", INTERACTIONS, ids=lambda i: i.name)
 @pytest.mark.parametrize("real", ["float", "double"])
 @pytest.mark.parametrize("field", [False, True], ids=["potential", "slope"])
-def test_the_traced_function_computes_what_numpy_does(interaction, real, field, tmp_path):
+def test_the_traced_function_computes_what_numpy_does(interaction, real, field):
     """Compiled for the host, where the saturating difference is written out."""
-    gcc = shutil.which("g++") or pytest.skip("g++ is not installed")
     bound = interaction.bind()
     unit = 2.0 * (bound.cutoff or 8.0)
     scaled = bound.scaled(unit)
@@ -34,11 +32,8 @@ def test_the_traced_function_computes_what_numpy_does(interaction, real, field, 
             f"{{ return fminf(fmaxf(a - b, 0), 1); }}\nstruct Slope {{ {real} potential, slope; }};\n{text}"
             f'extern "C" {real} value({real} r2, const {real} *p) '
             f"{{ return radial(r2, 1 / sqrt(r2), p){'.slope' if field else ''}; }}\n")
-    (tmp_path / "radial.cc").write_text(text)
-    subprocess.run([gcc, "-O1", "-shared", "-fPIC", "-o", tmp_path / "radial.so", tmp_path / "radial.cc", "-lm"],
-                   check=True)
     kind = {"float": ctypes.c_float, "double": ctypes.c_double}[real]
-    function = ctypes.CDLL(str(tmp_path / "radial.so")).value
+    function = compiled.library(text, "-lm").value
     function.restype, function.argtypes = kind, [kind, ctypes.POINTER(kind)]
     uniforms = radial.uniforms(scaled)
     values = (kind * max(1, len(uniforms)))(*uniforms)
@@ -123,18 +118,14 @@ using namespace std;
 
 
 @pytest.mark.parametrize("parameters", [(24, 25, 26), (24, 25, 26, 70, 80, 110), (4, 5, 40, 60, 90, 60), (90, 90, 90)])
-def test_the_sort_finds_every_periodic_image_in_reach(parameters, tmp_path):
+def test_the_sort_finds_every_periodic_image_in_reach(parameters):
     """The kernels but for the scans, compiled for the host, one thread after the other."""
-    gcc = shutil.which("g++") or pytest.skip("g++ is not installed")
     common = (build.HERE / "common.cuh").read_text().partition("struct alignas(4 *")[0]
     main = "".join(f'extern "C" void run_{name}(const Task *task, int n) {{ blockDim.x = 1;\n'
                    f"  for (blockIdx.x = 0; blockIdx.x < n; blockIdx.x++) {name}(*task); }}\n"
                    for name in ("count", "place", "order"))
-    (tmp_path / "sort.cc").write_text(HOST + common + build.declarations("sort.cu")
-                                      + (build.HERE / "sort.cu").read_text() + main)
-    subprocess.run([gcc, "-O1", "-std=c++17", "-w", "-shared", "-fPIC", "-o", tmp_path / "sort.so",
-                    tmp_path / "sort.cc"], check=True)
-    library = ctypes.CDLL(str(tmp_path / "sort.so"))
+    library = compiled.library(HOST + common + build.declarations("sort.cu") + (build.HERE / "sort.cu").read_text()
+                               + main, "-std=c++17", "-w")
 
     cell = Cell.from_parameters(*parameters)
     rng = np.random.default_rng(5)

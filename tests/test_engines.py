@@ -61,7 +61,7 @@ def test_cutoff_equals_definition(engine, shape, precision, cutoff):
     assert worst < 3 * PAIRS[engine.name][precision] * max(1, np.abs(expected).max())
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (7, 8, 9), (8, 17, 4), (17, 9, 65)])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (7, 8, 9), (8, 17, 4), pytest.param((17, 9, 65), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", ["direct", "cutoff"])
 def test_field_equals_definition(engine, shape, precision, method):

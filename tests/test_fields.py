@@ -85,7 +85,7 @@ def test_an_open_boundary_has_all_atoms(monkeypatch, count):
     np.testing.assert_allclose(found.field[0, 0], C * definition(away, positions, charges)[1], atol=error * 20)
 
 
-@pytest.mark.parametrize("cell", [Cell.from_parameters(24, 31, 37), SLANTED])
+@pytest.mark.parametrize("cell", [pytest.param(Cell.from_parameters(24, 31, 37), marks=pytest.mark.slow), SLANTED])
 def test_a_periodic_cell_is_ewalds_sum(cell):
     rng = np.random.default_rng(3)
     positions, charges = rng.uniform(-1, 2, (30, 3)) @ cell.vectors, rng.normal(0.1, 0.5, 30)
@@ -277,6 +277,7 @@ def test_the_command(capsys, tmp_path, monkeypatch):
     assert "Field along bonds" in Path("a.svg").read_text()
 
 
+@pytest.mark.slow
 def test_the_command_in_one_frame(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("p.csv").write_text("10,10,10\n")

@@ -115,6 +115,7 @@ def test_frames_of_an_xtc_are_looked_for_once(monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_the_compiled_check_of_packed_frames_is_the_same(tmp_path):
     from vmdpotential.io import xdr
 

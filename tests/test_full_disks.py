@@ -89,6 +89,7 @@ def test_standard_output_on_a_full_disk(here):
     check(Case(3, "", "standard output", "send it elsewhere"), done.returncode, "", done.stderr)
 
 
+@pytest.mark.slow
 def test_closed_streams(here):
     command = shlex.join([*PROGRAM, *MAP_OF_ION, "--padding", "1"])
     assert subprocess.run(f"{command} >&- 2>&-", shell=True).returncode == 0

@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from helpers import slow
 from structure_files import MDA, universe
 
 from vmdpotential import io
@@ -87,9 +88,9 @@ def test_a_pqr_is_not_read_as_a_pdb(tmp_path, name):
     assert io.read_structure(tmp_path / "a").charges is not None
 
 
-@pytest.mark.parametrize("name", ["adk_open.pqr", "1A2C.pqr", "adk_oplsaa.tpr"])
-def test_written_pqr_is_read_back(tmp_path, tpr, name):
-    structure = tpr if name.endswith(".tpr") else io.read_structure(MDA / name)
+@pytest.mark.parametrize("name", slow(["adk_open.pqr", "1A2C.pqr", "adk_oplsaa.tpr"], ["adk_oplsaa.tpr"]))
+def test_written_pqr_is_read_back(tmp_path, request, name):
+    structure = request.getfixturevalue("tpr") if name.endswith(".tpr") else io.read_structure(MDA / name)
     io.write_structure(structure, tmp_path / "out.pqr")
     again = io.read_structure(tmp_path / "out.pqr")
     np.testing.assert_allclose(again.charges, structure.charges, rtol=0, atol=6e-9)

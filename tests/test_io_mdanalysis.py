@@ -15,6 +15,7 @@ import MDAnalysis
 import numpy as np
 import parmed
 import pytest
+from helpers import slow
 from numpy.testing import assert_allclose, assert_array_equal
 from structure_files import MDA, ordered, universe
 
@@ -40,7 +41,10 @@ def test_a_tpr_that_counts_more_than_it_holds(tmp_path):
         io.read_topology(path)
 
 
-@pytest.mark.parametrize("name", ["adk_oplsaa.tpr", "aux_edr.tpr", "tprs/2lyz_gmx_4.0.2.tpr"])
+TPRS = ["adk_oplsaa.tpr", "aux_edr.tpr", "tprs/2lyz_gmx_4.0.2.tpr"]
+
+
+@pytest.mark.parametrize("name", slow(TPRS, TPRS[:2]))
 def test_tpr(tmp_path: Path, name: str) -> None:
     structure = mdanalysis.read_structure(MDA / name)
     other = universe(MDA / name)
@@ -97,6 +101,7 @@ def test_cross_terms_of_several_molecules() -> None:
     assert mdanalysis._cross_terms(atoms, {}).shape == (0, 8)
 
 
+@pytest.mark.slow
 def test_rigid_waters_of_a_tpr_get_their_angles(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     structure = io.read_topology(MDA / "tprs" / "2lyz_gmx_2024.tpr")
     waters = int((structure.residue_names[structure.residue_starts[:-1]] == "SOL").sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gemmi
 import numpy as np
 import pytest
+from helpers import slow
 from structure_files import MDA, OPENMM, TOOLS, atom_lines, universe
 
 from vmdpotential import io
@@ -18,7 +19,8 @@ WRAPPED = [
 ]
 
 
-@pytest.mark.parametrize(("path", "count"), WRAPPED, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize(("path", "count"), slow(WRAPPED, WRAPPED[1::2]),
+                         ids=lambda value: getattr(value, "name", value))
 def test_atoms_stay_in_order_and_residues_intact(path, count):
     structure, lines = io.read_structure(path), atom_lines(path)
     assert structure.atom_names.tolist() == [line[12:16].strip() for line in lines]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import slow
 from numpy.testing import assert_allclose, assert_array_equal
 from structure_files import MDA, PSF, charmm_of, ordered, same_terms, universe
 
@@ -16,7 +17,7 @@ from vmdpotential.io import psf
 from vmdpotential.molecule.structure import Topology
 
 
-@pytest.mark.parametrize("name", PSF)
+@pytest.mark.parametrize("name", slow(PSF, ["analysis/1k5i_c36.psf.gz"]))
 def test_psf_agrees_with_mdanalysis(name: str) -> None:
     flags, *counts = PSF[name]
     structure = psf.read_psf(MDA / name)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import ewald
 import numpy as np
 import pytest
+from helpers import slow
 from scipy import constants
 from structure_files import MDA, OPENMM, TOOLS
 
@@ -55,7 +56,7 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=slow(CASES, ["adk-salt", "adk-sltcap"]))
 def case(request):
     system = request.getfixturevalue(request.param.split("-")[0])
     return place_ions(system, **CASES[request.param]), CASES[request.param]
@@ -255,6 +256,7 @@ def test_waters_may_be_kept(jac):
 # ---- names -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_names_follow_the_input(jac, adk, sin):
     assert name_ion(jac, "SOD", "cation")[:3] == ("Na+", "Na+", "Na+")
     assert name_ion(jac, "MG", "cation")[:3] == ("MG", "MG", "Mg2+")

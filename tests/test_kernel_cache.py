@@ -111,6 +111,7 @@ def test_of_five_processes_one_compiles(tmp_path):
     assert {tuple(result.split()[3:]) for result in results} == {tuple(FOUND.split()[3:])}
 
 
+@pytest.mark.slow
 def test_threads_that_start_together_share_one_kernel(tmp_path):
     code = """
 import threading
@@ -249,6 +250,7 @@ def test_entries_of_older_versions_are_removed(place, monkeypatch):
     assert sorted(os.listdir(cache.folder())) == ["cuda", "lock", "new", "newer", "used"]
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_keeps_nobody_waiting(place):
     code = ("import time\nfrom vmdpotential import cache\n"
             "with cache.alone('entry'):\n    print('locked', flush=True)\n    time.sleep(600)\n")
@@ -299,7 +301,8 @@ def test_absurd_numbers_of_threads_are_refused(text, monkeypatch):
     assert len(str(caught.value)) < 120
 
 
-@pytest.mark.parametrize(("name", "value"), [("NUMBA_DISABLE_JIT", "1"), ("NUMBA_NUM_THREADS", "0")])
+@pytest.mark.parametrize(("name", "value"), [
+    pytest.param("NUMBA_DISABLE_JIT", "1", marks=pytest.mark.slow), ("NUMBA_NUM_THREADS", "0")])
 def test_an_environment_without_a_compiler_is_one_line(name, value, tmp_path):
     ion = tmp_path / "ion.pqr"
     ion.write_text("ATOM      1  NA  NA      1       0.000   0.000   0.000  1.0000 1.0000\n")

@@ -211,6 +211,7 @@ def test_profile_of_a_slanted_cell_in_parts(tmp_path, monkeypatch):
         np.testing.assert_allclose(of_found, of_grid, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_slice_reads_what_its_plane_needs(tmp_path, monkeypatch):
     """One layer of blocks of ten, once for all that a figure asks of it."""
     grid = make(shape=(64, 64, 160), spacing=0.5, origin=(0, 0, 0))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.helpers import charges_at, interaction, random_charges, relative_rms
+from tests.helpers import charges_at, interaction, random_charges, relative_rms, slow
 from vmdpotential.commands.average import command as average
 from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
@@ -71,6 +71,7 @@ def test_one_word_screens_a_map_and_files_and_labels_say_so(ions, tmp_path):
     assert potential_map(ions, screened=0.1, dielectric=40, lattice=lattice).dielectric == 40
 
 
+@pytest.mark.slow
 def test_the_tail_counts_in_the_error_of_a_periodic_map():
     rng = np.random.default_rng(5)
     cell = Cell.from_parameters(9.0, 10.0, 11.0)
@@ -111,7 +112,7 @@ def test_reports_say_the_medium(ions):
     assert any(line.endswith("kT/e at 298.15 K, screened, 0.15 M, dielectric 78.5") for line in report.lines)
 
 
-@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("periodic", slow([False, True], [True]))
 def test_a_screened_field_is_the_slope_of_the_potential_and_leaves_out_its_own_atom(periodic):
     cell = Cell.from_parameters(9.0, 10.0, 11.0) if periodic else None
     ions = charges_at(*random_charges(8, 0, 9, seed=6), cell)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import interaction
+from helpers import interaction, slow
 
 from vmdpotential import maps, memory, registry
 from vmdpotential.engines import get_engine
@@ -131,7 +131,7 @@ def test_without_proc(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs limits of address space, and /proc")
-@pytest.mark.parametrize("spacing", ["0.02", "0.5"])
+@pytest.mark.parametrize("spacing", slow(["0.02", "0.5"], ["0.02"]))
 def test_a_map_larger_than_the_address_space(spacing, tmp_path):
     """One line, and no end by the system: neither for a map that does not fit nor where libraries hardly do."""
     ion = tmp_path / "ion.pqr"

@@ -143,6 +143,7 @@ def test_tpr_has_gromacs_own_energies_of_1_4_pairs():
     assert nonbonded(part).exclusions.tolist() == [[0, 1], [0, 2], [1, 2]]
 
 
+@pytest.mark.slow
 def test_tprs_of_all_versions_say_the_same():
     versions = ("4.0", "2020_double", "2026_0")
     found = [nonbonded(read_topology(TPRS / f"2lyz_gmx_{version}.tpr")) for version in versions]
@@ -154,6 +155,7 @@ def test_tprs_of_all_versions_say_the_same():
         assert_allclose(other.c6[used[0]], found[0].c6[used[1]], 1e-6)
 
 
+@pytest.mark.slow
 def test_tpr_with_special_pairs_and_what_is_refused():
     found = nonbonded(read_topology(TPRS / "drew_gmx_4.5.5.double.tpr"))
     assert (found.rule, set(found.charges14)) == ("table", {1.0})  # CHARMM36 with NBFIX of cholesterol

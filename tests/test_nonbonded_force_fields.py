@@ -142,6 +142,7 @@ def test_lone_pairs_and_listed_exclusions():
 # ---- OpenMM --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pdb_with_amber_of_openmm_has_its_energy():
     whole = read_structure(OPENMM / "test.pdb")
     structure = whole.take(whole.residue_index < whole.residue_index[300])

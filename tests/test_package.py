@@ -78,6 +78,7 @@ def wheel(tmp_path_factory):
         yield opened
 
 
+@pytest.mark.slow
 def test_wheel_holds_every_module_plugin_and_table(wheel):
     packed = set(wheel.namelist())
     expected = {f"vmdpotential/{name}" for name in ("py.typed", "data/charges.csv.gz")}
@@ -93,6 +94,7 @@ def test_wheel_holds_every_module_plugin_and_table(wheel):
     assert not [name for name in packed if name.endswith((".pdb.gz", ".psf.gz"))]
 
 
+@pytest.mark.slow
 def test_wheel_states_version_licence_and_requirements(wheel):
     (name,) = [name for name in wheel.namelist() if name.endswith("METADATA")]
     metadata = Parser().parsestr(wheel.read(name).decode())

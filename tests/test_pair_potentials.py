@@ -1,9 +1,8 @@
 """Pair potentials against closed forms: their pages, rules, slopes, units, and what C makes of them."""
 
 import ctypes
-import shutil
-import subprocess
 
+import compiled
 import numpy as np
 import pytest
 from scipy import special
@@ -186,11 +185,8 @@ def test_terms_that_do_not_fit_are_refused():
 
 
 @pytest.mark.parametrize(("real", "tolerance"), [("float", 2e-5), ("double", 1e-12)])
-def test_c_source_equals_numpy(real, tolerance, tmp_path):
+def test_c_source_equals_numpy(real, tolerance):
     """All pages with slope, bend and energy, in one library, for all distances at once."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
     kind = ctypes.c_float if real == "float" else ctypes.c_double
     text, programs = "#include <math.h>\n", {}
     for name, bound in PAGES.items():
@@ -205,10 +201,7 @@ def test_c_source_equals_numpy(real, tolerance, tmp_path):
             function = f"{name}_{int(excluded)}"
             text += f"void {function}(const {real}* in, {real}* out)\n{{\n{body}\n{results}}}\n"
             programs[function] = potential, program, excluded
-    (tmp_path / "pages.c").write_text(text)
-    subprocess.run([compiler, "-O1", "-ffp-contract=off", "-shared", "-fPIC", "pages.c", "-o", "pages.so", "-lm"],
-                   cwd=tmp_path, check=True)
-    library = ctypes.CDLL(str(tmp_path / "pages.so"))
+    library = compiled.library(text, "-ffp-contract=off", "-lm", suffix=".c")
     for function, (potential, program, excluded) in programs.items():
         scaled, atoms = potential.scaled(("slope", "bend", "energy"), 2.0, excluded), some(potential)
         expected = values(potential, R, ("slope", "bend", "energy"), atoms, 2.0, excluded)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.helpers import charges_at
+from tests.helpers import charges_at, slow
 from vmdpotential import progress, registry
 from vmdpotential.commands.compare import command as compare
 from vmdpotential.commands.map import command as map_
@@ -47,7 +47,7 @@ def in_box(structure, **options):
     return potential_map(structure, method="pb", lattice=Lattice((-8, -8, -8), 0.5, (33, 33, 33)), **options)
 
 
-@pytest.mark.parametrize("salt", [0.0, 0.15])
+@pytest.mark.parametrize("salt", slow([0.0, 0.15], [0.15]))
 def test_borns_ion_within_one_percent_of_the_closed_form(apbs, salt):
     solved = in_box(ion(), parameters={"salt": salt, "inside": 1.0})
     vacuum = in_box(ion(), parameters={"salt": 0.0, "inside": 1.0}, dielectric=1.0)
@@ -64,6 +64,7 @@ def test_borns_ion_within_one_percent_of_the_closed_form(apbs, salt):
     assert np.sqrt(np.mean((vacuum.values / (constant / r) - 1)[far] ** 2)) < 0.003
 
 
+@pytest.mark.slow
 def test_units_charge_screened_and_the_words_of_a_map(apbs, monkeypatch):
     from vmdpotential.plugins.apbs import method
 
@@ -98,6 +99,7 @@ def test_shell_map_compare_and_files(apbs, tmp_path):
     assert difference.provenance.medium.endswith("2 inside minus vacuum, no screening")
 
 
+@pytest.mark.slow
 def test_plan_runs_for_other_positions_and_pickles(apbs):
     lattice = Lattice((-4, -5, -6), (0.5, 0.6, 0.7), (17, 20, 3))
     planned, _ = plan_map(

@@ -129,6 +129,7 @@ def bilayer_map():
     return vp.potential_map(bilayer(), interaction="gaussian", parameters={"smear": 1.5}, spacing=1.5, unit="kT/e")
 
 
+@pytest.mark.slow
 def test_a_bilayer_by_mesh_and_by_atoms():
     structure = bilayer()
     grid = bilayer_map()

@@ -2,14 +2,12 @@
 
 import csv
 import json
-from pathlib import Path
 
 import MDAnalysis
-import MDAnalysisTests
 import numpy as np
-import openmmtools
 import pytest
 from MDAnalysis.analysis.rdf import InterRDF
+from structure_files import MDA, TOOLS
 
 from vmdpotential import io
 from vmdpotential.frontend import cli
@@ -17,8 +15,7 @@ from vmdpotential.io.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs.rdf import Counts, same_residue
 
-WATER = Path(openmmtools.__file__).parent / "data" / "alanine-dipeptide-explicit"
-FILES = Path(MDAnalysisTests.__file__).parent / "data"
+WATER = TOOLS / "alanine-dipeptide-explicit"
 
 
 @pytest.mark.parametrize("cell", [(30, 30, 30), (33, 30, 28, 70, 80, 95)])
@@ -120,13 +117,13 @@ def test_the_command(capsys, tmp_path):
 
 
 def test_the_command_over_frames(capsys):
-    code, out, err = run(capsys, "rdf", FILES / "adk_oplsaa.gro", FILES / "adk_oplsaa.xtc", "--between", "ions",
+    code, out, err = run(capsys, "rdf", MDA / "adk_oplsaa.gro", MDA / "adk_oplsaa.xtc", "--between", "ions",
                          "//*/(SOL)/OW", "--frames", "::4", "--range", "6", "--json")
     assert code == 0, err
     data = json.loads(out)
     assert data["frames"] == 3
-    frames = list(Trajectory(FILES / "adk_oplsaa.xtc", 47681, slice(None, None, 4)))
-    gro = io.read_structure(FILES / "adk_oplsaa.gro")
+    frames = list(Trajectory(MDA / "adk_oplsaa.xtc", 47681, slice(None, None, 4)))
+    gro = io.read_structure(MDA / "adk_oplsaa.gro")
     one = Counts(gro.residue_names == "NA+", gro.atom_names == "OW", 6.0, 150)
     for frame in frames:
         one.add(frame.positions, frame.cell)
@@ -141,6 +138,6 @@ def test_the_command_over_frames(capsys):
     (("--between", "water", "water", "--figure", "x.txt"), "no figure format"),
 ])
 def test_what_is_wrong_is_said_in_one_line(capsys, words, message):
-    code, out, err = run(capsys, "rdf", FILES / "adk_oplsaa.gro", *words)
+    code, out, err = run(capsys, "rdf", MDA / "adk_oplsaa.gro", *words)
     assert (code, out) == (2, "")
     assert message in err.strip().splitlines()[-1]

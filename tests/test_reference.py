@@ -3,7 +3,7 @@
 import ewald
 import numpy as np
 import pytest
-from helpers import relative_rms
+from helpers import relative_rms, slow
 
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import MemoryPlanError
@@ -45,7 +45,7 @@ def test_open_is_the_sum():
     np.testing.assert_allclose(full_potential(points, positions, charges, None, ENGINE), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", slow(CELLS, set(CELLS) - {"cube", "skewed", "needle"}))
 def test_periodic_is_a_gaussian_ewald_sum(name):
     points, positions, charges = random_case(CELLS[name])
     values = full_potential(points, positions, charges, CELLS[name], ENGINE)

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import MDAnalysis
 import numpy as np
-import openmmtools
 import pytest
-from MDAnalysisTests import datafiles
 from numpy.testing import assert_allclose, assert_array_equal
 from openmm import app
+from structure_files import MDA, TOOLS
 
 from vmdpotential.errors import ChargeError, InputError, UsageError
 from vmdpotential.frontend.cli import main
@@ -24,8 +23,7 @@ from vmdpotential.molecule.given import ResidueCharges
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import library
 
-MDA = Path(datafiles.__file__).parent / "data"
-LYSOZYME = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"  # with p-xylene, TMP
+LYSOZYME = TOOLS / "T4-lysozyme-L99A-implicit"  # with p-xylene, TMP
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:MDAnalysis", "ignore::DeprecationWarning:MDAnalysis")
 

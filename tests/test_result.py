@@ -15,11 +15,11 @@ SHAPE = (5, 7, 70)  # more than a block of threads, and no multiple of one
 
 
 @pytest.fixture(params=["host", "device"])
-def make(request, host_folder, monkeypatch):
+def make(request, monkeypatch):
     """Return a function that makes a result of maps."""
     if request.param == "host":
         return HostResult
-    gpu = HostGpu(host_folder)
+    gpu = HostGpu()
 
     def copy(out, address):
         ctypes.memmove(out.ctypes.data, address, out.nbytes)

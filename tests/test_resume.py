@@ -46,9 +46,10 @@ def files(tmp_path_factory):
 
 
 @pytest.mark.parametrize("words", [
-    ["average", "--spacing", "1", "--fit", "none", "--tolerance", "1e-2", "-o", "{}.npz"],
+    pytest.param(["average", "--spacing", "1", "--fit", "none", "--tolerance", "1e-2", "-o", "{}.npz"],
+                 marks=pytest.mark.slow),
     ["profile", "-o", "{}.csv"],
-    ["field", "--at", "//*/1", "-o", "{}.npz"],
+    pytest.param(["field", "--at", "//*/1", "-o", "{}.npz"], marks=pytest.mark.slow),
 ], ids=lambda words: words[0])
 def test_a_killed_run_goes_on(files, tmp_path, monkeypatch, capsys, words):
     monkeypatch.chdir(tmp_path)

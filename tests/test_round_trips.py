@@ -9,20 +9,15 @@ from pathlib import Path
 import gemmi
 import MDAnalysis
 import numpy as np
-import openmmtools
 import parmed
 import pytest
-from MDAnalysisTests import datafiles
 from openmm import app, unit
+from structure_files import MDA, OPENMM, TOOLS
 
 from vmdpotential import io
 from vmdpotential.ions import place_ions
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.structure import Structure
-
-MDA = Path(datafiles.PDB).parent
-TOOLS = Path(openmmtools.__file__).parent / "data"
-OPENMM = Path(app.__file__).parent / "data"
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # the other programs warn
 

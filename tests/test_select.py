@@ -69,6 +69,7 @@ def test_adk() -> None:
     assert select(structure, "all").all()
 
 
+@pytest.mark.slow
 def test_membrane() -> None:
     structure, universe = of_universe(MDA / "tprs" / "drew_gmx_4.5.5.double.tpr")
     for word, theirs in (("lipid", "resname DOPC CHOL DPPC"), ("water", "name OW HW1 HW2")):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import zlib
+from functools import cache
 
 import matplotlib
 import numpy as np
 import pytest
 from drawn import make, protein_like
+from helpers import slow
 from PIL import Image
 
 from vmdpotential.errors import OutputError, UsageError
@@ -30,6 +32,7 @@ EVERY_LAYOUT = {
 }
 
 
+@cache
 def page_of(name, **settings):
     planes, normals, profile, width = EVERY_LAYOUT[name]
     grid = make()
@@ -39,7 +42,7 @@ def page_of(name, **settings):
         structure=protein_like(), contours=4, **settings)
 
 
-@pytest.mark.parametrize("name", EVERY_LAYOUT)
+@pytest.mark.parametrize("name", slow(EVERY_LAYOUT, ["one", "three wide", "five", "with profile"]))
 def test_nothing_is_cut_and_nothing_overlaps(name):
     page = page_of(name)
     with figures.style():
@@ -76,6 +79,7 @@ def test_names_of_maps_are_drawn_as_they_are(tmp_path):
     assert all(text.count(f">{name}<") == 2 for name in names)  # title and legend
 
 
+@pytest.mark.slow
 def test_a_profile_is_as_wide_as_the_widest_map():
     small, large = make(shape=(5, 5, 5)), make()
     panels = [figures.Panel(grid, Plane.through(grid.lattice.origin + 1, (0, 0, 1))) for grid in (small, large)]
@@ -116,18 +120,19 @@ def test_print_sizes_of_text_and_lines():
         assert all(0.25 <= spine.get_linewidth() <= 1 for spine in ax.spines.values() if spine.get_visible())
 
 
+@pytest.mark.slow
 def test_settings_of_the_session_stay_and_do_not_matter(tmp_path):
     before = dict(matplotlib.rcParams)
     with matplotlib.rc_context({"font.size": 30, "axes.grid": True, "image.cmap": "jet", "svg.fonttype": "path"}):
-        page = page_of("one")
+        page = page_of.__wrapped__("one")
         figures.save(page.figure, tmp_path / "a.svg")
         assert matplotlib.rcParams["font.size"] == 30
-    figures.save(page_of("one").figure, tmp_path / "b.svg")
+    figures.save(page_of.__wrapped__("one").figure, tmp_path / "b.svg")
     assert dict(matplotlib.rcParams) == before
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
-@pytest.mark.parametrize("width", [89, 183, 120.5])
+@pytest.mark.parametrize("width", slow([89, 183, 120.5], [183, 120.5]))
 def test_png_has_the_size_and_resolution_asked_for(tmp_path, width):
     page = figures.compose([figures.Panel(make(), Plane.parse("z=15"))], width=width)
     figures.save(page.figure, tmp_path / "f.png", dpi=300, title="a title")
@@ -141,6 +146,7 @@ def test_png_has_the_size_and_resolution_asked_for(tmp_path, width):
     assert ((pixels[:, 2] - pixels[:, 0]) > 60).any()  # blue
 
 
+@pytest.mark.slow
 def test_svg_has_text_as_text(tmp_path):
     figures.save(page_of("three wide").figure, tmp_path / "f.svg")
     text = (tmp_path / "f.svg").read_text()
@@ -150,6 +156,7 @@ def test_svg_has_text_as_text(tmp_path):
     assert width / 72 * 25.4 == pytest.approx(183, abs=0.01)
 
 
+@pytest.mark.slow
 def test_pdf_embeds_truetype_and_has_its_size(tmp_path):
     figures.save(page_of("two").figure, tmp_path / "f.pdf")
     raw = (tmp_path / "f.pdf").read_bytes()
@@ -162,6 +169,7 @@ def test_pdf_embeds_truetype_and_has_its_size(tmp_path):
     assert b"/Type3" not in raw + streams
 
 
+@pytest.mark.slow
 def test_a_figure_that_exists_or_cannot_be_written(tmp_path):
     page = page_of("one")
     path = tmp_path / "f.png"

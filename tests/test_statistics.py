@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import slow
 
 from vmdpotential.frames import statistics
 from vmdpotential.frames.statistics import BlockMean, Moments
@@ -56,7 +57,7 @@ def test_inefficiency_is_that_of_the_correlation_time(time):
     assert np.mean(single) == pytest.approx(keep / (1 - keep), rel=0.15, abs=0.03)
 
 
-@pytest.mark.parametrize("time", [0, 3, 10, 30])
+@pytest.mark.parametrize("time", slow([0, 3, 10, 30], [3, 30]))
 def test_standard_error_is_within_a_tenth_of_the_true_one(time):
     """Over a map of 400 points, in 32 blocks, for each of several seeds; and over the seeds it is that of the means."""
     frames, size, columns = 2000, 63, 400

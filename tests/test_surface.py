@@ -64,6 +64,7 @@ def test_two_spheres(distance):
         assert is_closed(surface)
 
 
+@pytest.mark.slow
 def test_no_point_of_a_molecular_surface_is_where_a_probe_cannot_touch():
     """Each is a probe's radius from where its centre can be, found here by points all over the spheres."""
     rng = np.random.default_rng(2)

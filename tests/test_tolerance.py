@@ -6,6 +6,7 @@ from importlib import resources
 import fmm3dpy
 import numpy as np
 import pytest
+from helpers import slow
 from scipy.spatial import cKDTree
 
 from vmdpotential.engines import get_engine
@@ -76,8 +77,7 @@ def distances(system, boundary):
 @pytest.mark.parametrize(("method", "tolerance"), [
     *(("pme", tolerance) for tolerance in TOLERANCES), *(("msm", tolerance) for tolerance in TOLERANCES[:3])])
 @pytest.mark.parametrize("boundary", ["open", "periodic"])
-@pytest.mark.parametrize("system", [pytest.param(name, marks=[pytest.mark.slow] * (name == "triclinic"))
-                                    for name in SYSTEMS])
+@pytest.mark.parametrize("system", slow(SYSTEMS, ["protein", "membrane", "triclinic"]))
 def test_error_is_below_the_tolerance(system, boundary, method, tolerance):
     lattice, *sets = places(system)
     made = potential_map(structure(system), method=method, boundary=boundary, tolerance=tolerance, lattice=lattice,

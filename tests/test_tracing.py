@@ -1,9 +1,8 @@
 """Traced radial functions: numpy, C compiled on the host, and vector code agree."""
 
 import ctypes
-import shutil
-import subprocess
 
+import compiled
 import numpy as np
 import pytest
 from helpers import FOREIGN
@@ -26,17 +25,10 @@ def c_function(program, name, real):
     return f"{real} {name}({real} r2, {real} rinv, const {real} *p)\n{{\n{lines}\n  return {result};\n}}\n"
 
 
-def compiled(program, real, folder):
+def in_c(program, real):
     """Return the traced C function, compiled for this machine."""
-    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-    if compiler is None:
-        pytest.skip("no C compiler on this machine")
-    source = folder / "radial.c"
-    source.write_text("#include <math.h>\n" + c_function(program, "radial", real))
-    library = folder / f"radial_{real}.so"
-    subprocess.run([compiler, "-O1", "-ffp-contract=off", "-Wall", "-Wno-unused-variable", "-Werror", "-shared",
-                    "-fPIC", "-o", library, source, "-lm"], check=True)
-    function = ctypes.CDLL(str(library)).radial
+    function = compiled.library("#include <math.h>\n" + c_function(program, "radial", real), "-ffp-contract=off",
+                                "-Wall", "-Wno-unused-variable", "-Werror", "-lm", suffix=".c").radial
     kind = ctypes.c_float if real == "float" else ctypes.c_double
     function.restype = kind
     function.argtypes = [kind, kind, ctypes.POINTER(kind)]
@@ -45,10 +37,10 @@ def compiled(program, real, folder):
 
 @pytest.mark.parametrize("interaction", INTERACTIONS, ids=lambda i: i.name)
 @pytest.mark.parametrize(("real", "tolerance"), [("float", 3e-6), ("double", 1e-14)])
-def test_c_source_equals_numpy(interaction, real, tolerance, tmp_path):
+def test_c_source_equals_numpy(interaction, real, tolerance):
     bound = interaction.bind()
     scaled = bound.scaled(length=3.0)
-    function = compiled(scaled.program, real, tmp_path)
+    function = in_c(scaled.program, real)
     for r in np.random.default_rng(5).uniform(0.05, (bound.cutoff or 30) * 0.999, 200):
         x = r / scaled.length
         value = function(x * x, 1 / x, scaled.values) * scaled.factor

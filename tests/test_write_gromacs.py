@@ -11,6 +11,7 @@ import MDAnalysis
 import numpy as np
 import parmed
 import pytest
+from helpers import slow
 from MDAnalysisTests import datafiles
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -244,6 +245,7 @@ def grompp(tmp_path: Path):
     return run, check
 
 
+@pytest.mark.slow
 def test_grompp_reads_an_ionized_protein(grompp, tmp_path: Path) -> None:
     run, check = grompp
     data = Path(datafiles.PDB).parent
@@ -276,7 +278,8 @@ def test_grompp_reads_an_ionized_protein(grompp, tmp_path: Path) -> None:
         ionize(output[0], tmp_path / "out.tpr", ions={"NA": 1}, output=(tmp_path / "no.top",))
 
 
-@pytest.mark.parametrize(("field", "model"), [("amber99sb-ildn", "tip3p"), ("oplsaa", "tip4p")])
+@pytest.mark.parametrize(("field", "model"), slow([("amber99sb-ildn", "tip3p"), ("oplsaa", "tip4p")],
+                                                     [("oplsaa", "tip4p")]))
 def test_grompp_reads_ionized_water(grompp, tmp_path: Path, field: str, model: str) -> None:
     """A .top without the ions of the force field gets them."""
     run, check = grompp

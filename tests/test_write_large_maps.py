@@ -41,6 +41,7 @@ def test_slabs_in_any_order_and_a_second_begin(tmp_path, suffix):
         assert words.view("<i4")[22] == 1  # a volume, as crystallographers' programs want it
 
 
+@pytest.mark.slow
 def test_processes_write_different_shards_at_once(tmp_path):
     grid = make(shape=(30, 40, 64))
     np.save(tmp_path / "values.npy", grid.values)
@@ -123,6 +124,7 @@ def test_an_interrupted_write_leaves_the_old_map(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["m.cmap", "m.zarr"]
 
 
+@pytest.mark.slow
 def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     """Two renames: the second fails, or the run is killed between them."""
     path, old, new = tmp_path / "m.zarr", make(seed=2), make(seed=3)

@@ -89,6 +89,7 @@ def test_psf_columns_that_programs_count_on(tmp_path: Path) -> None:
             assert float(fields[5]) == pytest.approx(structure.charges[i], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_psf_charges_keep_their_sum(tmp_path: Path) -> None:
     # thirds do not end; a hundred thousand equal roundings would add up to 3e-6 at 10 decimals
     count = 99_999

@@ -9,6 +9,7 @@ import numpy as np
 import openmm.app
 import parmed
 import pytest
+from helpers import slow
 from structure_files import MDA, OPENMM, PER_ATOM, TOOLS, assert_same, atom_lines, structure_of, universe
 
 from vmdpotential import io
@@ -22,9 +23,10 @@ SOURCES = [
     MDA / "adk_oplsaa.gro", MDA / "1A2C.pqr", OPENMM / "POPC.pdb", TOOLS / "src-explicit" / "1yi6-minimized.pdb",
     TOOLS / "dna_dodecamer_explicit" / "minimized_dna_dodecamer.pdb", OPENMM / "swm4ndp.pdb",
 ]  # fmt: skip
+LARGE = [path for path in SOURCES if path.stem in ("adk_oplsaa", "POPC", "1yi6-minimized")]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", slow(SOURCES, LARGE), ids=lambda path: path.name)
 def test_written_pdb_is_read_back(tmp_path, path, caplog):
     structure = io.read_structure(path)
     io.write_structure(structure, tmp_path / "out.pdb.gz")
@@ -40,7 +42,7 @@ def test_written_pdb_is_read_back(tmp_path, path, caplog):
     np.testing.assert_allclose(other.atoms.positions, structure.positions, atol=1e-3)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", slow(SOURCES, LARGE), ids=lambda path: path.name)
 def test_written_mmcif_is_read_back_identical(tmp_path, path, caplog):
     structure = io.read_structure(path)
     io.write_structure(structure, tmp_path / "out.cif")

@@ -9,9 +9,8 @@ from typing import Any
 
 from pymol import CmdException
 
-from vmdpotential import progress
 from vmdpotential.errors import UsageError, VmdpotentialError
-from vmdpotential.frontend import adapters, messages
+from vmdpotential.frontend import adapters, dialog, messages
 from vmdpotential.parameters import Command, Report
 
 from . import arguments
@@ -20,7 +19,7 @@ from .live import Live
 from .show import Results
 
 
-class Task:
+class Task(dialog.Task):
     """A command with values for its arguments, read from PyMOL at once.
 
     PyMOL is touched when the task is made and in :meth:`show` only, so that :meth:`compute` can run in a
@@ -46,7 +45,7 @@ class Task:
         self.cmd, self.command, self.given, self.warn = cmd, command, given, warn
         self.values: dict[str, Any] = {}
         self.atoms: Selected | None = None
-        with self._one_line():
+        with self.one_line():
             for argument, value in given.items():
                 if arguments.is_empty(value):
                     raise UsageError(argument, "a value is needed", "leave it out for its default", value=value)
@@ -59,18 +58,6 @@ class Task:
             if (atoms := self.atoms) is not None:
                 adapters.with_frames(command, self.values, lambda: read_frames(cmd, atoms))
 
-    def compute(self, listener: progress.Listener) -> Report:
-        """Run the command, without touching PyMOL.
-
-        Raises
-        ------
-        CmdException
-        KeyboardInterrupt
-            When the listener raises it to stop the work.
-        """
-        with self._one_line(), progress.listening(listener):
-            return self.command(**self.values)
-
     def show(self, report: Report) -> list[str]:
         """Make objects of what came out, all or none; return what to tell the user, line by line.
 
@@ -78,7 +65,7 @@ class Task:
         ------
         CmdException
         """
-        with self._one_line():
+        with self.one_line():
             lines = [*report.lines, *self.results.show(report, self.atoms)]
         if (made := report.objects.get("live")) is not None:
             if self.results.session.live is not None:
@@ -123,7 +110,7 @@ class Task:
             self.values[parameter.name] = str(text) if parameter.type in (int, float, bool) else text
 
     @contextlib.contextmanager
-    def _one_line(self) -> Iterator[None]:
+    def one_line(self) -> Iterator[None]:
         """Turn what the user can cure into PyMOL's own error, in one line."""
         try:
             with messages.warnings(self.warn, arguments.spell):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
+from salt import IONS
 
 import vmdpotential as vp
 from vmdpotential.molecule.elements import SIGN_COLOURS
@@ -15,17 +16,6 @@ from vmdpotential.parameters import Report
 
 ROOT = Path(__file__).resolve().parents[2]
 COULOMB = 1.602176634e-19 / (4 * np.pi * 8.8541878128e-12) * 1e10  # V A / e, CODATA 2018
-
-# two ions 4 A apart, and a water far away
-IONS = """\
-CRYST1   40.000   40.000   40.000  90.00  90.00  90.00 P 1           1
-HETATM    1 NA   NA  A   1       1.000   2.000   3.000  1.00  0.00          NA
-HETATM    2 CL   CL  A   2       5.000   2.000   3.000  1.00  0.00          CL
-HETATM    3 O    HOH W   3      20.000  20.000  20.000  1.00  0.00           O
-HETATM    4 H1   HOH W   3      20.957  20.000  20.000  1.00  0.00           H
-HETATM    5 H2   HOH W   3      19.760  20.927  20.000  1.00  0.00           H
-END
-"""
 
 
 @pytest.fixture

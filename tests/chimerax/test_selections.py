@@ -3,24 +3,14 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from salt import pdb
 
 from vmdpotential.parameters import Command
-
-PEPTIDE = """\
-CRYST1   40.000   40.000   40.000  90.00  90.00  90.00 P 1           1
-HETATM    1 NA   NA  A   1       1.000   2.000   3.000  1.00  0.00          NA
-HETATM    2 CL   CL  A   2       5.000   2.000   3.000  1.00  0.00          CL
-HETATM    3 NA   NA  A   5       9.000   2.000   3.000  1.00  0.00          NA
-HETATM    4 O    HOH W   3      20.000  20.000  20.000  1.00  0.00           O
-HETATM    5 H1   HOH W   3      20.957  20.000  20.000  1.00  0.00           H
-HETATM    6 H2   HOH W   3      19.760  20.927  20.000  1.00  0.00           H
-END
-"""
 
 
 @pytest.fixture
 def salt(opened, tmp_path):
-    (tmp_path / "salt.pdb").write_text(PEPTIDE)
+    (tmp_path / "salt.pdb").write_text(pdb(("NA", 1), ("CL", 2), ("NA", 5)))
     return opened(tmp_path / "salt.pdb")
 
 

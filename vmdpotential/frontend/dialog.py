@@ -7,27 +7,50 @@ viewer is touched in its own thread alone: when a task is made, and when its res
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from vmdpotential.frontend.form import Form
 from vmdpotential.parameters import Command, Report
-from vmdpotential.progress import Listener
+from vmdpotential.progress import Listener, listening
 
 #: Lines of the status, whatever it says.
 STATUS_LINES = 3
 
 
-class Task(Protocol):
-    """A run of a command, with what it takes of the viewer already read."""
+class Task(ABC):
+    """A run of a command, with what it takes of the viewer already read.
 
-    @property
-    def command(self) -> Command:
-        """What is run."""
+    Attributes
+    ----------
+    command : Command
+    values : dict
+        Its arguments.
+    """
+
+    command: Command
+    values: dict[str, Any]
+
+    @abstractmethod
+    def one_line(self) -> AbstractContextManager[None]:
+        """Turn what the user can cure into the viewer's own error, in one line."""
 
     def compute(self, listener: Listener) -> Report:
-        """Run it without touching the viewer; errors are the viewer's own, with one line for the user."""
+        """Run the command, without touching the viewer.
 
+        Raises
+        ------
+        Exception
+            The viewer's own.
+        KeyboardInterrupt
+            When the listener raises it to stop the work.
+        """
+        with self.one_line(), listening(listener):
+            return self.command(**self.values)
+
+    @abstractmethod
     def show(self, report: Report) -> list[str]:
         """Show what came out, and return what to tell the user, line by line."""
 

@@ -17,12 +17,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory, progress
+from vmdpotential import memory
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io import text as files
-from vmdpotential.io.mapformat import check_header, exact_lattice, finish, header_lines, parse_header
+from vmdpotential.io.mapformat import check_header, exact_lattice, finish, header_lines, parse_header, write_layers
 
 _HEADER = 1024
 _LABELS, _LABEL = 10, 80
@@ -119,13 +119,7 @@ class Ccp4Writer:
 
 def write_ccp4(path: Path, grid: Grid, use_nstart: bool = False) -> None:
     """Write a map that is in memory, see :class:`Ccp4Writer`."""
-    writer = Ccp4Writer(path, use_nstart, max(0, len(header_lines(grid, _LABEL)) - _LABELS))
-    writer.begin(grid.lattice)
-    step, nz = 16, grid.lattice.shape[2]
-    for k in range(0, nz, step):
-        writer.put(k, grid.values[:, :, k : k + step])
-        progress.report("writing the map", min(1.0, (k + step) / nz))
-    writer.finish(grid)
+    write_layers(Ccp4Writer(path, use_nstart, max(0, len(header_lines(grid, _LABEL)) - _LABELS)), grid, 16)
 
 
 def read_ccp4(path: Path) -> Grid:

@@ -21,7 +21,7 @@ from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io import text as files
-from vmdpotential.io.mapformat import MARK, check_header, exact_lattice, header_lines, parse_header, title
+from vmdpotential.io.mapformat import MARK, check_header, exact_lattice, header_lines, parse_header, title, write_layers
 
 #: Values of a block along z, y and x.
 BLOCK = (16, 128, 128)
@@ -91,13 +91,7 @@ def _create(image: Any, name: str, lattice: Lattice) -> Any:
 
 def write_cmap(path: Path, grid: Grid) -> None:
     """Write a map that is in memory."""
-    writer = CmapWriter(path)
-    writer.begin(grid.lattice)
-    step, nz = BLOCK[0], grid.lattice.shape[2]
-    for start in range(0, nz, step):
-        writer.put(start, grid.values[:, :, start : start + step])
-        progress.report("writing the map", min(1.0, (start + step) / nz))
-    writer.finish(grid)
+    write_layers(CmapWriter(path), grid, BLOCK[0])
 
 
 def open_cmap(path: Path) -> StoredGrid:

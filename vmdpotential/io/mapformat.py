@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -227,6 +227,29 @@ def check_finite(path: Path, lattice: Lattice, values: NDArray[np.float32]) -> N
         f"{path}: the value at {place} A (node {' '.join(map(str, bad))}) is {values[bad]}; "
         "a map needs finite numbers"
     )
+
+
+class Writer(Protocol):
+    """What writes a map in layers along z."""
+
+    def begin(self, lattice: Lattice) -> None:
+        """Make the file, in which every value is to be written."""
+
+    def put(self, start: int, values: NDArray[np.float32]) -> None:
+        """Write layers from the one at `start` on."""
+
+    def finish(self, grid: Grid) -> None:
+        """Write what the file says of the map."""
+
+
+def write_layers(writer: Writer, grid: Grid, step: int) -> None:
+    """Write a map that is in memory, `step` layers at a time."""
+    writer.begin(grid.lattice)
+    nz = grid.lattice.shape[2]
+    for start in range(0, nz, step):
+        writer.put(start, grid.values[:, :, start : start + step])
+        progress.report("writing the map", min(1.0, (start + step) / nz))
+    writer.finish(grid)
 
 
 def read_numbers(

@@ -25,7 +25,7 @@ from vmdpotential.errors import BackendError, InputError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io import text as files
-from vmdpotential.io.mapformat import check_header, entries, exact_lattice, title
+from vmdpotential.io.mapformat import check_header, entries, exact_lattice, title, write_layers
 
 #: Values of a block along z, y and x, and the blocks of a shard along each.
 BLOCK, BLOCKS = (16, 128, 128), (1, 4, 2)
@@ -137,13 +137,7 @@ def _boxes(low: Sequence[int], high: Sequence[int],
 
 def write_zarr(path: Path, grid: Grid) -> None:
     """Write a map that is in memory to a folder."""
-    writer = ZarrWriter(path)
-    writer.begin(grid.lattice)
-    step, nz = BLOCK[0], grid.lattice.shape[2]
-    for start in range(0, nz, step):
-        writer.put(start, grid.values[:, :, start : start + step])
-        progress.report("writing the map", min(1.0, (start + step) / nz))
-    writer.finish(grid)
+    write_layers(ZarrWriter(path), grid, BLOCK[0])
 
 
 def is_zarr(path: Path) -> bool:

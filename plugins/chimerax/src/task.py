@@ -12,9 +12,8 @@ from typing import Any
 from chimerax.atomic import AtomsArg
 from chimerax.core.errors import UserError
 
-from vmdpotential import progress
 from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
-from vmdpotential.frontend import adapters, messages
+from vmdpotential.frontend import adapters, dialog, messages
 from vmdpotential.frontend.adapters import default_name, role
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.parameters import Command, Report
@@ -28,7 +27,7 @@ from .show import show
 PREFIX = "potential "
 
 
-class Task:
+class Task(dialog.Task):
     """A command with values for its arguments, read from ChimeraX at once.
 
     ChimeraX is touched when the task is made and in :meth:`show` only, so that :meth:`compute` can run in a thread
@@ -58,22 +57,10 @@ class Task:
         self.session, self.command, self.given, self.warn = session, command, given, warn
         self.name, self.spell = PREFIX + command.name, spelling(command)
         self.models: list[Any] = []
-        with self._one_line():
+        with self.one_line():
             self.options = {parameter.name: parameter.convert(given.get(parameter.name, parameter.default))
                             for parameter in surface_options(command)}
             self.values, self.selected = _convert(command, given, session)
-
-    def compute(self, listener: progress.Listener) -> Report:
-        """Run the command, without touching ChimeraX.
-
-        Raises
-        ------
-        UserError
-        KeyboardInterrupt
-            When the listener raises it to stop the work.
-        """
-        with self._one_line(), progress.listening(listener):
-            return self.command(**self.values)
 
     def show(self, report: Report) -> list[str]:
         """Make models of what came out, and log it; return what to tell the user, line by line.
@@ -83,7 +70,7 @@ class Task:
         UserError
         """
         made, command = report.objects.get("live"), self.command
-        with self._one_line():
+        with self.one_line():
             if made is not None:
                 end_live(self.session)
             self.models, lines = show(
@@ -102,7 +89,7 @@ class Task:
         return told
 
     @contextlib.contextmanager
-    def _one_line(self) -> Iterator[None]:
+    def one_line(self) -> Iterator[None]:
         """Turn what the user can cure into ChimeraX's own error, in one line."""
         try:
             with messages.warnings(lambda text: self.warn(f"{self.name}: {text}"), self.spell):
