@@ -28,7 +28,7 @@ HEAD = """
 #define __launch_bounds__(...)
 #define __shared__ static
 #define asm(...)
-using std::erf;
+using std::erf; using std::exp;
 using std::fabs; using std::floor; using std::fma; using std::fmax; using std::fmin; using std::llrint; using std::sqrt;
 template <class T> static T min(T a, T b) { return b < a ? b : a; }
 template <class T> static T max(T a, T b) { return a < b ? b : a; }

@@ -1,18 +1,20 @@
 """Kernels that nvcc compiles in tests, whatever machine they run on."""
 
+import ctypes
 import functools
 import hashlib
 import re
 import shutil
 import subprocess
 
+import compiled
 import numpy as np
 import pytest
 from helpers import EVERYTHING
 
 from vmdpotential import cache, registry
 from vmdpotential.engines import LatticeSum
-from vmdpotential.engines.cuda import build, maps
+from vmdpotential.engines.cuda import build, maps, radial
 from vmdpotential.grid.lattice import Lattice
 
 ARCHITECTURES = ("75", "80", "90")
@@ -22,6 +24,26 @@ LATTICE = Lattice(np.zeros(3), np.array([0.5, 0.7, 0.9]), (33, 20, 41))
 
 def work(bound, precision="single", lattice=LATTICE, field=False):
     return maps.Sum(LatticeSum(lattice, bound, None, precision, field))
+
+
+def traced_on_the_host(bound, unit, real, field, r):
+    """Return the traced function, or its slope, at distances r (A), by what the device compiles, compiled for the host.
+
+    The saturating difference is written out.
+    """
+    scaled = bound.scaled(unit)
+    text = radial.source(scaled, real, field).replace("__device__ __forceinline__", "static")
+    text = ("#include <math.h>\nstatic float saturated_difference(float a, float b)"
+            f"{{ return fminf(fmaxf(a - b, 0), 1); }}\nstruct Slope {{ {real} potential, slope; }};\n{text}"
+            f'extern "C" {real} value({real} r2, const {real} *p) '
+            f"{{ return radial(r2, 1 / sqrt(r2), p){'.slope' if field else ''}; }}\n")
+    kind = {"float": ctypes.c_float, "double": ctypes.c_double}[real]
+    function = compiled.library(text, "-lm").value
+    function.restype, function.argtypes = kind, [kind, ctypes.POINTER(kind)]
+    uniforms = radial.uniforms(scaled)
+    values = (kind * max(1, len(uniforms)))(*uniforms)
+    found = np.array([function(kind((x / unit) ** 2), values) for x in r]) * scaled.factor
+    return found if bound.cutoff is None else np.where(r < bound.cutoff, found, 0)  # which kernels see to
 
 
 def nvcc(text, tmp_path, *arguments):

@@ -67,13 +67,13 @@ def test_auto_takes_the_fastest_method(edge, cell, method):
 
 def test_auto_with_another_interaction_is_exact():
     system = water(12.0, Cell(np.eye(3) * 12.5))
-    for options, method in (({"boundary": "open"}, "direct"), ({"cutoff": 7.0}, "cutoff")):
+    for options, method in (({"boundary": "open"}, "direct"), ({"method": "cutoff", "cutoff": 7.0}, "cutoff")):
         grid = potential_map(system, interaction="screened_coulomb", spacing=2, engine="cpu", **options)
         assert grid.provenance.method == method
         assert grid.provenance.interaction.startswith("screened_coulomb")
-    words = "sums coulomb and gaussian alone, not screened_coulomb; use method=cutoff or"
+    words = "sums coulomb, gaussian and screened_coulomb alone, not reaction_field; use method=cutoff or"
     with pytest.raises(UsageError, match=words) as error:
-        potential_map(system, method="pme", interaction="screened_coulomb", spacing=2)
+        potential_map(system, method="pme", interaction="reaction_field", spacing=2)
     assert (error.value.parameter, error.value.value) == ("method", "pme")
 
 

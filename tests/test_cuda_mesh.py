@@ -25,6 +25,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.gaussian import rendered
 from vmdpotential.splitting.mesh import over_cell
+from vmdpotential.splitting.screened import optimal_for_screened
 from vmdpotential.splitting.shifted import optimal_for_cutoff
 
 LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 9, 20))
@@ -40,6 +41,8 @@ def random_charges(count=200):
 
 POSITIONS, CHARGES = random_charges()
 
+SCREENED = partial(optimal_for_screened, 7.85)
+
 MESHES = {
     "open": lambda order: sums.mesh_around(LATTICE, POSITIONS, 1.25, order, 3.0),
     "ending": lambda order: sums.mesh_around(LATTICE, POSITIONS, 1.25, order, 3.0, partial(optimal_for_cutoff, 9.0)),
@@ -47,6 +50,8 @@ MESHES = {
     "triclinic": lambda order: over_cell(TRICLINIC, 1.3, order, 3.0),
     "smeared open": lambda order: sums.mesh_around(LATTICE, POSITIONS, 1.25, order, 0.0, partial(rendered, 1.7)),
     "smeared": lambda order: over_cell(TRICLINIC, 1.3, order, 0.0, partial(rendered, 1.7)),
+    "screened open": lambda order: sums.mesh_around(LATTICE, POSITIONS, 1.25, order, 3.0, SCREENED),
+    "screened": lambda order: over_cell(Cell.from_parameters(20, 21, 22), 1.3, order, 3.0, SCREENED),
     "rotated": lambda order: over_cell(ROTATED, 1.3, order, 3.0),
 }
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import compiled
 import numpy as np
 import pytest
-from cuda_kernels import INTERACTIONS, work
+from cuda_kernels import INTERACTIONS, traced_on_the_host, work
 
 from vmdpotential import engines, methods, registry
 from vmdpotential.engines import LatticeSum
@@ -23,25 +23,11 @@ from vmdpotential.molecule.cell import Cell
 @pytest.mark.parametrize("real", ["float", "double"])
 @pytest.mark.parametrize("field", [False, True], ids=["potential", "slope"])
 def test_the_traced_function_computes_what_numpy_does(interaction, real, field):
-    """Compiled for the host, where the saturating difference is written out."""
     bound = interaction.bind()
     unit = 2.0 * (bound.cutoff or 8.0)
-    scaled = bound.scaled(unit)
-    text = radial.source(scaled, real, field).replace("__device__ __forceinline__", "static")
-    text = ("#include <math.h>\nstatic float saturated_difference(float a, float b)"
-            f"{{ return fminf(fmaxf(a - b, 0), 1); }}\nstruct Slope {{ {real} potential, slope; }};\n{text}"
-            f'extern "C" {real} value({real} r2, const {real} *p) '
-            f"{{ return radial(r2, 1 / sqrt(r2), p){'.slope' if field else ''}; }}\n")
-    kind = {"float": ctypes.c_float, "double": ctypes.c_double}[real]
-    function = compiled.library(text, "-lm").value
-    function.restype, function.argtypes = kind, [kind, ctypes.POINTER(kind)]
-    uniforms = radial.uniforms(scaled)
-    values = (kind * max(1, len(uniforms)))(*uniforms)
     r = np.linspace(0.02, 1.2, 60) * (bound.cutoff or 20.0)
-    found = np.array([function(kind((x / unit) ** 2), values) for x in r]) * scaled.factor
+    found = traced_on_the_host(bound, unit, real, field, r)
     reference = bound.derivative(r) / (2 * r) * unit**2 if field else bound(r)
-    if bound.cutoff is not None:  # which kernels see to
-        found = np.where(r < bound.cutoff, found, 0)
     np.testing.assert_allclose(found, reference, rtol={"float": 2e-5, "double": 1e-12}[real],
                                atol=1e-6 * abs(reference[0]) if real == "float" else 1e-14)
 

@@ -86,6 +86,7 @@ def test_how_text_is_told_apart() -> None:
         ("ALL", range(11)), ("solute", range(8)),  # words, in any case
         ("A", range(6)), ("//A/2/CA", [4]), ("(LIG)", [6, 7]), ("//A,B", range(8)),  # CIDs
         ("chainID A", range(6)), ("name CA", [1, 4]), ("nucleic or resname LIG", [6, 7]),  # MDAnalysis
+        ("byres solute", range(8)), ("index 6 or global solute", range(8)),
         ("//backbone", [8, 9, 10]), ("backbone and all", [0, 1, 2, 3, 4, 5]),
     ):
         assert_array_equal(indices(structure, text), rows, err_msg=text)

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from structure_files import AMBER, PRMTOP, TOOLS, amber_of, bonded_atoms, ordered
 
 from vmdpotential.errors import InputError
-from vmdpotential.io import prmtop
+from vmdpotential.io import amber_coordinates, prmtop
 
 # ---- prmtop
 
@@ -137,7 +137,7 @@ COORDINATES = [
 
 @pytest.mark.parametrize("path", COORDINATES, ids=lambda path: path.name)
 def test_coordinates_agree_with_parmed(path: Path) -> None:
-    positions, cell = prmtop.read_coordinates(path)
+    positions, cell = amber_coordinates.read_coordinates(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = parmed.load_file(str(path))
@@ -155,7 +155,7 @@ def test_coordinates_agree_with_openmm() -> None:
     from openmm import unit
     from openmm.app import AmberInpcrdFile
 
-    positions, cell = prmtop.read_coordinates(TOOLS / "dhfr" / "JAC.inpcrd")
+    positions, cell = amber_coordinates.read_coordinates(TOOLS / "dhfr" / "JAC.inpcrd")
     theirs = AmberInpcrdFile(str(TOOLS / "dhfr" / "JAC.inpcrd"))
     assert_allclose(positions, theirs.positions.value_in_unit(unit.angstrom), atol=1e-9)
     assert_allclose(cell.vectors, np.array(theirs.boxVectors.value_in_unit(unit.angstrom)), atol=1e-9)
@@ -187,7 +187,7 @@ def test_coordinates_of_few_atoms(tmp_path: Path, count: int, velocities: bool, 
     if count == 1 and not velocities and len(box) == 37:
         box = ""  # three numbers after the position of one atom are its velocity
     path.write_text(text)
-    positions, cell = prmtop.read_coordinates(path)
+    positions, cell = amber_coordinates.read_coordinates(path)
     assert_array_equal(positions, expected)
     assert (None if cell is None else tuple(np.round(cell.parameters, 9))) == (
         None if not box else (40, 50, 60, 90, 80, 70) if box == BOX else (40, 50, 60, 90, 90, 90)
@@ -207,7 +207,7 @@ def test_coordinates_damaged(tmp_path: Path, old: str, new: str, message: str) -
     path = tmp_path / "a.rst7"
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(InputError, match=message):
-        prmtop.read_coordinates(path)
+        amber_coordinates.read_coordinates(path)
 
 
 @pytest.mark.parametrize(
@@ -224,21 +224,21 @@ def test_coordinates_overflow(tmp_path: Path, word: str, message: str) -> None:
     path = tmp_path / "a.rst7"
     path.write_text("\n".join(lines))
     with pytest.raises(InputError, match=message):
-        prmtop.read_coordinates(path)
+        amber_coordinates.read_coordinates(path)
 
 
 def test_coordinates_impossible_box(tmp_path: Path) -> None:
     # its angles were multiplied by 180/pi once too often
     with pytest.raises(InputError, match=r"watbox216.crd: the periodic cell 18.77.* 5156.62 is not valid"):
-        prmtop.read_coordinates(TOOLS / "waterbox" / "watbox216.crd")
+        amber_coordinates.read_coordinates(TOOLS / "waterbox" / "watbox216.crd")
 
 
 def test_netcdf_of_other_kinds(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is NetCDF-4 \(HDF5\); convert it"):
-        prmtop.read_coordinates(TOOLS / "reporter-examples" / "alanine_dipeptide_legacy.nc")
+        amber_coordinates.read_coordinates(TOOLS / "reporter-examples" / "alanine_dipeptide_legacy.nc")
     data = (TOOLS / "dhfr" / "JAC.inpcrd").read_bytes()
     path = tmp_path / "cut.nc"
     for stop in (10, 200, 600, len(data) // 2):
         path.write_bytes(data[:stop])
         with pytest.raises(InputError, match=r"cut.nc: the NetCDF file is damaged or cut short"):
-            prmtop.read_coordinates(path)
+            amber_coordinates.read_coordinates(path)

@@ -21,7 +21,7 @@ from structure_files import MDA, ordered, universe
 
 from vmdpotential import io
 from vmdpotential.errors import BackendError, InputError
-from vmdpotential.io import mdanalysis, prmtop, psf
+from vmdpotential.io import amber_coordinates, mdanalysis, psf
 from vmdpotential.io.gro import read_gro
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import charges_and_report
@@ -166,7 +166,7 @@ def test_the_first_of_several_frames_is_told(name: str, caplog: pytest.LogCaptur
     mdanalysis.read_frame(MDA / name, atoms, count - 1)
     assert not caplog.text
     for read in [lambda: mdanalysis.read_frame(MDA / name, atoms),
-                 *[lambda: prmtop.read_coordinates(MDA / name)] * name.endswith(".ncdf")]:
+                 *[lambda: amber_coordinates.read_coordinates(MDA / name)] * name.endswith(".ncdf")]:
         caplog.clear()
         read()
         assert caplog.text.count("frames; the first one is used") == (count > 1)

@@ -1,5 +1,7 @@
 """What is between the charges: screened potentials, and the words for it in files, legends and reports."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -78,7 +80,7 @@ def test_the_tail_counts_in_the_error_of_a_periodic_map():
     ions = charges_at(*random_charges(30, 0, 9, seed=4), cell)
     length = debye_length(1.5, 298.15, 78.5)
     bound = interaction("screened_coulomb", debye_length=length)
-    grid = potential_map(ions, screened=1.5, spacing=1.0, tolerance=1e-3)
+    grid = potential_map(ions, method="cutoff", screened=1.5, spacing=1.0, tolerance=1e-3)
     made = grid.provenance
     assert made.method == "cutoff"
     assert "truncated at" in made.interaction
@@ -110,6 +112,16 @@ def test_reports_say_the_medium(ions):
     assert report.data["medium"] == "screened, 0.15 M, dielectric 78.5"
     assert report.data["dielectric"] == 78.5
     assert any(line.endswith("kT/e at 298.15 K, screened, 0.15 M, dielectric 78.5") for line in report.lines)
+
+
+def test_what_a_place_does_not_feel_is_left_out_of_a_screened_field_too():
+    ions = charges_at(*random_charges(8, 0, 9, seed=6))
+    ions = replace(ions, residue_index=[0, 0, 0, 0, 1, 1, 1, 1])
+    found = field_at(ions, Places.atoms(np.array([1, 6]), ["a", "b"]), screened=1.0, exclude="residue")
+    for column, (row, others) in enumerate(((1, slice(4, 8)), (6, slice(0, 4)))):
+        felt = field_at(ions.take(np.arange(8)[others]), Places.at(ions.positions[[row]], ["p"]), screened=1.0)
+        np.testing.assert_allclose(found.field[0, 0, column], felt.field[0, 0, 0], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(found.potential[0, 0, column], felt.potential[0, 0, 0], rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("periodic", slow([False, True], [True]))

@@ -3,6 +3,7 @@
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from vmdpotential.io import read_structure
 from vmdpotential.io.maps import read_map
 from vmdpotential.io.pqr import write_pqr
 from vmdpotential.maps import Wanted, plan_map, potential_map
+from vmdpotential.methods import Solution
 from vmdpotential.molecule.charges import assign_charges
 from vmdpotential.molecule.radii import BONDI, atomic_radii
 from vmdpotential.units import coulomb_constant, debye_length
@@ -121,6 +123,7 @@ def test_refusals(apbs, monkeypatch):
         ({"interaction": "distance_dependent"}, UsageError, "sums coulomb alone"),
         ({"parameters": {"ions": 3}}, UsageError, "the method pb has no such parameter; it has salt"),
         ({"parameters": {"inside": 0.1}}, UsageError, "the method pb takes 1 to 200"),
+        ({"parameters": {"nonlinear": 0.5}}, UsageError, "nonlinear=0. or the full one"),
         ({"radii": "guess"}, UsageError, "choose one of auto, bondi, mbondi2"),
     ):
         with pytest.raises(error, match=words):
@@ -217,3 +220,18 @@ def test_lysozyme_is_near_other_programs(apbs):
     energy = 0.5 * (protein.charges * (water.sample(at) - vacuum.sample(at))).sum()
     # OpenMM 8's generalised Born energies: -2377 by OBC2, -2582 by GBn2, kcal/mol
     assert -2700 < energy < -2350
+
+
+def test_all_parameters_reach_the_program():
+    from vmdpotential.plugins.apbs import method
+
+    values = {"salt": 0.1, "divalent": 0.02, "ion_radius": 3.5, "inside": 4.0, "probe": 1.6, "nonlinear": 1}
+    told = method.METHOD.quantities
+    assert [quantity.name for quantity in told] == list(values)
+    lattice = Lattice([0, 0, 0], [0.5, 0.5, 0.5], (65, 65, 65))
+    plan = SimpleNamespace(fine=lattice, solution=Solution(values, np.array([1.5]), "", 70.0, 310.0, "kT/e", 1.0))
+    words = [" ".join(line.split()) for line in method._input(plan, np.zeros((1, 3))).splitlines()]
+    for line in ("npbe", "pdie 4.000000", "sdie 70.000000", "srad 1.600000", "temp 310.000000",
+                 "ion charge 1 conc 0.100000000 radius 3.500000", "ion charge 2 conc 0.020000000 radius 3.500000",
+                 "ion charge -1 conc 0.140000000 radius 3.500000"):
+        assert line in words

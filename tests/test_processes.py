@@ -1,12 +1,15 @@
 """Long trajectories on GPUs, whose frames several processes compute: same bits, whoever dies and whoever calls."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 from vmdpotential.frames import processes
+from vmdpotential.frames.processes import OddError, Processes
 
 WORK = """
 import os, signal
@@ -69,6 +72,29 @@ def test_processes_take_the_rest_of_a_long_run(tmp_path):
                                            "TMPDIR": str(tmp_path / "tmp")})
     assert (run.returncode, run.stdout) == (0, "begun\n"), run.stderr
     assert not list(Path(tmp_path / "tmp").iterdir())
+
+
+class Deadly:
+    """Work that ends whoever computes it."""
+
+    def block(self, numbers: range) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_block_that_ends_two_processes_is_an_error():
+    pool = Processes(Deadly(), [range(3)], 1, again=True)
+    try:
+        pool.start(0)
+        looks = [pool.wait() for _ in range(2)]
+        end = time.monotonic() + 60
+        while looks[-1] is None and time.monotonic() < end:
+            looks.append(pool.wait())
+    finally:
+        pool.close()
+    number, error, _ = looks[-1]
+    assert number == 0
+    assert isinstance(error, OddError)
+    assert "its process ended (SIGKILL, out of memory?)" in str(error)
 
 
 def test_how_many_share_gpus(monkeypatch):

@@ -45,7 +45,7 @@ class Kept:
 
 
 def in_slabs(monkeypatch):
-    monkeypatch.setattr(maps, "by_slabs", lambda request: replace(request, planes=LAYER))
+    monkeypatch.setattr(maps.plan, "by_slabs", lambda request: replace(request, planes=LAYER))
 
 
 @pytest.mark.parametrize(("cell", "options"), [
@@ -117,7 +117,7 @@ def test_a_plan_of_another_package_is_one_for_each_slab(monkeypatch):
 
     shapes, structure = [], water(10)
     whole = potential_map(structure, method="direct", spacing=0.4, padding=3, engine="cpu")
-    monkeypatch.setattr(maps, "_ways", lambda wanted, bound: [Other()])
+    monkeypatch.setattr(maps.choice, "_ways", lambda wanted, bound: [Other()])
     in_slabs(monkeypatch)
     sink = Kept()
     potential_map(structure, method="direct", spacing=0.4, padding=3, engine="cpu", sink=sink)
@@ -162,8 +162,9 @@ def test_the_command_writes_slabs_where_the_whole_does_not_fit(tmp_path, monkeyp
     whole = json.loads(capsys.readouterr().out)
     expected = {name: read_map(name).values for name in (f"big{suffix}", f"f_y{suffix}")}
     layers = []
-    put = maps._InUnits.put
-    monkeypatch.setattr(maps._InUnits, "put", lambda self, start, slab: [layers.append(start), put(self, start, slab)])
+    sink = maps.plan._InUnits
+    put = sink.put
+    monkeypatch.setattr(sink, "put", lambda self, start, slab: [layers.append(start), put(self, start, slab)])
     in_slabs(monkeypatch)
     assert cli.main([*words, "--force"]) == 0
     found = json.loads(capsys.readouterr().out)

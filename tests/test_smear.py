@@ -16,6 +16,7 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.frontend.cli import main
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.interactions import gaussian
 from vmdpotential.io import read_map
 from vmdpotential.methods import Charges, Request, accuracy
 from vmdpotential.methods.reference import full_potential
@@ -77,7 +78,8 @@ def test_maps_are_ewald_sums_of_gaussians(engine, name, smear):
 @pytest.mark.parametrize("name", ["triclinic", "open"])
 def test_the_reference_is_the_definition(name, smear):
     points, cell, nearest = LATTICE.points()[::9], CELLS[name], np.empty(56)
-    found = full_potential(points, POSITIONS, CHARGES, cell, get_engine("cpu"), nearest, smear)
+    bound = gaussian.INTERACTION.bind(smear=smear)
+    found = full_potential(points, POSITIONS, CHARGES, cell, get_engine("cpu"), nearest, bound)
     if cell is None:
         r = np.linalg.norm(points[:, None] - POSITIONS, axis=-1)
         wanted = (erf(r / (np.sqrt(2) * smear)) / r) @ CHARGES

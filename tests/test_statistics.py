@@ -92,3 +92,11 @@ def test_too_few_blocks_have_no_error():
     constant = np.full((10, 2), 3.0)
     assert statistics.inefficiency(constant) == pytest.approx(1)
     assert (statistics.standard_error(constant) == 0).all()
+
+
+def test_the_error_of_a_few_independent_blocks_is_the_textbook_one():
+    means = np.random.default_rng(3).normal(size=(5, 2))  # too few columns to look for a correlation
+    blocks = BlockMean((2,), spread=False)
+    for mean in means:
+        blocks.add(7, mean)
+    np.testing.assert_allclose(blocks.standard_error(), means.std(0, ddof=1) / np.sqrt(5), rtol=1e-12)

@@ -12,7 +12,7 @@ from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.maps import write_map
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.surface import KINDS, PROBE, by_residue, molecular_surface, rows
+from vmdpotential.surface import KINDS, PROBE, molecular_surface, rows
 
 RADIUS = 1.7
 
@@ -118,7 +118,7 @@ def test_rows_add_up_and_leave_out_what_is_not_in_the_map():
 
 def test_residues_of_atoms():
     made = carbons(np.zeros((4, 3)) + np.arange(4)[:, None])
-    np.testing.assert_array_equal(by_residue(made), np.arange(4))
+    np.testing.assert_array_equal(made.residue_of, np.arange(4))
 
 
 @pytest.fixture

@@ -47,14 +47,14 @@ def test_molecular_area_of_three_spheres():
 
 
 def test_molecular_area_is_that_of_ever_finer_triangles():
-    """With probes that cut each other, as in any protein."""
-    centres = np.random.default_rng(4).uniform(0, 7, (12, 3))
+    """With probes that cut each other, as in any protein: what one reaches is a tenth of the others' patches here."""
+    centres = np.random.default_rng(6).uniform(0, 7, (12, 3))
     made = [around(centres, spacing=spacing) for spacing in (0.3, 0.1)]
     assert made[0].area == pytest.approx(made[1].area, rel=2e-3)
     finest = made[1]
     a, b, c = (finest.vertices[finest.triangles[:, n]] for n in range(3))
     triangles = np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2
-    assert finest.area == pytest.approx(triangles, rel=0.01)
+    assert finest.area == pytest.approx(triangles, rel=5e-3)
 
 
 @pytest.mark.slow
@@ -78,3 +78,9 @@ def test_accessible_areas_of_proteins_are_those_of_mdtraj():
         assert made.area == pytest.approx(wanted.sum(), rel=0.01)
         each = np.bincount(made.atoms, made.areas, len(system))[chosen]
         assert np.abs(each - wanted).max() < 3
+
+
+def test_no_area_is_lost_where_the_lattice_sees_no_part_of_an_atom():
+    for seed in (6, 8):  # a hundred points are of atoms that no vertex at 1 A is on
+        centres = np.random.default_rng(seed).uniform(0, 9, (60, 3))
+        assert around(centres, spacing=1.0).area == pytest.approx(around(centres, spacing=0.3).area, rel=1e-9)

@@ -18,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from vmdpotential import io
 from vmdpotential.commands.ionize import ionize
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.ions import place_ions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.structure import Structure
@@ -298,3 +299,17 @@ SOL {count}
            output=output)
     check("grompp", "-f", "em.mdp", "-c", "ions.gro", "-p", "ions.top", "-o", "out.tpr")
     assert f'#include "{field}.ff/ions.itp"' in output[1].read_text()
+
+
+def test_of_two_ions_that_are_the_same_the_one_of_the_system_is_counted(system: Path) -> None:
+    ions = system / "mine.ff" / "ions.itp"
+    twice = IONS.replace("NAplus 1", "OTHER 1").partition("\n\n")[0] + "\n" + IONS
+    ions.write_text(twice)
+    top = (system / "system.top").read_text(encoding="utf-8").replace(
+        '#include "solute.itp"', '#include "mine.ff/ions.itp"\n#include "solute.itp"')
+    for name in ("NAplus", "OTHER"):
+        (system / "two.top").write_text(f"{top.rstrip()}\n{name} 0\n", encoding="utf-8")
+        structure = io.read_structure(system / "system.gro", system / "two.top")
+        placed = place_ions(structure, ions={"NA": 3}, site="random", seed=1, from_solute=0, between=2)
+        io.write_structure(placed.structure, system / f"{name}-out.top")
+        assert (system / f"{name}-out.top").read_text(encoding="utf-8").split()[-2:] == [name, "3"]

@@ -103,6 +103,9 @@ class PoissonBoltzmann(Method):
         """Return what a solution should take."""
         if request.solution is None:
             return Refusal("needs radii of atoms, which this command does not give", "make a map")
+        if request.solution.values["nonlinear"] not in (0, 1):
+            return Refusal("solves the linear equation (nonlinear=0) or the full one (nonlinear=1)",
+                           "choose one by {set}")
         if not program.found():
             return Refusal("needs the program APBS", "install vmdpotential[pb]", BackendError)
         if request.planes is not None:

@@ -18,6 +18,7 @@ from steps import Steps, hidden, kill
 from vmdpotential import progress
 from vmdpotential.errors import OutputError, UsageError
 from vmdpotential.frontend import cli
+from vmdpotential.io import hidden as hiding
 from vmdpotential.io import output
 from vmdpotential.parameters import Command, Option, Report
 
@@ -230,7 +231,7 @@ def test_every_command_keeps_its_inputs(command, tmp_path, monkeypatch, capsys):
 
 def leave(folder, machine=None, age=0.0, run="0123abcd"):
     """Make what a killed run leaves; return its hidden files."""
-    prefix = f"{output.MARK}{machine or output._machine()}-{run}-"
+    prefix = f"{hiding.MARK}{machine or hiding.machine()}-{run}-"
     paths = [folder / f"{prefix}{end}" for end in ("lock", "0-map.dx", "1")]
     for path in paths:
         path.write_text("half")
@@ -240,10 +241,10 @@ def leave(folder, machine=None, age=0.0, run="0123abcd"):
 
 def test_leftovers_of_the_dead_go(tmp_path):
     mine, young = leave(tmp_path), leave(tmp_path, "another1", 3600, "1" * 8)
-    leave(tmp_path, "another1", 2 * output.ABANDONED, "2" * 8)
-    (tmp_path / f"{output.MARK}notes").write_text("a user's")
+    leave(tmp_path, "another1", 2 * hiding.ABANDONED, "2" * 8)
+    (tmp_path / f"{hiding.MARK}notes").write_text("a user's")
     write([tmp_path / "map.dx"])
-    assert hidden(tmp_path) == sorted(map(str, [*young, tmp_path / f"{output.MARK}notes"]))
+    assert hidden(tmp_path) == sorted(map(str, [*young, tmp_path / f"{hiding.MARK}notes"]))
     assert not any(path.exists() for path in mine)
 
 
@@ -270,7 +271,7 @@ def test_what_a_living_run_writes_stays(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root, to make another user's files")
 def test_other_users_files_stay(tmp_path):
-    paths = leave(tmp_path, age=10 * output.ABANDONED)
+    paths = leave(tmp_path, age=10 * hiding.ABANDONED)
     for path in paths:
         os.chown(path, 4242, 4242)
     write([tmp_path / "map.dx"])

@@ -20,6 +20,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.splitting.coulomb import optimal
 from vmdpotential.splitting.mesh import over_cell
+from vmdpotential.splitting.screened import optimal_for_screened
 from vmdpotential.splitting.shifted import optimal_for_cutoff
 
 pytestmark = pytest.mark.gpu
@@ -32,7 +33,9 @@ CELLS = [Cell.from_parameters(*parameters) for parameters in (
 CELLS.append(Cell(CELLS[1].vectors @ np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]))
 MESHES = [*(sums.mesh_around(LATTICE, POSITIONS, 1.25, order, 3.0) for order in (4, 6, 8)),
           sums.mesh_around(LATTICE, POSITIONS, 1.25, 6, 3.0, partial(optimal_for_cutoff, 9.0)),
-          *(over_cell(cell, 1.1, 6, 3.0) for cell in CELLS)]
+          *(over_cell(cell, 1.1, 6, 3.0) for cell in CELLS),
+          sums.mesh_around(LATTICE, POSITIONS, 1.25, 6, 3.0, partial(optimal_for_screened, 7.85)),
+          *(over_cell(cell, 1.1, 6, 3.0, partial(optimal_for_screened, 7.85)) for cell in CELLS)]
 
 
 @pytest.mark.parametrize("mesh", MESHES, ids=lambda mesh: f"{mesh.order} {mesh.cell and mesh.cell.parameters}")

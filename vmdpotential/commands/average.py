@@ -114,8 +114,8 @@ def average(
             structure, source, summed,
             {"group": group, "name": called, "rotate": None if motion == "auto" else motion == "rotation"},
             statistics=wanted, fixed_cell=cell is not None, lattice=lattice, **{**_defaults(), **options})
-        run = run_blocks(planning.work, planning.numbers, size=planning.size, folder=folder_of(output), resume=resume,
-                         workers=workers, scheduler=scheduler)
+        run = run_blocks(planning.work, planning.numbers, size=planning.size, folder=folder_of(output, resume),
+                         resume=resume, workers=workers, scheduler=scheduler)
         found = merge(planning, run, partial)
     seconds = time.perf_counter() - start - clock.compiling
     for path, grid in zip(names, found.grids.values(), strict=False):
@@ -163,7 +163,7 @@ def _lines(planning: Planning, found: Average, smear: float, seconds: float) -> 
     low, high = float(grid.values.min()), float(grid.values.max())
     lines.append(f"mean {low:.4g} to {high:.4g} {unit} at {grid.temperature:g} K, {made.medium}; "
                  f"zero: {found.zero}")
-    if plan.request.cell is not None and abs(planning.charge) > 5e-4:
+    if plan.request.neutralised and abs(planning.charge) > 5e-4:
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
     blocks = f"{len(found.blocks)} blocks of {found.blocks[0]} frames"
     if found.error is None:
@@ -194,7 +194,7 @@ def _data(planning: Planning, found: Average, smear: float) -> dict[str, Any]:
         "inefficiency": found.inefficiency, "correlation_time": found.correlation_time,
         "standard_error": found.error, "standard_deviation": found.deviation,
         "alignment": str(planning.work.alignment), "zero": found.zero, "background": -planning.charge
-        if planning.map.request.cell is not None else 0.0,
+        if planning.map.request.neutralised else 0.0,
         "shape": list(grid.lattice.shape), "origin": grid.lattice.origin.tolist(),
         "spacing": grid.lattice.spacing.tolist(), "unit": grid.unit, "temperature": grid.temperature,
         "dielectric": grid.dielectric, "medium": made.medium, "minimum": float(grid.values.min()),

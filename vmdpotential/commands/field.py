@@ -121,7 +121,7 @@ def field(
     atoms, report = charged(read(structure, topology, cell, index), force_field, water, charges)
     places = _places(atoms, at, bonds, points, fit)
     left_out = exclude if exclude != "auto" else "residue" if bonds else "atom"
-    start, kept = time.perf_counter(), folder_of(output)
+    start, kept = time.perf_counter(), folder_of(output, resume)
     with progress.clock() as clock:
         found = field_at(
             atoms, places, opened(trajectory, len(atoms), frames),

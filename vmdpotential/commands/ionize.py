@@ -14,6 +14,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.io import output as files
 from vmdpotential.io.cellfile import boundary_text
 from vmdpotential.io.recognise import PRMTOP
+from vmdpotential.io.text import suffix
 from vmdpotential.ions import (
     CONVENTIONS,
     COUNT_METHODS,
@@ -141,6 +142,8 @@ def ionize(
         for number in range(1, replicas + 1)]
     names = [files.named(group.structures, format, can_be_written) for group in groups]
     files.check([path for group in groups for path in group.all], force)
+    if parameters and not any(suffix(path) in PRMTOP for group in names for path in group):
+        raise UsageError("parameters", "are written into a prmtop", "name one as {output}, or leave them out")
     system, charge_report = _prepare(structure, topology, cell, index, force_field, water, charges, names[0],
                                      parameters)
     templates = {name: read_structure(path) for name, path in (ion_template or {}).items()}
@@ -153,7 +156,7 @@ def ionize(
     )
     if system.cell is None:
         log.warning("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it one",
-                    system.sources[0] if system.sources else "structure")
+                    system.where)
     written: list[str] = []
     for placement, group, suffixes in zip(placements, groups, names, strict=True):
         if not dry_run and group.all:

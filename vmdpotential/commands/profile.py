@@ -97,7 +97,7 @@ def profile(
         check_figure_format(figure)
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
-    start, kept = time.perf_counter(), folder_of(output)
+    start, kept = time.perf_counter(), folder_of(output, resume)
     with progress.clock() as clock:
         if isinstance(structure, Path) and is_map(structure):
             given = {"trajectory": trajectory, "from": from_, "center": center, "topology": topology, "cell": cell,

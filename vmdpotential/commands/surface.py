@@ -18,7 +18,7 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io import output as files
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.surface import KINDS, PROBE, Row, Surface, by_residue, molecular_surface, rows
+from vmdpotential.surface import KINDS, PROBE, Row, Surface, molecular_surface, rows
 
 _COLUMNS = ("area", "mean", "minimum", "maximum")
 
@@ -101,7 +101,7 @@ def surface(
                          value=name)
     colour_range = range or robust_range([values])
     drawn = draw(made, values, view, colour_range, quantity_label(grid)) if figure is not None or not paths else None
-    owners = {"atom": made.atoms, "residue": by_residue(structure)[made.atoms]}
+    owners = {"atom": made.atoms, "residue": structure.residue_of[made.atoms]}
     table = rows(made, values, owners["atom" if by == "atom" else "residue"])
     names = [_name(structure, row, by == "atom") for row in table]
     with files.writing(paths, force) as places:

@@ -454,4 +454,4 @@ def _zero(request: Request) -> str:
     """Return where the potential is zero."""
     if request.interaction.cutoff is not None:
         return f"farther than {request.interaction.cutoff:g} A from every charge"
-    return "far from all charges" if request.cell is None else "mean over the cell"
+    return "mean over the cell" if request.neutralised else "far from all charges"

@@ -24,6 +24,7 @@ from vmdpotential.frames.distribute import unordered
 from vmdpotential.io import output as files
 from vmdpotential.io import recognise
 from vmdpotential.io import text as text_files
+from vmdpotential.io.hidden import collect
 
 #: The table's name.
 REPORT = "report.csv"
@@ -207,7 +208,7 @@ def run_batch(make: Make, paths: Sequence[Path], folder: Path, suffix: str, opti
                     _write(report, rows)
                     written = time.perf_counter()
                     interval = max(INTERVAL, TIMES * (written - now))
-    files.collect(folder)  # what processes left that died
+    collect(folder)  # what processes left that died
     return Outcome(rows, len(rows) - len(todo), time.perf_counter() - start)
 
 

@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import __version__, progress
-from vmdpotential.errors import InputError, OutputError
+from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frames import distribute
 from vmdpotential.io import output as files
+from vmdpotential.io.hidden import collect
 from vmdpotential.io.npz import put_arrays
 
 log = logging.getLogger(__name__)
@@ -105,9 +106,17 @@ def run_blocks(work: Work, numbers: range, *, size: int = 0, folder: Path | None
     return Run(work, split(numbers, size), folder, resume, workers, scheduler)
 
 
-def folder_of(path: Path | None) -> Path | None:
-    """Return where the blocks of an output are kept: beside it; nowhere for what is not a file."""
+def folder_of(path: Path | None, resume: bool = False) -> Path | None:
+    """Return where the blocks of an output are kept: beside it; nowhere for what is not a file.
+
+    Raises
+    ------
+    UsageError
+        When there are to be some already, and there is no such place.
+    """
     if path is None or files.is_standard(path) or (path.exists() and not path.is_file()):
+        if resume:
+            raise UsageError("resume", "goes on with what is kept beside the output", "name a file as {output}")
         return None
     return path.with_name(f"{path.name}.blocks")
 
@@ -116,7 +125,7 @@ def clear(folder: Path | None) -> None:
     """Remove the blocks that are kept in a folder: what was made of them is safe."""
     if folder is not None and folder.is_dir():
         with contextlib.suppress(OSError):
-            files.collect(folder)
+            collect(folder)
         for path in folder.glob(_CALLED):
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # another run's, or what is not ours

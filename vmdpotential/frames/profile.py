@@ -323,7 +323,7 @@ def profile(
     if trajectory is not None:
         first = cell or next(iter(trajectory)).cell or first
     if first is None:
-        raise InputError(f"{structure.sources[0] if structure.sources else 'structure'}: has no periodic cell, which a "
+        raise InputError(f"{structure.where}: has no periodic cell, which a "
                          "profile needs", "give {cell}")
     length = period_of(first, axis)
     if not 0 < spacing <= length / 4:

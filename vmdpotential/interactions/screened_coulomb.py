@@ -19,7 +19,7 @@ WATER = 78.5
 
 def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     """Return the screened potential."""
-    return exp(-(r2 * rinv) / p.debye_length) * rinv
+    return exp(r2 * rinv * (-1.0 / p.debye_length)) * rinv
 
 
 INTERACTION = Interaction(

@@ -25,14 +25,19 @@ class Radial:
     """1/r - P(r^2) with a polynomial of some degree; no closure, so that it pickles."""
 
     degree: int
+    letter: str = "c"  # of the coefficients
 
     def __call__(self, r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
-        """Return the value, by Horner's rule."""
+        """Return the value."""
+        return rinv - self.polynomial(r2, p)
+
+    def polynomial(self, r2: Scalar, p: Any) -> Scalar:
+        """Return P(r^2), by Horner's rule."""
         t = r2 - 0.5 * (p.cutoff * p.cutoff)
-        value = getattr(p, f"c{self.degree}")
+        value = getattr(p, f"{self.letter}{self.degree}")
         for n in range(self.degree - 1, -1, -1):
-            value = fma(value, t, getattr(p, f"c{n}"))
-        return rinv - value
+            value = fma(value, t, getattr(p, f"{self.letter}{n}"))
+        return value
 
 
 @cache

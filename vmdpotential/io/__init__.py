@@ -84,8 +84,8 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
         names = elements.fill(_read_topology(topology))
     with files.reading(path):
         if kind == "amber-coordinates":
-            positions, cell = _find("prmtop:read_coordinates")(path)
-            names = replace(names, velocities=_find("prmtop:read_velocities")(path, len(positions)))
+            positions, cell = _find("amber_coordinates:read_coordinates")(path)
+            names = replace(names, velocities=_find("amber_coordinates:read_velocities")(path, len(positions)))
         elif kind == "frames":
             positions, cell = _find("mdanalysis:read_frame")(path, len(names))
         else:

@@ -72,7 +72,7 @@ def with_cell(structure: Structure, cell: Cell | None) -> Structure:
         abs(a - b) for a, b in zip(structure.cell.parameters, cell.parameters, strict=True)
     ) > 0.01:
         log.warning("%s: its cell (%s) is replaced by the one given (%s)",
-                    structure.sources[0] if structure.sources else "structure", structure.cell, cell)
+                    structure.where, structure.cell, cell)
     return replace(structure, cell=cell)
 
 

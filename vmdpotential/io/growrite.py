@@ -16,12 +16,10 @@ from vmdpotential.molecule.structure import Floats, Structure
 _BLOCK = 100_000
 #: Decimals of positions in nm that GROMACS writes; a file that had more gets as many, up to the second.
 _DECIMALS = (3, 6)
-#: Of a cell, A: what of its vectors may lie off GROMACS' axes.
-_TURNED = 1e-3
 
 
 def check(structure: Structure, path: Path) -> None:
-    """Raise UsageError when a structure does not fit the columns of a GRO file."""
+    """Raise UsageError when a structure does not fit the columns of a GRO file, or its cell is turned."""
     cure = "write .pdb or .cif instead"
     for what, names in (("atom", structure.atom_names), ("residue", structure.residue_names)):
         if columns.longest(names) > 5:
@@ -32,7 +30,10 @@ def check(structure: Structure, path: Path) -> None:
         atom = int(np.argmax(wide))
         raise UsageError("", f"{path}: atom {atom + 1} ({structure.label(atom)}) is too far away for a GRO file's "
                          "columns", cure)
-    if structure.cell is not None and np.abs(np.triu(structure.cell.vectors, 1)).max() > _TURNED:
+    velocities = structure.velocities
+    if velocities is not None and not ((velocities > -999) & (velocities < 9999)).all():
+        raise UsageError("", f"{path}: velocities of 999 A/ps and more do not fit a GRO file's columns", cure)
+    if structure.cell is not None and structure.cell.turned:
         raise UsageError("", f"{path}: the cell is turned: GROMACS wants its first vector along x, its second in "
                          "the xy plane", "turn atoms and cell so, or write .pdb or .cif instead")
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
-from vmdpotential.io import gromacs_folder, prmtop, tpr_nonbonded, xdr
+from vmdpotential.io import amber_coordinates, gromacs_folder, tpr_nonbonded, xdr
 from vmdpotential.io.text import COMPRESSED, Held, first_bytes, held
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Deferred
@@ -101,9 +101,9 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
     path = held(path)
     suffix = path.suffix.lower()
     if suffix in (".nc", ".ncdf"):  # Amber's, which needs no MDAnalysis
-        positions, cell, frames = prmtop.read_netcdf_frame(path, frame)
+        positions, cell, frames = amber_coordinates.read_netcdf_frame(path, frame)
         _check_counts(path, len(positions), n_atoms, frames, frame)
-        prmtop.tell_of_frames(path, 1 if frame else frames)
+        amber_coordinates.tell_of_frames(path, 1 if frame else frames)
         return positions, cell
     with reading(path):
         if suffix in (".xtc", ".trr"):
@@ -120,7 +120,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
                 _check_counts(path, file.header["natoms"], n_atoms, len(file), frame)
         with get_reader_for(str(path))(str(path), n_atoms=n_atoms) as reader:
             _check_counts(path, reader.n_atoms, n_atoms, reader.n_frames, frame)
-            prmtop.tell_of_frames(path, 1 if frame else reader.n_frames)
+            amber_coordinates.tell_of_frames(path, 1 if frame else reader.n_frames)
             step = reader[frame]
             return checked(step.positions, path), cell_of(step.dimensions, path)
 

@@ -34,7 +34,7 @@ def merge(coordinates: Structure, topology: Structure) -> Structure:
         When the numbers of atoms differ, or the names show other atoms or another order; the
         message names the first.
     """
-    check_count(len(coordinates), _source(coordinates), topology)
+    check_count(len(coordinates), coordinates.where, topology)
     _check_names(coordinates, topology)
     either = {}
     for name in ("chain_ids", "segment_ids", "insertion_codes", "elements"):
@@ -65,13 +65,9 @@ def check_count(count: int, source: str, topology: Structure) -> None:
     """Raise InputError when a coordinate file and a topology have different numbers of atoms."""
     if count != len(topology):
         raise InputError(
-            f"{source} has {count} atoms, but {_source(topology)} has {len(topology)}",
+            f"{source} has {count} atoms, but {topology.where} has {len(topology)}",
             "give the topology of exactly these atoms",
         )
-
-
-def _source(structure: Structure) -> str:
-    return structure.sources[0] if structure.sources else "the structure"
 
 
 def _check_names(coordinates: Structure, topology: Structure) -> None:
@@ -111,7 +107,7 @@ def _elements(structure: Structure, atoms: Integers) -> Names:
 
 def _fail(coordinates: Structure, topology: Structure, atom: int, what: str) -> None:
     raise InputError(
-        f"{_source(coordinates)} and {_source(topology)} do not list the same atoms: atom {atom + 1} is "
+        f"{coordinates.where} and {topology.where} do not list the same atoms: atom {atom + 1} is "
         f"{coordinates.label(atom)} in the first and {topology.label(atom)} in the second ({what})",
         "give the topology that belongs to the coordinates",
     )

@@ -284,6 +284,7 @@ def _records(s: Structure, path: Path) -> Iterator[bytes]:
     if s.title:
         yield f"_struct.title {cif.quote(' '.join(s.title.split()))}\n".encode()
     if s.cell is not None:
+        pdb.tell_turned(s.cell)
         for tag, value in zip(("length_a", "length_b", "length_c", "angle_alpha", "angle_beta", "angle_gamma"),
                               s.cell.parameters, strict=True):  # fmt: skip
             yield f"_cell.{tag} {value:.9g}\n".encode()

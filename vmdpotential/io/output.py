@@ -1,10 +1,7 @@
 """Files that are written whole or not at all, several together or none of them.
 
-A run writes under hidden names beside its outputs, syncs them, and renames all. What stood there before is kept under
-a hidden name until the last has its own, and comes back when a rename fails. In each folder a run holds a lock,
-``.vmdpotential-MACHINE-RUN-lock``; the system lets go of it however the run ends, so that the next run that writes
-there knows which hidden files nobody finishes, and removes them. Before the first of several renames the lock's file
-says what is renamed to what: a run that was killed among them is brought to its end.
+A run writes under hidden names beside its outputs (:mod:`vmdpotential.io.hidden`), syncs them, and renames all. What
+stood there before is kept under a hidden name until the last has its own, and comes back when a rename fails.
 
 A Zarr map is a folder: it is written and renamed likewise, and replaces a folder only where that is a Zarr map and
 nothing else.
@@ -16,37 +13,37 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
-import hashlib
 import json
 import os
-import platform
 import secrets
 import shutil
 import stat
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from vmdpotential.errors import OutputError, UsageError
+from vmdpotential.io.hidden import (
+    MARK,
+    UNABLE,
+    Move,
+    collect,
+    found_at,
+    held,
+    machine,
+    put_back,
+    remove,
+    rename,
+    unlink,
+)
 from vmdpotential.parameters import reading
-
-#: Hidden names begin with this, then machine, run, and which file of the run.
-MARK = ".vmdpotential-"
-
-#: Seconds after which hidden files of another machine, whose locks may not be seen here, are nobody's.
-ABANDONED = 86400.0
 
 #: The name of standard output.
 STANDARD = Path("-")
 
 _OURS = tuple(map(Path, ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")))
-
-# what systems say where nothing can be locked, linked or synced
-_UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EBADF, errno.EPERM, errno.EMLINK)
 
 
 def is_folder(name: Path) -> bool:
@@ -200,23 +197,6 @@ def _place(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-class _Known(NamedTuple):
-    """Which file it was, and that it is unchanged."""
-
-    node: int
-    size: int
-    time: int
-
-
-def _known(path: Path) -> _Known | None:
-    """Return which file is at a path, None where there is none."""
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return None
-    return _Known(found.st_ino, found.st_size, found.st_mtime_ns)
-
-
 class _File(NamedTuple):
     """One output of a run.
 
@@ -244,7 +224,7 @@ class _Run:
     """The hidden files of a run."""
 
     def __init__(self, paths: Sequence[Path], names: Sequence[Path]) -> None:
-        prefix = f"{MARK}{_machine()}-{secrets.token_hex(4)}-"
+        prefix = f"{MARK}{machine()}-{secrets.token_hex(4)}-"
         self.files: list[_File] = []
         for n, (path, name) in enumerate(zip(paths, names, strict=True)):
             stream = is_stream(path)
@@ -264,7 +244,7 @@ class _Run:
                 with contextlib.suppress(OSError):
                     collect(folder)
                 path = folder / f"{self.prefix}lock"
-                self.locks[path] = _held(path)
+                self.locks[path] = held(path)
             for file in self.files:
                 # nobody else reads what takes the place of a file that nobody else may read
                 mode = 0o600 if file.stream or file.place.exists() else 0o666
@@ -281,12 +261,12 @@ class _Run:
         """Remove what is left."""
         if not self.lost:
             for file in self.files:
-                _remove(file.temporary)
-                _remove(file.former)
+                remove(file.temporary)
+                remove(file.former)
         for path, lock in self.locks.items():
             os.close(lock)
             if not self.lost:
-                _unlink(path)
+                unlink(path)
 
     def finish(self) -> None:
         """Put every file in its place, or none."""
@@ -298,8 +278,8 @@ class _Run:
         for file in self.files:
             if file.stream:
                 _pour(file.temporary, file.place)
-        moves = [_Move(str(file.temporary), str(file.place), str(file.former), _known(file.place),
-                       _known(file.temporary)) for file in files]
+        moves = [Move(str(file.temporary), str(file.place), str(file.former), found_at(file.place),
+                       found_at(file.temporary)) for file in files]
         # a folder is replaced by two renames
         several = len(moves) > 1 or any(file.folder and file.place.exists() for file in files)
         journal = json.dumps(moves).encode()
@@ -307,14 +287,14 @@ class _Run:
             if several:
                 self._note(b"+" + journal)
             for move in moves:
-                _move(move, several)
+                rename(move, several)
             for folder in dict.fromkeys(file.place.parent for file in files):
                 _sync(folder)
         except BaseException as error:
             if several:
                 with contextlib.suppress(OSError):
                     self._note(b"-")
-            lost = _put_back(moves)
+            lost = put_back(moves)
             if lost:
                 self.lost = True  # what stood there before stays under its hidden name
                 raise OutputError(f"{', '.join(lost)}: replaced already when writing failed ({error}), and what stood "
@@ -326,152 +306,6 @@ class _Run:
             os.lseek(lock, 0, os.SEEK_SET)
             os.write(lock, journal)
             os.fsync(lock)
-
-
-def _held(path: Path) -> int:
-    """Make a lock's file and hold it."""
-    while True:
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-        _lock(handle, wait=True)
-        if path.exists():
-            return handle
-        os.close(handle)  # another run took it for one that nobody holds, just before
-
-
-class _Move(NamedTuple):
-    """What a rename does: from a hidden name to its place, and where what stood there before is kept.
-
-    `before` is the file that stands in the place, `new` the one that comes there.
-    """
-
-    temporary: str
-    place: str
-    former: str
-    before: _Known | None
-    new: _Known | None
-
-
-def _move(move: _Move, several: bool) -> None:
-    if move.before is not None and (Path(move.place).is_dir() or Path(move.temporary).is_dir()):
-        os.replace(move.place, move.former)
-    elif move.before is not None:
-        try:
-            os.link(move.place, move.former)
-        except OSError as error:  # a file system without hard links; others' files cannot always be linked
-            if error.errno not in _UNABLE:
-                raise
-            if several:
-                os.replace(move.place, move.former)
-    os.replace(move.temporary, move.place)
-
-
-def _put_back(moves: Sequence[_Move]) -> list[str]:
-    """Undo renames; return the places where that fails."""
-    lost = []
-    for move in moves:
-        place, former = Path(move.place), Path(move.former)
-        try:
-            if former.exists():
-                if place.is_dir():  # the new one
-                    os.replace(place, move.temporary)
-                os.replace(former, place)
-            elif move.before is None and move.new is not None and _known(place) == move.new:
-                _remove(place)
-            elif move.before is not None and _known(place) == move.new:  # it was replaced and not kept
-                lost.append(move.place)
-        except OSError:
-            lost.append(move.place)
-    return lost
-
-
-def _go_on(moves: Sequence[_Move]) -> None:
-    """Do the renames that a killed run had begun, but not over what has been changed since."""
-    for move in moves:
-        temporary, place, former = Path(move.temporary), Path(move.place), Path(move.former)
-        there = _known(place)
-        if temporary.exists() and (there == move.before or (there is None and former.exists())):
-            if place.is_dir() or (there is not None and temporary.is_dir()):
-                os.replace(place, former)
-            os.replace(temporary, place)
-
-
-def collect(folder: Path) -> None:
-    """Remove the hidden files of runs that were killed, and finish the renames they had begun.
-
-    Those of a run that is alive are left, and of another machine's, whose locks may not be seen here, those that are
-    younger than a day; of other users all.
-    """
-    for lock in folder.glob(f"{MARK}*-lock"):
-        prefix = lock.name.removesuffix("lock")
-        try:
-            handle = os.open(lock, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
-        except OSError:  # of another user, or it has just gone
-            continue
-        try:
-            if not _is_ours(handle) or not _dead(handle, prefix, folder):
-                continue
-            _recover(handle, prefix)
-            for path in [path for path in folder.glob(f"{prefix}*") if path != lock]:
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink(missing_ok=True)
-            lock.unlink(missing_ok=True)
-        finally:
-            os.close(handle)
-
-
-def _is_ours(handle: int) -> bool:
-    return not hasattr(os, "geteuid") or os.fstat(handle).st_uid == os.geteuid()
-
-
-def _dead(handle: int, prefix: str, folder: Path) -> bool:
-    """Return whether the run that made a lock has ended."""
-    locked = _lock(handle)
-    if locked and prefix.startswith(f"{MARK}{_machine()}-"):
-        return True
-    newest = max((path.stat().st_mtime for path in folder.glob(f"{prefix}*")), default=time.time())
-    return locked is not False and time.time() - newest > ABANDONED
-
-
-def _recover(handle: int, prefix: str) -> None:
-    """Finish, or undo, the renames that a lock's file tells of."""
-    os.lseek(handle, 0, os.SEEK_SET)
-    with open(handle, "rb", closefd=False) as file:
-        text = file.read()
-    try:
-        moves = [_Move(*row[:3], *(None if known is None else _Known(*known) for known in row[3:]))
-                 for row in json.loads(text[1:])]
-    except ValueError:  # nothing was renamed, as it is synced before
-        return
-    if all(Path(path).name.startswith(prefix) for move in moves for path in (move.temporary, move.former)):
-        if text.startswith(b"+"):
-            _go_on(moves)
-        elif _put_back(moves):
-            raise OSError(errno.EIO, "cannot be put back")
-
-
-def _lock(handle: int, wait: bool = False) -> bool | None:
-    """Lock a file as long as it is open; return False where another process has done so, None where nobody can."""
-    try:
-        import fcntl
-    except ImportError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError as error:
-        return False if error.errno in (errno.EAGAIN, errno.EACCES) else None
-    return True
-
-
-@functools.cache
-def _machine() -> str:
-    """Return what tells this machine, since it was started, from others that see the same folders."""
-    try:
-        text = Path("/proc/sys/kernel/random/boot_id").read_text()
-    except OSError:
-        text = platform.node()
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _make_alike(temporary: Path, place: Path) -> None:
@@ -495,7 +329,7 @@ def _sync(path: Path, like: Path | None = None) -> None:
             _make_alike(path, like)
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in _UNABLE:
+        if error.errno not in UNABLE:
             raise
     finally:
         os.close(handle)
@@ -523,19 +357,6 @@ def _pour(source: Path, place: Path) -> None:
         else:
             with open(os.open(place, os.O_WRONLY), "wb") as pipe:
                 shutil.copyfileobj(file, pipe, 1 << 20)
-
-
-def _unlink(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.unlink()
-
-
-def _remove(path: Path) -> None:
-    """Remove a file, or a folder with all that it holds."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        _unlink(path)
 
 
 def describe(error: OSError, paths: Iterable[Path]) -> OutputError:

@@ -423,11 +423,15 @@ def fits(cell: Cell) -> bool:
     return max(cell.parameters[:3]) < 99999.9995
 
 
+def tell_turned(cell: Cell) -> None:
+    """Warn where lengths and angles do not tell how a cell lies."""
+    if cell.turned:
+        log.warning("the file states lengths and angles of the cell, not that its vectors are turned against x, y, z")
+
+
 def cell_record(cell: Cell) -> bytes:
     """Return the CRYST1 record of a cell."""
     a, b, c, alpha, beta, gamma = cell.parameters
-    standard = Cell.from_parameters(*cell.parameters).vectors
-    if np.abs(standard - cell.vectors).max() > 0.01:
-        log.warning("the file states lengths and angles of the cell, not that its vectors are turned against x, y, z")
+    tell_turned(cell)
     return (f"CRYST1{a:9.3f}{b:9.3f}{c:9.3f}{alpha:7.2f}{beta:7.2f}{gamma:7.2f} {cell.space_group:<11.11s}   1\n"
             ).encode()

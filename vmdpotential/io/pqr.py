@@ -128,7 +128,9 @@ def _records(s: Structure) -> Iterator[bytes]:
         yield f"TITLE     {' '.join(s.title.encode('ascii', 'replace').decode().split())[:200]}\n".encode()
     if s.cell is not None and pdb.fits(s.cell):
         yield pdb.cell_record(s.cell)
-    charges, radii = s.known_charges, elements.radii(s.elements) if s.radii is None else s.radii
+    charges, radii = s.known_charges, elements.radii(s.elements)
+    if s.radii is not None:
+        radii = np.where(np.isnan(s.radii), radii, s.radii)
     numbers = np.char.add(pdb.written_numbers(s).astype(np.str_), s.insertion_codes)
     # PyMOL misreads lines whose serial ends before column 7, hence the blanks after ATOM
     words: list[Names] = [

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io import columns
+from vmdpotential.io.amber_coordinates import VELOCITY
 from vmdpotential.io.ion_parameters import lennard_jones_of
-from vmdpotential.io.prmtop import AMBER_CHARGE, CHAMBER_CHARGE, VELOCITY, Sections
+from vmdpotential.io.pdb import tell_turned
+from vmdpotential.io.prmtop import AMBER_CHARGE, CHAMBER_CHARGE, Sections
 from vmdpotential.io.prmtop_nonbonded import read_nonbonded
 from vmdpotential.io.text import read_text, write_bytes
 from vmdpotential.molecule.names import IONS, Ion
@@ -320,6 +322,9 @@ def check(structure: Structure, path: Path) -> None:
         atom = int(np.argmax(wide))
         raise UsageError("", f"{path}: atom {atom + 1} ({structure.label(atom)}) is too far away for the columns of "
                          "Amber's coordinates", "wrap the system into its box, or write .pdb instead")
+    if structure.velocities is not None and not (np.abs(structure.velocities) < 999 * VELOCITY).all():
+        raise UsageError("", f"{path}: velocities of {999 * VELOCITY:g} A/ps and more do not fit the columns of "
+                         "Amber's coordinates", "write .pdb instead")
 
 
 def write_coordinates(structure: Structure, path: Path) -> None:
@@ -341,6 +346,7 @@ def _coordinates(s: Structure) -> Iterator[bytes]:
     if s.velocities is not None:
         yield _six(s.velocities / VELOCITY)
     if s.cell is not None:
+        tell_turned(s.cell)
         yield _six(np.array(s.cell.parameters))
 
 

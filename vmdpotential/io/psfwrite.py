@@ -60,7 +60,7 @@ def write_psf(structure: Structure, path: str | Path) -> None:
         When there is no topology, or a name is longer than a PSF holds.
     """
     topology = structure.topology
-    where = structure.sources[0] if structure.sources else "structure"
+    where = structure.where
     if topology is None:
         raise InputError(f"{where}: has no bonds, so no PSF can be written", "give a file that has them as {topology}")
     unknown = topology.extra.get("unknown", ())

@@ -269,8 +269,7 @@ def plan_counts(
         raise UsageError("cation", f"its charge is {cation.charge:+d}", "choose a positive ion", value=cation.name)
     if not anion.charge < 0:
         raise UsageError("anion", f"its charge is {anion.charge:+d}", "choose a negative ion", value=anion.name)
-    if method not in COUNT_METHODS:
-        raise UsageError("count", f"choose one of {', '.join(COUNT_METHODS)}", value=method)
+    check_method(method)
     charge, warnings = whole_charge(net_charge, neutralize)
     target = salt_target(concentration, waters)
     present = [sum(s.charge * n * sign for s, n in existing if s.charge * sign > 0) for sign in (1, -1)]
@@ -296,6 +295,12 @@ def plan_counts(
         {s.name: n - b for s, n, b in zip(species, added, base, strict=True) if n - b},
         method, net_charge, waters, concentration, numbers, count_existing, neutralize, warnings,
     )
+
+
+def check_method(method: str) -> None:
+    """Raise UsageError for a method that is none of :data:`COUNT_METHODS`."""
+    if method not in COUNT_METHODS:
+        raise UsageError("count", f"choose one of {', '.join(COUNT_METHODS)}", value=method)
 
 
 def whole_charge(net_charge: float, neutralize: bool) -> tuple[int, tuple[str, ...]]:

@@ -161,7 +161,7 @@ def water_sites(structure: Structure) -> tuple[Integers, Integers]:
     InputError
         When there are no waters, or several share a residue.
     """
-    where = structure.sources[0] if structure.sources else "structure"
+    where = structure.where
     oxygen = np.flatnonzero(is_water(structure) & is_oxygen(structure))
     if not len(oxygen):
         raise InputError(f"{where}: has no waters that ions could replace", "solvate the structure first")
@@ -182,7 +182,7 @@ def check_neutral(structure: Structure, residues: Integers) -> None:
     sums = np.add.reduceat(structure.known_charges, structure.residue_starts[:-1])[residues]
     charged = np.flatnonzero(np.abs(sums) > 0.01)
     if len(charged):
-        where = structure.sources[0] if structure.sources else "structure"
+        where = structure.where
         atom = int(structure.residue_starts[residues[charged[0]]])
         raise InputError(
             f"{where}: {len(charged)} waters are not neutral, the first is {structure.label(atom)} with "
@@ -207,7 +207,7 @@ def replace_waters(structure: Structure, residues: Integers, ions: Sequence[Adde
     """
     drop = np.zeros(structure.residue_count, bool)
     drop[residues] = True
-    kept = replace(structure.take(~np.repeat(drop, np.diff(structure.residue_starts))), whole=None, whole_rows=None)
+    kept = replace(structure.take(~drop[structure.residue_of]), whole=None, whole_rows=None)
     if not ions:
         return kept
     atoms = [atom for ion in ions for atom in ion.atoms]
@@ -232,6 +232,8 @@ def replace_waters(structure: Structure, residues: Integers, ions: Sequence[Adde
     if structure.velocities is not None:  # as their waters' oxygens, which are about as heavy, moved
         first_atoms = structure.residue_starts[[ion.water for ion in ions]]
         appended["velocities"] = np.repeat(structure.velocities[first_atoms], sizes, axis=0)
+    if structure.radii is not None:  # no file says theirs
+        appended["radii"] = np.full(count, np.nan)
     arrays: dict[str, Any] = {
         field.name: np.concatenate([getattr(kept, field.name), np.asarray(appended[field.name])])
         for field in fields(kept) if field.name in appended
@@ -251,7 +253,7 @@ def replace_waters(structure: Structure, residues: Integers, ions: Sequence[Adde
             nonbonded=None,  # the file that has it knows nothing of the ions
             **dict[str, Any]({name: np.concatenate(found) for name, found in terms.items()}),
         )
-    return replace(kept, topology=topology, radii=None, **arrays)
+    return replace(kept, topology=topology, **arrays)
 
 
 def bonded_terms(bonds: Integers, count: int) -> tuple[Integers, Integers]:

@@ -11,7 +11,7 @@ from vmdpotential.ions.counts import Counts, Species, explicit_counts, plan_coun
 from vmdpotential.ions.edit import IonNames, find_ion, name_ion
 from vmdpotential.ions.salts import Salt, check_fractions, find_salt, neutralising, plan_mixture
 from vmdpotential.ions.templates import Template, template_of
-from vmdpotential.molecule.names import IONS
+from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.structure import Structure
 
 
@@ -46,6 +46,7 @@ class Kinds:
         self._structure, self._naming = structure, naming
         self.templates: dict[str, Template] = {name: template_of(name, each) for name, each in templates.items()}
         self.written: dict[str, IonNames] = {}
+        self._known: dict[Ion, Species] = {}
         self._salts: list[Salt] = []
         self._listed: list[tuple[Species, int]] | None = None
         if ions is not None:
@@ -68,7 +69,7 @@ class Kinds:
             return self.templates[name].species
         ion = name_ion(self._structure, name, parameter, self._naming)
         self.written[ion.residue] = ion
-        return Species(ion.residue, round(ion.charge))
+        return self._known.setdefault(find_ion(name, parameter), Species(ion.residue, round(ion.charge)))
 
     def _signed(self, name: str, default: str, parameter: str, sign: int) -> Species:
         ion = self._find(default if name == "auto" else name, parameter)
@@ -86,10 +87,17 @@ class Kinds:
         return list(zip(found, ions.values(), strict=True))
 
     def existing(self, free: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[Species, int]]:
-        """Return the ions that are in the structure: its free ions (N,) of one atom, and residues of the templates."""
+        """Return the ions that are in the structure: its free ions (N,) of one atom, and residues of the templates.
+
+        Those that are asked for too have the names by which they are written, whatever the structure calls them.
+        """
         structure = self._structure
-        found = [(Species(name, IONS[name.upper()].charge), number) for name, number in
-                 zip(*(a.tolist() for a in np.unique(structure.residue_names[free], return_counts=True)), strict=True)]
+        numbers: dict[Species, int] = {}
+        for name, number in zip(*np.unique(structure.residue_names[free], return_counts=True), strict=True):
+            ion = IONS[str(name).upper()]
+            species = self._known.get(ion, Species(str(name), ion.charge))
+            numbers[species] = numbers.get(species, 0) + int(number)
+        found = list(numbers.items())
         residues = structure.residue_names[structure.residue_starts[:-1]]
         for name, template in self.templates.items():
             number = int((residues == name).sum())

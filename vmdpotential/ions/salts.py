@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from vmdpotential.errors import UsageError
-from vmdpotential.ions.counts import FORMULAS, Counts, Species, balance, salt_target, whole_charge
+from vmdpotential.ions.counts import FORMULAS, Counts, Species, balance, check_method, salt_target, whole_charge
 from vmdpotential.molecule.names import IONS
 from vmdpotential.parameters import items
 
@@ -176,6 +176,7 @@ def plan_mixture(
     InputError
         When the net charge is not near an integer.
     """
+    check_method(method)
     charge, warnings = whole_charge(net_charge, neutralize)
     target = salt_target(concentration, waters)
     there: dict[Species, int] = {}
@@ -210,10 +211,14 @@ def plan_mixture(
     left = (charge if neutralize else 0) + sum(ion.charge * number for ion, number in added.items())
     for ion, number in zip((cation, anion), balance(left, 0, cation.charge, -anion.charge), strict=True):
         added[ion] += number
-    names = {ion.name: number for ion, number in base.items() if number}
+    # of what is added, so many make up for the charge that there is now
+    pair = balance(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
+    base = dict.fromkeys(kinds, 0) | {
+        ion: min(number, added[ion]) for ion, number in zip((cation, anion), pair, strict=True)}
     return Counts(
-        tuple((ion, number) for ion, number in added.items() if number), names,
-        {ion.name: number - base[ion] for ion, number in added.items() if number - base[ion]},
+        tuple((ion, number) for ion, number in added.items() if number),
+        {ion.name: number for ion, number in base.items() if number},
+        {ion.name: number - base[ion] for ion, number in added.items() if number > base[ion]},
         method, net_charge, waters, concentration, {ion.name: number for ion, number in there.items()}, count_existing,
         neutralize, warnings, shares,
     )

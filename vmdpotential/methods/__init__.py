@@ -145,6 +145,11 @@ class Request:
         return "open" if self.cell is None else "periodic"
 
     @property
+    def neutralised(self) -> bool:
+        """Whether a background takes a net charge away: in a periodic cell, of what neither ends nor decays."""
+        return self.cell is not None and self.interaction.cutoff is None and self.interaction.decay is None
+
+    @property
     def points_held(self) -> int:
         """Points of the lattice that are in memory at once."""
         nx, ny, nz = self.lattice.shape
@@ -316,7 +321,8 @@ class Method(abc.ABC):
             return Refusal(f"cannot do a boundary that is {request.boundary}{self.boundary_reason}",
                            f"use {' or '.join(f'{{boundary {b}}}' for b in self.boundaries)}, or another {{method}}")
         if self.interactions is not None and name not in self.interactions:
-            return Refusal(f"sums {' and '.join(self.interactions)} alone, not {name}",
+            *rest, last = self.interactions
+            return Refusal(f"sums {' and '.join(filter(None, (', '.join(rest), last)))} alone, not {name}",
                            "use {method cutoff} or {method direct}")
         if self.cutoff and request.interaction.cutoff is None:
             return Refusal(f"needs an interaction with a cutoff, which {name} has not")

@@ -174,17 +174,18 @@ def _at_end(request: Request, points: Floats, positions: Floats) -> NDArray[np.b
 
 def _exact(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine,
            distances: Floats) -> Floats:
-    cell, reach = request.cell, request.interaction.cutoff
-    if reach is None and request.interaction.interaction.name in ("coulomb", "gaussian"):
-        return full_potential(points, positions, charges, cell, engine, distances,
-                              request.interaction.values.get("smear", 0.0))
-    bound = request.interaction
-    if cell is not None and reach is None and bound.decay is not None:  # far beyond what a method counts
-        from vmdpotential.engines.cpu.nearby import cutoff_at_points
+    cell, bound = request.cell, request.interaction
+    reach, summed = bound.cutoff, bound.interaction.name in ("coulomb", "gaussian", "screened_coulomb")
+    if cell is not None and reach is None and bound.decay is not None:
+        far = bound.decay * float(np.log(BEYOND / request.tolerance))  # beyond what any method counts
+        if not summed or 2 * far < np.linalg.norm(cell.reduced, axis=1).min():  # fewer pairs than all nearest images
+            from vmdpotential.engines.cpu.nearby import cutoff_at_points
 
-        bound = bound.truncated(bound.decay * float(np.log(BEYOND / request.tolerance)))
-        engine.at_points(points, positions, charges, cell, bound, distances)
-        return cutoff_at_points(points, positions, charges, bound, cell)
+            bound = bound.truncated(far)
+            engine.at_points(points, positions, charges, cell, bound, distances)
+            return cutoff_at_points(points, positions, charges, bound, cell)
+    if reach is None and summed:
+        return full_potential(points, positions, charges, cell, engine, distances, bound)
     if cell is not None and reach is not None and 2 * reach > np.linalg.norm(cell.reduced, axis=1).min():
         # more than the nearest image
         positions, which = cell.images_in_box(positions, points.min(0) - reach, points.max(0) + reach)

@@ -8,7 +8,8 @@ Particles, 1988). A periodic cell has conducting surroundings and a background t
 so that the mean of the potential is zero; it may have any shape. An open boundary is a convolution
 with the mesh padded by zeros (Hockney, Eastwood, ch. 6).
 
-Gaussian charges (:mod:`vmdpotential.interactions.gaussian`) have the smooth part alone, and no pairs.
+Gaussian charges (:mod:`vmdpotential.interactions.gaussian`) have the smooth part alone, and no pairs. A screened
+potential (:mod:`vmdpotential.splitting.screened`) takes the same mesh, without a background.
 
 Radius, mesh and order are the cheapest that keep the error: the error is known beforehand
 (:func:`vmdpotential.splitting.coulomb.optimal`), the cost is a model (:mod:`vmdpotential.methods.costs`).
@@ -16,7 +17,7 @@ Radius, mesh and order are the cheapest that keep the error: the error is known 
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from vmdpotential.methods.costs import Size, cheapest, cheapest_smeared
 from vmdpotential.splitting.coulomb import optimal
 from vmdpotential.splitting.gaussian import rendered
 from vmdpotential.splitting.mesh import Mesh, Split, around, over_cell
+from vmdpotential.splitting.screened import optimal_for_screened
 
 #: How many times smaller than asked the predicted error is: it is that of charges without correlation, and those
 #: of molecules have one.
@@ -39,7 +41,7 @@ class Pme(Method):
 
     name = "pme"
     summary = "all atoms and images by a mesh, to the tolerance"
-    interactions = ("coulomb", "gaussian")
+    interactions = ("coulomb", "gaussian", "screened_coulomb")
     exact = False
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
@@ -69,7 +71,7 @@ class Pme(Method):
         assert best is not None
         spacing, ratio, order, _ = best
         width = _width(request)
-        split = optimal if width is None else partial(rendered, width)
+        split = _split(request)
         mesh = make_mesh(request, spacing, ratio, order, "{tolerance} or {spacing}" if width is None else "{smear}",
                          split)
         work = LatticeSum.split(request.lattice, mesh, request.precision, request.field)
@@ -82,11 +84,25 @@ def _width(request: Request) -> float | None:
     return request.interaction.values.get("smear")
 
 
+def _split(request: Request) -> Split:
+    """Return what makes the splitting of the interaction."""
+    width, length = _width(request), request.interaction.decay
+    if width is not None:
+        return partial(rendered, width)
+    return optimal if length is None else _screened(length)
+
+
+@lru_cache(maxsize=16)
+def _screened(length: float) -> Split:
+    """Return one splitting for each Debye length, A, so that what is chosen by it is kept."""
+    return partial(optimal_for_screened, length)
+
+
 def _choose(request: Request, engine: Engine) -> tuple[float, float, int, float] | None:
     """Return mesh spacing, ratio of the split radius to it, order and seconds of the cheapest mesh."""
     size, error, width = Size.of(request), request.relative_error / MARGIN, _width(request)
     if width is None:
-        return cheapest(size, engine.costs, error)
+        return cheapest(size, engine.costs, error, _split(request))
     return cheapest_smeared(size, engine.costs, error, width)
 
 

@@ -6,12 +6,12 @@ not by a Gaussian but by a prolate spheroidal function psi, as
 :class:`~vmdpotential.splitting.coulomb.Splitting` defines it: of all functions on [-1, 1] the one
 whose transform keeps most within a band. The short-range part ends at the split radius, and with half
 the shortest lattice vector for a radius only the nearest image of an atom has one; the rest is a
-sum over a few hundred waves.
+sum over a few hundred waves. A screened potential has the same waves, and no background
+(:mod:`vmdpotential.splitting.screened`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE, Engine
-from vmdpotential.interactions import Bound, ewald
+from vmdpotential.interactions import Bound, coulomb, ewald, short_range
 from vmdpotential.interactions.gaussian import ewald_factor
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import Splitting
 from vmdpotential.splitting.gaussian import Gaussian
+from vmdpotential.splitting.screened import Screened
 
 Floats = NDArray[np.float64]
 
@@ -42,12 +43,15 @@ DEGREE = 22
 #: The longest split radius, A.
 LONGEST = 9999.0
 
+#: The same in Debye lengths: the polynomial of a longer one ends too soon.
+DECAYS = 8.0
+
 #: Time of one atom and point in the short-range part over that of one atom and wave.
 PAIR_COST = 4.0
 
 
 def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, engine: Engine,
-                   nearest: Floats | None = None, smear: float = 0.0) -> Floats:
+                   nearest: Floats | None = None, interaction: Bound | None = None) -> Floats:
     """Return the potential of all atoms, and of all their periodic images, at points.
 
     Parameters
@@ -61,8 +65,8 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
         Sums the pairs.
     nearest : (P,) float64, optional
         Filled with the distances to the nearest atom, A.
-    smear : float, A
-        Standard deviation of every charge's Gaussian; 0 for points.
+    interaction : Bound, optional
+        coulomb, gaussian or screened_coulomb, which has no background; coulomb unless given.
 
     Returns
     -------
@@ -76,16 +80,22 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
     """
     points = np.asarray(points, np.float64).reshape(-1, 3)
     if cell is None:
-        return engine.at_points(points, positions, charges, None, Gaussian(smear).potential if smear else None, nearest)
-    plan = _plan(cell, len(points), len(positions))
-    splitting = plan.splitting
-    smooth, band, integral = splitting.window, BAND / splitting.radius, splitting.short_integral
-    pairs = [(1.0, splitting.short())]
-    if smear and SMEAR_REACH * smear <= splitting.radius:  # less what a point has more than a Gaussian
-        pairs.append((-1.0, ewald.INTERACTION.bind(beta=ewald_factor(smear), cutoff=splitting.radius)))
+        return engine.at_points(points, positions, charges, None, interaction, nearest)
+    values = {} if interaction is None else interaction.values
+    smear, length = values.get("smear", 0.0), values.get("debye_length")
+    plan = _plan(cell, len(points), len(positions), LONGEST if length is None else min(LONGEST, DECAYS * length))
+    smooth: Splitting | Screened | Gaussian = plan.splitting
+    radius, band, integral = smooth.radius, BAND / smooth.radius, plan.splitting.short_integral
+    pairs = [(1.0, plan.splitting.short())]
+    if interaction is not None and length is not None:
+        smooth, integral = Screened(plan.splitting, length), 0.0
+        pairs = [(1.0, interaction.truncated(radius)), (-1.0, coulomb.INTERACTION.bind().truncated(radius)),
+                 (1.0, short_range.bind(radius, smooth.shifted))]
+    elif smear and SMEAR_REACH * smear <= radius:  # less what a point has more than a Gaussian
+        pairs.append((-1.0, ewald.INTERACTION.bind(beta=ewald_factor(smear), cutoff=radius)))
         integral -= 2 * np.pi * smear**2
     elif smear:  # waves alone are few; pairs tell the distances
-        smooth, band, integral, pairs = Gaussian(smear).window, SMEAR_BAND / smear, 0.0, [(0.0, splitting.short())]
+        smooth, band, integral, pairs = Gaussian(smear), SMEAR_BAND / smear, 0.0, [(0.0, plan.splitting.short())]
     memory.require(64 * plan.waves(band), "the reference sum over waves", "correct the cell where it is far too thin")
     total: Floats = _smooth(points, positions, charges, plan, band, smooth, engine)[0]
     least, distances = np.full(len(points), np.inf), np.empty(len(points))
@@ -101,10 +111,11 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """How Ewald's sum is split: lattice vectors (rows), and how often a thin cell is repeated along each."""
+    """How Ewald's sum is split: vectors (rows), how often a thin cell is repeated along each, the longest radius."""
 
     basis: Floats
     repeats: tuple[int, ...]
+    longest: float = LONGEST
 
     @cached_property
     def supercell(self) -> Cell:
@@ -115,7 +126,7 @@ class _Plan:
     def splitting(self) -> Splitting:
         """The splitting, with the largest radius within which a point sees one image of an atom alone."""
         width = float(np.linalg.norm(self.supercell.reduced, axis=1).min())
-        return Splitting(min(LONGEST, 0.499999 * width), _prolate())
+        return Splitting(min(self.longest, 0.499999 * width), _prolate())
 
     def counts(self, band: float) -> NDArray[np.int64]:
         """Return the largest index (3,) of a wave up to `band` (1/A) along each vector: |h| <= |k| |a| / 2 pi."""
@@ -127,7 +138,7 @@ class _Plan:
         return int(np.prod(2.0 * self.counts(band) + 1))
 
 
-def _plan(cell: Cell, points: int, atoms: int) -> _Plan:
+def _plan(cell: Cell, points: int, atoms: int, longest: float) -> _Plan:
     """Return the fastest plan.
 
     The number of waves is that of the volumes of the split radius in the cell. A plate or a needle is
@@ -136,7 +147,7 @@ def _plan(cell: Cell, points: int, atoms: int) -> _Plan:
     basis = cell.vectors if cell.orthogonal else cell.reduced
     length = np.linalg.norm(basis, axis=1)
     widths = np.geomspace(length.min(), length.max(), 1 + int(np.ceil(4 * np.log2(length.max() / length.min()))))
-    plans = [_Plan(basis, tuple(int(n) for n in np.ceil(width / length - 1e-9))) for width in widths]
+    plans = [_Plan(basis, tuple(int(n) for n in np.ceil(width / length - 1e-9)), longest) for width in widths]
     return min(plans, key=lambda plan: (PAIR_COST * points * atoms * np.prod(plan.repeats)
                                         + (points + atoms) * plan.waves(BAND / plan.splitting.radius)))
 
@@ -190,14 +201,14 @@ def smooth_part(points: Floats, positions: Floats, charges: Floats, cell: Cell, 
     plan = _Plan(cell.vectors if cell.orthogonal else cell.reduced, (1, 1, 1))
     band = BAND / splitting.radius
     memory.require(64 * plan.waves(band), "Ewald's sum over waves", "use a longer {cutoff}")
-    found = _smooth(points, positions, charges, plan, band, splitting.window, engine, field=True)
+    found = _smooth(points, positions, charges, plan, band, splitting, engine, field=True)
     found[0] -= charges.sum() / cell.volume * splitting.short_integral
     return found[0], -(found[1:].T @ np.linalg.inv(plan.basis).T)
 
 
 def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan, band: float,
-            window: Callable[[Floats], Floats], engine: Engine, field: bool = False) -> Floats:
-    """Return the sum over waves up to `band` (1/A) at points, (1, P) e/A, of a transform over 4 pi / k^2.
+            smooth: Splitting | Screened | Gaussian, engine: Engine, field: bool = False) -> Floats:
+    """Return the sum over waves up to `band` (1/A) at points, (1, P) e/A, of a smooth part.
 
     With `field` its derivatives along the plan's vectors too, in fractions of them: (4, P).
     """
@@ -209,12 +220,13 @@ def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan, ban
     k2 = np.zeros(factors.shape)
     for row in 2 * np.pi * inverse:  # one component of k at a time
         k2 += ((row[0] * indices[0])[:, None, None] + (row[1] * indices[1])[:, None] + row[2] * indices[2]) ** 2
-    k2[nx, ny, nz] = np.inf  # the background
+    if not smooth.kappa:
+        k2[nx, ny, nz] = np.inf  # the background
     k = np.sqrt(k2)
     inside = k <= band
     k = k[inside]
     weights = np.zeros(factors.shape)
-    weights[inside] = 4 * np.pi * window(k) / (k * k) / abs(np.linalg.det(plan.basis))
+    weights[inside] = 4 * np.pi * smooth.window(k) / (k * k + smooth.kappa**2) / abs(np.linalg.det(plan.basis))
     factors *= weights
     half = factors[nx:]  # the rest are complex conjugates
     half[1:] *= 2

@@ -96,6 +96,16 @@ class Cell:
         a, b, c = (float(x) for x in length)
         return a, b, c, angle(1, 2), angle(0, 2), angle(0, 1)
 
+    @cached_property
+    def standard(self) -> Array:
+        """(3, 3) the vectors as lengths and angles alone tell them: a along x, b in the xy plane, A."""
+        return Cell.from_parameters(*self.parameters).vectors
+
+    @property
+    def turned(self) -> bool:
+        """Whether the vectors lie elsewhere than :attr:`standard` has them."""
+        return not np.allclose(self.vectors, self.standard, rtol=0, atol=1e-3)
+
     @property
     def whole(self) -> bool:
         """Whether the atoms fill the cell without their images under a space group."""

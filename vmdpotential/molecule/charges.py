@@ -163,14 +163,14 @@ def charges_and_report(
             raise _unlike(structure, kind.residue_name, match)
     if given and not given.used:
         raise ChargeError(f"{residues[0].source}: is of the residues {listed(given.unused(), 80)}, and "
-                          f"{_name(structure)} has none of them", "name the residue in it as the structure does")
+                          f"{structure.where} has none of them", "name the residue in it as the structure does")
     missed = np.array([isinstance(match, Miss) for match in matches], bool)
     if missed.any():
         atoms = np.repeat(missed[kinds.kind_of], kinds.lengths)[among]
         if needed is None or (atoms & needed).any():
             raise _error(structure, kinds, matches, fits[0])
     if given.unused() and not residues[0].source.endswith((".xml", ".top")):  # which are for all sorts of molecules
-        log.warning("%s: has no residues %s, whose charges were given", _name(structure), listed(given.unused(), 80))
+        log.warning("%s: has no residues %s, whose charges were given", structure.where, listed(given.unused(), 80))
     charges = kinds.spread([(0.0,) * len(kind.atom_names) if isinstance(match, Miss) else match.charges
                             for kind, match in zip(kinds.kinds, matches, strict=True)])[among]
     templates: Counter[str] = Counter()
@@ -226,12 +226,8 @@ def _force_fields(structure: Structure) -> tuple[str, ...]:
         # names of atoms as CHARMM writes them are its own; Amber's are those of the PDB, which everybody writes
         if not told and not (best == "charmm36" and marks[best][2] > 0 == sum(marks[other])):
             log.warning("%s: its names fit %s and %s; the charges are those of %s, choose with {force_field}",
-                        _name(whole), best, other, best)
+                        whole.where, best, other, best)
     return tuple(fits)
-
-
-def _name(structure: Structure) -> str:
-    return structure.sources[0] if structure.sources else "structure"
 
 
 def _net_charge_text(net: float) -> str:
@@ -370,7 +366,7 @@ def _error(
         cure = "say which model they are by {water}, where it has these sites, or " + cure
     if lacking:
         cure = "complete the residues (hydrogens too), or " + cure
-    return ChargeError(f"{_name(structure)}: {'; '.join(parts)}", cure)
+    return ChargeError(f"{structure.where}: {'; '.join(parts)}", cure)
 
 
 def _unlike(structure: Structure, residue_name: str, miss: Miss) -> ChargeError:
@@ -380,7 +376,7 @@ def _unlike(structure: Structure, residue_name: str, miss: Miss) -> ChargeError:
         parts.append(f"has no charge for {listed(miss.extra, 90)}")
     if miss.lacking:
         parts.append(f"has charges for {listed(miss.lacking, 90)}, which the residue lacks")
-    return ChargeError(f"{_name(structure)}: residue {residue_name} is not that of {miss.given}, which "
+    return ChargeError(f"{structure.where}: residue {residue_name} is not that of {miss.given}, which "
                        f"{' and '.join(parts)}", "give a file with the same names of atoms, hydrogens too")
 
 

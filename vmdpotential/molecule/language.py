@@ -63,7 +63,7 @@ def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Stru
             return f"group index{len(groups) - 1}"
 
         tokens = _GROUP.sub(group, text).replace("(", " ( ").replace(")", " ) ").split()
-        if structure.cell is not None and _PLACES.intersection(tokens) and not _along_axes(structure):
+        if structure.cell is not None and _PLACES.intersection(tokens) and structure.cell.turned:
             raise ValueError("looks for places along x, y and z, and the periodic cell is turned against these")
         asked = []
         for place, token in enumerate(tokens):
@@ -98,7 +98,7 @@ def _universe(package: Any, structure: Structure) -> Any:
     segments, segment_of = np.unique(names[starts], return_inverse=True)
     universe = package.Universe.empty(
         count, len(starts), len(segments), trajectory=True, residue_segindex=segment_of.reshape(-1),
-        atom_resindex=np.repeat(np.arange(len(starts)), np.diff(structure.residue_starts)))
+        atom_resindex=structure.residue_of)
     topology = structure.topology
     symbols = elements.fill(structure).elements
     types = symbols if topology is None or not (topology.types != "").any() else topology.types
@@ -128,26 +128,14 @@ def _objects(names: Names) -> NDArray[Any]:
     return result
 
 
-def _along_axes(structure: Structure) -> bool:
-    """Whether the cell lies as MDAnalysis takes it to: a along x, b in the xy plane."""
-    assert structure.cell is not None
-    return bool(np.allclose(structure.cell.vectors, _standard(structure), atol=1e-3))
-
-
-def _standard(structure: Structure) -> Floats:
-    cell = structure.cell
-    assert cell is not None
-    return np.array(type(cell).from_parameters(*cell.parameters).vectors)
-
-
 def _places(structure: Structure) -> tuple[Floats, Any]:
     """Return positions (N, 3), turned with the cell to where MDAnalysis takes it to be, and its six numbers."""
     cell = structure.cell
     if cell is None or not cell.whole:
         return structure.positions, None
-    if _along_axes(structure):
+    if not cell.turned:
         return structure.positions, cell.parameters
-    return structure.positions @ np.linalg.inv(cell.vectors) @ _standard(structure), cell.parameters
+    return structure.positions @ np.linalg.inv(cell.vectors) @ cell.standard, cell.parameters
 
 
 def _is_number(token: str | None) -> bool:

@@ -16,6 +16,7 @@ from vmdpotential.molecule.structure import Floats, Structure
 
 #: Sets by their names.
 SETS = ("bondi", "mbondi2")
+_SETS = f"name a set, {' or '.join(f'{{radii {one}}}' for one in SETS)}"
 
 #: A; elements that are not here have no radius in Bondi's table.
 BONDI = {
@@ -47,11 +48,15 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
     UsageError
         For an unknown set.
     """
-    where = structure.sources[0] if structure.sources else "structure"
+    where = structure.where
     if name == "auto":
         if structure.radii is None:
             raise InputError(f"{where}: has no radii of atoms",
-                             f"name a set, {' or '.join(f'{{radii {one}}}' for one in SETS)}, or give a PQR file")
+                             f"{_SETS}, or give a PQR file")
+        bad = np.flatnonzero(~((structure.radii >= 0) & (structure.radii < np.inf)) & chosen)
+        if len(bad):
+            atom = int(bad[0])
+            raise InputError(f"{where}: atom {atom + 1} ({structure.label(atom)}) has no radius", _SETS)
         return structure.radii[chosen], "of the file"
     if name not in SETS:
         raise UsageError("radii", f"choose one of auto, {', '.join(SETS)}", value=name)

@@ -162,6 +162,8 @@ def select(structure: Structure, selection: Selection, parameter: str = "atoms")
     BackendError
         When the text is of MDAnalysis' language, and that is not installed.
     """
+    if not isinstance(selection, str):
+        _check_rows(np.asarray(selection), len(structure), parameter)
     text = named_selection(selection)
     if isinstance(text, Picked):
         return _by_rows(structure, text, parameter)
@@ -173,6 +175,15 @@ def select(structure: Structure, selection: Selection, parameter: str = "atoms")
     if not mask.any():
         raise UsageError(parameter, f"selects no atoms{_hint(structure, text)}", f"choose {ALLOWED}", value=text)
     return mask
+
+
+def _check_rows(rows: NDArray[Any], count: int, parameter: str) -> None:
+    """Raise UsageError for an array that is neither indices nor a mask of so many atoms."""
+    if rows.dtype == bool and rows.shape != (count,):
+        raise UsageError(parameter, f"is a mask of the shape {rows.shape}, and there are {count} atoms")
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "biu"):
+        raise UsageError(parameter, f"is an array of {rows.dtype} of the shape {rows.shape}",
+                         "give text, indices (K,) or a mask (N,)")
 
 
 def _by_rows(structure: Structure, picked: Picked, parameter: str) -> Mask:

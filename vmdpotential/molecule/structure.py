@@ -135,7 +135,7 @@ class Structure:
     charge_source : str
         Where the charges are from, for reports; empty where the topology says it.
     radii : (N,) float64, A, or None
-        Where the file gives them (PQR, prmtop), for methods that need the space which atoms take.
+        Where the file gives them (PQR, prmtop), for methods that need the space which atoms take; NaN where unknown.
     whole : Structure or None
         What these atoms were selected from; a force field is chosen by all of it, and fitted to its residues.
     whole_rows : (N,) int64 or None
@@ -194,7 +194,7 @@ class Structure:
         for name in ("charges", "radii", "velocities"):
             if getattr(self, name) is not None:
                 put(self, name, _frozen(getattr(self, name), np.float64))
-        where = self.sources[0] if self.sources else "structure"
+        where = self.where
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray) and len(value) != count:
                 raise InputError(f"{where}: {len(value)} {name.replace('_', ' ')} for {count} atoms")
@@ -225,6 +225,11 @@ class Structure:
         """Return residue name, residue number and atom name of one atom, for messages."""
         return f"{self.residue_names[atom]}{self.residue_ids[atom]}:{self.atom_names[atom]}"
 
+    @property
+    def where(self) -> str:
+        """The file that it came from, for messages; ``structure`` where there is none."""
+        return self.sources[0] if self.sources else "structure"
+
     @cached_property
     def residue_starts(self) -> Integers:
         """(R + 1,) index of the first atom of every residue, and N at the end."""
@@ -232,6 +237,11 @@ class Structure:
             return np.zeros(1, np.int64)
         changes = np.flatnonzero(np.diff(self.residue_index)) + 1
         return np.concatenate([[0], changes, [len(self)]]).astype(np.int64)
+
+    @property
+    def residue_of(self) -> Integers:
+        """(N,) the residue of every atom, as a row of :attr:`residue_starts`."""
+        return np.repeat(np.arange(self.residue_count), np.diff(self.residue_starts))
 
     @property
     def residue_count(self) -> int:
@@ -253,15 +263,13 @@ class Structure:
     def known_charges(self) -> Floats:
         """The charges, (N,) e; raises InputError where there are none."""
         if self.charges is None:
-            where = self.sources[0] if self.sources else "structure"
-            raise InputError(f"{where}: has no charges", "give a file that has them as {topology}")
+            raise InputError(f"{self.where}: has no charges", "give a file that has them as {topology}")
         return self.charges
 
     def require_whole_cell(self, cure: str) -> None:
         """Raise InputError where the atoms are a crystal's asymmetric unit, not all that its cell holds."""
         if self.cell is not None and not self.cell.whole:
-            where = self.sources[0] if self.sources else "structure"
-            raise InputError(f"{where}: is the asymmetric unit of a crystal ({self.cell.space_group})",
+            raise InputError(f"{self.where}: is the asymmetric unit of a crystal ({self.cell.space_group})",
                              f"{cure}, or write P 1 for it where it is the whole cell")
 
     def group(self, name: str) -> Integers:

@@ -112,7 +112,7 @@ def interaction_energy(
 
 def by_residue(structure: Structure, atoms: Integers, values: Floats) -> tuple[Integers, Floats]:
     """Return the residues (rows of `residue_starts`) that atoms are in, and the sums of values (n, ...) over them."""
-    residues = np.repeat(np.arange(structure.residue_count), np.diff(structure.residue_starts))[atoms]
+    residues = structure.residue_of[atoms]
     found, first = np.unique(residues, return_index=True)
     return found, np.add.reduceat(values, first, axis=0)
 

@@ -44,6 +44,8 @@ class Splitting:
 
     radius: float
     legendre: Floats
+    #: Inverse Debye length, 1/A: nothing screens it.
+    kappa = 0.0
 
     @property
     def end(self) -> float:

@@ -30,6 +30,8 @@ class Gaussian:
     """
 
     width: float
+    #: Inverse Debye length, 1/A: nothing screens it.
+    kappa = 0.0
 
     @property
     def radius(self) -> float:

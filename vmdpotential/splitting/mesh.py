@@ -14,11 +14,12 @@ from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import PER_RADIUS, Splitting, euler_sum, optimal
 from vmdpotential.splitting.gaussian import Gaussian
+from vmdpotential.splitting.screened import Screened
 from vmdpotential.splitting.shifted import SmoothCutoff
 
 Floats = NDArray[np.float64]
 
-Smooth = Splitting | SmoothCutoff | Gaussian
+Smooth = Splitting | Screened | SmoothCutoff | Gaussian
 
 #: Makes the splitting for a split radius (A), a mesh spacing (A) and an order, and says its error (1/A).
 Split = Callable[[float, float, int], tuple[Smooth, float]]
@@ -41,7 +42,7 @@ class Mesh:
         Nodes; in an open boundary they cover atoms and lattice and half a spline around them.
     order : int
         Of the B-splines, even.
-    splitting : Splitting, SmoothCutoff or Gaussian
+    splitting : Splitting, Screened, SmoothCutoff or Gaussian
     reach : (3,) int or None
         In an open boundary, the most nodes along each axis between a charge and where its potential
         is wanted: the mesh is padded with zeros for the Fourier transform, so that none of them wraps
@@ -138,7 +139,7 @@ class Mesh:
         return result.astype(np.float32)
 
     def _transformed_kernel(self, phases: list[Floats]) -> Floats:
-        """Return 4 pi / k^2 psi^(k a) over the volume of a mesh cell; at k = 0, the smooth part's integral."""
+        """Return 4 pi / (k^2 + kappa^2) psi^(k a) over the volume of a mesh cell; at k = 0, the integral of L."""
         reciprocal = np.linalg.inv(self.steps)  # columns: k = reciprocal @ phase
         # psi^ from a table, linear between its entries: Bessel functions for every node would take longer
         # than the transforms; a part that ends makes psi^ oscillate
@@ -146,13 +147,13 @@ class Mesh:
         scale, count = self.window_size(highest)
         table = 4 * np.pi * self.window_table(scale, count)
         slope = np.append(np.diff(table), 0.0)
-        kernel = np.empty([len(phase) for phase in phases])
+        kernel, kappa2 = np.empty([len(phase) for phase in phases]), self.splitting.kappa**2
         with np.errstate(divide="ignore", invalid="ignore"):
             for phase, plane in zip(phases[0], kernel, strict=True):  # a plane stays in a cache
                 k2 = sum((row[0] * phase + row[1] * phases[1][:, None] + row[2] * phases[2]) ** 2 for row in reciprocal)
                 place = np.sqrt(k2) * scale
                 entry = place.astype(np.intp)
-                plane[:] = (table[entry] + slope[entry] * (place - entry)) / k2
+                plane[:] = (table[entry] + slope[entry] * (place - entry)) / (k2 + kappa2)
         kernel[0, 0, 0] = self.splitting.integral
         if self.slanted:
             # a wave of half a turn a node has two signs, which here are two waves: neither is taken
@@ -174,8 +175,8 @@ class Mesh:
         return scale, int(highest * scale) + 3  # two for the last interval, one for rounding
 
     def window_table(self, scale: float, count: int) -> Floats:
-        """Return the smooth part's transform over 4 pi / k^2 at k = n / scale."""
-        if isinstance(self.splitting, Splitting):
+        """Return the smooth part's transform over 4 pi / (k^2 + kappa^2) at k = n / scale."""
+        if isinstance(self.splitting, Splitting | Screened):
             return self.splitting.window_table(count)
         return self.splitting.window(np.arange(count) / scale)
 
@@ -196,6 +197,8 @@ class Mesh:
         inside = self.splitting.long(np.sqrt(r2[near]))
         r2[0, 0, 0] = 1.0
         kernel = 1 / np.sqrt(r2)
+        if self.splitting.kappa:
+            kernel *= np.exp(-self.splitting.kappa * np.sqrt(r2))
         kernel[near] = inside
         # a sequence that is even has a cosine transform for its Fourier transform
         result: Floats = dctn(kernel, type=1, overwrite_x=True, workers=-1)

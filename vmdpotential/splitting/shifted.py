@@ -51,6 +51,8 @@ class SmoothCutoff:
 
     inner: Splitting
     cutoff: float
+    #: Inverse Debye length, 1/A: nothing screens it.
+    kappa = 0.0
 
     @property
     def radius(self) -> float:

@@ -61,11 +61,6 @@ class Surface:
         return f"Surface({self.kind}, {self.area:.1f} A^2, {len(self.vertices)} vertices)"
 
     @cached_property
-    def _crosses(self) -> Floats:
-        a, b, c = (self.vertices[self.triangles[:, n]] for n in range(3))
-        return np.cross(b - a, c - a)
-
-    @cached_property
     def normals(self) -> Floats:
         """(V, 3) unit vectors outwards."""
         crosses = _crosses(self.vertices, self.triangles)
@@ -224,8 +219,3 @@ def _marching(field: NDArray[np.float32], lattice: Lattice) -> tuple[Floats, Int
     if np.einsum("ij,ij->", np.cross(a, b), c) < 0:  # six times the volume
         triangles = triangles[:, ::-1]
     return vertices, np.ascontiguousarray(triangles)
-
-
-def by_residue(structure: Structure) -> Integers:
-    """Return the residue (row of `residue_starts`) of every atom."""
-    return np.repeat(np.arange(structure.residue_count), np.diff(structure.residue_starts))

@@ -184,13 +184,13 @@ extern "C" __global__ void sample(const MeshTask task)
     REAL *row = task.nodes + row_of(task, a, b);
     for (int c = threadIdx.x; c < nc; c += blockDim.x) {
         const double r2 = ab2 + squares[min(c, nc - c)], x = r2 * task.inverse_square;
-        REAL value = 1 / sqrt((REAL)r2);
+        REAL value = exp(-(REAL)task.kappa * sqrt((REAL)r2)) / sqrt((REAL)r2);
         if (task.gaussian > 0) {
             const double r = sqrt(r2), turns = r * task.gaussian;
             value = (REAL)(turns > 1e-6 ? erf(turns) / r : 1.1283791670955126 * task.gaussian);
         } else if (x < 1) {
-            double inside = task.smooth[6];
-            for (int k = 5; k >= 0; k--)
+            double inside = task.smooth[8];
+            for (int k = 7; k >= 0; k--)
                 inside = inside * x + task.smooth[k];
             value = (REAL)inside;
         }
@@ -247,6 +247,7 @@ extern "C" __global__ void multiply_transformed(const MeshTask task)
         k_ab[d] = (REAL)(task.reciprocal[d][0] * turns_a + task.reciprocal[d][1] * turns_b);
     // a wave of half a turn a node has two signs, of which a slanted cell makes two waves: neither is taken
     const bool half_turn = task.slanted && (2 * a == na || 2 * b == nb);
+    const REAL kappa2 = (REAL)(task.kappa * task.kappa);
     Complex *row = (Complex *)(task.nodes + row_of(task, a, b));
     for (int c = threadIdx.x; c < nc / 2 + 1; c += blockDim.x) {
         REAL k2 = 0;
@@ -257,7 +258,7 @@ extern "C" __global__ void multiply_transformed(const MeshTask task)
         }
         const REAL entry = sqrt(k2) * (REAL)task.window_scale, below = floor(entry);
         const REAL low = task.window[(int)below], high = task.window[(int)below + 1];
-        REAL influence = (REAL)(factor * correction[c]) * (low + (entry - below) * (high - low)) / k2;
+        REAL influence = (REAL)(factor * correction[c]) * (low + (entry - below) * (high - low)) / (k2 + kappa2);
         if (k2 == 0)
             influence = (REAL)task.constant;
         if (half_turn || (task.slanted && 2 * c == nc))

@@ -16,6 +16,7 @@ from vmdpotential.interactions.gaussian import ewald_factor
 from vmdpotential.splitting.coulomb import Splitting
 from vmdpotential.splitting.gaussian import Gaussian
 from vmdpotential.splitting.mesh import Mesh, spline_correction
+from vmdpotential.splitting.screened import Screened
 
 Floats = NDArray[np.float64]
 
@@ -89,7 +90,7 @@ class MeshSum(NodeSum):
 def set_influence(task: Any, mesh: Mesh) -> None:
     """Set what the factors between the transforms need."""
     counts = np.array(mesh.transform_shape)
-    task["factor"] = 1 / counts.prod()
+    task["factor"], task["kappa"] = 1 / counts.prod(), mesh.splitting.kappa
     if mesh.periodic or mesh.compact:
         volume = abs(np.linalg.det(mesh.steps))
         task["reciprocal"] = 2 * np.pi * np.linalg.inv(mesh.steps) / counts
@@ -97,11 +98,12 @@ def set_influence(task: Any, mesh: Mesh) -> None:
         task["factor"] *= 4 * np.pi / volume
         task["constant"] = mesh.splitting.integral / (volume * counts.prod())
     else:
-        if isinstance(mesh.splitting, Splitting):
-            task["inverse_square"], task["smooth"] = mesh.splitting.radius**-2, mesh.splitting.polynomial
-        else:
-            assert isinstance(mesh.splitting, Gaussian)
+        if isinstance(mesh.splitting, Gaussian):
             task["gaussian"] = ewald_factor(mesh.splitting.width)
+        else:
+            assert isinstance(mesh.splitting, Splitting | Screened)
+            coefficients = mesh.splitting.polynomial
+            task["inverse_square"], task["smooth"][: len(coefficients)] = mesh.splitting.radius**-2, coefficients
 
 
 @lru_cache(maxsize=64)

@@ -38,7 +38,7 @@ TASK = struct("MeshTask", [
     ("influence", address("REAL")),  # (transform / 2 + 1) factors from a sampled smooth part
     ("correction", address("const double")),  # (transform / 2 + 1) along a, b and c, one after another
     ("squares", address("const double")),  # (transform / 2 + 1) squared distances along x, y and z, A^2
-    ("window", address("const REAL")),  # the smooth part's transform over 4 pi / k^2, from wave number 0 on
+    ("window", address("const REAL")),  # the smooth part's transform over 4 pi / (k^2 + kappa^2), from wave number 0 on
     ("out", address("float")),  # the planes [first plane, ...) of the map
     ("map_size", np.uint64),  # values from one map of the field to the next
     ("origin", np.float64, 3),  # of the mesh, A
@@ -49,7 +49,8 @@ TASK = struct("MeshTask", [
     ("step", np.float64, (3, 3)),  # of the lattice along x, y and z, in steps of the mesh along a, b and c
     ("inverse_square", np.float64),  # of the split radius, 1/A^2
     ("gaussian", np.float64),  # 1 / (sqrt(2) s) of Gaussian charges, 1/A; 0 for a polynomial
-    ("smooth", np.float64, 7),  # smooth part within it, in powers of (r / radius)^2, 1/A
+    ("smooth", np.float64, 9),  # smooth part within it, in powers of (r / radius)^2, 1/A
+    ("kappa", np.float64),  # inverse Debye length, 1/A; 0 where nothing screens
     ("reciprocal", np.float64, (3, 3)),  # rows x, y, z of wave vectors for phases of 1 / transform along a, b, c, 1/A
     ("window_scale", np.float64),  # entries of the window per 1/A
     ("factor", np.float64),  # of the influence

@@ -1,0 +1,30 @@
+"""Screened potentials on a mesh on a GPU, against the CPU's exact sum and the same map there."""
+
+import numpy as np
+import pytest
+from helpers import charges_at, relative_rms
+
+from vmdpotential.maps import potential_map
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.samples import water_box
+
+pytestmark = pytest.mark.gpu
+
+CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),
+         "triclinic": Cell.from_parameters(32, 33, 34, 78, 72, 105)}
+
+
+@pytest.mark.parametrize("boundary", CELLS)
+@pytest.mark.parametrize("salt", [0.15, 1.0])
+def test_the_tolerance_is_kept(engine, boundary, salt):
+    positions, charges = water_box(30.0)
+    structure = charges_at(positions, charges + 0.01, CELLS[boundary])  # k = 0 counts
+    options = {"method": "pme", "screened": salt, "spacing": 0.7, "field": True}
+    found, expected = (potential_map(structure, tolerance=tolerance, engine=name, **options)
+                       for name, tolerance in ((engine.name, 1e-4), ("cpu", 1e-5)))
+    made = found.provenance
+    assert (made.method, made.engine) == ("pme", engine.name)
+    assert 0 < max(made.error, made.error_away, made.error_field, made.error_field_away) <= 1e-4
+    assert relative_rms(found.values, expected.values) < 1.3e-4
+    fields = (np.array([part.values for part in grid.field]) for grid in (found, expected))
+    assert relative_rms(*fields) < 1.3e-4

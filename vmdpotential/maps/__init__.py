@@ -1,0 +1,126 @@
+"""Potential maps: from a structure to a Grid.
+
+What is wanted (wanted), where (places), by which method (choice), and the map with every choice made (plan).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.maps.choice import choose_method
+from vmdpotential.maps.places import choose_cell, lay_lattice
+from vmdpotential.maps.plan import MapPlan, plan_map
+from vmdpotential.maps.wanted import CUTOFF, LEAST_TOLERANCE, Wanted, bind, check_tolerance, in_medium
+from vmdpotential.methods.slabs import Sink
+from vmdpotential.molecule.selection import Selection
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.units import DEFAULT_TEMPERATURE
+
+__all__ = [
+    "CUTOFF", "LEAST_TOLERANCE", "MapPlan", "Wanted", "bind", "check_tolerance", "choose_cell", "choose_method",
+    "in_medium", "lay_lattice", "plan_map", "potential_map",
+]
+
+def potential_map(
+    structure: Structure,
+    *,
+    method: str = "auto",
+    boundary: str = "auto",
+    spacing: float = 0.5,
+    padding: float = 10.0,
+    cutoff: float | None = None,
+    algorithm: str = "pair",
+    interaction: str = "auto",
+    parameters: Mapping[str, float] | None = None,
+    smear: float = 0.0,
+    radii: str = "auto",
+    tolerance: float = 1e-4,
+    atoms: Selection = "all",
+    unit: str = "kT/e",
+    temperature: float = DEFAULT_TEMPERATURE,
+    dielectric: float | None = None,
+    screened: float | None = None,
+    field: bool = False,
+    precision: str = "single",
+    engine: str = "auto",
+    lattice: Lattice | None = None,
+    sink: Sink | None = None,
+) -> Grid:
+    """Return the electrostatic potential map of a structure with charges.
+
+    Parameters
+    ----------
+    structure : Structure
+    method : str
+        ``direct``, ``cutoff``, ``pme`` or another registered method; ``auto`` takes the one that has
+        the full potential within the tolerance soonest.
+    boundary : {"auto", "open", "periodic"}
+        ``auto`` is periodic where the structure has a cell and the method can do it.
+    spacing : float
+        A, between lattice points; in an orthogonal periodic cell at most this, so that it divides
+        the cell.
+    padding : float
+        A, around the atoms in an open boundary.
+    cutoff : float, optional
+        A, of interactions that have one, and of the method cutoff for others; 12 unless given.
+    algorithm : {"pair", "mesh", "auto"}
+        Of the method cutoff: pair by pair, exactly; the shifted potential on a mesh, to the tolerance;
+        or the faster of the two.
+    interaction : str
+        A registered interaction; ``auto`` is the method's own.
+    parameters : mapping
+        Further parameters of the interaction, or of a method that has some of its own.
+    smear : float
+        A, standard deviation of the Gaussian that every charge is, erf(r / (sqrt(2) s)) / r; 0 for points. VMD's
+        PMEPot gives it as an Ewald factor, 1 / (sqrt(2) s).
+    radii : str
+        Of the atoms, for methods that need them: ``auto`` for the file's own, or one of
+        :data:`vmdpotential.molecule.radii.SETS`.
+    tolerance : float
+        Of methods that are not exact: root mean square error over that of the potential, 1e-6 to 0.1, over all
+        points, and over those farther than 2 A from every charge; of the field too where it is asked for. The
+        map's provenance states the errors that were measured.
+    atoms : str or array
+        The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
+    unit, temperature, dielectric
+        Of the values, see :func:`vmdpotential.units.coulomb_constant`; a dielectric of 1 unless given, or of 78.5 where
+        the potential is screened.
+    screened : float, optional
+        M, of a 1:1 salt in water, whose ions screen the potential after Debye and Hueckel: exp(-r / L) / (eps r), in a
+        periodic cell of all images; the method cutoff ends it where the rest is below the tolerance.
+    field : bool
+        Whether to compute the electric field too, as the map's attribute ``field``: three maps, in V/A.
+    precision : {"single", "compensated", "double"}
+        Of the sums; values are float32.
+    engine : str
+    lattice : Lattice, optional
+        Where to compute, instead of around the atoms or over the cell.
+    sink : Sink, optional
+        What a map goes to, slab by slab, that does not fit into memory, such as
+        :class:`vmdpotential.io.maps.MapWriters`.
+
+    Returns
+    -------
+    Grid
+        A point nearer than 0.01 A to an atom has the potential at 0.01 A, and no field from it. Of a map that went
+        to the sink, a :class:`vmdpotential.grid.stored.StoredGrid` that says what it is and has no values.
+
+    Raises
+    ------
+    InputError
+        When there are no charges, no atoms, or no cell for a periodic boundary, or when values would
+        be larger than float32 holds.
+    UsageError
+        For names, values and combinations that do not fit, such as a cutoff for a method that has none.
+    MemoryPlanError
+        When the map does not fit into memory.
+    TaskError
+        When the tolerance cannot be kept.
+    """
+    planned, result = plan_map(
+        structure, Wanted(method, algorithm, interaction, parameters or {}, cutoff, smear, screened, radii),
+        boundary=boundary, spacing=spacing, padding=padding, tolerance=tolerance, atoms=atoms, unit=unit,
+        temperature=temperature, dielectric=dielectric, field=field, precision=precision, engine=engine,
+        lattice=lattice, sink=sink)
+    return planned.grid(result)

@@ -1,0 +1,75 @@
+"""Where a map is: the periodic cell or an open boundary, and the lattice."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import registry
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.selection import is_solvated
+from vmdpotential.molecule.structure import Structure
+
+log = logging.getLogger(__name__)
+
+#: Atoms in 1 A^3 that no matter has (water 0.1, diamond 0.18): a cell with more is a mistake.
+DENSEST = 1.0
+
+def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None:
+    """Return the periodic cell, None for an open boundary; `method` and `boundary` may be ``auto``.
+
+    A crystal's asymmetric unit, a part of what its cell holds, has an open boundary by itself.
+
+    Raises
+    ------
+    UsageError
+        When the method cannot do the boundary.
+    InputError
+        When the structure has no cell for a periodic one, or is a crystal's asymmetric unit.
+    """
+    boundaries = ("open", "periodic") if method == "auto" else registry.get("method", method).boundaries
+    if boundary == "auto":
+        boundary = "periodic" if structure.cell is not None and "periodic" in boundaries else "open"
+        if structure.cell is None and is_solvated(structure):
+            log.warning("%s: is solvated and has no periodic cell, so the boundary is open; {cell} gives it one",
+                        structure.where)
+        if boundary == "periodic" and structure.cell is not None and not structure.cell.whole:
+            boundary = "open"
+            log.warning("%s: is the asymmetric unit of a crystal (%s); the boundary is open, with these atoms alone",
+                        structure.where, structure.cell.space_group)
+    if boundary not in boundaries:
+        reason = registry.get("method", method).boundary_reason
+        raise UsageError("boundary", f"the method {method} cannot do it{reason}", value=boundary,
+                         cure=f"use {' or '.join(f'{{boundary {b}}}' for b in boundaries)}, or another {{method}}")
+    if boundary == "open":
+        return None
+    name = structure.where
+    if structure.cell is None:
+        raise InputError(f"{name}: has no periodic cell", "use {boundary open}")
+    structure.require_whole_cell("use {boundary open}, expand it to the cell")
+    if structure.cell.volume * DENSEST < len(structure):
+        raise InputError(
+            f"{name}: {len(structure)} atoms do not fit into its periodic cell of {structure.cell.volume:.3g} A^3",
+            "correct the cell, or use {boundary open}"
+        )
+    return structure.cell
+
+
+def lay_lattice(
+    structure: Structure, positions: NDArray[np.float64], cell: Cell | None, spacing: float, padding: float
+) -> Lattice:
+    """Return the lattice around positions, or over the periodic cell.
+
+    The cell is laid around the middle of the structure's atoms, since programs differ in where they
+    put its corner.
+    """
+    if cell is None:
+        return Lattice.around(positions, spacing, padding)
+    if not len(structure):
+        raise InputError("there are no atoms to put a lattice around")
+    low, high = bounds(structure.positions)
+    return Lattice.over_cell(cell, spacing, (low + high) / 2 - cell.vectors.sum(0) / 2)

@@ -1,0 +1,226 @@
+"""A map planned once, with every choice made, and run for one set of positions after another."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import __version__
+from vmdpotential.engines import Engine, get_engine, near
+from vmdpotential.engines.result import Result
+from vmdpotential.errors import InputError, Words
+from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
+from vmdpotential.grid.stored import StoredGrid
+from vmdpotential.maps.choice import SOON, choose_method
+from vmdpotential.maps.places import choose_cell, lay_lattice
+from vmdpotential.maps.wanted import Wanted, bind, check_tolerance, in_medium
+from vmdpotential.methods import Charges, Method, Plan, Planned, Request, Solution, accuracy
+from vmdpotential.methods.slabs import Sink, SlabResult, by_slabs
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.radii import atomic_radii
+from vmdpotential.molecule.selection import Selection, is_solvated, is_water, named_selection, select
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.units import coulomb_constant
+
+log = logging.getLogger(__name__)
+
+@dataclass(frozen=True, eq=False)
+class MapPlan:
+    """A map with every choice made, for one set of positions after another.
+
+    Parameters
+    ----------
+    structure : Structure
+        What it was planned for.
+    chosen : (N,) bool
+        Which atoms make the potential.
+    charges : (n,) float64
+        Theirs, in units in which the sum of q V(r) is the potential.
+    method : Method
+    request : Request
+        With the box in which the atoms of an open boundary have to stay.
+    plan : Planned
+    engine : Engine
+    unit, temperature, dielectric, provenance
+        Of the maps.
+    spacing, padding, margin : float, A
+        Of the lattice, and of the box around the atoms of an open boundary.
+    """
+
+    structure: Structure
+    chosen: NDArray[np.bool_]
+    charges: NDArray[np.float64]
+    method: Method
+    request: Request
+    plan: Planned
+    engine: Engine
+    unit: str
+    temperature: float
+    dielectric: float
+    provenance: Provenance
+    spacing: float
+    padding: float
+    margin: float
+
+    def fits(self, positions: NDArray[np.float64], cell: Cell | None) -> bool:
+        """Tell whether the plan is for atoms at these positions (N, 3), A, and for their cell."""
+        planned = self.request.cell
+        if planned is not None:
+            return cell is not None and bool(np.allclose(planned.vectors, cell.vectors, rtol=0, atol=1e-4))
+        return self.request.charges.box.holds(positions[self.chosen])
+
+    def run(self, positions: NDArray[np.float64]) -> Result:
+        """Return the sum for all atoms at other positions (N, 3), A."""
+        return self.plan.run(*_counted(self.request, positions[self.chosen], self.charges))
+
+    def again(self, positions: NDArray[np.float64], cell: Cell | None) -> MapPlan:
+        """Return the plan for positions, or a cell, that this one is not for; as good as this one, not measured."""
+        structure = replace(self.structure, positions=positions, cell=cell)
+        chosen, cell = positions[self.chosen], None if self.request.cell is None else cell
+        lattice = lay_lattice(structure, chosen, cell, self.spacing, self.padding)
+        error = self.plan.error
+        request = replace(self.request, lattice=lattice, cell=cell, charges=_statistics(
+            *_counted(replace(self.request, lattice=lattice, cell=cell), chosen, self.charges), cell, self.margin))
+        if error is not None:
+            request = request.with_error(min(request.error, accuracy.SPARE * error))
+        provenance = replace(self.provenance, cell=None if cell is None else tuple(cell.vectors.ravel().tolist()))
+        return replace(self, structure=structure, request=request, plan=self.method.plan(request, self.engine),
+                       provenance=provenance)
+
+    def grid(self, result: Result) -> Grid:
+        """Return the map of a result."""
+        volts = coulomb_constant("V", dielectric=self.dielectric) / coulomb_constant(
+            self.unit, self.temperature, self.dielectric)
+        lattice = self.request.lattice
+        if isinstance(result, SlabResult):
+            described = StoredGrid.described(lattice, self.unit, self.temperature, self.dielectric, self.provenance,
+                                             (result.low, result.high))
+            if self.request.field:
+                x, y, z = (StoredGrid.described(lattice, "V/A", None, self.dielectric, made)
+                           for made in _of_field(self.provenance))
+                object.__setattr__(described, "field", (x, y, z))
+            return described
+        return Grid(lattice, result.values(), self.unit, self.temperature, self.dielectric, self.provenance,
+                    _field(result, volts, lattice, self.dielectric, self.provenance))
+
+
+def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: float, padding: float, tolerance: float,
+             atoms: Selection, unit: str, temperature: float, dielectric: float | None, field: bool, precision: str,
+             engine: str, lattice: Lattice | None = None, margin: float = 0.0, soon: float = SOON,
+             sink: Sink | None = None) -> tuple[MapPlan, Result]:
+    """Return the plan of a map that keeps the tolerance, and what it gives; see :func:`potential_map`.
+
+    `margin` is how far (A) atoms of an open boundary may leave the box around them; `soon` is 0 where a plan is made
+    for many frames, so that the fastest method is worth looking for; `sink` takes a map in slabs.
+    """
+    in_water_twice = (wanted.screened is not None or wanted.own is not None) and is_solvated(structure)
+    wanted, dielectric = in_medium(wanted, dielectric, temperature)
+    constant = coulomb_constant(unit, temperature, dielectric)
+    cell = choose_cell(structure, wanted.method, boundary)
+    chosen = select(structure, atoms)
+    if in_water_twice and is_water(structure)[chosen].any():
+        if wanted.own is not None:
+            raise InputError(f"{structure.where}: its waters are among the charges, and the solution replaces them",
+                             "use {atoms solute}")
+        log.warning(Words("%s: water is among the charges and around them, and screens twice; {atoms solute} leaves "
+                          "it to the medium"), structure.where)
+    # in units in which the sum of q V(r) is the potential
+    positions, own = structure.positions[chosen], constant * structure.known_charges[chosen]
+    if lattice is None:
+        lattice = lay_lattice(structure, positions, cell, spacing, padding)
+    backend = get_engine(engine)
+    bound = bind(wanted, cell)
+    charges = own
+    if bound.cutoff is not None and cell is None:
+        positions, charges = near(lattice, bound.cutoff, positions, charges)
+    request = Request(lattice, cell, bound, _statistics(positions, charges, cell, margin), precision,
+                      check_tolerance(tolerance), field,
+                      solution=_solution(structure, chosen, wanted, unit, temperature, dielectric))
+    volts = coulomb_constant("V", dielectric=dielectric) / constant
+    if sink is not None:
+        request = by_slabs(request)
+    summing, request, exact = choose_method(wanted, request, positions, charges, backend, soon)
+    plan, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend,
+                                                     None if sink is None else _InUnits(sink, volts))
+    if not np.isfinite(result.mean_squares()).all():
+        raise InputError(f"{structure.where}: its potential is too large for a map (3e38 {unit})",
+                         "correct the charges, {temperature} or {dielectric}")
+    summed = plan.work.pairs if isinstance(plan, Plan) else None
+    if summed is None or summed.end is None:  # where the method has not ended it
+        summed = bound
+    provenance = Provenance(
+        method=summing.name, interaction=summing.sums(request, summed),
+        medium=summing.medium(request, dielectric, temperature), boundary=request.boundary,
+        cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=summed.cutoff,
+        tolerance=None if errors is None else tolerance, precision=precision, engine=backend.name,
+        atoms=str(named_selection(atoms)),
+        inputs=tuple(Path(name).name for name in structure.sources), program=f"vmdpotential {__version__}",
+    )
+    if errors is not None:
+        provenance = replace(provenance, error=errors.everywhere, error_away=errors.away, error_field=errors.field,
+                             error_field_away=errors.field_away)
+    return MapPlan(structure, chosen, own, summing, request, plan, backend, unit, temperature, dielectric, provenance,
+                   spacing, padding, margin), result
+
+
+def _counted(request: Request, positions: NDArray[np.float64],
+             charges: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the charges that a map sees."""
+    reach = request.interaction.cutoff
+    if reach is None or request.cell is not None:
+        return positions, charges
+    return near(request.lattice, reach, positions, charges)
+
+
+def _solution(structure: Structure, chosen: NDArray[np.bool_], wanted: Wanted, unit: str, temperature: float,
+              dielectric: float) -> Solution | None:
+    """Return what a method is told that has parameters of its own."""
+    if wanted.own is None:
+        return None
+    found, source = atomic_radii(structure, chosen, wanted.radii)
+    return Solution(wanted.parameters, found, source, dielectric, temperature, unit,
+                    coulomb_constant(unit, temperature, dielectric))
+
+
+def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], cell: Cell | None,
+                margin: float) -> Charges:
+    """Return the statistics of charges that may leave their box by `margin`, A."""
+    found = Charges.of(positions, charges, cell)
+    if not margin:
+        return found
+    (a, b, c), (d, e, f) = found.box.low, found.box.high
+    return replace(found, box=Box((a - margin, b - margin, c - margin), (d + margin, e + margin, f + margin)))
+
+
+def _field(result: Result, factor: float, lattice: Lattice, dielectric: float,
+           provenance: Provenance) -> tuple[Grid, Grid, Grid] | None:
+    """Return the maps of the field along x, y and z, V/A."""
+    parts = result.field()
+    if parts is None:
+        return None
+    parts *= np.float32(factor)
+    x, y, z = (Grid(lattice, part, "V/A", None, dielectric, made)
+               for made, part in zip(_of_field(provenance), parts, strict=True))
+    return x, y, z
+
+
+def _of_field(provenance: Provenance) -> list[Provenance]:
+    """Return how the maps of a field along x, y and z were made, with the potential."""
+    return [replace(provenance, quantity=f"electric field along {axis}", error=provenance.error_field,
+                    error_away=provenance.error_field_away, error_field=None, error_field_away=None) for axis in "xyz"]
+
+
+class _InUnits:
+    """A sink whose field is in V/A."""
+
+    def __init__(self, sink: Sink, factor: float) -> None:
+        self.begin, self._put, self._factor = sink.begin, sink.put, np.float32(factor)
+
+    def put(self, start: int, maps: NDArray[np.float32]) -> None:
+        """Pass a slab on."""
+        maps[1:] *= self._factor
+        self._put(start, maps)

@@ -1,0 +1,159 @@
+"""Splitting the screened potential exp(-r / L) / r into a short-range part and a smooth one.
+
+The charge that :mod:`vmdpotential.splitting.coulomb` spreads over a ball of the radius a, whose transform is psi^(k a),
+has in an ionic solution outside of the ball the potential of a point, psi^(i a / L) times::
+
+    L(k) = 4 pi / (k^2 + 1/L^2) psi^(k a) / psi^(i a / L),    psi^(i y) = int_-1^1 psi(t) cosh(y t) dt
+
+(Yukawa's potential in Ewald's way: G. Salin, J.-M. Caillol, J. Chem. Phys. 113 (2000) 10459, with a Gaussian for psi).
+At k = 0 it is finite: a solution needs no background, whatever the charges' sum. The mesh loses waves that are short
+beside L alone, so that the psi which is best for 1/r is so here, and its error is psi^(i a / L) times less.
+
+Inside the ball r L(r) = f(x), with x = r / a, y = a / L and the polynomial p(x^2) / a that 1/r has there, solves
+f'' - y^2 f = (x p(x^2))'' / psi^(i y): a series x sum g_n x^2n with ::
+
+    g_n = p_n / psi^(i y) + y^2 g_(n-1) / (2n (2n + 1))
+
+of which f(1) = exp(-y) says the first. It ends quickly: polynomials in r^2 with few terms more than p has are as good,
+for L and for what it leaves (:mod:`vmdpotential.interactions.short_screened`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import exp
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential.interactions import Bound, short_range, short_screened
+from vmdpotential.splitting.coulomb import Splitting, optimal
+
+Floats = NDArray[np.float64]
+
+#: The largest split radius over the Debye length: beyond it what cosh and sinh have in common costs digits of float32.
+MOST = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Screened:
+    """A smooth part of the screened potential, in the place of a :class:`~vmdpotential.splitting.coulomb.Splitting`.
+
+    Parameters
+    ----------
+    inner : Splitting
+        Of 1/r: the radius, and psi.
+    length : float, A
+        The Debye length.
+    """
+
+    inner: Splitting
+    length: float
+
+    @property
+    def radius(self) -> float:
+        """From here on the smooth part is the whole potential, A."""
+        return self.inner.radius
+
+    @property
+    def end(self) -> float:
+        """From here on the smooth part is zero: nowhere."""
+        return np.inf
+
+    @property
+    def kappa(self) -> float:
+        """Inverse of the Debye length, 1/A."""
+        return 1 / self.length
+
+    @cached_property
+    def strength(self) -> float:
+        """The potential outside of the ball over that of a point, psi^(i a / L)."""
+        nodes, weights = np.polynomial.legendre.leggauss(64)
+        psi = np.polynomial.legendre.legval(nodes, np.stack([self.inner.legendre, 0 * self.inner.legendre], 1).ravel())
+        return float(weights @ (psi * np.cosh(self.radius * self.kappa * nodes)))
+
+    @property
+    def integral(self) -> float:
+        """Integral of the smooth part over space, A^2."""
+        return 4 * np.pi * self.length**2 / self.strength
+
+    @cached_property
+    def _series(self) -> tuple[Floats, Floats]:
+        """Coefficients of a L inside the radius in powers of (r/radius)^2, and those of sinh(y x) / (y x)."""
+        given = self.inner.polynomial * self.radius / self.strength
+        y = self.radius * self.kappa
+        series, free = np.zeros(len(given) + 24), np.zeros(len(given) + 24)
+        series[1 : len(given)], free[0] = given[1:], 1.0
+        for n in range(1, len(series)):
+            series[n] += y * y * series[n - 1] / (2 * n * (2 * n + 1))
+            free[n] = y * y * free[n - 1] / (2 * n * (2 * n + 1))
+        return series + (exp(-y) - series.sum()) / free.sum() * free, free
+
+    @cached_property
+    def shifted(self) -> Floats:
+        """(d + 3,) coefficients of L inside the radius in powers of r^2 - radius^2 / 2, 1/A^(2n+1)."""
+        return _shortened(self._series[0], len(self.inner.legendre) + 1, self.radius) / self.radius
+
+    @cached_property
+    def polynomial(self) -> Floats:
+        """The same in powers of (r/radius)^2, 1/A."""
+        powers = self.shifted * self.radius ** (2 * np.arange(len(self.shifted)))
+        return np.asarray(np.polynomial.Polynomial(powers)(np.polynomial.Polynomial([-0.5, 1.0])).coef, np.float64)
+
+    def long(self, r: ArrayLike) -> Floats:
+        """Return the smooth part (1/A) at distances r (A)."""
+        r = np.asarray(r, np.float64)
+        inside = np.polynomial.polynomial.polyval(
+            np.minimum(r, self.radius) ** 2 - self.radius**2 / 2, self.shifted)
+        far = np.maximum(r, self.radius)
+        result: Floats = np.where(r < self.radius, inside, np.exp(-far * self.kappa) / far)
+        return result
+
+    def window(self, k: ArrayLike) -> Floats:
+        """Return the smooth part's transform at wave numbers k (1/A) over 4 pi / (k^2 + kappa^2)."""
+        return self.inner.window(k) / self.strength
+
+    def window_table(self, count: int) -> Floats:
+        """Return the same at the wave numbers of :meth:`Splitting.window_table`."""
+        return self.inner.window_table(count) / self.strength
+
+    def short(self) -> Bound:
+        """Return the short-range part as an interaction."""
+        series, free = self._series
+        sinh, cosh = self.radius * self.kappa * free, free * (2 * np.arange(len(free)) + 1)
+        even = _shortened(series + sinh, short_range.DEGREE + 1, self.radius) / self.radius
+        odd = _shortened(cosh, short_range.DEGREE, self.radius)
+        return short_screened.bind(self.radius, even, odd)
+
+
+def _shortened(series: Floats, degree: int, radius: float) -> Floats:
+    """Return a series in (r/radius)^2 in few powers of r^2 - radius^2 / 2, by Chebyshev's nodes."""
+    polynomial = np.polynomial.Chebyshev.interpolate(
+        lambda x: np.polynomial.polynomial.polyval(x + 0.5, series), degree, [-0.5, 0.5]
+    ).convert(kind=np.polynomial.Polynomial, domain=[-1, 1])
+    coefficients = np.zeros(degree + 1)
+    coefficients[: len(polynomial.coef)] = polynomial.coef
+    return coefficients / radius ** (2 * np.arange(degree + 1))
+
+
+def optimal_for_screened(length: float, radius: float, mesh: float, order: int) -> tuple[Screened, float]:
+    """Return the splitting of the screened potential that a mesh renders best, and its error.
+
+    Parameters
+    ----------
+    length : float, A
+        The Debye length.
+    radius, mesh, order
+        As in :func:`vmdpotential.splitting.coulomb.optimal`.
+
+    Returns
+    -------
+    splitting : Screened
+    error : float, 1/A
+        As of :func:`~vmdpotential.splitting.coulomb.optimal`. Infinite where the radius is too long beside the
+        Debye length.
+    """
+    inner, error = optimal(radius, mesh, order)
+    screened = Screened(inner, length)
+    return screened, error / screened.strength if radius <= MOST * length else np.inf
