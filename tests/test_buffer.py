@@ -40,6 +40,53 @@ def test_missed_energy_equals_that_of_sampled_displacements():
     assert one.missed(gap, age) == pytest.approx(sampled, rel=0.05)  # the shell's radius is a mean one
 
 
+@pytest.mark.parametrize("length", [3.0, 0.4])
+def test_missed_energy_of_constrained_atoms_equals_that_of_sampled_displacements(length):
+    """Light atoms on bonds to heavy ones: these move as they like, those around them on arcs."""
+    light, heavy, age, gap, count = 4.0, 30.0, 40.0, 0.3, 2_000_000
+    charges = np.zeros(200)
+    charges[::2] = 10
+    bonds = buffer.Constraints(np.arange(200).reshape(-1, 2)[:, ::-1].copy(), np.full(100, length))
+    masses = np.tile([light, heavy], 100)
+    free, bound = (buffer.Kinds.of(FIELD, Atoms(np.zeros((200, 3)), {"charge": charges}),
+                                   masses, 1000.0, 300.0, given) for given in (None, bonds))
+    rng = np.random.default_rng(1)
+    arm, whole = length * heavy / (light + heavy), light + heavy
+    variance = buffer.THERMAL * 300.0 * age**2
+
+    def way():
+        """Return how far such atoms come along a line."""
+        cosine, turn = rng.uniform(-1, 1, count), rng.uniform(0, 2 * np.pi, count)
+        angle = np.sqrt(variance * heavy / (light * whole)) / arm * rng.rayleigh(size=count)
+        around = arm * (cosine * (np.cos(angle) - 1) + np.sqrt(1 - cosine**2) * np.cos(turn) * np.sin(angle))
+        return around + rng.normal(0, np.sqrt(variance / whole), count)
+
+    reach = 4.0
+    before = CUTOFF + gap + rng.uniform(0, reach, count)
+    after = before + way() - way()
+    energy = np.where(after < CUTOFF, 100.0 * FIELD.terms[0].bound(after), 0.0)
+    sampled = 0.5 * 0.5 * float(np.mean(energy * 4 * np.pi * before**2 * 0.1 * reach))
+    if length > 1:
+        assert bound.missed(gap, age) == pytest.approx(sampled, rel=0.06)
+    else:  # what cannot go further than twice the arm is taken to be normal: a bound still
+        assert sampled < bound.missed(gap, age) < 0.7 * free.missed(gap, age)
+
+
+def test_the_heaviest_constraint_counts_and_none_changes_nothing():
+    masses = np.array([1.0, 16.0, 12.0])
+    some = Atoms(np.zeros((3, 3)), {"charge": np.ones(3)})
+    bonds = buffer.Constraints(np.array([[0, 2], [0, 1]]), np.array([1.1, 1.0]))
+    found = buffer.Kinds.of(FIELD, some, masses, 100.0, 300.0, bonds)
+    rows = {round(float(a), 4) for a in found.arm}
+    assert rows == {round(16 / 17, 4), round(1 / 17, 4), round(1.1 / 13, 4)}
+    # all of an atom's motion is in its two parts, along three axes and two
+    light = int(np.argmax(found.arm))
+    assert found.spread[light, light] / 2 + found.turning[light] == pytest.approx(buffer.THERMAL * 300.0)
+    none = buffer.Constraints(np.zeros((0, 2), np.int64), np.zeros(0))
+    assert buffer.Kinds.of(FIELD, some, masses, 100.0, 300.0, none).missed(0.3, 20.0) == pytest.approx(
+        buffer.Kinds.of(FIELD, some, masses, 100.0, 300.0).missed(0.3, 20.0))
+
+
 def test_drift_falls_with_the_buffer_and_grows_with_age():
     of = kinds()
     by_buffer = [buffer.drift(of, b, 20.0) for b in (0.0, 0.3, 0.6, 1.2, 2.4)]

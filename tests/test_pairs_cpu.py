@@ -118,7 +118,8 @@ def test_tables_are_what_they_stand_for(layout):
 
 
 @pytest.mark.parametrize(("layout", "precision"), [("auto", "single"), ("4x8", "single"), ("4x4", "double"),
-                                                    ("8x8", "single")])
+                                                    ("8x8", "single"),
+                                                    pytest.param("2x2", "double", marks=pytest.mark.slow)])
 def test_layouts(layout, precision):
     for cell in CELLS.values():
         some = atoms(120, cell)
@@ -229,6 +230,10 @@ def test_a_list_serves_atoms_that_have_moved_a_little():
                          (np.full((100, 3), np.nan), InputError)):
         with pytest.raises(error):
             pairs.run(wrong)
+    first, second = (some_of(some, part) for part in (slice(40), slice(40, None)))
+    both = ENGINE.prepare_pairs(PairSum(POTENTIALS["sources"], cell, energy=True, virial=True)).search(first, second)
+    with pytest.raises(InputError, match="not a finite number"):
+        both.run(first.positions, np.full((60, 3), np.inf))
 
 
 @pytest.mark.parametrize("options", [{}, {"precision": "double"}, {"precision": "double", "layout": "4x4"}])

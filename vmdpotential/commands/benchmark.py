@@ -182,7 +182,7 @@ def _time_pairs(name: str, backend: Any, box: float, cutoff: float, precision: s
     potential = samples.potential(name, cutoff)
     gap = 0.0
     if drift:
-        kinds = buffer.Kinds.of(potential, atoms, water.masses, water.cell.volume)
+        kinds = buffer.Kinds.of(potential, atoms, water.masses, water.cell.volume, constraints=water.constraints)
         gap = buffer.buffer_for(kinds, drift * buffer.GAS_CONSTANT * DEFAULT_TEMPERATURE, LIFE)
     prepared = backend.prepare_pairs(PairSum(potential, water.cell, precision, buffer=gap))
     found = prepared.search(atoms)

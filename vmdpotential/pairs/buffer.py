@@ -4,7 +4,13 @@ S. Pall, B. Hess, "A flexible algorithm for calculating pair interactions on SIM
 184 (2013) 2641-2650, appendix. Two atoms that were farther apart than the list's radius when it was made may have come
 within the cutoff. Free flight by thermal velocities makes the distance between them change by a normal distribution of
 variance kT t^2 (1/m_i + 1/m_j), and the potential is expanded to third order around the cutoff, where it is taken to
-be zero: a shift does no work. Collisions and constraints only slow atoms down, so that this is an upper bound.
+be zero: a shift does no work. Collisions only slow atoms down, so that this is an upper bound.
+
+An atom that is bound to a heavier one by a constraint moves with the centre of mass of both, and around it in the plane
+across the bond. Of bonds in every direction the part of that plane's displacement along the line between two atoms is
+normal for a given angle between bond and line, and its cosine is evenly distributed. The way around the centre is an
+arc, which cannot be longer than twice its radius (GROMACS, calc_verletbuf.cpp, `constrained_atom_sigma2`). Of several
+constraints that with the heaviest atom is taken: the others would slow the atom down further.
 """
 
 from __future__ import annotations
@@ -25,8 +31,24 @@ Floats = NDArray[np.float64]
 
 #: Variance of a velocity of 1 u at 1 K, A^2/fs^2.
 THERMAL = units.BOLTZMANN * units.AVOGADRO * 1e3 * (1e-15 / units.ANGSTROM) ** 2
+#: Cosines of bonds to lines, between 0 and 1, and their weights.
+COSINES, WEIGHTS = np.polynomial.legendre.leggauss(10) / np.array([[2.0], [2.0]]) + np.array([[0.5], [0.0]])
 #: kcal/mol of kT at 1 K.
 GAS_CONSTANT = units.BOLTZMANN * units.AVOGADRO / (1000 * units.CALORIE)
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """Bonds whose lengths stay the same.
+
+    Parameters
+    ----------
+    pairs : (C, 2) int64
+    lengths : (C,) float64, A
+    """
+
+    pairs: NDArray[np.int64]
+    lengths: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,20 +60,26 @@ class Kinds:
     weight : (K, K) float64, 1/A^3
         Share of the atoms of the first kind times the density of the second.
     spread : (K, K) float64, A^2/fs^2
-        Variance of the relative velocity along the line between them.
+        Variance of the relative velocity along the line between them, of free atoms and centres of mass.
     derivatives : (3, K, K) float64
         First to third derivative of the energy at the cutoff, kcal/mol/A^n.
     cutoff : float, A
+    turning : (K,) float64, A^2/fs^2
+        Variance of the velocity around the centre of mass along each of two axes; 0 for atoms without a constraint.
+    arm : (K,) float64, A
+        Distance from that centre.
     """
 
     weight: Floats
     spread: Floats
     derivatives: Floats
     cutoff: float
+    turning: Floats
+    arm: Floats
 
     @classmethod
     def of(cls, potential: PairPotential, atoms: Atoms, masses: Floats, volume: float,
-           temperature: float = units.DEFAULT_TEMPERATURE) -> Kinds:
+           temperature: float = units.DEFAULT_TEMPERATURE, constraints: Constraints | None = None) -> Kinds:
         """Return the kinds of some atoms.
 
         Parameters
@@ -63,6 +91,8 @@ class Kinds:
         volume : float, A^3
             That the atoms fill evenly.
         temperature : float, K
+        constraints : Constraints, optional
+            Bonds whose lengths stay the same.
 
         Raises
         ------
@@ -74,23 +104,43 @@ class Kinds:
             raise UsageError("cutoff", "pairs without a cutoff are not listed")
         if not (len(atoms) and (np.asarray(masses) > 0).all() and volume > 0 and temperature > 0):
             raise UsageError("masses", "atoms, and masses, a volume and a temperature above 0, are needed")
-        columns = [np.asarray(masses, np.float64), *(atoms.parameters[n] for n in potential.atoms)]
+        masses = np.asarray(masses, np.float64)
+        columns = [masses, *_bound(masses, constraints), *(atoms.parameters[n] for n in potential.atoms)]
         if atoms.types is not None:
             columns.append(atoms.types.astype(np.float64))
         rows, counts = np.unique(np.column_stack(columns), axis=0, return_counts=True)
-        inputs = {f"{side}.{name}": rows[:, 1 + n][index] for n, name in enumerate(potential.atoms)
+        inputs = {f"{side}.{name}": rows[:, 3 + n][index] for n, name in enumerate(potential.atoms)
                   for side, index in (("i", (slice(None), None)), ("j", (None, slice(None))))}
         if atoms.types is not None:
             types = rows[:, -1].astype(np.int64)
             inputs |= {f"pair.{name}": table[types[:, None], types] for name, table in atoms.tables.items()}
-        inverse = 1 / rows[:, 0]
+        mass, partner, length = rows[:, :3].T
+        inverse, share = 1 / (mass + partner), partner / (mass + partner)
         return cls(np.outer(counts, counts) / (counts.sum() * volume),
                    THERMAL * temperature * (inverse[:, None] + inverse),
-                   _derivatives(potential, inputs, cutoff, len(rows)), cutoff)
+                   _derivatives(potential, inputs, cutoff, len(rows)), cutoff,
+                   THERMAL * temperature * share / mass, length * share)
 
     def missed(self, buffer: float, age: float) -> float:
         """Return the energy per atom that a list of some age (fs) misses, kcal/mol, at most."""
-        sigma = np.sqrt(self.spread) * age
+        around = self._around(age)
+        if not around.any():
+            return self._missed(buffer, np.sqrt(self.spread) * age)
+        # one kind's cosines do not depend on the other's
+        across = around * (1 - COSINES[:, None] ** 2)
+        return float(sum(w * u * self._missed(buffer, np.sqrt(self.spread * age**2 + i[:, None] + j))
+                         for w, i in zip(WEIGHTS, across, strict=True) for u, j in zip(WEIGHTS, across, strict=True)))
+
+    def _around(self, age: float) -> Floats:
+        """Return the variance (K,) of the way around a centre of mass along each of two axes, A^2."""
+        arm2 = np.maximum(self.arm, 1e-9) ** 2
+        # a rational function with the Taylor series of the mean square chord of an arc; constant beyond its maximum
+        angle2 = np.minimum(self.turning * age**2 / arm2, np.sqrt(22.5))
+        around: Floats = arm2 * angle2 / (1 + angle2 / 3 + 2 * angle2**2 / 45)
+        return around
+
+    def _missed(self, buffer: float, sigma: Floats) -> float:
+        """Return the energy that is missed when distances change by normal distributions (K, K)."""
         from scipy import special
 
         b = buffer / sigma
@@ -104,6 +154,18 @@ class Kinds:
         shell = 4 * pi * (self.cutoff + buffer + sigma) ** 2
         # each pair belongs to two atoms; energies of unlike charges cancel in no order that is known
         return float(0.5 * (self.weight * shell * np.abs(energy)).sum())
+
+
+def _bound(masses: Floats, constraints: Constraints | None) -> tuple[Floats, Floats]:
+    """Return of each atom the mass of the heaviest atom that it is bound to by a constraint, and the bond's length."""
+    partner, length = np.zeros(len(masses)), np.zeros(len(masses))
+    if constraints is not None:
+        for one, other in (constraints.pairs.T, constraints.pairs.T[::-1]):
+            order = np.argsort(masses[other], kind="stable")  # of an atom's several the last stays
+            one, other, long = one[order], other[order], constraints.lengths[order]
+            heavier = masses[other] > partner[one]
+            partner[one[heavier]], length[one[heavier]] = masses[other[heavier]], long[heavier].round(6)
+    return partner, length
 
 
 def _derivatives(potential: PairPotential, inputs: dict[str, Floats], cutoff: float, kinds: int) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +26,6 @@ FLAT = 1.15
 
 #: Parts that a list is made in, and chunks of atoms i in a part at least.
 PARTS, LEAST = 64, 16
-
-#: Chunks that are worth a thread where atoms are copied.
-GRAIN = 1024
 
 
 @dataclass(frozen=True)
@@ -102,14 +98,6 @@ def aligned(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
     return found
 
 
-def by_parts(task: Callable[[int, int], None], chunks: int, label: str) -> None:
-    """Call ``task(first, last)`` for all chunks, on threads where there are enough for that."""
-    if chunks < 2 * GRAIN or threads.count() == 1:
-        task(0, chunks)
-    else:
-        threads.run(task, chunks, label, max(GRAIN, -(-chunks // threads.count())))
-
-
 class Clusters:
     """Atoms of one set, sorted into chunks and clusters.
 
@@ -168,29 +156,27 @@ class Clusters:
         """Choose the centres of chunks, multiples of `grid`."""
         middle = (self.chunk_boxes[:, :3] + self.chunk_boxes[:, 3:]) / 2
         self.centres = (np.rint(middle / grid) * grid).astype(kernel.REAL)
-        self.before, self.homes = np.empty((len(self.slots), 3)), np.empty((len(self.slots), 3))
+        self.before, self.homes = (np.empty((len(self.rows), 3, kernel.N)) for _ in range(2))
         kernel.remember(self.slots, self.found, self.places, self.centres, self.before, self.homes)
         # half of the shortest way between two opposite faces of the cell
         self.near2 = 0.25 / max(float((self.brick.inverse**2).sum(0).max()), 1e-300)
 
     def chunks(self, kernel: Any) -> NDArray[Any]:
-        """Return the chunks (C, 3 + R, N) without positions."""
+        """Return the chunks (C, 3 + R, N) without positions of atoms."""
         atoms = aligned((len(self.rows), 3 + self.rows.shape[1], kernel.N), kernel.REAL)
+        atoms[:, :3] = kernel.FAR
         atoms[:, 3:] = self.rows
         return atoms
 
-    def write(self, kernel: Any, positions: Floats, atoms: NDArray[Any]) -> float:
-        """Write positions to chunks; return how far an atom has moved at most since the search, A."""
-        brick, n = self.brick, kernel.N
-        ways = [0.0]
+    def write(self, kernel: Any, positions: Floats, atoms: NDArray[Any], part: int = 0, parts: int = 1) -> float:
+        """Write positions to chunks, or a part of them; return how far an atom has moved at most since the search, A.
 
-        def write_some(first: int, last: int) -> None:
-            slots = slice(first * n, last * n)
-            ways.append(kernel.write_places(self.slots[slots], positions, brick.turn, self.before[slots], brick.vectors,
-                                            brick.inverse, self.near2, self.homes[slots], atoms[first:last]))
-
-        by_parts(write_some, len(atoms), "pairs")
-        return float(np.sqrt(max(ways)))
+        That is infinite where a position is not finite.
+        """
+        brick, count = self.brick, len(atoms)
+        way = kernel.write_places(count * part // parts, count * (part + 1) // parts, self.slots, positions, brick.turn,
+                                  self.before, brick.vectors, brick.inverse, self.near2, self.homes, atoms)
+        return float(np.sqrt(way)) if way < np.inf else np.inf
 
 
 @dataclass(frozen=True)

@@ -137,19 +137,27 @@ def run(entries, chunks, bits, masks, atoms_i, centres_i, sums_i, atoms_j, centr
 
 @njit(**FAST)
 def gather(first, last, slots, sums, turn, slope_factor, forces, energies):
-    """Write the sums (threads, chunks, CHANNELS, N) of chunks first <= c < last to forces and energies of the atoms."""
-    for s in range(first * N, last * N):
-        a, chunk, lane = slots[s], s // N, s % N
-        if a < 0:
-            continue
-        x = y = z = 0.0
-        for k in range(ENERGIES):
-            energies[a, k] = 0.0
-        for t in range(len(sums)):
-            x += np.float64(sums[t, chunk, 0, lane])
-            y += np.float64(sums[t, chunk, 1, lane])
-            z += np.float64(sums[t, chunk, 2, lane])
+    """Write the sums (threads, chunks, CHANNELS, N) of chunks first <= c < last to forces and energies of the atoms.
+
+    A chunk is summed and turned by vectors first.
+    """
+    total = np.empty((CHANNELS, N))
+    for c in range(first, last):
+        for k in range(CHANNELS):
+            for lane in range(N):
+                total[k, lane] = np.float64(sums[0, c, k, lane])
+            for t in range(1, len(sums)):
+                for lane in range(N):
+                    total[k, lane] += np.float64(sums[t, c, k, lane])
+        for lane in range(N):
+            x, y, z = slope_factor * total[0, lane], slope_factor * total[1, lane], slope_factor * total[2, lane]
+            for d in range(3):
+                total[d, lane] = x * turn[d, 0] + y * turn[d, 1] + z * turn[d, 2]
+        for lane in range(N):
+            a = slots[c * N + lane]
+            if a < 0:
+                break
+            for d in range(3):
+                forces[a, d] = total[d, lane]
             for k in range(ENERGIES):
-                energies[a, k] += 0.5 * np.float64(sums[t, chunk, 3 + k, lane])
-        for d in range(3):
-            forces[a, d] = slope_factor * (x * turn[d, 0] + y * turn[d, 1] + z * turn[d, 2])
+                energies[a, k] = 0.5 * total[3 + k, lane]

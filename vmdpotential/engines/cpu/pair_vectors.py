@@ -87,7 +87,7 @@ class _Pairs(Vector):
     def opaque(self, vector):
         """Return a vector that LLVM knows nothing of: it neither reorders sums with it nor makes a scalar of it."""
         kind, width = {"avx512": ("v", 512), "avx2": ("x", 256)}.get(LEVEL, ("", 0))
-        if self.lanes * self.bits > width:
+        if not 128 <= self.lanes * self.bits <= width:  # no register holds just that
             return vector
         return self.builder.asm(ir.FunctionType(self.type, [self.type]), "", f"={kind},0", [vector], False)
 

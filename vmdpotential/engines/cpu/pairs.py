@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential import progress
 from vmdpotential.engines.cpu import build, threads
-from vmdpotential.engines.cpu.clusters import Brick, Clusters, Part, Search, aligned, by_parts, search
+from vmdpotential.engines.cpu.clusters import Brick, Clusters, Part, Search, aligned, search
 from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
@@ -21,7 +23,7 @@ Floats = NDArray[np.float64]
 LENGTH = 2.0
 
 #: Layouts by name: atoms of a cluster i and of a chunk j, 0 for as many as a vector has.
-LAYOUTS = {"4x4": (4, 4), "4x8": (4, 8), "8x8": (8, 8), "4x16": (4, 16), "compressed": (4, 0)}
+LAYOUTS = {"2x2": (2, 2), "4x4": (4, 4), "4x8": (4, 8), "8x8": (8, 8), "4x16": (4, 16), "compressed": (4, 0)}
 
 #: A term that so many of the atoms lack is left out for clusters in which half of them do.
 WORTH = 0.25
@@ -166,6 +168,9 @@ class ClusterList:
         self.pairs, self.kernel, self.sums = pairs, kernel, sums
         self.sets, self.found, self.tables = sets, found, tables
         self.totals = [np.empty(0) for _ in sets]
+        extent = sets[0].chunk_boxes
+        # not so far away that powers of the distance are denormal numbers, which take a hundred cycles
+        self.aside = -2 * (pairs.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1
         self._keep(found.parts)
 
     def _keep(self, parts: list[Part]) -> None:
@@ -196,31 +201,39 @@ class ClusterList:
         """Pairs of a cluster and a chunk that need masks."""
         return sum(len(part.masks) for part in self.parts)
 
-    def _place(self, positions: Floats, others: Floats | None) -> None:
-        """Write positions to the chunks.
+    def _given(self, positions: Floats, others: Floats | None) -> list[Floats]:
+        """Return the positions of each set.
 
         Raises
         ------
         UsageError
-            When atoms have moved further than the list allows.
+            When they are of others than the list.
         """
-        work = self.pairs.work
-        given = [_positions(positions)] if others is None else [_positions(positions), _positions(others)]
+        given = [_positions(x) for x in (positions, others) if x is not None]
         if [len(x) for x in given] != [len(x) for x in self.sets]:
             raise UsageError("positions", "others than the pairs were searched for")
-        if not all(np.isfinite(x).all() for x in given):
+        return given
+
+    def _write(self, given: list[Floats], part: int, parts: int) -> float:
+        """Write a part of the positions to the chunks; return the longest way of an atom, A."""
+        return max(one.write(self.kernel, x, chunks, part, parts)
+                   for one, x, chunks in zip(self.sets, given, self.found.chunks, strict=True))
+
+    def _check(self, way: float) -> None:
+        """Raise an error when atoms have moved further than the list allows."""
+        if not np.isfinite(way):
             raise InputError("a position is not a finite number")
-        way = max(one.write(self.kernel, x, c) for one, x, c in zip(self.sets, given, self.found.chunks, strict=True))
-        if not way <= work.buffer / 2:
+        longest = self.pairs.work.buffer / 2
+        if not way <= longest:
             raise UsageError("buffer", f"an atom has moved by {way:.3g} A since the pairs were searched, and they hold "
-                             f"up to {work.buffer / 2:g} A", "search them again, or use a longer {buffer}")
+                             f"up to {longest:g} A", "search them again, or use a longer {buffer}")
 
     def prune(self, positions: Floats, buffer: float, others: Floats | None = None) -> None:
         """Leave pairs out of the sums until the next pruning, see :class:`vmdpotential.engines.pairs.PairList`."""
         if not 0 <= buffer <= self.pairs.work.buffer:
             raise UsageError("buffer", f"a list is pruned to 0 to {self.pairs.work.buffer:g} A, its own buffer",
                              value=f"{buffer:g}")
-        self._place(positions, others)
+        self._check(self._write(self._given(positions, others), 0, 1))
         found, kernel, chunks = self.found, self.kernel, self.found.chunks
         reach = self.pairs.reach - self.pairs.work.buffer + buffer
         left: list[Part | None] = [None] * len(found.parts)
@@ -249,50 +262,55 @@ class ClusterList:
         UsageError
             When they have moved further.
         """
-        self._place(positions, others)
+        given = self._given(positions, others)
         kernel, sums, work = self.kernel, self.sums, self.pairs.work
         chunks, parts = self.found.chunks, self.parts
         workers = max(1, min(threads.count(), len(parts)))
         shares = np.searchsorted(np.cumsum(self.work), self.work.sum() * (np.arange(workers + 1) / workers) - 0.5)
+        shares[-1] = len(parts)
         if len(self.totals[0]) != workers:
             self.totals = [aligned((workers, len(c), sums.CHANNELS, kernel.N), kernel.REAL) for c in chunks]
         totals = self.totals
-        virials = np.zeros((workers, 6))
+        ways, virials = np.zeros(workers), np.zeros((workers, 6))
         scaled, real = self.pairs.scaled, kernel.REAL
         values = np.array(scaled.values, real) if scaled.values else np.zeros(1, real)
-        extent = self.sets[0].chunk_boxes
-        # not so far away that powers of the distance are denormal numbers, which take a hundred cycles
-        aside = real(-2 * (self.pairs.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1)
-        cutoff2, soft2 = real(scaled.cutoff2 * LENGTH**2), real(scaled.softening2 * LENGTH**2)
+        fixed = (values, *self.tables, self.found.steps, self.found.rests, real(scaled.cutoff2 * LENGTH**2),
+                 real(scaled.softening2 * LENGTH**2), real(self.aside))
+        results = [PairResult(np.empty((len(one), 3)), np.empty((len(one), sums.ENERGIES)) if work.energy else None)
+                   for one in self.sets]
+        no_energies = np.empty((0, 0))
 
-        def share(worker: int, _: int) -> None:
+        def share(worker: int, barrier: Barrier) -> None:
+            """Write, sum and gather what falls to a thread; in between it waits for the others."""
+            ways[worker] = self._write(given, worker, workers)
             for total in totals:
                 total[worker] = 0
-            for part in parts[shares[worker] : shares[worker + 1] if worker + 1 < workers else len(parts)]:
+            barrier.wait()
+            if not ways.max() <= work.buffer / 2:
+                return
+            first, last = shares[worker : worker + 2]
+            for number in range(first, last):
+                part = parts[number]
                 sums.run(part.entries, part.chunks, part.bits, part.masks, chunks[0], self.sets[0].centres,
-                         totals[0][worker], chunks[-1], self.sets[-1].centres, totals[-1][worker], values, *self.tables,
-                         self.found.steps, self.found.rests, cutoff2, soft2, aside,
+                         totals[0][worker], chunks[-1], self.sets[-1].centres, totals[-1][worker], *fixed,
                          virials[worker])
+                if barrier.broken:
+                    return
+                if worker == 0:
+                    progress.report("pairs", min((number + 1 - first) / (last - first), 0.999))
+            barrier.wait()
+            for one, total, result in zip(self.sets, totals, results, strict=True):
+                count = len(one.slots) // kernel.N
+                sums.gather(count * worker // workers, count * (worker + 1) // workers, one.slots, total,
+                            one.brick.turn, 1 / LENGTH**2, result.forces,
+                            no_energies if result.energies is None else result.energies)
 
-        if workers == 1:
-            share(0, 1)
-        else:
-            threads.run(share, workers, "pairs")
+        threads.together(share, workers)
+        self._check(ways.max())
+        progress.report("pairs", 1.0)
         virial = None
         if work.virial:
             xx, xy, xz, yy, yz, zz = virials.sum(0) / LENGTH**2
             turn = self.sets[0].brick.turn
             virial = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
-        results = [self._result(one, total) for one, total in zip(self.sets, totals, strict=True)]
         return replace(results[0], virial=virial, other=results[1] if others is not None else None)
-
-    def _result(self, clusters: Clusters, total: NDArray[Any]) -> PairResult:
-        """Return what the threads summed for one set of atoms."""
-        count = len(clusters)
-        forces, energies = np.empty((count, 3)), np.empty((count, self.sums.ENERGIES))
-
-        def gather(first: int, last: int) -> None:
-            self.sums.gather(first, last, clusters.slots, total, clusters.brick.turn, 1 / LENGTH**2, forces, energies)
-
-        by_parts(gather, total.shape[1], "pairs")
-        return PairResult(forces, energies if self.pairs.work.energy else None)

@@ -26,6 +26,8 @@ PLAIN: bool
 
 REAL = np.float64 if BITS == 64 else np.float32
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
+#: Where numbers may not be finite.
+CAREFUL = FAST | {"fastmath": {"reassoc", "contract", "nsz"}}
 
 #: Coordinate of the places in chunks that no atom fills: out of reach of every atom.
 FAR = 1e6
@@ -186,46 +188,69 @@ def bound(slots, places, boxes):
 
 @njit(**FAST)
 def remember(slots, positions, places, centres, before, homes):
-    """Write of every slot where its atom was in the search: its position, and its place from its chunk's centre."""
+    """Write where atoms were in the search (chunks, 3, N): their positions, and their places from centres of chunks."""
     for s in range(len(slots)):
+        chunk, lane = s // N, s % N
         for d in range(3):
             if slots[s] >= 0:
-                before[s, d] = positions[slots[s], d]
-                homes[s, d] = places[slots[s], d] - np.float64(centres[s // N, d])
+                before[chunk, d, lane] = positions[slots[s], d]
+                homes[chunk, d, lane] = places[slots[s], d] - np.float64(centres[chunk, d])
 
 
 @njit(**FAST)
-def write_places(slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
-    """Write positions (N, 3), turned, into chunks; return the square of the longest way from where they were `before`.
+def _write_wrapped(atom, chunk, lane, positions, turn, before, vectors, inverse, homes, atoms):
+    """Write the image of an atom that has moved least; return the square of its way."""
+    d, move = np.empty(3), np.empty(3)
+    for k in range(3):
+        move[k] = positions[atom, k] - before[chunk, k, lane]
+    for k in range(3):
+        d[k] = move[0] * turn[0, k] + move[1] * turn[1, k] + move[2] * turn[2, k]
+    for k in range(3):
+        move[k] = np.rint(d[0] * inverse[0, k] + d[1] * inverse[1, k] + d[2] * inverse[2, k])
+    way = 0.0
+    for k in range(3):
+        d[k] -= move[0] * vectors[0, k] + move[1] * vectors[1, k] + move[2] * vectors[2, k]
+        way += d[k] * d[k]
+        atoms[chunk, k, lane] = homes[chunk, k, lane] + d[k]
+    return way
+
+
+@njit(**CAREFUL)
+def write_places(first, last, slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
+    """Write positions (N, 3), turned, into some chunks; return the square of the longest way since `before`.
 
     `homes` are the places that atoms had in chunks then. An atom that has been wrapped since is the image that has
-    moved least; one that has come no farther than the root of `near2` has not.
+    moved least; one that has come no farther than the root of `near2` has not. Of positions that are not finite the way
+    is not, either.
     """
-    longest = 0.0
-    for s in range(len(slots)):
-        a, chunk, lane = slots[s], s // N, s % N
-        if a < 0:
-            for d in range(3):
-                atoms[chunk, d, lane] = FAR
-            continue
-        mx, my, mz = (positions[a, 0] - before[s, 0], positions[a, 1] - before[s, 1], positions[a, 2] - before[s, 2])
-        x = mx * turn[0, 0] + my * turn[1, 0] + mz * turn[2, 0]
-        y = mx * turn[0, 1] + my * turn[1, 1] + mz * turn[2, 1]
-        z = mx * turn[0, 2] + my * turn[1, 2] + mz * turn[2, 2]
-        way = x * x + y * y + z * z
-        if way >= near2:
-            fx = np.rint(x * inverse[0, 0] + y * inverse[1, 0] + z * inverse[2, 0])
-            fy = np.rint(x * inverse[0, 1] + y * inverse[1, 1] + z * inverse[2, 1])
-            fz = np.rint(x * inverse[0, 2] + y * inverse[1, 2] + z * inverse[2, 2])
-            x -= fx * vectors[0, 0] + fy * vectors[1, 0] + fz * vectors[2, 0]
-            y -= fx * vectors[0, 1] + fy * vectors[1, 1] + fz * vectors[2, 1]
-            z -= fx * vectors[0, 2] + fy * vectors[1, 2] + fz * vectors[2, 2]
+    longest, total = 0.0, 0.0
+    xx, xy, xz = turn[0, 0], turn[0, 1], turn[0, 2]
+    yx, yy, yz = turn[1, 0], turn[1, 1], turn[1, 2]
+    zx, zy, zz = turn[2, 0], turn[2, 1], turn[2, 2]
+    for c in range(first, last):
+        far = 0.0
+        for lane in range(N):
+            a = slots[c * N + lane]
+            if a < 0:
+                break
+            mx, my, mz = (positions[a, 0] - before[c, 0, lane], positions[a, 1] - before[c, 1, lane],
+                          positions[a, 2] - before[c, 2, lane])
+            x, y, z = mx * xx + my * yx + mz * zx, mx * xy + my * yy + mz * zy, mx * xz + my * yz + mz * zz
             way = x * x + y * y + z * z
-        longest = max(longest, way)
-        atoms[chunk, 0, lane] = homes[s, 0] + x
-        atoms[chunk, 1, lane] = homes[s, 1] + y
-        atoms[chunk, 2, lane] = homes[s, 2] + z
-    return longest
+            far = max(far, way)
+            total += way
+            atoms[c, 0, lane] = homes[c, 0, lane] + x
+            atoms[c, 1, lane] = homes[c, 1, lane] + y
+            atoms[c, 2, lane] = homes[c, 2, lane] + z
+        if far >= near2:
+            far = 0.0
+            for lane in range(N):
+                if slots[c * N + lane] < 0:
+                    break
+                far = max(far, _write_wrapped(slots[c * N + lane], c, lane, positions, turn, before, vectors, inverse,
+                                              homes, atoms))
+        longest = max(longest, far)
+    return longest + 0 * total
 
 
 @njit(**FAST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextvars
 import itertools
 import os
@@ -111,3 +112,48 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
     if errors:
         raise errors[0]
     progress.report(label, 1.0)
+
+
+def together(task: Callable[[int, threading.Barrier], None], workers: int) -> None:
+    """Call ``task(worker, barrier)`` on so many threads at once, of which the caller is the first.
+
+    For work of milliseconds, to which :func:`run` would add one: nobody waits for a thread to start, and the task's
+    ``barrier.wait()`` takes the place of further threads. When one of them fails, also by Ctrl-C, the barrier is
+    broken: waiting raises an error, and what takes long should look at ``barrier.broken``.
+    """
+    barrier = threading.Barrier(workers)
+    errors: list[BaseException] = []
+
+    def work(worker: int) -> None:
+        try:
+            task(worker, barrier)
+        except threading.BrokenBarrierError:
+            pass
+        except BaseException as error:
+            errors.append(error)
+            barrier.abort()
+
+    def work_and_tell(worker: int, done: _thread.LockType) -> None:
+        work(worker)
+        done.release()
+
+    under_way = []
+    try:
+        for worker in range(1, workers):
+            done = _thread.allocate_lock()
+            done.acquire()
+            _thread.start_new_thread(contextvars.copy_context().run, (work_and_tell, worker, done))
+            under_way.append(done)
+        work(0)
+    except BaseException as error:  # no more threads
+        errors.append(error)
+        barrier.abort()
+    while under_way:
+        try:
+            under_way[-1].acquire()
+            under_way.pop()
+        except KeyboardInterrupt as error:
+            errors.append(error)
+            barrier.abort()
+    if errors:
+        raise errors[0]
