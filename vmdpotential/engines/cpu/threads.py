@@ -9,6 +9,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from vmdpotential import progress
 from vmdpotential.errors import UsageError
@@ -34,6 +35,25 @@ def count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _start(task: Callable[[], None]) -> _thread.LockType:
+    """Call a task on a new thread, and return a lock that is free when it has ended.
+
+    The task sees what the caller listens to and times, by a context of its own because two threads cannot share one.
+    ``threading`` would wait until the thread runs, which takes a millisecond where other threads hold the GIL.
+    """
+    ended = _thread.allocate_lock()
+    ended.acquire()
+
+    def whole() -> None:
+        try:
+            task()
+        finally:
+            ended.release()
+
+    _thread.start_new_thread(contextvars.copy_context().run, (whole,))
+    return ended
 
 
 def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1) -> None:
@@ -86,29 +106,27 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
                 return
             done += min(grain, total - start)
 
-    # each with what the caller listens to and times, a context of its own because two threads cannot share one
-    workers = [threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True)
-               for _ in range(min(count(), -(-total // grain)))]
-    for worker in workers:
-        worker.start()
+    workers: list[_thread.LockType] = []
     now = ("", 1.0)
     try:
-        for worker in workers:
-            while worker.is_alive():
-                worker.join(0.1)
-                while said:
-                    now = said.popleft()
-                    progress.report(*now)
-                if now[1] < 1:  # a task is at it
-                    progress.report(*now)
-                else:
-                    progress.report(label, min(done / total, 0.999))
+        for _ in range(min(count(), -(-total // grain))):
+            workers.append(_start(work))
+        while workers:
+            if workers[-1].acquire(timeout=0.1):
+                workers.pop()
+            while said:
+                now = said.popleft()
+                progress.report(*now)
+            if now[1] < 1:  # a task is at it
+                progress.report(*now)
+            else:
+                progress.report(label, min(done / total, 0.999))
     except BaseException:
         stop.set()
         raise
     finally:
         for worker in workers:
-            worker.join()
+            worker.acquire()
     if errors:
         raise errors[0]
     progress.report(label, 1.0)
@@ -133,17 +151,10 @@ def together(task: Callable[[int, threading.Barrier], None], workers: int) -> No
             errors.append(error)
             barrier.abort()
 
-    def work_and_tell(worker: int, done: _thread.LockType) -> None:
-        work(worker)
-        done.release()
-
     under_way = []
     try:
         for worker in range(1, workers):
-            done = _thread.allocate_lock()
-            done.acquire()
-            _thread.start_new_thread(contextvars.copy_context().run, (work_and_tell, worker, done))
-            under_way.append(done)
+            under_way.append(_start(partial(work, worker)))
         work(0)
     except BaseException as error:  # no more threads
         errors.append(error)
