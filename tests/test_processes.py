@@ -97,6 +97,12 @@ def test_a_block_that_ends_two_processes_is_an_error():
     assert "its process ended (SIGKILL, out of memory?)" in str(error)
 
 
+def test_what_only_this_process_has_stays_here():
+    for other, wanted in ((1.0, True), (lambda: 1.0, False), (type("Own", (), {"__module__": "__main__"}), False)):
+        assert processes.portable(SimpleNamespace(portable=True, other=other)) is wanted
+    assert not processes.portable(SimpleNamespace(other=1.0))
+
+
 def test_how_many_share_gpus(monkeypatch):
     monkeypatch.setattr(processes.threads, "count", lambda: 6)
     gpus = SimpleNamespace(lanes=lambda: [None, None], sharers=lambda size: 4)

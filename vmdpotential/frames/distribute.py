@@ -36,6 +36,7 @@ from vmdpotential.frames.processes import (
     lanes,
     line,
     odd,
+    portable,
     share,
     sharers,
     timed,
@@ -75,7 +76,7 @@ def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
             yield from _in_order(_Cluster(found, work, blocks), blocks, keep)
         return
     found = lanes(work)
-    if found and getattr(work, "portable", False):
+    if found and portable(work):
         cost: Cost = work.cost()
         left = max(cost.seconds, cost.reading) * sum(map(len, blocks))
         if left < START:  # Python takes its time too

@@ -74,6 +74,14 @@ def sharers(engine: str, most: int, cost: Cost | None = None) -> int:
     return max(gpus, min(most, threads.count(), gpus * min(found.sharers(size), enough) if gpus else threads.count()))
 
 
+def portable(work: Any) -> bool:
+    """Return whether other processes can have the work: not where a part of it is of the user's script, or a closure."""
+    try:
+        return getattr(work, "portable", False) and b"__main__" not in pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+
+
 def timed(work: Any, block: range) -> tuple[Arrays, float]:
     """Return the result of a block, and the seconds it took."""
     start = time.perf_counter()
