@@ -75,7 +75,7 @@ def sharers(engine: str, most: int, cost: Cost | None = None) -> int:
 
 
 def portable(work: Any) -> bool:
-    """Return whether other processes can have the work: not where a part of it is of the user's script, or a closure."""
+    """Return whether other processes can have the work: not where part of it is the user's script, or a closure."""
     try:
         return getattr(work, "portable", False) and b"__main__" not in pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
     except (pickle.PicklingError, AttributeError, TypeError):
