@@ -229,8 +229,8 @@ def test_the_influence_is_that_of_the_definition(gpu):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("real", "order", "nodal", "architecture"), zip(
-    ("float", "float", "double"), (4, 8, 6), (0, 1, 0), ARCHITECTURES, strict=True))
+@pytest.mark.parametrize(("real", "order", "nodal", "architecture"), list(zip(
+    ("float", "float", "double"), (4, 8, 6), (0, 1, 0), ARCHITECTURES, strict=True)))
 def test_mesh_kernels_compile(real, order, nodal, architecture, tmp_path):
     macros = {"REAL": real, "ORDER": order, "NODAL": nodal}
     same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (

@@ -96,8 +96,8 @@ def test_levels_of_many_kinds_are_summed():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("real", "order", "architecture"), zip(
-    ("float", "float", "double"), (4, 8, 6), ARCHITECTURES, strict=True))
+@pytest.mark.parametrize(("real", "order", "architecture"), list(zip(
+    ("float", "float", "double"), (4, 8, 6), ARCHITECTURES, strict=True)))
 def test_level_kernels_compile(real, order, architecture, tmp_path):
     macros = {"REAL": real, "ORDER": order, "NODAL": 1}
     same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (

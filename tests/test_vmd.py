@@ -86,10 +86,10 @@ def test_plugin_under_tclsh(home):
 @needs_tclsh
 def test_what_the_readme_shows(home):
     text = (PLUGIN / "README.md").read_text()
-    shown = re.search(r"\n    mol new dhfr.psf\n(    .*\n)+", text)[0]
+    shown = re.search(r"\n    mol new data/dhfr.psf\n(    .*\n)+", text)[0]
     script = (
         f"source {{{ROOT / 'tests' / 'vmd' / 'recorder.tcl'}}}\nlappend auto_path {{{PLUGIN}}}\n"
-        f"package require vmdpotential\n{shown.replace('dhfr', 'golden')}\npotential wait\n"
+        f"package require vmdpotential\n{shown.replace('data/dhfr', 'golden')}\npotential wait\n"
         "puts \"MOLECULES [molinfo num] [molinfo top get numvolumedata] [llength [potential jobs]]\"\nexit\n")
     (home / "slice.png").unlink(missing_ok=True)
     (home / "shown.tcl").write_text(script)
