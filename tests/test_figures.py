@@ -1,12 +1,15 @@
 """What figures leave out and add so that they can be read: ticks, shared axes, keys, contours around atoms."""
 
+import warnings
 from dataclasses import replace
 
+import matplotlib
 import numpy as np
 import pytest
 from drawn import atoms_of, axes, make, protein_like
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.contour import ContourSet
+from matplotlib.figure import Figure
 
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import page as figures
@@ -102,6 +105,15 @@ def test_a_key_of_elements_and_ions():
     assert box.y0 >= -0.5
     assert box.y1 < page.axes[0].get_tightbbox(renderer).y0 + 0.5
     assert not compose(make(), "z=15").figure.legends
+
+
+def test_letters_that_a_font_lacks_are_of_another():
+    with figures.style():
+        matplotlib.rcParams["font.sans-serif"] = ["cmr10"]  # has no raised signs
+        warnings.simplefilter("error")
+        figure = Figure()
+        figure.text(0.5, 0.5, "Na\u207a, Cl\u207b, \u00c5")
+        FigureCanvasAgg(figure).draw()
 
 
 def test_contours_leave_single_atoms_out():

@@ -45,7 +45,7 @@ _MM = 1 / 25.4
 #: mm: slices and the profile that shares their axis stand in one row where each has so much.
 _BESIDE = 28.0
 _STYLE: dict[str, Any] = {
-    "font.family": "sans-serif",
+    "font.family": ["sans-serif", "DejaVu Sans"],  # the second for what the first lacks: Liberation has no raised +
     "font.sans-serif": ["Arial", "Helvetica", "Liberation Sans", "DejaVu Sans"],
     "font.size": 7,
     "axes.labelsize": 7,
