@@ -65,6 +65,7 @@ def test_auto_takes_the_fastest_method(edge, cell, method):
         assert grid.provenance.error is grid.provenance.tolerance is None
 
 
+@pytest.mark.slow
 def test_auto_with_another_interaction_is_exact():
     system = water(12.0, Cell(np.eye(3) * 12.5))
     for options, method in (({"boundary": "open"}, "direct"), ({"method": "cutoff", "cutoff": 7.0}, "cutoff")):

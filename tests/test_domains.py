@@ -74,6 +74,7 @@ def test_c_on_the_host(name, real, tmp_path):
             assert out[1] == pytest.approx(float(exact), rel=2 * TOLERANCE[real], abs=1e-6 if name == "erfc" else 1e-39)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("precision", "field"), [("single", True), ("double", False)])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_cpu_engine(name, precision, field):

@@ -11,6 +11,7 @@ from vmdpotential.ions.sites import Candidates, Surroundings
 from vmdpotential.molecule.cell import Cell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("species", [(SOD, CLA, CLA, MG, CLA), (SOD, BIG, CLA, BIG, CLA, CLA)], ids=["one", "sizes"])
 def test_compiled_steps_are_the_plain_ones(species, monkeypatch):
     random = np.random.default_rng(8)

@@ -191,6 +191,7 @@ def test_periodic_cells_equal_ewald(cell, total):
         assert abs((values - reference).mean()) < error * reference.std()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", MIXED)
 def test_mixed_boundaries_equal_a_sum_over_images(axes):
     rng = np.random.default_rng(7)

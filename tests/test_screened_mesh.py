@@ -117,6 +117,7 @@ def test_the_reference_is_the_sum_over_images(name, length):
     np.testing.assert_allclose(nearest, least)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize(("length", "tolerance"), [(2.5, 1e-4), (4.0, 1e-3)])
 def test_maps_keep_the_tolerance(name, length, tolerance):

@@ -134,7 +134,9 @@ def test_a_large_map_is_thinned_by_interpolation(grid):
     coarse = thinned(grid, 5000)
     assert 4000 < coarse.lattice.size <= 5000
     np.testing.assert_allclose(coarse.lattice.last, grid.lattice.last)
-    np.testing.assert_allclose(coarse.values.ravel(), grid.sample(coarse.lattice.points()), rtol=1e-6)
+    wanted = grid.sample(coarse.lattice.points())
+    # in single precision: neighbours of either sign may nearly cancel
+    np.testing.assert_allclose(coarse.values.ravel(), wanted, rtol=1e-6, atol=1e-7 * np.abs(wanted).max())
     content = map_content(grid, "m", grid.lattice.points([[0, 0, 0]]), 1e3, 5000)
     assert content["thinned"]
     assert f"{' × '.join(map(str, coarse.lattice.shape))} points" in dict(content["about"])["In this page"]
