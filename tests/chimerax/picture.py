@@ -1,8 +1,8 @@
 """Draw the picture of plugins/chimerax/README.md with ChimeraX's own graphics: picture.py HOME STRUCTURE OUTPUT.
 
 HOME is a user folder that has the bundle, as core.build makes it. OSMesa draws, so no screen is needed; Qt, which
-writes the key's letters and makes the dialog, is PyQt5 by ChimeraX's name for it. The core has no main window: scene and
-dialog are put side by side, as ChimeraX's window has them.
+writes the key's letters and makes the dialog, is PyQt5 by ChimeraX's name for it. The core has no main window: scene
+and dialog are put side by side, as ChimeraX's window has them.
 """
 
 import os
