@@ -1,4 +1,4 @@
-"""Writing Amber topologies (prmtop), from the one that was read, and coordinates (rst7, inpcrd).
+"""Writing Amber topologies (prmtop), from the one that was read.
 
 The sections of the prmtop that was read are kept as they are, or, where they list atoms, residues, molecules or terms,
 without those that were taken out and with the ions that were added. Format: ambermd.org/FileFormats.php.
@@ -14,18 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError
 from vmdpotential.io import columns
-from vmdpotential.io.amber_coordinates import VELOCITY
 from vmdpotential.io.ion_parameters import lennard_jones_of
-from vmdpotential.io.pdb import tell_turned
 from vmdpotential.io.prmtop import AMBER_CHARGE, CHAMBER_CHARGE, Sections
 from vmdpotential.io.prmtop_ions import PARAMETERS, TERMS, Defined, definition_of
 from vmdpotential.io.prmtop_nonbonded import read_nonbonded
 from vmdpotential.io.text import read_text, write_bytes
 from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.nonbonded import lennard_jones
-from vmdpotential.molecule.structure import Floats, Integers, Structure
+from vmdpotential.molecule.structure import Integers, Structure
 
 #: Sections with a value for each atom, and what an ion has there that is not in the prmtop; None: see below.
 _ATOMS: dict[str, Any] = {
@@ -86,15 +84,7 @@ class _Format(NamedTuple):
 
     def body(self, fields: Fields) -> bytes:
         """Return the lines of fields; an empty one where there are none."""
-        return _lines(np.frombuffer(fields.tobytes(), np.uint8).reshape(len(fields), self.width), self.per_line)
-
-
-def _lines(letters: columns.Bytes, per_line: int) -> bytes:
-    """Return the lines of fields, (N, width), so many in each; an empty one where there are none."""
-    whole = len(letters) // per_line * per_line
-    lines = letters[:whole].reshape(-1, per_line * letters.shape[1])
-    text = np.concatenate([lines, np.full((len(lines), 1), 10, np.uint8)], axis=1).tobytes()
-    return text + (letters[whole:].tobytes() + b"\n" if whole < len(letters) or not len(letters) else b"")
+        return columns.lines(np.frombuffer(fields.tobytes(), np.uint8).reshape(len(fields), self.width), self.per_line)
 
 
 def write_prmtop(structure: Structure, path: Path) -> None:
@@ -367,43 +357,3 @@ class _Edit:
         if "BOX_DIMENSIONS" in self.sections and cell is not None:
             a, b, c, _, beta, _ = cell.parameters
             self._put("BOX_DIMENSIONS", [beta, a, b, c])
-
-
-def check(structure: Structure, path: Path) -> None:
-    """Raise UsageError when a structure does not fit the columns of an rst7 or inpcrd."""
-    wide = ~((structure.positions > -999) & (structure.positions < 9999)).all(1)
-    if wide.any():
-        atom = int(np.argmax(wide))
-        raise UsageError("", f"{path}: atom {atom + 1} ({structure.label(atom)}) is too far away for the columns of "
-                         "Amber's coordinates", "wrap the system into its box, or write .pdb instead")
-    if structure.velocities is not None and not (np.abs(structure.velocities) < 999 * VELOCITY).all():
-        raise UsageError("", f"{path}: velocities of {999 * VELOCITY:g} A/ps and more do not fit the columns of "
-                         "Amber's coordinates", "write .pdb instead")
-
-
-def write_coordinates(structure: Structure, path: Path) -> None:
-    """Write Amber's coordinates as text (rst7, inpcrd), with velocities where the input has them, and the box.
-
-    Raises
-    ------
-    UsageError
-        When positions do not fit their columns.
-    """
-    check(structure, path)
-    write_bytes(path, _coordinates(structure))
-
-
-def _coordinates(s: Structure) -> Iterator[bytes]:
-    title = " ".join(s.title.encode("ascii", "replace").decode().split())[:80] or "written by vmdpotential"
-    yield f"{title}\n{len(s):5d}\n".encode() if s.velocities is None else f"{title}\n{len(s):5d}{0:15.7E}\n".encode()
-    yield _six(s.positions)
-    if s.velocities is not None:
-        yield _six(s.velocities / VELOCITY)
-    if s.cell is not None:
-        tell_turned(s.cell)
-        yield _six(np.array(s.cell.parameters))
-
-
-def _six(values: Floats) -> bytes:
-    """Return numbers as Fortran's 6F12.7."""
-    return _lines(columns.fixed(values.reshape(-1), 12, 7), 6)
