@@ -6,7 +6,9 @@ from helpers import charges_at, relative_rms
 
 from vmdpotential.frames.field import Places, field_at
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.samples import water_box
+from vmdpotential.pairs.energy import Between
 
 pytestmark = pytest.mark.gpu
 
@@ -29,3 +31,19 @@ def test_fields_are_those_of_the_cpu(engine, boundary, places):
     for n in range(len(found.names)):
         assert relative_rms(found.potential[:, n], expected.potential[:, n]) < 1e-5
         assert relative_rms(found.field[:, n], expected.field[:, n]) < 1e-5
+
+
+@pytest.mark.parametrize("boundary", CELLS)
+def test_energies_and_forces_are_those_of_the_cpu(engine, boundary):
+    positions, charges = water_box(30.0)
+    cell, count = CELLS[boundary], len(charges)
+    none, empty = np.zeros((0, 2), np.int64), np.zeros(0)
+    terms = Nonbonded("test", ("X",), np.zeros(count, np.int64), np.full((1, 1), 600.0), np.full((1, 1), 6e5),
+                      none, none, empty, empty, empty)
+    a = np.arange(count) < 300
+    for b in (~a, np.arange(count) >= 200):  # apart, and with some in both
+        found, expected = (Between(charges_at(positions, charges, cell), terms, a, b, cutoff=9.0, engine=name,
+                                   forces=True).run(positions, cell) for name in (engine.name, "cpu"))
+        assert relative_rms(found.coulomb, expected.coulomb) < 1e-6
+        assert relative_rms(found.lennard_jones, expected.lennard_jones) < 1e-6
+        assert relative_rms(found.forces, expected.forces) < 1e-6
