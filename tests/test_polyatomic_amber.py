@@ -172,8 +172,21 @@ def test_what_is_not_defined_or_defined_otherwise_is_refused_before_any_work(
     other = acetate(tmp_path / "other.prmtop", charge=0.01)
     with pytest.raises(InputError, match=r"the charge of ACT O1 is -0.8529 e, and -0.8629 e in the template"):
         command(structure=COORDINATES, topology=TOP, parameters=(other, TIP3P), **options)
-    chamber = AMBER / "parmed_fad.prmtop"
-    names = io.read_topology(chamber)
-    first = names.residue_starts[:2]
+
+
+def test_definitions_that_cannot_be_taken_over_whole_are_refused(written: tuple[Structure, Path],
+                                                                 tmp_path: Path) -> None:
+    _, folder = written
+    def first_residue(path: Path, row: int = 0) -> tuple[Structure, str, list[str]]:
+        names = io.read_topology(path)
+        atoms = slice(*names.residue_starts[row : row + 2])
+        return names, str(names.residue_names[atoms][0]), names.atom_names[atoms].tolist()
     with pytest.raises(InputError, match="of CHARMM's kind"):
-        definition_of(names, str(names.residue_names[0]), names.atom_names[slice(*first)].tolist())
+        definition_of(*first_residue(AMBER / "parmed_fad.prmtop"))
+    with pytest.raises(InputError, match="the residue ALA is bound to others"):
+        definition_of(*first_residue(TOP, 1))
+    parm = parmed.load_file(str(folder / "acetate.prmtop"))
+    parm.parm_data["LENNARD_JONES_ACOEF"][1] *= 1.01
+    parm.write_parm(str(tmp_path / "own.prmtop"))
+    with pytest.raises(InputError, match="of pairs of types"):
+        definition_of(*first_residue(tmp_path / "own.prmtop"))
