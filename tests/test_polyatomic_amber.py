@@ -15,6 +15,7 @@ from test_write_amber import AMBER, COORDINATES, TIP3P, TOP, energies, stripped
 from vmdpotential import io
 from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError
+from vmdpotential.io.prmtop import Sections
 from vmdpotential.io.prmtop_ions import definition_of
 from vmdpotential.molecule.structure import Structure
 
@@ -28,8 +29,9 @@ ACETATE = (("C1", "c3", -0.2126, (0.0, 0.0, 0.0)), ("H1", "hc", 0.0173, (-0.36, 
 RMIN = {"c3": (1.908, 0.1094), "hc": (1.487, 0.0157), "c": (1.908, 0.086), "o": (1.6612, 0.21)}
 
 
-def acetate(path: Path, charge: float = 0.0) -> Path:
-    """Write a prmtop of acetate, with a torsion of two terms and an improper, by ParmEd."""
+def acetate(path: Path, charge: float = 0.0, name: str = "ACT", factor: float = 1.0) -> Path:
+    """Write a prmtop of acetate, with a torsion of two terms and an improper, by ParmEd; or of one that is stiffer."""
+    residue = name
     made = parmed.Structure()
     for name, kind, own, place in ACETATE:
         element = parmed.periodic_table.AtomicNum[name[0]]
@@ -39,7 +41,7 @@ def acetate(path: Path, charge: float = 0.0) -> Path:
         half, epsilon = RMIN[kind]
         atom.atom_type.set_lj_params(epsilon, half)
         atom.xx, atom.xy, atom.xz = place
-        made.add_atom(atom, "ACT", 1)
+        made.add_atom(atom, residue, 1)
     c, h1, h2, h3, d, o1, o2 = made.atoms
     for kind, pairs in ((parmed.BondType(335.9, 1.092), [(c, h1), (c, h2), (c, h3)]),
                         (parmed.BondType(313.0, 1.524), [(c, d)]), (parmed.BondType(637.7, 1.218), [(d, o1), (d, o2)])):
@@ -59,6 +61,10 @@ def acetate(path: Path, charge: float = 0.0) -> Path:
     kind = parmed.DihedralType(1.1, 2, 180.0, 1.2, 2.0)
     made.dihedral_types.append(kind)
     made.dihedrals.append(parmed.Dihedral(c, o1, d, o2, improper=True, type=kind))
+    for kind in (*made.bond_types, *made.angle_types):
+        kind.k *= factor
+    for kind in made.dihedral_types:
+        kind.phi_k *= factor
     for kinds in (made.bond_types, made.angle_types, made.dihedral_types):
         kinds.claim()
     parmed.amber.AmberParm.from_structure(made).write_parm(str(path))
@@ -73,13 +79,14 @@ def template() -> Structure:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Structure, Path]:
-    """Return the ionized system, and the folder of acetate.prmtop, acetate.pqr, out.prmtop and out.rst7."""
+    """Return the ionized system, and the folder of ACT.prmtop, STF.prmtop, acetate.pqr, out.prmtop and out.rst7."""
     folder = tmp_path_factory.mktemp("acetate")
-    acetate(folder / "acetate.prmtop")
+    files = acetate(folder / "ACT.prmtop"), acetate(folder / "STF.prmtop", 0.0, "STF", 1.5)
     io.write_structure(template(), folder / "acetate.pqr")
-    made = command(structure=COORDINATES, topology=TOP, ions="ACT=2,SOD=2",
-                   ion_template=f"ACT={folder / 'acetate.pqr'}", site="random", seed=1, from_solute=2.0, between=2.0,
-                   parameters=(folder / "acetate.prmtop", TIP3P), output=(folder / "out.prmtop", folder / "out.rst7"))
+    made = command(structure=COORDINATES, topology=TOP, ions="ACT=2,STF=1,SOD=3",
+                   ion_template=f"ACT={folder / 'acetate.pqr'},STF={folder / 'acetate.pqr'}", site="random", seed=1,
+                   from_solute=2.0, between=2.0, parameters=(*files, TIP3P),
+                   output=(folder / "out.prmtop", folder / "out.rst7"))
     return made.objects["structure"], folder
 
 
@@ -90,13 +97,13 @@ def system_of(path: Path) -> openmm.System:
 def test_openmm_finds_the_terms_of_the_ion_and_all_that_were_there(written: tuple[Structure, Path],
                                                                    tmp_path: Path) -> None:
     after, folder = written
-    ions = after.residue_names == "ACT"
-    kept = len(after) - int(ions.sum()) - 2
+    kept = len(after) - 3 * 7 - 3
     drop = np.ones(len(io.read_topology(TOP)), bool)
     drop[after.topology.extra["rows"]] = False
     wanted, _ = energies(stripped(TOP, drop, tmp_path), after.positions[:kept])
-    for first in np.flatnonzero(ions)[::7]:
-        own, net = energies(folder / "acetate.prmtop", after.positions[first : first + 7], range(7))
+    for first in np.flatnonzero(np.isin(after.residue_names, ["ACT", "STF"]))[::7]:
+        definition = folder / f"{after.residue_names[first]}.prmtop"
+        own, net = energies(definition, after.positions[first : first + 7], range(7))
         assert net == pytest.approx(-1, abs=1e-5)
         assert len([kind for kind, energy in own.items() if abs(energy) > 1e-3]) == 4  # its 1-4 pairs among them
         wanted = {kind: energy + own[kind] for kind, energy in wanted.items()}
@@ -109,7 +116,7 @@ def test_openmm_finds_the_terms_of_the_ion_and_all_that_were_there(written: tupl
 
 def test_each_atom_and_pair_of_the_ion_is_as_it_was_defined(written: tuple[Structure, Path]) -> None:
     after, folder = written
-    ours, theirs = (system_of(folder / name) for name in ("out.prmtop", "acetate.prmtop"))
+    ours, theirs = (system_of(folder / name) for name in ("out.prmtop", "ACT.prmtop"))
     def nonbonded(system: openmm.System) -> openmm.NonbondedForce:
         return next(force for force in system.getForces() if isinstance(force, openmm.NonbondedForce))
     def pairs(system: openmm.System) -> dict[tuple[int, int], list[float]]:
@@ -142,11 +149,12 @@ def test_parmed_reads_names_types_and_molecules(written: tuple[Structure, Path])
     ion = next(residue for residue in parm.residues if residue.name == "ACT")
     assert [(atom.type, atom.solvent_radius, atom.screen) for atom in ion.atoms] == [
         (kind, 1.7, 0.72) for _, kind, *_ in ACETATE]
-    assert sorted(parm.parm_data["ATOMS_PER_MOLECULE"][-4:]) == [1, 1, 7, 7]
-    assert sum(parm.parm_data["ATOMS_PER_MOLECULE"]) == len(after)
+    molecules = Sections(folder / "out.prmtop").integers("ATOMS_PER_MOLECULE", None)  # ParmEd counts them itself
+    assert sorted(molecules[-6:]) == [1, 1, 1, 7, 7, 7]
+    assert molecules.sum() == len(after)
     assert not parm.has_NBFIX()
     assert sum(dihedral.improper for dihedral in parm.dihedrals if dihedral.atom1 in ion.atoms) == 1
-    assert parm.ptr("ntypes") == parmed.load_file(str(TOP)).ptr("ntypes") + 4 + 1
+    assert parm.ptr("ntypes") == parmed.load_file(str(TOP)).ptr("ntypes") + 4 + 4 + 1
 
 
 def test_a_prmtop_that_has_the_ion_needs_no_other(written: tuple[Structure, Path], tmp_path: Path) -> None:
@@ -185,7 +193,7 @@ def test_definitions_that_cannot_be_taken_over_whole_are_refused(written: tuple[
         definition_of(*first_residue(AMBER / "parmed_fad.prmtop"))
     with pytest.raises(InputError, match="the residue ALA is bound to others"):
         definition_of(*first_residue(TOP, 1))
-    parm = parmed.load_file(str(folder / "acetate.prmtop"))
+    parm = parmed.load_file(str(folder / "ACT.prmtop"))
     parm.parm_data["LENNARD_JONES_ACOEF"][1] *= 1.01
     parm.write_parm(str(tmp_path / "own.prmtop"))
     with pytest.raises(InputError, match="of pairs of types"):
