@@ -231,6 +231,7 @@
         high[d] = Math.max(high[d], sphere[d] + sphere[3]);
       }
       if (low[0] === Infinity) return;
+      this.moving = null;
       const centre = low.map((x, d) => (x + high[d]) / 2);
       const { clientWidth: width, clientHeight: height } = this.host;
       const whole = Math.tan(FIELD / 2), across = whole * width / height, up = whole * (1 - legend / height);
@@ -257,7 +258,9 @@
       const start = this.viewer.getView(), goal = point.map((x) => -x);
       const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
       const begin = performance.now(), duration = still ? 0 : 350;
+      const turn = this.moving = {};
       const step = (now) => {
+        if (turn !== this.moving) return;  // another move, or the whole again
         const t = duration ? Math.min(1, Math.max(0, (now - begin) / duration)) : 1, s = t * t * (3 - 2 * t);
         const view = this.viewer.getView();
         for (let d = 0; d < 3; d++) view[d] = start[d] + (goal[d] - start[d]) * s;
