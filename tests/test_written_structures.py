@@ -85,10 +85,10 @@ def test_written_pdb_is_read_by_parmed_and_gemmi(tmp_path):
 
 def test_the_columns_of_vmd():
     """Files that VMD or OpenMM wrote come out byte for byte in the columns that matter."""
-    from vmdpotential.io import pdb
+    from vmdpotential.io import pdbwrite
 
     for path in (MDA / "cryst_then_model.pdb", MDA / "namd_cgenff.pdb", OPENMM / "POPC.pdb", MDA / "1hvr.pdb"):
-        written = b"".join(pdb._records(io.read_structure(path))).decode().splitlines()
+        written = b"".join(pdbwrite._records(io.read_structure(path))).decode().splitlines()
         written = [line for line in written if line.startswith(("ATOM", "HETATM"))]
         original = atom_lines(path)[: len(written)]
         for ours, theirs in zip(written, original, strict=True):

@@ -18,7 +18,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io import columns
 from vmdpotential.io.amber_coordinates import VELOCITY
 from vmdpotential.io.ion_parameters import lennard_jones_of
-from vmdpotential.io.pdb import tell_turned
+from vmdpotential.io.pdbwrite import tell_turned
 from vmdpotential.io.prmtop import AMBER_CHARGE, CHAMBER_CHARGE, Sections
 from vmdpotential.io.prmtop_nonbonded import read_nonbonded
 from vmdpotential.io.text import read_text, write_bytes
