@@ -430,9 +430,22 @@
       y += 18;
     }
     draw.fillStyle = text;
-    if (!$("legend").hidden) draw.fillText($("legend-text").textContent, 12, y);
+    if (!$("legend").hidden) {
+      lines(draw, $("legend-text").textContent, scene.host.clientWidth - 24).forEach((line, n) => draw.fillText(line, 12, y + 18 * n));
+    }
     return canvas;
   };
+
+  // a text in lines of at most so many pixels, as far as its words allow
+  function lines(draw, text, width) {
+    const found = [];
+    for (const word of text.split(" ")) {
+      const longer = [...found.slice(-1), word].join(" ");
+      if (found.length && draw.measureText(longer).width <= width) found[found.length - 1] = longer;
+      else found.push(word);
+    }
+    return found;
+  }
 
   function save() {
     page.picture().toBlob((blob) => {
@@ -464,7 +477,10 @@
 
   function bindScene() {
     scene.showIons(true);
-    scene.legend = () => ($("legend").hidden ? 0 : $("legend").offsetTop + $("legend").offsetHeight);
+    scene.covered = () => {
+      const legend = $("legend"), hint = $("keys");
+      return [legend.offsetTop + legend.offsetHeight, hint.offsetHeight && $("view").clientHeight - hint.offsetTop];
+    };
     bindHandle();
     bindMouse();
     $("style").addEventListener("change", () => refit(() => working(scene.style($("style").value))));
