@@ -109,7 +109,7 @@ def test_the_kernel_of_pairs_compiles(precision, field, tmp_path):
 @pytest.mark.parametrize("name", ["orthogonal", "triclinic"])
 @pytest.mark.parametrize("length", [0.8, 2.5, 7.85])
 def test_the_reference_is_the_sum_over_images(name, length):
-    points = RNG.random((40, 3)) * 18
+    points = np.random.default_rng(5).random((40, 3)) * 18
     nearest = np.empty(len(points))
     found = full_potential(points, POSITIONS, CHARGES, CELLS[name], ENGINE, nearest, screened(length))
     (expected, *_), least = written_out(points, CELLS[name], length)
@@ -189,7 +189,7 @@ def test_plans_for_many_frames_are_by_mesh(cell):
     assert planned.method is pme.METHOD
     assert not planned.request.neutralised  # its zero is far from all charges
     assert replace(planned.request, interaction=coulomb.INTERACTION.bind()).neutralised == (cell is not None)
-    other = np.clip(POSITIONS + RNG.normal(size=POSITIONS.shape), 0, 17)
+    other = np.clip(POSITIONS + np.random.default_rng(6).normal(size=POSITIONS.shape), 0, 17)
     mean = planned.plan.new_mean()
     for positions in (POSITIONS, other):
         mean.add(positions, planned.charges)
