@@ -14,7 +14,7 @@ from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb, screened_coulomb, short_screened
 from vmdpotential.maps import Wanted, bind, choose_method, plan_map, potential_map
-from vmdpotential.methods import Charges, Request, cutoff, direct, pme
+from vmdpotential.methods import Charges, Request, accuracy, cutoff, direct, pme
 from vmdpotential.methods.accuracy import AWAY
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
@@ -197,6 +197,11 @@ def test_plans_for_many_frames_are_by_mesh(cell):
     assert relative_rms(mean.result().values(), expected) < 1e-5
     again = planned.again(other, None if cell is None else Cell.from_parameters(18.2, 19, 20))
     assert again.plan.method == "pme"
+    assert again.request.error == pytest.approx(min(planned.request.error, accuracy.SPARE * planned.plan.error))
+    assert again.plan.error <= again.request.error
+    assert planned.fits(POSITIONS, cell)
+    assert not planned.fits(POSITIONS + 9.0, None)
+    assert cell is None or not planned.fits(POSITIONS, Cell.from_parameters(18.01, 19, 20))
     if cell is not None:
         assert relative_rms(planned.plan.in_cell(cell).run(other, planned.charges).values(),
                             planned.run(other).values()) < 1e-6
