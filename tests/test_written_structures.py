@@ -97,6 +97,15 @@ def test_the_columns_of_vmd():
             assert len(ours) == 80
 
 
+def test_what_is_no_polymer_ends_no_chain(tmp_path):
+    acid = replace(io.read_structure(MDA / "1hvr.pdb").take(np.arange(40)), segment_ids=np.full(40, ""))
+    names = np.where(np.arange(40) == int(acid.residue_starts[2]) - 1, "OXT", acid.atom_names)
+    for residue, ters in (("GLY", 2), ("LIG", 1)):
+        changed = np.where(acid.residue_index == 1, residue, acid.residue_names)
+        io.write_structure(replace(acid, atom_names=names, residue_names=changed), tmp_path / f"{residue}.pdb")
+        assert (tmp_path / f"{residue}.pdb").read_text().splitlines().count("TER") == ters
+
+
 def test_ter_and_cryst_records(tmp_path):
     structure = io.read_structure(MDA / "adk_oplsaa.pdb")
     io.write_structure(structure, tmp_path / "out.pdb")
