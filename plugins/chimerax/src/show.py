@@ -31,7 +31,7 @@ OPACITY = 0.5
 
 def show(session: Any, report: Report, name: str, selected: Selected | None, surface: bool = False,
          span: Range | None = None) -> tuple[list[Any], list[str]]:
-    """Make a model of everything in the report that ChimeraX can show: of all, or of nothing.
+    """Make a model of everything in the report that ChimeraX can show.
 
     Parameters
     ----------
@@ -54,27 +54,22 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
         What to tell the user.
     """
     models, lines = [], []
-    before = session.models.list()
-    try:
-        for kind, value in adapters.results(report):
-            if kind == "map":
-                model, line = _show_map(session, value, name, selected)
-                if surface and selected is not None:
-                    model.display = False  # its isosurfaces would hide the other
-                    line += f"; hidden beside {_show_surface(session, value, name, selected, span)}"
-            elif kind == "ions" and selected is not None:
-                model, line = _show_ions(session, value, name, selected)
-            elif kind == "values" and selected is not None:
-                model, line = _show_values(session, value, name, selected)
-            else:
-                if kind == "figure":
-                    _show_figure(session, value)
-                continue
-            models.append(model)
-            lines.append(line)
-    except BaseException:
-        session.models.close([model for model in session.models.list() if model not in before])
-        raise
+    for kind, value in adapters.results(report):
+        if kind == "map":
+            model, line = _show_map(session, value, name, selected)
+            if surface and selected is not None:
+                model.display = False  # its isosurfaces would hide the other
+                line += f"; hidden beside {_show_surface(session, value, name, selected, span)}"
+        elif kind == "ions" and selected is not None:
+            model, line = _show_ions(session, value, name, selected)
+        elif kind == "values" and selected is not None:
+            model, line = _show_values(session, value, name, selected)
+        else:
+            if kind == "figure":
+                _show_figure(session, value)
+            continue
+        models.append(model)
+        lines.append(line)
     return models, lines
 
 
