@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from vmdpotential.engines.pairs import PairResult
-from vmdpotential.interactions.tracing import evaluate_all
+from vmdpotential.interactions.program import evaluate_all
 
 
 def reference(potential, atoms, cell, others=None):

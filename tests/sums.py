@@ -5,7 +5,12 @@ import numpy as np
 from vmdpotential.engines import LatticeSum, get_engine
 from vmdpotential.grid.lattice import Box
 from vmdpotential.methods import Charges, Request, accuracy
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting import levels, mesh
+
+#: Boundaries of a box of water of 30 A.
+CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),
+         "triclinic": Cell.from_parameters(32, 33, 34, 78, 72, 105)}
 
 
 def run(engine, work, positions, charges):

@@ -1,9 +1,11 @@
 """The estimate of a pair list's buffer: against sampled displacements, and what must hold of it."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import integrate, special
 
 from vmdpotential.engines.pairs import Atoms
 from vmdpotential.errors import TaskError, UsageError
@@ -72,6 +74,24 @@ def test_missed_energy_of_constrained_atoms_equals_that_of_sampled_displacements
         assert sampled < bound.missed(gap, age) < 0.7 * free.missed(gap, age)
 
 
+def test_missed_energy_is_the_integral_of_the_potential_expanded_to_third_order():
+    age, gap = 40.0, 0.3
+    flat = buffer.Kinds.of(FIELD, ions((10.0,)), np.full(100, 20.0), 1000.0, 300.0)
+    sigma = float(np.sqrt(flat.spread[0, 0])) * age
+    x = np.linspace(0, 12 * sigma, 40_001)  # how far within the cutoff
+    weight = np.array([0.5 * special.erfc((gap + y) / (np.sqrt(2) * sigma)) for y in x])  # of pairs from everywhere
+    for derivatives in np.diag([3.0, 5.0, 40.0]):
+        of = replace(flat, derivatives=derivatives.reshape(3, 1, 1))
+        one, two, three = derivatives
+        expected = integrate.trapezoid((-one * x + two * x**2 / 2 - three * x**3 / 6) * weight, x)
+        shell = 4 * np.pi * (CUTOFF + gap + sigma) ** 2
+        assert of.missed(gap, age) == pytest.approx(0.5 * 0.1 * shell * abs(expected), rel=1e-4)
+    both = replace(flat, derivatives=np.array([0.0, 5.0, 60.0]).reshape(3, 1, 1))
+    two, three = (replace(flat, derivatives=np.array(d).reshape(3, 1, 1)).missed(gap, age)
+                  for d in ((0.0, 5.0, 0.0), (0.0, 0.0, 60.0)))
+    assert both.missed(gap, age) == pytest.approx(two - three)  # they are of opposite sign
+
+
 def test_the_heaviest_constraint_counts_and_none_changes_nothing():
     masses = np.array([1.0, 16.0, 12.0])
     some = Atoms(np.zeros((3, 3)), {"charge": np.ones(3)})
@@ -81,6 +101,10 @@ def test_the_heaviest_constraint_counts_and_none_changes_nothing():
     assert rows == {round(16 / 17, 4), round(1 / 17, 4), round(1.1 / 13, 4)}
     # all of an atom's motion is in its two parts, along three axes and two
     light = int(np.argmax(found.arm))
+    # an arc comes to its widest, and stays
+    ways = np.array([found._around(t) for t in np.geomspace(1, 1e5, 60)])
+    assert (np.diff(ways, axis=0) >= 0).all()
+    assert (ways[-1] < 4 * found.arm**2).all()
     assert found.spread[light, light] / 2 + found.turning[light] == pytest.approx(buffer.THERMAL * 300.0)
     none = buffer.Constraints(np.zeros((0, 2), np.int64), np.zeros(0))
     assert buffer.Kinds.of(FIELD, some, masses, 100.0, 300.0, none).missed(0.3, 20.0) == pytest.approx(

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -117,12 +116,10 @@ def test_interrupted_work_exits_130_and_leaves_nothing(tmp_path):
         line = process.stderr.readline()  # progress comes after two seconds of work
         assert line.startswith("direct sum:")
         process.send_signal(signal.SIGINT)
-        start = time.monotonic()
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err.strip().splitlines()[-1] == "vmdpotential: interrupted"
     assert out == ""
-    assert time.monotonic() - start < 30
     assert os.listdir(tmp_path) == ["many.pqr"]
 
 

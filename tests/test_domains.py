@@ -13,6 +13,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Interaction, Quantity, tracing
 from vmdpotential.interactions.csource import CSource
 from vmdpotential.interactions.derivative import Dual, evaluate_derivative
+from vmdpotential.interactions.program import run
 from vmdpotential.interactions.tracing import erfc, exp
 
 #: Where the argument of the function is zero.
@@ -53,7 +54,7 @@ def test_c_on_the_host(name, real, tmp_path):
     back_end = CSource(real)
     dual = Dual(back_end)
     pairs = {"middle": ("middle", None), "width": ("1", None), **dual.inputs("r2", "rinv")}
-    value, slope = tracing.run(program, dual, pairs)[len(program.steps) - 1]
+    value, slope = run(program, dual, pairs)[len(program.steps) - 1]
     lines = "\n".join(back_end.lines)
     (tmp_path / "f.c").write_text(f"#include <math.h>\nvoid f({real} r2, {real} rinv, {real} middle, {real} *out)\n"
                                   f"{{\n{lines}\n  out[0] = {value}; out[1] = {slope};\n}}\n")

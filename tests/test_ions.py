@@ -353,12 +353,12 @@ def test_a_pdb_without_topology_gets_its_charges_from_templates(tmp_path):
 
 
 def test_outputs_appear_together_or_not_at_all(sin, tmp_path, monkeypatch):
-    from vmdpotential.io import pdb
+    from vmdpotential.io import pdbwrite
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pdb, "write_pdb", full)
+    monkeypatch.setattr(pdbwrite, "write_pdb", full)
     with pytest.raises(Exception, match="disk is full"):
         command(structure=sin, ions="SOD=1,CLA=1", between=4, output=[tmp_path / "a.psf", tmp_path / "a.pdb"],
                 table=tmp_path / "a.csv")  # fmt: skip

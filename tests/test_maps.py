@@ -14,7 +14,7 @@ from vmdpotential.commands.map import command
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io import read_map
-from vmdpotential.maps import potential_map
+from vmdpotential.maps import Wanted, bind, check_tolerance, choose_cell, potential_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 
@@ -53,6 +53,22 @@ def test_values_that_no_map_can_hold_are_refused(options, error):
         warnings.simplefilter("error")
         with pytest.raises((UsageError, InputError), match=error):
             potential_map(DIPOLE, padding=1, **options)
+
+
+def test_what_is_wanted_is_checked_at_its_limits():
+    for tolerance in (1e-6, 0.1):
+        assert check_tolerance(tolerance) == tolerance
+    for tolerance in (0.99e-6, 0.101, np.nan):
+        with pytest.raises(UsageError, match="give 1e-06 to 0"):
+            check_tolerance(tolerance)
+    # an interaction with a cutoff of its own has the one that is asked for
+    assert [bind(Wanted("cutoff", cutoff=cutoff), None).cutoff for cutoff in (None, 7.5)] == [12.0, 7.5]
+    # no matter has more than an atom in 1 A^3
+    cell = Cell.from_parameters(5, 5, 5)
+    places = np.random.default_rng(0).random((126, 3)) * 5
+    assert choose_cell(charges_at(places[:124], np.zeros(124), cell), "pme", "periodic") == cell
+    with pytest.raises(InputError, match="126 atoms do not fit"):
+        choose_cell(charges_at(places, np.zeros(126), cell), "pme", "periodic")
 
 
 def test_periodic_map_covers_the_cell_around_the_atoms():

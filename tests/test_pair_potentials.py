@@ -9,7 +9,7 @@ from scipy import special
 
 from vmdpotential import registry
 from vmdpotential.errors import UsageError
-from vmdpotential.interactions import Interaction, coulomb, ewald, lennard_jones, tracing
+from vmdpotential.interactions import Interaction, coulomb, ewald, lennard_jones
 from vmdpotential.interactions.csource import CSource
 from vmdpotential.interactions.pairs import (
     BUCKINGHAM,
@@ -21,6 +21,7 @@ from vmdpotential.interactions.pairs import (
     PairPotential,
     Term,
 )
+from vmdpotential.interactions.program import evaluate_all, run
 
 R = np.linspace(0.9, 9.9, 40)
 PAGES = {name: registry.get("interaction", name).bind() for name in registry.available("interaction")}
@@ -45,7 +46,7 @@ def values(potential, r, outputs, parameters, length=1.0, excluded=False):
     inputs = {name: parameters[name] / length**power for name, power in powers.items()}
     inputs |= dict(zip(scaled.program.parameters, scaled.values, strict=True))
     x = np.sqrt((r / length) ** 2 + scaled.softening2)
-    found = tracing.evaluate_all(scaled.program, inputs | {"r2": x * x, "rinv": 1 / x})
+    found = evaluate_all(scaled.program, inputs | {"r2": x * x, "rinv": 1 / x})
     return [np.broadcast_to(v, r.shape) for v in found]
 
 
@@ -195,7 +196,7 @@ def test_c_source_equals_numpy(real, tolerance):
             program = potential.scaled(("slope", "bend", "energy"), 2.0, excluded).program
             back_end = CSource(real)
             leaves = [*program.inputs, *program.parameters]
-            steps = tracing.run(program, back_end, {leaf: f"in[{k}]" for k, leaf in enumerate(leaves)})
+            steps = run(program, back_end, {leaf: f"in[{k}]" for k, leaf in enumerate(leaves)})
             body = "\n".join(back_end.lines)
             results = "".join(f"  out[{k}] = {steps[r]};\n" for k, r in enumerate(program.results))
             function = f"{name}_{int(excluded)}"

@@ -11,7 +11,7 @@ from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import build
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions.tracing import Program
+from vmdpotential.interactions.program import Program
 
 SUMS = """
 import sys

@@ -171,6 +171,9 @@ def test_an_engine_without_transforms_has_no_pme():
 
     with pytest.raises(BackendError, match="the method pme: needs Fourier transforms"):
         registry.get("method", "pme").plan(request_of(COULOMB, error=1e-3), Bare())
+    bound = registry.get("interaction", "shifted_coulomb").bind(cutoff=6.0)
+    with pytest.raises(BackendError, match="or use algorithm=pair or engine=cpu"):
+        registry.get("method", "cutoff").algorithms["mesh"].plan(request_of(bound, error=1e-3), Bare())
     wanted, request = maps.Wanted(), request_of(COULOMB, CELL)
     positions, charges = (array[:24] for array in water_box(12.0))
     assert maps.choose_method(wanted, request, positions, charges, Bare())[0].name == "msm"

@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from vmdpotential.frames import processes
 from vmdpotential.frames.processes import OddError, Processes
 
@@ -101,6 +103,20 @@ def test_what_only_this_process_has_stays_here():
     for other, wanted in ((1.0, True), (lambda: 1.0, False), (type("Own", (), {"__module__": "__main__"}), False)):
         assert processes.portable(SimpleNamespace(portable=True, other=other)) is wanted
     assert not processes.portable(SimpleNamespace(other=1.0))
+
+
+def test_turns_of_threads_are_as_before_also_where_another_thread_has_changed_them():
+    before = sys.getswitchinterval()
+    try:
+        inside: list[float] = []
+        for interval, after in ((0.03, 0.03), (processes.TURN, processes.DEFAULT_TURN)):
+            sys.setswitchinterval(interval)
+            work = SimpleNamespace(block=lambda _: inside.append(sys.getswitchinterval()))
+            assert processes.timed(work, range(1))[1] >= 0
+            assert sys.getswitchinterval() == pytest.approx(after, rel=0.02)
+        assert inside == pytest.approx([processes.TURN] * 2, rel=0.02)
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_how_many_share_gpus(monkeypatch):

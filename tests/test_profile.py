@@ -16,7 +16,7 @@ import vmdpotential as vp
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames import profile as profiles
 from vmdpotential.frames.profile import middle, profile, profile_of_map, waves
-from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import charges_and_report
@@ -108,9 +108,12 @@ def test_water_in_a_uniform_field():
     np.testing.assert_allclose(found.values[1], alone.values[0], atol=1e-12)
 
 
-def test_the_double_integral_is_that_of_the_density():
+@pytest.mark.parametrize("extra", [0.0, 0.01])
+def test_the_double_integral_is_that_of_the_density(extra):
     box = water(20.0)
-    found = profile(charges_at(box.positions, box.charges, Cell.from_parameters(20, 20, 20)), spacing=0.05, smear=0.5)
+    cell = Cell.from_parameters(20, 20, 20)
+    found = profile(charges_at(box.positions, box.charges + extra, cell), spacing=0.05, smear=0.5)
+    assert found.charge == pytest.approx(extra * len(box), abs=1e-9)
     step = found.z[1]
     density = np.append(found.values[0, 0], found.values[0, 0, 0])
     field = 4 * np.pi * C * np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)]) * step
@@ -148,6 +151,16 @@ def test_a_bilayer_by_mesh_and_by_atoms():
     assert abs(found.integral[-1]) > 0.5  # V, where the potential is what it was
 
 
+def test_a_map_of_the_shortest_wave_has_no_profile():
+    """Of it nobody can tell the sine from nothing, so that its field would be any."""
+    for nodes in (8, 9):
+        wave = np.cos(np.pi * 8 / nodes * np.arange(nodes))
+        grid = Grid(Lattice((0, 0, 0), (1, 1, 1), (3, 3, nodes)), np.tile(wave, (3, 3, 1)), "V",
+                    provenance=Provenance(cell=(3.0, 0, 0, 0, 3, 0, 0, 0, nodes)))
+        found = profile_of_map(grid)
+        assert abs(found.values[0, 2]).max() == pytest.approx(1.0 if nodes == 9 else 0.0, abs=1e-6)
+
+
 def test_zero_over_a_region_and_the_middle_of_a_layer():
     structure = bilayer()
     lipid, waters = select(structure, "lipid"), select(structure, "water")
@@ -163,6 +176,10 @@ def test_zero_over_a_region_and_the_middle_of_a_layer():
     assert relative_rms(shift, centred.values[0, 2]) < 0.05
     with pytest.raises(UsageError, match="spread evenly"):
         middle(np.arange(50) / 50)
+    # the mean of the places themselves, and not of their angles; of the image where most are
+    for shift in (0.0, 0.7):
+        assert (middle(np.array([0.0, 0.1, 0.1, 0.45]) + shift) - 0.1625 - shift + 0.5) % 1 == pytest.approx(0.5)
+    assert middle(np.append(np.arange(50) / 50, np.full(25, 0.25))) == pytest.approx(0.25, abs=0.01)
 
 
 @pytest.mark.parametrize("cell", [Cell.from_parameters(20, 20, 40), SLANTED])
@@ -204,6 +221,10 @@ def test_errors_of_the_mean_are_those_of_independent_frames(tmp_path):
     assert found.blocks == 32
     expected = single.std(0, ddof=1) / np.sqrt(96)
     np.testing.assert_allclose(found.errors.mean(2), expected.mean(2), rtol=0.25)
+    # frames count, not blocks, of which the last is smaller
+    part = profile(structure, Trajectory(tmp_path / "frames.dcd", 40, frames=slice(35)), spacing=1.0, zero="left")
+    assert part.blocks == 18
+    assert part.shift == pytest.approx(single[:35, 0, 2, 0].mean(), rel=1e-4)
 
 
 def test_what_cannot_be_done():

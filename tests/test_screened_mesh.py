@@ -14,7 +14,7 @@ from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb, screened_coulomb, short_screened
 from vmdpotential.maps import Wanted, bind, choose_method, plan_map, potential_map
-from vmdpotential.methods import Charges, Request, cutoff, direct, pme
+from vmdpotential.methods import Charges, Request, accuracy, cutoff, direct, pme
 from vmdpotential.methods.accuracy import AWAY
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
@@ -109,7 +109,7 @@ def test_the_kernel_of_pairs_compiles(precision, field, tmp_path):
 @pytest.mark.parametrize("name", ["orthogonal", "triclinic"])
 @pytest.mark.parametrize("length", [0.8, 2.5, 7.85])
 def test_the_reference_is_the_sum_over_images(name, length):
-    points = RNG.random((40, 3)) * 18
+    points = np.random.default_rng(5).random((40, 3)) * 18
     nearest = np.empty(len(points))
     found = full_potential(points, POSITIONS, CHARGES, CELLS[name], ENGINE, nearest, screened(length))
     (expected, *_), least = written_out(points, CELLS[name], length)
@@ -189,7 +189,7 @@ def test_plans_for_many_frames_are_by_mesh(cell):
     assert planned.method is pme.METHOD
     assert not planned.request.neutralised  # its zero is far from all charges
     assert replace(planned.request, interaction=coulomb.INTERACTION.bind()).neutralised == (cell is not None)
-    other = np.clip(POSITIONS + RNG.normal(size=POSITIONS.shape), 0, 17)
+    other = np.clip(POSITIONS + np.random.default_rng(6).normal(size=POSITIONS.shape), 0, 17)
     mean = planned.plan.new_mean()
     for positions in (POSITIONS, other):
         mean.add(positions, planned.charges)
@@ -197,6 +197,11 @@ def test_plans_for_many_frames_are_by_mesh(cell):
     assert relative_rms(mean.result().values(), expected) < 1e-5
     again = planned.again(other, None if cell is None else Cell.from_parameters(18.2, 19, 20))
     assert again.plan.method == "pme"
+    assert again.request.error == pytest.approx(min(planned.request.error, accuracy.SPARE * planned.plan.error))
+    assert again.plan.error <= again.request.error
+    assert planned.fits(POSITIONS, cell)
+    assert not planned.fits(POSITIONS + 9.0, None)
+    assert cell is None or not planned.fits(POSITIONS, Cell.from_parameters(18.01, 19, 20))
     if cell is not None:
         assert relative_rms(planned.plan.in_cell(cell).run(other, planned.charges).values(),
                             planned.run(other).values()) < 1e-6

@@ -57,6 +57,12 @@ def test_inefficiency_is_that_of_the_correlation_time(time):
     assert np.mean(single) == pytest.approx(keep / (1 - keep), rel=0.15, abs=0.03)
 
 
+@pytest.mark.parametrize(("frames", "time"), [(24, 2), (30, 3)])
+def test_a_short_series_is_known_to_be_short(frames, time):
+    found = np.mean([statistics.inefficiency(autoregressive(frames, 4000, time, seed)) for seed in range(3)])
+    assert found == pytest.approx(frames * true_error(frames, time) ** 2, rel=0.1)
+
+
 @pytest.mark.parametrize("time", slow([0, 3, 10, 30], [3, 30]))
 def test_standard_error_is_within_a_tenth_of_the_true_one(time):
     """Over a map of 400 points, in 32 blocks, for each of several seeds; and over the seeds it is that of the means."""

@@ -10,6 +10,7 @@ from helpers import FOREIGN
 from vmdpotential import registry
 from vmdpotential.interactions import Interaction, tracing
 from vmdpotential.interactions.csource import CSource
+from vmdpotential.interactions.program import evaluate, run
 from vmdpotential.interactions.tracing import exp, fma, less, select
 
 INTERACTIONS = [*(registry.get("interaction", name) for name in registry.available("interaction")),
@@ -20,7 +21,7 @@ def c_function(program, name, real):
     """Return C source of ``real name(real r2, real rinv, const real *p)``; p holds the parameters in order."""
     back_end = CSource(real)
     values = {"r2": "r2", "rinv": "rinv"} | {p: f"p[{i}]" for i, p in enumerate(program.parameters)}
-    result = tracing.run(program, back_end, values)[len(program.steps) - 1]
+    result = run(program, back_end, values)[len(program.steps) - 1]
     lines = "\n".join(back_end.lines)
     return f"{real} {name}({real} r2, {real} rinv, const {real} *p)\n{{\n{lines}\n  return {result};\n}}\n"
 
@@ -56,7 +57,7 @@ def test_program_evaluated_with_numpy_equals_the_function(interaction):
         scaled = bound.scaled(length)
         x = r / length
         values = dict(zip(scaled.program.parameters, scaled.values, strict=True)) | {"r2": x * x, "rinv": 1 / x}
-        np.testing.assert_allclose(tracing.evaluate(scaled.program, values) * scaled.factor, bound(r), rtol=1e-12,
+        np.testing.assert_allclose(evaluate(scaled.program, values) * scaled.factor, bound(r), rtol=1e-12,
                                    atol=1e-15)
 
 
@@ -76,7 +77,7 @@ def test_degree_tells_how_the_result_scales_with_rinv():
 def test_factors_of_parameters_alone_are_taken_out():
     program, factor = tracing.trace(lambda r2, rinv, p: p.a * rinv * r2 / (p.b * p.b), ["a", "b"])
     assert [step[0] for step in program.steps] == ["input", "input", "mul"]
-    assert tracing.evaluate(factor, {"a": 6.0, "b": 2.0}) == pytest.approx(1.5)
+    assert evaluate(factor, {"a": 6.0, "b": 2.0}) == pytest.approx(1.5)
 
 
 def test_constants_are_folded_and_common_parts_computed_once():
@@ -110,4 +111,4 @@ def test_a_value_used_many_times_is_walked_once():
     program, _ = tracing.trace(nested, [])
     assert len(program.steps) < 250
     values = {"r2": 16.0, "rinv": 0.25}
-    assert tracing.evaluate(program, values) == pytest.approx(nested(16.0, 0.25, None))
+    assert evaluate(program, values) == pytest.approx(nested(16.0, 0.25, None))

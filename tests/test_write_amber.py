@@ -21,6 +21,7 @@ from vmdpotential.commands.ionize import ionize
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.ion_parameters import attached
 from vmdpotential.ions import place_ions
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 
 AMBER = Path(datafiles.PDB).parent / "Amber"
@@ -184,6 +185,10 @@ def test_velocities_are_in_units_of_amber(tmp_path: Path) -> None:
     moving = io.read_structure(tmp_path / "out.rst7", TOP)
     assert_allclose(moving.velocities, speeds, atol=20.455e-7)
     assert_allclose(moving.cell.parameters, structure.cell.parameters, atol=1e-7)
+    bent = Cell.from_parameters(31, 32, 33, 90, 105, 90)
+    io.write_structure(replace(structure, cell=bent), tmp_path / "bent.prmtop")
+    box = parmed.load_file(str(tmp_path / "bent.prmtop")).box
+    assert_allclose([*box[:3], box[4]], [31, 32, 33, 105], atol=1e-6)  # it has one angle
     still = tmp_path / "still.rst7"
     io.write_structure(replace(structure, velocities=None), still)
     assert io.read_structure(still, TOP).velocities is None

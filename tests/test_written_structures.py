@@ -85,16 +85,25 @@ def test_written_pdb_is_read_by_parmed_and_gemmi(tmp_path):
 
 def test_the_columns_of_vmd():
     """Files that VMD or OpenMM wrote come out byte for byte in the columns that matter."""
-    from vmdpotential.io import pdb
+    from vmdpotential.io import pdbwrite
 
     for path in (MDA / "cryst_then_model.pdb", MDA / "namd_cgenff.pdb", OPENMM / "POPC.pdb", MDA / "1hvr.pdb"):
-        written = b"".join(pdb._records(io.read_structure(path))).decode().splitlines()
+        written = b"".join(pdbwrite._records(io.read_structure(path))).decode().splitlines()
         written = [line for line in written if line.startswith(("ATOM", "HETATM"))]
         original = atom_lines(path)[: len(written)]
         for ours, theirs in zip(written, original, strict=True):
             assert (ours[:6], ours[12:16], ours[17:66], ours[72:76]) == (
                 theirs[:6], theirs[12:16], theirs[17:66], theirs[72:76] if path.parent == MDA else "    ")  # fmt: skip
             assert len(ours) == 80
+
+
+def test_what_is_no_polymer_ends_no_chain(tmp_path):
+    acid = replace(io.read_structure(MDA / "1hvr.pdb").take(np.arange(40)), segment_ids=np.full(40, ""))
+    names = np.where(np.arange(40) == int(acid.residue_starts[2]) - 1, "OXT", acid.atom_names)
+    for residue, ters in (("GLY", 2), ("LIG", 1)):
+        changed = np.where(acid.residue_index == 1, residue, acid.residue_names)
+        io.write_structure(replace(acid, atom_names=names, residue_names=changed), tmp_path / f"{residue}.pdb")
+        assert (tmp_path / f"{residue}.pdb").read_text().splitlines().count("TER") == ters
 
 
 def test_ter_and_cryst_records(tmp_path):

@@ -12,8 +12,8 @@ namespace eval ::vmdpotential::live {
     variable timer {}
 }
 
-# Start following; what ran before ends.
-proc ::vmdpotential::live::start {job} {
+# Start following, with a map that is there to begin with, or none; what ran before ends.
+proc ::vmdpotential::live::start {job {map -1}} {
     variable now
     variable timer
     variable look
@@ -27,7 +27,7 @@ proc ::vmdpotential::live::start {job} {
     }
     fconfigure $channel -blocking 0 -buffering full -translation binary
     set molecule [dict get $job molecule]
-    set now [dict create job $job channel $channel pids [pid $channel] molecule $molecule map -1 busy 1 due 0 sent {} \
+    set now [dict create job $job channel $channel pids [pid $channel] molecule $molecule map $map busy 1 due 0 sent {} \
         count 0 start {} errors {} members [dict get $job atoms] \
         selection [uplevel #0 [list atomselect $molecule "index [dict get $job atoms]"]]]
     fileevent $channel readable ::vmdpotential::live::readable
@@ -61,7 +61,7 @@ proc ::vmdpotential::live::poll {} {
     if {[dict get $now busy]} {
         return
     }
-    if {[lsearch -exact [molinfo list] [dict get $now molecule]] < 0} {
+    if {[dict get $now molecule] ni [molinfo list]} {
         end "molecule [dict get $now molecule] is gone"
     } elseif {[reselected]} {
         again
@@ -81,19 +81,23 @@ proc ::vmdpotential::live::reselected {} {
     if {[::vmdpotential::is_selection $text]} {
         return [expr {[$text list] ne [dict get $now members]}]
     }
-    set selection [atomselect [dict get $now molecule] $text]
+    # one that was deleted, or a word that means nothing any more, changes nothing
+    if {[catch {atomselect [dict get $now molecule] $text} selection]} {
+        return 0
+    }
     set members [$selection list]
     $selection delete
     return [expr {[llength $members] && $members ne [dict get $now members]}]
 }
 
-# Start anew with the atoms that are selected now.
+# Start anew with the atoms that are selected now; the next map replaces the last one.
 proc ::vmdpotential::live::again {} {
     variable now
     set job [dict get $now job]
+    set map [dict get $now map]
     if {[catch {
         ::vmdpotential::prepare live [::vmdpotential::options live] [dict get $job given]
-    } message] || [catch {start $message} message]} {
+    } message] || [catch {start $message $map} message]} {
         end $message
     }
 }
@@ -161,7 +165,7 @@ proc ::vmdpotential::live::show {limit} {
     variable changed
     set molecule [dict get $now molecule]
     set before [dict get $now map]
-    if {$before >= 0 && [lsearch -exact [molinfo list] $before] < 0} {
+    if {$before >= 0 && $before ni [molinfo list]} {
         error "the map was deleted"
     }
     set top [molinfo top]
@@ -184,6 +188,8 @@ proc ::vmdpotential::live::show {limit} {
         set given [dict get $now job given]
         set level [expr {[dict exists $given isovalue] ? abs([dict get $given isovalue]) : $limit}]
         ::vmdpotential::show::draw_map $new 0 $level $limit
+    }
+    if {[dict get $now start] eq ""} {
         dict set now start [clock milliseconds]
         dict set now sent [expr {[dict get $now sent] eq "" ? [coordinates] : [dict get $now sent]}]
     }

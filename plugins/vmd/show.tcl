@@ -70,14 +70,18 @@ proc ::vmdpotential::show::type_of {path} {
     return [expr {[dict exists $types $suffix] ? [dict get $types $suffix] : ""}]
 }
 
+proc ::vmdpotential::show::check_there {molecule else} {
+    if {$molecule ni [molinfo list]} {
+        error "molecule $molecule is gone; $else"
+    }
+}
+
 # Load a map into its molecule, with isosurfaces of both signs and a slice in one colour scale.
 proc ::vmdpotential::show::show_map {job data} {
     variable ::vmdpotential::maps
     set molecule [dict get $job molecule]
     set file [dict get $data file]
-    if {[lsearch -exact [molinfo list] $molecule] < 0} {
-        error "molecule $molecule is gone; the map has not been loaded"
-    }
+    check_there $molecule "the map has not been loaded"
     lappend maps($molecule) $file
     set type [type_of $file]
     if {$type eq ""} {
@@ -130,7 +134,8 @@ proc ::vmdpotential::show::draw_surface {job molecule volume limits} {
     set text all
     if {[dict exists $job given sel]} {
         set text [dict get $job given sel]
-        if {[::vmdpotential::is_selection $text]} {
+        # also of a selection that has been deleted meanwhile
+        if {[regexp {^atomselect\d+$} $text]} {
             set text "index [dict get $job atoms]"
         }
     }
@@ -166,8 +171,11 @@ proc ::vmdpotential::show::draw_legend {limits meaning} {
         ::ColorScaleBar::color_scale_bar 0.8 0.05 0 1 {*}$limits 5 $text 0 -1.0 -1.0 1 $top 0 1 $meaning
         mol top $top
     }
-    foreach molecule [array names before] {
-        molinfo $molecule set $view $before($molecule)
+    foreach molecule [molinfo list] {
+        # the bar, which is a molecule too, is another one now
+        if {[info exists before($molecule)]} {
+            molinfo $molecule set $view $before($molecule)
+        }
     }
 }
 
@@ -218,9 +226,7 @@ proc ::vmdpotential::show::forget {molecule} {
 # Colour atoms by values, such as energies of residues, which become the field user of the frame.
 proc ::vmdpotential::show::show_values {job values} {
     set molecule [dict get $job molecule]
-    if {[lsearch -exact [molinfo list] $molecule] < 0} {
-        error "molecule $molecule is gone; its atoms are not coloured"
-    }
+    check_there $molecule "its atoms are not coloured"
     set atoms "index [dict get $job atoms]"
     set selection [atomselect $molecule $atoms frame [dict get $job frame]]
     set failed [catch {$selection set user $values} message]
@@ -247,30 +253,39 @@ proc ::vmdpotential::show::show_ions {job data} {
         return $data
     }
     clear_preview
+    set source [dict get $job molecule]
+    set there [expr {$source in [molinfo list]}]
     set loaded {}
-    foreach file [lsort -command by_topology [dict get $data files]] {
-        set type [type_of $file]
-        if {$type eq ""} {
-            continue
+    set failed [catch {
+        foreach file [lsort -command by_topology [dict get $data files]] {
+            set type [type_of $file]
+            if {$type eq ""} {
+                continue
+            }
+            if {$loaded eq ""} {
+                set loaded [mol new $file type $type waitfor all]
+            } else {
+                mol addfile $file type $type waitfor all $loaded
+            }
         }
-        if {$loaded eq ""} {
-            set loaded [mol new $file type $type waitfor all]
-        } else {
-            mol addfile $file type $type waitfor all $loaded
-        }
+    } message]
+    if {$failed} {
+        # no molecule without coordinates
+        catch {mol delete $loaded}
+        error $message
     }
     if {$loaded ne ""} {
-        set name "[lindex [molinfo [dict get $job molecule] get name] 0] with ions"
+        set name "[expr {$there ? [lindex [molinfo $source get name] 0] : {molecule}}] with ions"
         mol rename $loaded $name
         dict set data molecule $loaded
         set told "molecule $loaded: $name"
         if {[draw_ions $loaded [dict get $data ions]]} {
             append told ", positive ions as blue spheres, negative red"
         }
-        if {[dict get $job complete]} {
+        if {$there && [dict get $job complete]} {
             # all its atoms are in the new one
-            mol off [dict get $job molecule]
-            append told "; molecule [dict get $job molecule] is hidden, and 'mol on [dict get $job molecule]' shows it"
+            mol off $source
+            append told "; molecule $source is hidden, and 'mol on $source' shows it"
         }
         ::vmdpotential::say $told
     }
@@ -305,6 +320,7 @@ proc ::vmdpotential::show::by_topology {one two} {
 # Draw where ions would be.
 proc ::vmdpotential::show::show_preview {molecule ions} {
     variable ::vmdpotential::preview
+    check_there $molecule "the ions are not shown"
     clear_preview
     foreach ion $ions {
         set colour [expr {[dict get $ion charge] > 0 ? "blue2" : "red3"}]

@@ -130,7 +130,10 @@
   }
 
   function setLevel(level, from) {
-    if (!(level > 0)) return;
+    if (!(level > 0)) {
+      $("level-number").value = Number(state.level.toPrecision(3));
+      return;
+    }
     state.level = level;
     const [low, high] = state.limits;
     const slider = $("level");
@@ -154,12 +157,13 @@
   }
 
   function setRange(range) {
-    if (!(range > 0)) return;
-    state.range = range;
-    $("range").value = range;
-    $("low").textContent = `−${page.show(range)}`;
-    $("high").textContent = `+${page.show(range)}`;
-    $("colours").setAttribute("aria-label", `Colours: red for −${withUnit(range)}, white for 0, blue for +${withUnit(range)}`);
+    if (range > 0) state.range = range;
+    if (!state.range) return;
+    $("range").value = state.range;  // also in place of what is no range
+    $("low").textContent = `−${page.show(state.range)}`;
+    $("high").textContent = `+${page.show(state.range)}`;
+    const limit = withUnit(state.range);
+    $("colours").setAttribute("aria-label", `Colours: red for −${limit}, white for 0, blue for +${limit}`);
     repaint();
   }
 
@@ -176,18 +180,28 @@
     setPosition((map.origin[axis] + map.last[axis]) / 2);
   }
 
+  // each map is unpacked once, whoever asks for it first
+  const unpacked = [];
+  const unpack = (n) => unpacked[n] ??= page.work("map", { n, content: content.maps[n] }).then((values) => {
+    maps[n] = new page.Lattice(content.maps[n], values);
+    return maps[n];
+  });
+
+  let chosen = null;
   async function chooseMap(n) {
-    if (!maps[n]) maps[n] = new page.Lattice(content.maps[n], await page.work("map", { n, content: content.maps[n] }));
-    const map = maps[n], keep = state.map && state.map.unit === map.unit;
+    const turn = chosen = {}, map = await unpack(n);
+    if (turn !== chosen) return;
+    const keep = state.map && state.map.unit === map.unit;
     state.map = map;
     $("unit").textContent = map.label;
     if (!keep) {
       state.level = content.level || page.round(map.quantiles[1] || map.quantiles[3] || 1);
       state.range = 0;
     }
+    state.limits = limits();
     if (content.surface) await makeSurface();
     else if (!state.range) setRange(page.roundUp(map.quantiles[2] || map.quantiles[3] || 1));
-    state.limits = limits();
+    if (turn !== chosen) return;
     setLevel(state.level);
     setRange(state.range);
     setAxis(state.axis);
@@ -416,9 +430,22 @@
       y += 18;
     }
     draw.fillStyle = text;
-    if (!$("legend").hidden) draw.fillText($("legend-text").textContent, 12, y);
+    if (!$("legend").hidden) {
+      lines(draw, $("legend-text").textContent, scene.host.clientWidth - 24).forEach((line, n) => draw.fillText(line, 12, y + 18 * n));
+    }
     return canvas;
   };
+
+  // a text in lines of at most so many pixels, as far as its words allow
+  function lines(draw, text, width) {
+    const found = [];
+    for (const word of text.split(" ")) {
+      const longer = [...found.slice(-1), word].join(" ");
+      if (found.length && draw.measureText(longer).width <= width) found[found.length - 1] = longer;
+      else found.push(word);
+    }
+    return found;
+  }
 
   function save() {
     page.picture().toBlob((blob) => {
@@ -450,7 +477,10 @@
 
   function bindScene() {
     scene.showIons(true);
-    scene.legend = () => ($("legend").hidden ? 0 : $("legend").offsetTop + $("legend").offsetHeight);
+    scene.covered = () => {
+      const legend = $("legend"), hint = $("keys");
+      return [legend.offsetTop + legend.offsetHeight, hint.offsetHeight && $("view").clientHeight - hint.offsetTop];
+    };
     bindHandle();
     bindMouse();
     $("style").addEventListener("change", () => refit(() => working(scene.style($("style").value))));
@@ -496,9 +526,7 @@
     if (content.surface && atoms.count > MANY) $("style").value = "none";
     await scene.done();
     refit(() => working(scene.style($("style").value)));
-    for (let n = 0; n < content.maps.length; n++) {
-      maps[n] ??= new page.Lattice(content.maps[n], await page.work("map", { n, content: content.maps[n] }));
-    }
+    for (let n = 0; n < content.maps.length; n++) await unpack(n);
     await page.idle();
   }
 

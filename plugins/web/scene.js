@@ -36,7 +36,7 @@
       this.models = [];
       this.drawn = "none";
       this.moved = () => {};
-      this.legend = () => 0;  // height in pixels of what lies over the view
+      this.covered = () => [0, 0];  // heights in pixels of what lies over the view, above and below
       this.ions = this.viewer.addModel();
       this.ions.addAtoms(content.ions.map((ion, n) => {
         const [x, y, z] = ion.position;
@@ -223,17 +223,19 @@
       for (let n = 0; n < 3 * count; n += 3) yield [places[n], places[n + 1], places[n + 2], 1.5];
     }
 
-    // Fits all that is shown into the view below its legend, and what is around a single atom.
-    fit(legend = this.legend()) {
+    // Fits all that is shown into the view below its legend and above the hint, and what is around a single atom.
+    fit() {
       const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
       for (const sphere of this.spheres()) for (let d = 0; d < 3; d++) {
         low[d] = Math.min(low[d], sphere[d] - sphere[3]);
         high[d] = Math.max(high[d], sphere[d] + sphere[3]);
       }
       if (low[0] === Infinity) return;
+      this.moving = null;
       const centre = low.map((x, d) => (x + high[d]) / 2);
       const { clientWidth: width, clientHeight: height } = this.host;
-      const whole = Math.tan(FIELD / 2), across = whole * width / height, up = whole * (1 - legend / height);
+      const whole = Math.tan(FIELD / 2), across = whole * width / height;
+      const [above, below] = this.covered(), up = whole * (1 - (above + below) / height);
       let [distance, radius] = [8 / Math.min(up, across), 8];
       for (const [x, y, z, r] of this.spheres()) {
         const [dx, dy, dz] = [Math.abs(x - centre[0]), Math.abs(y - centre[1]), z - centre[2]];
@@ -241,7 +243,7 @@
         radius = Math.max(radius, Math.hypot(dx, dy, dz) + r);
       }
       distance *= 1.04;
-      centre[1] += distance * whole * legend / height;
+      centre[1] += distance * whole * (above - below) / height;
       this.viewer.setSlab(-3 * radius - 300, 3 * radius + 300);
       this.quietly(() => this.viewer.setView([...centre.map((x) => -x), CAMERA - distance, 0, 0, 0, 1]));
       this.first = this.viewer.getView();
@@ -257,7 +259,9 @@
       const start = this.viewer.getView(), goal = point.map((x) => -x);
       const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
       const begin = performance.now(), duration = still ? 0 : 350;
+      const turn = this.moving = {};
       const step = (now) => {
+        if (turn !== this.moving) return;  // another move, or the whole again
         const t = duration ? Math.min(1, Math.max(0, (now - begin) / duration)) : 1, s = t * t * (3 - 2 * t);
         const view = this.viewer.getView();
         for (let d = 0; d < 3; d++) view[d] = start[d] + (goal[d] - start[d]) * s;

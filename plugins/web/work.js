@@ -34,24 +34,28 @@
     return;
   }
 
-  // Where a browser starts no worker, the tasks run here.
-  let worker = null, count = 0;
-  const waiting = new Map();
-  const here = ({ name, what, done, failed }) => tasks[name](what).then(done, failed);
+  // Where a browser starts no worker, the tasks run here; where one ends, after those that it had done for others.
+  let worker = null, count = 0, last = Promise.resolve();
+  const waiting = new Map(), prepared = new Map();
+  const here = ({ name, what, done, failed }) => {
+    last = last.then(() => tasks[name](what)).then((result) => done?.(result), (error) => failed?.(error));
+  };
   const without = () => {
+    worker.terminate();
     worker = null;
-    const left = [...waiting.values()];
+    for (const task of [...prepared.values(), ...waiting.values()]) here(task);
     waiting.clear();
-    left.reduce((before, task) => before.then(() => here(task)), Promise.resolve());
   };
   try {
     const scripts = [...document.querySelectorAll("script[data-worker]")].map((script) => script.textContent);
     worker = new Worker(URL.createObjectURL(new Blob(scripts, { type: "text/javascript" })));
     worker.onerror = without;
     worker.onmessage = ({ data: { id, result, error } }) => {
-      const { done, failed } = waiting.get(id);
+      const { name, what, done, failed } = waiting.get(id);
       waiting.delete(id);
-      if (error) failed(new Error(error)); else done(result);
+      if (error !== undefined) return failed(new Error(error));
+      if (name !== "isosurface") prepared.set(name === "map" ? what.n : name, { name, what });
+      return done(result);
     };
   } catch (error) {
     worker = null;

@@ -40,6 +40,6 @@ first, last = maps[0], maps[-1]
 difference = first.with_values(last.values - first.values)
 difference = replace(difference, provenance=replace(difference.provenance, quantity="difference of potentials"))
 plane = vp.Plane.across(2, round(float(middle[2])))
-page = compose([Panel(first, plane, "-15 degrees"), Panel(last, plane, "+15 degrees"),
+page = compose([Panel(first, plane, "−15 degrees"), Panel(last, plane, "+15 degrees"),
                 Panel(difference, plane, "difference")], width=183)
 save(page.figure, out / "swing.png", dpi=150, force=True)

@@ -76,6 +76,27 @@ def test_one_click_makes_a_coloured_surface_beside_the_map(tool, session):
     panel.run_button.click()
     finish(panel)
     assert "spacing spam: a number is needed" in panel.status.text()
+    panel.say("a file named <b>x</b>")
+    assert panel.status.textFormat() == QtCore.Qt.PlainText
+    assert "a file named &lt;b&gt;x&lt;/b&gt;" in panel.status.toolTip()
+
+
+def test_what_cannot_be_shown_leaves_no_model_and_a_dialog_that_works(tool, session, monkeypatch):
+    from chimerax.vmdpotential import show
+
+    def broken(*given):
+        raise ValueError("no surface")
+
+    panel, before, raised = tool.panel, session.models.list(), []
+    monkeypatch.setattr(show, "_show_surface", broken)
+    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: raised.append(error))
+    panel.run_button.click()
+    finish(panel)
+    QtWidgets.QApplication.processEvents()
+    assert panel.status.text() == "Error: ValueError: no surface"
+    assert [str(error) for error in raised] == ["no surface"]
+    assert session.models.list() == before
+    assert panel.run_button.isEnabled()
 
 
 def test_the_live_box(tool, session):

@@ -2,23 +2,20 @@
 
 import numpy as np
 import pytest
+import sums
 from helpers import charges_at, relative_rms
 
 from vmdpotential.maps import potential_map
-from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 
 pytestmark = pytest.mark.gpu
 
-CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),
-         "triclinic": Cell.from_parameters(32, 33, 34, 78, 72, 105)}
 
-
-@pytest.mark.parametrize("boundary", CELLS)
+@pytest.mark.parametrize("boundary", sums.CELLS)
 @pytest.mark.parametrize("salt", [0.15, 1.0])
 def test_the_tolerance_is_kept(engine, boundary, salt):
     positions, charges = water_box(30.0)
-    structure = charges_at(positions, charges + 0.01, CELLS[boundary])  # k = 0 counts
+    structure = charges_at(positions, charges + 0.01, sums.CELLS[boundary])  # k = 0 counts
     options = {"method": "pme", "screened": salt, "spacing": 0.7, "field": True}
     found, expected = (potential_map(structure, tolerance=tolerance, engine=name, **options)
                        for name, tolerance in ((engine.name, 1e-4), ("cpu", 1e-5)))

@@ -193,7 +193,9 @@ def test_slice_without_a_file_is_shown(dhfr, do, tmp_path, monkeypatch):
 def test_what_the_documents_show(cmd, do, document, tmp_path, monkeypatch):
     shutil.copytree(ROOT / "data", tmp_path / "data")
     monkeypatch.chdir(tmp_path)
-    for block in re.findall(r"^```pymol\n(.*?)^```", (ROOT / document).read_text(), re.MULTILINE | re.DOTALL):
+    blocks = re.findall(r"^```pymol\n(.*?)^```", (ROOT / document).read_text(), re.MULTILINE | re.DOTALL)
+    assert blocks
+    for block in blocks:
         for line in block.splitlines():
             output = do(line)
             assert "Error" not in output, (line, output)

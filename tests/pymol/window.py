@@ -29,15 +29,13 @@ def main():
     dialog.setGeometry(760, 0, 520, 700)
     page = dialog.panel.forms[0]
     enter(page, selection="dhfr", topology=TOPOLOGY, atoms="solute", spacing="1", cut="z=30")
-    print("MAP", run(dialog))
+    tell("MAP", run(dialog))
     entry("Ionize ...", window).trigger()
     page = dialog.panel.forms[dialog.panel.tabs.currentIndex()]
     enter(page, selection="dhfr", topology=TOPOLOGY, concentration="0.02")
-    print("IONS", run(dialog))
+    tell("IONS", run(dialog))
     cmd.hide("everything", "ionized")
     cmd.set("label_size", 16)
-    for name in ("potential_ramp", "potential_legend"):
-        cmd.disable(name)
     cmd.orient("polymer")
     cmd.zoom("ionized_ions", 4)
     cmd.set("label_color", "black")
@@ -45,13 +43,18 @@ def main():
         cmd.disable(name)
     cmd.set("ray_opaque_background", 1)
     cmd.set("ray_shadows", 0)
-    print("OBJECTS", *cmd.get_names("objects"))
+    tell("OBJECTS", *cmd.get_names("objects"))
     QTest.qWait(500)
     cmd.ray()
     QTest.qWait(1000)
     path = str(Path(FOLDER, "window.png"))
     QtWidgets.QApplication.primaryScreen().grabWindow(0).save(path)
-    Image.open(path).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
+    Image.open(path).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+def tell(*words):
+    """Tell the test, and not PyMOL's window, of which there is a picture."""
+    print(*words, file=sys.__stdout__, flush=True)
 
 
 def entry(text, window):
@@ -81,9 +84,9 @@ def run(dialog):
 def guarded():
     try:
         main()
-        print("DONE")
+        tell("DONE")
     except BaseException:
-        traceback.print_exc()
+        traceback.print_exc(file=sys.__stdout__)
     finally:
         cmd.quit()
 

@@ -115,6 +115,15 @@ class Browser:
         self.settle()
 
     @contextlib.contextmanager
+    def before_pages(self, script):
+        """Run JavaScript in every page before its own scripts."""
+        number = self.call("Page.addScriptToEvaluateOnNewDocument", source=script)["identifier"]
+        try:
+            yield
+        finally:
+            self.call("Page.removeScriptToEvaluateOnNewDocument", identifier=number)
+
+    @contextlib.contextmanager
     def frame(self):
         """Turn to the frame in the page, which has a process of its own."""
         self.wait("document.querySelector('iframe')")

@@ -221,8 +221,11 @@ def test_nothing_that_is_shown_is_cut(browser, small, size):
     browser.open(small.path, size)
     for selector in ("#negative", "input[name=axis][value='2']", "input[name=axis][value='0']"):
         browser.click(selector)
-        width, height, legend = browser.run("(() => { const s = document.querySelector('#scene'); "
-                                            "return [s.clientWidth, s.clientHeight, vmdpotential.scene.legend()]; })()")
+        width, height, legend, hint = browser.run(
+            "(() => { const s = document.querySelector('#scene'); "
+            "return [s.clientWidth, s.clientHeight, ...vmdpotential.scene.covered()]; })()")
+        assert legend > 40
+        assert (hint > 20) == (size == (1280, 800))  # there it has room
         places = np.array(browser.run("""(() => { const { scene } = vmdpotential;
             const points = Object.values(scene.meshes).flatMap(({ groups }) => groups.flatMap(({ positions }) =>
               Array.from({ length: positions.length / 3 }, (_, n) => Array.from(positions.slice(3 * n, 3 * n + 3)))));
@@ -230,9 +233,21 @@ def test_nothing_that_is_shown_is_cut(browser, small, size):
             return points.filter((_, n) => n % 7 === 0).map((point) => scene.toScreen(point)); })()"""))
         assert places.min(0)[0] >= 0
         assert places.min(0)[1] >= legend - 1
-        assert (places.max(0) <= [width, height]).all()
+        assert (places.max(0) <= [width, height - hint + 1]).all()
         # and it fills the view in one direction
-        assert (np.ptp(places, axis=0) / [width, height - legend]).max() > 0.7
+        assert (np.ptp(places, axis=0) / [width, height - legend - hint]).max() > 0.7
+
+
+def test_a_long_legend_is_wrapped_in_a_narrow_picture(browser, small):
+    browser.open(small.path, (390, 844))
+    browser.run("document.querySelector('#legend-text').textContent = 'many words and '.repeat(8)")
+    data = browser.run("""(() => {  // of the texts alone
+        vmdpotential.scene.picture = (finer) => Object.assign(document.createElement('canvas'),
+          { width: finer * 390, height: finer * 400 });
+        return vmdpotential.picture().toDataURL('image/png'); })()""")
+    drawn = np.asarray(Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))))[2 * 46:, :, 3] > 0
+    assert drawn.any(1).nonzero()[0][-1] > 2 * 30  # several lines
+    assert 2 * 300 < drawn.any(0).nonzero()[0][-1] < 2 * 380
 
 
 def test_a_picture_is_saved_twice_as_fine_with_its_legend(browser, small):

@@ -147,7 +147,7 @@ def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
     import numpy as np
 
     from vmdpotential.engines.pairs import PairSum
-    from vmdpotential.interactions.tracing import evaluate_all
+    from vmdpotential.interactions.program import evaluate_all
     from vmdpotential.pairs import samples
 
     water, cutoff = samples.water(18.6), 9.0

@@ -92,7 +92,7 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
                                              rasterized=True))
             ax.set(xlim=(-half, half), ylim=(-half, half), aspect="equal")
             ax.set_axis_off()
-            ax.set_title(f"from {view if view[0] == '-' else '+' + view}")
+            ax.set_title("from " + (view.replace("-", "−") if view[0] == "-" else f"+{view}"))
         axes[0].plot((-half, BAR - half), (-half, -half), color="black", linewidth=1.2, clip_on=False)
         axes[0].annotate(f"{BAR:g} Å", (BAR / 2 - half, -half), (0, 2), textcoords="offset points", ha="center",
                          va="bottom")

@@ -10,6 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from html import escape
 from typing import Any, Protocol
 
 from vmdpotential.frontend.form import Form
@@ -164,6 +165,7 @@ class Panel:
         self.progress = widgets.QProgressBar()
         self.progress.setRange(0, 1000)
         self.status = widgets.QLabel("Press Run: Map draws with its defaults. Every field has its help beside it.")
+        self.status.setTextFormat(qt.QtCore.Qt.TextFormat.PlainText)  # names of files are no HTML
         self.status.setWordWrap(True)
         self.status.setAlignment(qt.QtCore.Qt.AlignmentFlag.AlignTop)
         self.status.setTextInteractionFlags(qt.QtCore.Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -213,7 +215,7 @@ class Panel:
         """Show one line in the status."""
         text = " ".join(text.split())
         self.status.setText(text)
-        self.status.setToolTip(text)
+        self.status.setToolTip(f"<p>{escape(text)}</p>")  # a paragraph, as plain text is one long line
         self.status.setStyleSheet("color: #b00020" if error else "")
 
     def refresh(self) -> None:
@@ -249,18 +251,22 @@ class Panel:
         if work.running:
             return
         self.work = None
-        if work.report is not None and not work.stopped:
-            try:
+        try:
+            if work.report is not None and not work.stopped:
                 self._finish(work.task.command.name, work.task.show(work.report))
-            except self.viewer.failure as error:
-                self.say(str(error), error=True)
-        elif work.stopped:
-            self.say("stopped; nothing was made")
-        else:
-            self.say(work.error, error=True)
-        self.progress.reset()
-        self._enable()
-        self.refresh()
+            elif work.stopped:
+                self.say("stopped; nothing was made")
+            else:
+                self.say(work.error, error=True)
+        except self.viewer.failure as error:
+            self.say(str(error), error=True)
+        except Exception as error:  # the viewer shows where it comes from
+            self.say(f"Error: {type(error).__name__}: {error}", error=True)
+            raise
+        finally:
+            self.progress.reset()
+            self._enable()
+            self.refresh()
 
     def _finish(self, name: str, lines: Sequence[str]) -> None:
         for line in lines:

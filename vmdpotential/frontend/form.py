@@ -108,6 +108,7 @@ class Form:
             words = entry.name.replace("_", " ").strip()
             field = self._make(entry)
             help_ = widgets.QLabel(entry.help)
+            help_.setTextFormat(self.qt.QtCore.Qt.TextFormat.PlainText)
             help_.setWordWrap(True)
             help_.setStyleSheet("color: gray")
             name = widgets.QLabel(words)

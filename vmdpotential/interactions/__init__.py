@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions.derivative import evaluate_derivative
-from vmdpotential.interactions.tracing import Program, Scalar, evaluate, trace
+from vmdpotential.interactions.program import Program, evaluate
+from vmdpotential.interactions.tracing import Scalar, trace
 from vmdpotential.units import ionic_strength
 
 

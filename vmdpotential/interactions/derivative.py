@@ -5,7 +5,7 @@ The field of an interaction V follows from its potential without a formula of it
     E = -q grad V = -2 q (x - x_j) dV/d(r^2)
 
 Differentiation is by dual numbers (R. E. Wengert, "A simple automatic derivative evaluation program",
-Commun. ACM 7 (1964) 463-464): :class:`Dual` is a back end of :func:`vmdpotential.interactions.tracing.run`
+Commun. ACM 7 (1964) 463-464): :class:`Dual` is a back end of :func:`vmdpotential.interactions.program.run`
 around another one, numpy, vector code or C source, and carries each value with its derivative.
 """
 
@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from math import pi, sqrt
 from typing import Any, TypeAlias
 
-from vmdpotential.interactions.tracing import EXP_DOMAIN, Numpy, Program, run
+from vmdpotential.interactions.program import Numpy, Program, run
+from vmdpotential.interactions.tracing import EXP_DOMAIN
 
 #: A value of the back end and its derivative, None where that is zero everywhere.
 Pair: TypeAlias = tuple[Any, Any]
@@ -27,7 +28,7 @@ class Dual:
     Parameters
     ----------
     back_end : object
-        As :func:`vmdpotential.interactions.tracing.run` takes; it computes both.
+        As :func:`vmdpotential.interactions.program.run` takes; it computes both.
     """
 
     def __init__(self, back_end: Any) -> None:

@@ -23,7 +23,8 @@ import numpy as np
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound, Interaction, lennard_jones
 from vmdpotential.interactions.derivative import Dual
-from vmdpotential.interactions.tracing import Expression, Program, Record, Scalar, evaluate_all, linear, run
+from vmdpotential.interactions.program import Program, evaluate_all, run
+from vmdpotential.interactions.tracing import Expression, Record, Scalar, linear
 
 
 @dataclass(frozen=True, eq=False)

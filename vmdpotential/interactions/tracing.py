@@ -3,26 +3,24 @@
 A radial function takes ``(r2, rinv, p)``: the squared distance (A^2), its inverse square root
 (1/A) and the named parameters, and returns the potential of a unit charge (1/A). It uses
 arithmetic and the functions of this module (:func:`fma`, :func:`minimum`, :func:`maximum`,
-:func:`less`, :func:`select`, :func:`sqrt`, :func:`exp`, :func:`erfc`), no ``if``.
+:func:`less`, :func:`select`, :func:`sqrt`, :func:`exp`, :func:`erfc`, :func:`interpolate`), no ``if``.
 
 Two atoms' own parameters are leaves too, ``i.name`` and ``j.name``, and what a table holds of their types is
 ``pair.name`` (:mod:`vmdpotential.interactions.pairs`).
 
-Called with numpy arrays it computes in float64: that is the reference. Called with
-:class:`Expression` leaves it records a :class:`Program`, which :func:`run` evaluates with any
-object that has the operations as methods: C source (:mod:`~vmdpotential.interactions.csource`),
-vector LLVM code in the CPU engine. Around either, :mod:`~vmdpotential.interactions.derivative` adds
-the derivative, so that every interaction has a field.
+Called with numpy arrays it computes in float64: that is the reference. Called with :class:`Expression` leaves it
+records a :class:`~vmdpotential.interactions.program.Program`, which every engine evaluates in its own way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from vmdpotential.interactions.program import Numpy, Program
 
 Scalar: TypeAlias = Any  # a number, a numpy array or an Expression
 
@@ -92,7 +90,7 @@ def _traced(*arguments: Scalar) -> bool:
 
 def fma(a: Scalar, b: Scalar, c: Scalar) -> Scalar:
     """Return a * b + c, rounded once where the engine can."""
-    return _record("fma", a, b, c) if _traced(a, b, c) else a * b + c
+    return _record("fma", a, b, c) if _traced(a, b, c) else Numpy.fma(a, b, c)
 
 
 def minimum(a: Scalar, b: Scalar) -> Scalar:
@@ -131,11 +129,7 @@ def exp(a: Scalar) -> Scalar:
 
 def erfc(a: Scalar) -> Scalar:
     """Return the complementary error function of any number; single precision engines are good to 5e-7."""
-    if _traced(a):
-        return _record("erfc", a)
-    from scipy import special
-
-    return special.erfc(a)
+    return _record("erfc", a) if _traced(a) else Numpy.erfc(a)
 
 
 def interpolate(a: Scalar, values: Sequence[Scalar]) -> Scalar:
@@ -144,111 +138,7 @@ def interpolate(a: Scalar, values: Sequence[Scalar]) -> Scalar:
     The values are parameters that stand one after another, and a is not negative. Engines on the CPU have this.
     """
     a = minimum(a, len(values) - 1.001)
-    if _traced(a):
-        return _record("interpolate", a, *values)
-    k = np.asarray(a).astype(np.int64)
-    low, high = np.asarray(values)[k], np.asarray(values)[k + 1]
-    return low + (a - k) * (high - low)
-
-
-@dataclass(frozen=True)
-class Program:
-    """A traced radial function in static single assignment form.
-
-    Parameters
-    ----------
-    steps : tuple of tuples
-        ``(operation, argument, ...)``: arguments are indices of earlier steps, except those of
-        ``const`` (a number), ``input`` and ``param`` (a name).
-    parameters : tuple of str
-        Names of the parameters, in the order their values are passed.
-    results : tuple of int
-        Steps that are asked for; the last one unless given.
-    """
-
-    steps: tuple[tuple[Any, ...], ...]
-    parameters: tuple[str, ...]
-    results: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.results:
-            object.__setattr__(self, "results", (len(self.steps) - 1,))
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the leaves that vary, sorted."""
-        return tuple(sorted(step[1] for step in self.steps if step[0] == "input"))
-
-    def levels(self) -> list[int]:
-        """Return of each step how often it changes: 0 never, 1 with atom i, 2 with every pair.
-
-        An engine computes a step as far out of its loops as that allows.
-        """
-        result: list[int] = []
-        for operation, *arguments in self.steps:
-            if operation in ("const", "param"):
-                result.append(0)
-            elif operation == "input":
-                result.append(1 if arguments[0].startswith("i.") else 2)
-            else:
-                result.append(max(result[a] for a in arguments))
-        return result
-
-    def uniform(self) -> list[bool]:
-        """Return, for each step, whether it depends on parameters and constants alone.
-
-        An engine computes those once, before the loop over atoms.
-        """
-        return [level == 0 for level in self.levels()]
-
-    def powers(self) -> list[int | None]:
-        """Return of each step n where it is 1/r^n times what does not change with the distance, else None."""
-        result: list[int | None] = []
-        for operation, *arguments in self.steps:
-            if operation in ("const", "param", "input"):
-                result.append({"rinv": 1, "r2": -2}.get(arguments[0], 0) if operation == "input" else 0)
-                continue
-            of = [result[a] for a in arguments]
-            if all(n == 0 for n in of):
-                result.append(0)
-            elif None in of or operation not in ("mul", "div"):
-                result.append(None)
-            else:
-                result.append(of[0] + of[1] if operation == "mul" else of[0] - of[1])  # type: ignore[operator]
-        return result
-
-    def degree(self) -> int | None:
-        """Return d when the result scales as rinv^d with r2 held fixed, else None.
-
-        An engine whose inner loop makes ``2 rinv`` more cheaply than ``rinv`` may then put the
-        factor ``2^-d`` into the charges.
-        """
-        degrees: list[int | None] = []
-        for operation, *arguments in self.steps:
-            if operation in ("const", "param"):
-                degrees.append(0)
-            elif operation == "input":
-                degrees.append(1 if arguments[0] == "rinv" else 0)
-            else:
-                degrees.append(_degree(operation, [degrees[a] for a in arguments]))
-        return degrees[-1]
-
-
-def _degree(operation: str, of: Sequence[int | None]) -> int | None:
-    known = [d for d in of if d is not None]
-    if len(known) < len(of):
-        return None
-    if operation == "mul":
-        return known[0] + known[1]
-    if operation == "div":
-        return known[0] - known[1]
-    if operation in ("add", "sub", "min", "max"):
-        return known[0] if known[0] == known[1] else None
-    if operation == "fma":
-        return known[2] if known[0] + known[1] == known[2] else None
-    if operation == "select":
-        return known[1] if known[1] == known[2] and known[0] == 0 else None
-    return 0 if all(d == 0 for d in known) else None
+    return _record("interpolate", a, *values) if _traced(a) else Numpy.interpolate(a, *values)
 
 
 def trace(radial: Callable[..., Scalar], parameters: Sequence[str]) -> tuple[Program, Program]:
@@ -367,42 +257,6 @@ def _without_dead_steps(steps: list[tuple[Any, ...]], results: Sequence[int], pa
     return Program(kept, tuple(parameters), tuple(order[r] for r in results))
 
 
-def run(program: Program, back_end: Any, values: Mapping[str, Any], part: str = "all",
-        done: Mapping[int, Any] | None = None) -> dict[int, Any]:
-    """Evaluate a program with the operations of a back end.
-
-    Parameters
-    ----------
-    program : Program
-    back_end : object
-        Has ``const(number)`` and a method for each operation (``add``, ``sub``, ``mul``, ``div``,
-        ``fma``, ``min``, ``max``, ``less``, ``select``, ``sqrt``, ``exp``, ``erfc``).
-    values : mapping
-        The inputs and parameters that this part needs, by name.
-    part : {"all", "uniform", "own", "varying"}
-        ``uniform`` evaluates what never changes, ``own`` what changes with atom i alone, ``varying`` the rest.
-    done : mapping
-        Steps evaluated before.
-
-    Returns
-    -------
-    dict
-        Value of every step evaluated so far, by its number.
-    """
-    results = dict(done or {})
-    last = {"uniform": 0, "own": 1}.get(part, 2)
-    for number, (level, (operation, *arguments)) in enumerate(zip(program.levels(), program.steps, strict=True)):
-        if number in results or level > last:
-            continue
-        if operation == "const":
-            results[number] = back_end.const(arguments[0])
-        elif operation in ("input", "param"):
-            results[number] = values[arguments[0]]
-        else:
-            results[number] = getattr(back_end, operation)(*(results[a] for a in arguments))
-    return results
-
-
 class Record:
     """Back end that records, so that a program or its derivative can be traced again."""
 
@@ -420,33 +274,3 @@ class Record:
     exp = staticmethod(lambda a: _record("exp", a))
     erfc = staticmethod(lambda a: _record("erfc", a))
     interpolate = staticmethod(lambda a, *values: _record("interpolate", a, *values))
-
-
-class Numpy:
-    """Back end that computes with numpy, in the type of the values."""
-
-    const = staticmethod(float)
-    add = staticmethod(np.add)
-    sub = staticmethod(np.subtract)
-    mul = staticmethod(np.multiply)
-    div = staticmethod(np.divide)
-    fma = staticmethod(fma)
-    min = staticmethod(np.minimum)
-    max = staticmethod(np.maximum)
-    less = staticmethod(np.less)
-    select = staticmethod(np.where)
-    sqrt = staticmethod(np.sqrt)
-    exp = staticmethod(np.exp)
-    erfc = staticmethod(erfc)
-    interpolate = staticmethod(lambda a, *values: interpolate(a, values))
-
-
-def evaluate(program: Program, values: Mapping[str, Any]) -> Any:
-    """Return the result of a program with numpy; values of inputs and parameters by name."""
-    return run(program, Numpy, values)[program.results[0]]
-
-
-def evaluate_all(program: Program, values: Mapping[str, Any]) -> list[Any]:
-    """Return all results of a program with numpy."""
-    steps = run(program, Numpy, values)
-    return [steps[r] for r in program.results]

@@ -27,7 +27,7 @@ __all__ = [
 _READERS = {"pdb": "pdb:read_pdb", "mmcif": "mmcif:read_mmcif", "gro": "gro:read_gro", "pqr": "pqr:read_pqr"}
 _TOPOLOGIES = {"psf": "psf:read_psf", "prmtop": "prmtop:read_prmtop", "gromacs-topology": "gromacs_top:read_top"}
 _WRITERS = {
-    ".pdb": "pdb:write_pdb", ".ent": "pdb:write_pdb", ".cif": "mmcif:write_mmcif", ".mmcif": "mmcif:write_mmcif",
+    **dict.fromkeys((".pdb", ".ent"), "pdbwrite:write_pdb"), **dict.fromkeys((".cif", ".mmcif"), "mmcif:write_mmcif"),
     ".pqr": "pqr:write_pqr", ".psf": "psf:write_psf", ".gro": "growrite:write_gro", ".top": "gromacs_top:write_top",
     **dict.fromkeys(recognise.PRMTOP, "prmtopwrite:write_prmtop"),
     **dict.fromkeys((".rst7", ".inpcrd"), "rst7write:write_coordinates"),

@@ -10,7 +10,7 @@ import numpy as np
 from vmdpotential.errors import UsageError
 from vmdpotential.io import columns
 from vmdpotential.io import text as files
-from vmdpotential.io.pdb import written_numbers
+from vmdpotential.io.pdbwrite import written_numbers
 from vmdpotential.molecule.structure import Floats, Structure
 
 _BLOCK = 100_000

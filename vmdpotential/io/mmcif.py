@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
-from vmdpotential.io import columns, pdb
+from vmdpotential.io import columns, pdb, pdbwrite
 from vmdpotential.io import text as files
 from vmdpotential.io.numbers import reals, residue_number
 from vmdpotential.molecule import elements, residues
@@ -284,7 +284,7 @@ def _records(s: Structure, path: Path) -> Iterator[bytes]:
     if s.title:
         yield f"_struct.title {cif.quote(' '.join(s.title.split()))}\n".encode()
     if s.cell is not None:
-        pdb.tell_turned(s.cell)
+        pdbwrite.tell_turned(s.cell)
         for tag, value in zip(("length_a", "length_b", "length_c", "angle_alpha", "angle_beta", "angle_gamma"),
                               s.cell.parameters, strict=True):  # fmt: skip
             yield f"_cell.{tag} {value:.9g}\n".encode()
@@ -300,7 +300,7 @@ def _rows(s: Structure, with_segments: bool) -> Iterator[bytes]:
     """Yield the lines of the atom table: every column is text of one width, with a blank behind."""
     count = len(s)
     first = s.residue_starts[:-1]
-    numbers = pdb.written_numbers(s)
+    numbers = pdbwrite.written_numbers(s)
     # most readers sort atoms by these numbers, so they must not come again in a chain
     unique, changed = residues.unique_numbers(s.chain_ids[first], s.insertion_codes[first], numbers[first])
     if changed:

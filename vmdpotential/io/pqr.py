@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from vmdpotential.errors import ChargeError, InputError
-from vmdpotential.io import columns, pdb
+from vmdpotential.io import columns, pdb, pdbwrite
 from vmdpotential.io import text as files
 from vmdpotential.io.numbers import real, residue_number
 from vmdpotential.molecule import elements, residues
@@ -126,12 +126,12 @@ def write_pqr(structure: Structure, path: Path) -> None:
 def _records(s: Structure) -> Iterator[bytes]:
     if s.title:
         yield f"TITLE     {' '.join(s.title.encode('ascii', 'replace').decode().split())[:200]}\n".encode()
-    if s.cell is not None and pdb.fits(s.cell):
-        yield pdb.cell_record(s.cell)
+    if s.cell is not None and pdbwrite.fits(s.cell):
+        yield pdbwrite.cell_record(s.cell)
     charges, radii = s.known_charges, elements.radii(s.elements)
     if s.radii is not None:
         radii = np.where(np.isnan(s.radii), radii, s.radii)
-    numbers = np.char.add(pdb.written_numbers(s).astype(np.str_), s.insertion_codes)
+    numbers = np.char.add(pdbwrite.written_numbers(s).astype(np.str_), s.insertion_codes)
     # PyMOL misreads lines whose serial ends before column 7, hence the blanks after ATOM
     words: list[Names] = [
         np.where(s.hetero, "HETATM", "ATOM  "), np.arange(1, len(s) + 1).astype(np.str_), _word(s.atom_names),

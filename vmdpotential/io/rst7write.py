@@ -10,7 +10,7 @@ import numpy as np
 from vmdpotential.errors import UsageError
 from vmdpotential.io import columns
 from vmdpotential.io.amber_coordinates import VELOCITY
-from vmdpotential.io.pdb import tell_turned
+from vmdpotential.io.pdbwrite import tell_turned
 from vmdpotential.io.text import write_bytes
 from vmdpotential.molecule.structure import Floats, Structure
 

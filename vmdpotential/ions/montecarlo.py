@@ -26,12 +26,13 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import memory, progress
+from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.ions.counts import Species
 from vmdpotential.ions.moves import Floats, Integers, Neighbours, around
 from vmdpotential.ions.potential import Pair, quiet
 
-#: Dielectric constant of the medium unless one is given: water's at 25 C (CRC Handbook).
-DIELECTRIC = 78.5
+#: Dielectric constant of the medium unless one is given.
+DIELECTRIC = WATER
 
 #: Part of the steps that try an exchange, where there are ions of different kinds.
 EXCHANGES = 0.25

@@ -104,7 +104,7 @@ class CutoffByMesh(Method):
         """Return what the sum should take."""
         if not engine.has_transforms:
             return Refusal("needs Fourier transforms, which this engine lacks here",
-                           "install pyvkfft, or use {method msm} or {engine cpu}", BackendError)
+                           "install pyvkfft, or use {algorithm pair} or {engine cpu}", BackendError)
         if np.isinf(request.error):
             return pairwise(request, engine)
         best = self._choose(request, engine)

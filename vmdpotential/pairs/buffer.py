@@ -25,7 +25,7 @@ from vmdpotential import units
 from vmdpotential.engines.pairs import Atoms
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
-from vmdpotential.interactions.tracing import evaluate_all
+from vmdpotential.interactions.program import evaluate_all
 
 Floats = NDArray[np.float64]
 

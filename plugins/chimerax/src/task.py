@@ -63,19 +63,23 @@ class Task(dialog.Task):
             self.values, self.selected = _convert(command, given, session)
 
     def show(self, report: Report) -> list[str]:
-        """Make models of what came out, and log it; return what to tell the user, line by line.
+        """Make models of what came out, all or none, and log it; return what to tell the user, line by line.
 
         Raises
         ------
         UserError
         """
         made, command = report.objects.get("live"), self.command
-        with self.one_line():
+        before = self.session.models.list()
+        with self.one_line(), contextlib.ExitStack() as undo:
+            undo.callback(lambda: self.session.models.close(
+                [model for model in self.session.models.list() if model not in before]))
             if made is not None:
                 end_live(self.session)
             self.models, lines = show(
                 self.session, report, self.given.get("name") or default_name(command), self.selected,
                 self.options.get("surface", False), self.options.get("range"))
+            undo.pop_all()  # all is made
         if made is not None and self.selected is not None:
             self.session.vmdpotential_live = Live(
                 self.session, command, partial(_convert_again, command, self.given), self.spell, self.models[0],

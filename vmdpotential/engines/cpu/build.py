@@ -128,7 +128,7 @@ def _versions() -> str:
                            "unset it")
     interactions = HERE.parent.parent / "interactions"
     parts = [*(HERE / part for part in PARTS),
-             *(interactions / part for part in ("tracing.py", "derivative.py", "csource.py"))]
+             *(interactions / part for part in ("tracing.py", "program.py", "derivative.py", "csource.py"))]
     return "\n".join([numba.__version__, llvmlite.__version__, str(sys.implementation.cache_tag),
                       *(part.read_text() for part in parts)])
 

@@ -10,7 +10,7 @@ from numba.extending import intrinsic
 from vmdpotential.engines.cpu.rows import ROW, Q, Y, Z
 from vmdpotential.engines.cpu.simd import I32, I64, LANES, Vector, constant, pointer
 from vmdpotential.interactions.derivative import Dual
-from vmdpotential.interactions.tracing import run as run_program
+from vmdpotential.interactions.program import run as run_program
 
 
 def vector_leaf(program, bits, newton_steps, masked, field):

@@ -21,7 +21,7 @@ from vmdpotential.engines.cpu.clusters import aligned
 from vmdpotential.engines.pairs import Atoms, PairList, PairResult, PairSum
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions.pairs import ScaledPairs
-from vmdpotential.interactions.tracing import Program, evaluate_all
+from vmdpotential.interactions.program import Program, evaluate_all
 
 Floats = NDArray[np.float64]
 

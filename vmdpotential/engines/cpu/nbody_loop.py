@@ -8,7 +8,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from vmdpotential.engines.cpu.simd import I64, LANES, Vector, constant, pointer
-from vmdpotential.interactions.tracing import run as run_program
+from vmdpotential.interactions.program import run as run_program
 
 
 class Pairs:

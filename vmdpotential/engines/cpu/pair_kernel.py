@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from vmdpotential.engines.cpu.scalar import scalar_pairs
-from vmdpotential.interactions.tracing import Program
+from vmdpotential.interactions.program import Program
 
 #: For pairs, for those whose atoms i lack a term (or None), and for excluded pairs (or None).
 PROGRAMS: tuple[Program, Program | None, Program | None]

@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from vmdpotential.engines.cpu.simd import I32, I64, LEVEL, Vector, constant, pointer
-from vmdpotential.interactions.tracing import run as run_program
+from vmdpotential.interactions.program import run as run_program
 
 I16 = ir.IntType(16)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from vmdpotential.engines.cpu.scalar import scalar
-from vmdpotential.interactions.tracing import Program
+from vmdpotential.interactions.program import Program
 
 #: The traced radial function.
 PROGRAM: Program

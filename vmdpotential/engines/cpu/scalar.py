@@ -8,7 +8,7 @@ from typing import Any
 
 from vmdpotential.interactions.csource import CSource
 from vmdpotential.interactions.derivative import Dual
-from vmdpotential.interactions.tracing import Program, run
+from vmdpotential.interactions.program import Program, run
 
 
 class PythonSource(CSource):

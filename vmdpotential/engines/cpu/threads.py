@@ -37,20 +37,19 @@ def count() -> int:
     return os.cpu_count() or 1
 
 
-def _start(task: Callable[[], None]) -> _thread.LockType:
-    """Call a task on a new thread, and return a lock that is free when it has ended.
+def _start(task: Callable[[], None]) -> threading.Event:
+    """Call a task on a new thread, and return an event that is set when it has ended.
 
     The task sees what the caller listens to and times, by a context of its own because two threads cannot share one.
     ``threading`` would wait until the thread runs, which takes a millisecond where other threads hold the GIL.
     """
-    ended = _thread.allocate_lock()
-    ended.acquire()
+    ended = threading.Event()  # to be waited for again, where Ctrl-C comes between the end and what follows it
 
     def whole() -> None:
         try:
             task()
         finally:
-            ended.release()
+            ended.set()
 
     _thread.start_new_thread(contextvars.copy_context().run, (whole,))
     return ended
@@ -106,13 +105,13 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
                 return
             done += min(grain, total - start)
 
-    workers: list[_thread.LockType] = []
+    workers: list[threading.Event] = []
     now = ("", 1.0)
     try:
         for _ in range(min(count(), -(-total // grain))):
             workers.append(_start(work))
         while workers:
-            if workers[-1].acquire(timeout=0.1):
+            if workers[-1].wait(0.1):
                 workers.pop()
             while said:
                 now = said.popleft()
@@ -126,7 +125,7 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
         raise
     finally:
         for worker in workers:
-            worker.acquire()
+            worker.wait()
     if errors:
         raise errors[0]
     progress.report(label, 1.0)
@@ -161,7 +160,7 @@ def together(task: Callable[[int, threading.Barrier], None], workers: int) -> No
         barrier.abort()
     while under_way:
         try:
-            under_way[-1].acquire()
+            under_way[-1].wait()
             under_way.pop()
         except KeyboardInterrupt as error:
             errors.append(error)

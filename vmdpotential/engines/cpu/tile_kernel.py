@@ -42,7 +42,7 @@ from vmdpotential.engines.cpu.rows import (
     write_tile,
 )
 from vmdpotential.engines.cpu.scalar import scalar
-from vmdpotential.interactions.tracing import Program
+from vmdpotential.interactions.program import Program
 
 #: The traced radial function.
 PROGRAM: Program

@@ -11,7 +11,7 @@ from vmdpotential.engines.cuda.radial import DeviceSource
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions.pairs import ScaledPairs
-from vmdpotential.interactions.tracing import Numpy, Program, run
+from vmdpotential.interactions.program import Numpy, Program, run
 
 #: Values that fit into a task.
 MAX_UNIFORMS = 96

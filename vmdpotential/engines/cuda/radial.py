@@ -8,7 +8,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Scaled
 from vmdpotential.interactions.csource import CSource
 from vmdpotential.interactions.derivative import Dual
-from vmdpotential.interactions.tracing import Numpy, Program, run
+from vmdpotential.interactions.program import Numpy, Program, run
 
 #: How much too large the kernels' software inverse root is.
 SOFTWARE_SCALE = 16.0
