@@ -16,6 +16,9 @@ import math
 import numpy as np
 from numba import njit
 
+from vmdpotential.engines.cpu.meeting import stop, take
+from vmdpotential.engines.cpu.threads import WRITTEN
+
 #: Atoms i of a cluster, and atoms j of a chunk, of at least as many.
 M: int
 N: int
@@ -39,6 +42,9 @@ SLOT = (1 << SLOTS) - 1
 #: A chunk with so many atoms in range is summed as it is: packing it would take longer than the others' pairs.
 FULL = 3 * N // 4
 ALL = (1 << N) - 1
+
+#: Chunks that a thread writes positions to before it comes for more.
+GRAIN = 64
 
 #: Clusters of a chunk.
 EACH = N // M
@@ -216,13 +222,8 @@ def _write_wrapped(atom, chunk, lane, positions, turn, before, vectors, inverse,
 
 
 @njit(**CAREFUL)
-def write_places(first, last, slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
-    """Write positions (N, 3), turned, into some chunks; return the square of the longest way since `before`.
-
-    `homes` are the places that atoms had in chunks then. An atom that has been wrapped since is the image that has
-    moved least; one that has come no farther than the root of `near2` has not. Of positions that are not finite the way
-    is not, either.
-    """
+def _write_some(first, last, slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
+    """Write positions to some chunks; return the square of the longest way."""
     longest, total = 0.0, 0.0
     xx, xy, xz = turn[0, 0], turn[0, 1], turn[0, 2]
     yx, yy, yz = turn[1, 0], turn[1, 1], turn[1, 2]
@@ -251,6 +252,27 @@ def write_places(first, last, slots, positions, turn, before, vectors, inverse, 
                                               homes, atoms))
         longest = max(longest, far)
     return longest + 0 * total
+
+
+@njit(**CAREFUL)
+def write_places(board, counter, limit2, slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
+    """Write positions (N, 3), turned, into chunks that other threads leave; return the square of the longest way.
+
+    `homes` are the places that atoms had in chunks at `before`, from where their ways are. An atom that has been
+    wrapped since is the image that has moved least; one that has come no farther than the root of `near2` has not.
+    Where positions are not finite the way is infinite. If it is longer than the root of `limit2`, all are to stop.
+    """
+    longest = 0.0
+    first = take(board, counter) * GRAIN
+    while first < len(atoms):
+        way = _write_some(first, min(first + GRAIN, len(atoms)), slots, positions, turn, before, vectors, inverse,
+                          near2, homes, atoms)
+        longest = max(longest, way if way < np.inf else np.inf)
+        first = take(board, counter) * GRAIN
+    if longest > limit2:
+        stop(board)
+    take(board, WRITTEN)
+    return longest
 
 
 @njit(**FAST)
