@@ -135,17 +135,21 @@ def _add(entries, chunks, bits, masks, atoms_i, centres_i, sums_i, atoms_j, cent
 
 
 @njit(**FAST)
-def run(board, writes, first, last, end, parts, atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, values,
+def run(board, writes, first, last, begin, end, parts, atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, values,
         tables, kinds, steps, rests, cutoff2, soft2, aside, total):
-    """Add the pairs of parts first <= k < last of the list to the sums of a worker, of which `end` is its last.
+    """Add the pairs of parts first <= k < last of the list, of a worker's parts begin <= k < end, to its sums.
 
-    Before, it waits until positions have been written so many times.
+    Before, it waits until positions have been written so many times. Its sums are 0 before the first part.
 
     `parts` (P, 5) are addresses and lengths of the arrays of parts. At the coordinates `aside`, from a chunk's centre,
     no atom of it has another in range.
     """
     room = np.zeros((ROWS + CHANNELS) * ROW + 80, REAL)
     buffer = room[(64 - room.ctypes.data % 64) % 64 * 8 // BITS :]
+    if first == begin:
+        sums_i[:] = 0
+        if sums_j.ctypes.data != sums_i.ctypes.data:
+            sums_j[:] = 0
     if not wait(board, WRITTEN, writes):
         return
     for k in range(first, last):

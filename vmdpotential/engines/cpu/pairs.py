@@ -31,6 +31,9 @@ WORTH = 0.25
 #: Pairs that a thread computes before it looks for Ctrl-C: in a tenth of a second or so.
 AT_ONCE = 2**27
 
+#: Pairs that take as long as a chunk and an entry of the list take beside their own.
+PAIRS_OF_CHUNK, PAIRS_OF_ENTRY = 45, 250
+
 #: Energies that nobody wants.
 NONE = np.empty((0, 0))
 
@@ -186,7 +189,8 @@ class ClusterList:
     def _keep(self, parts: list[Part]) -> None:
         """Take a list, that of the search or what pruning has left of it."""
         self.parts = parts
-        self.work = np.array([self._slots(part.entries) for part in parts], np.int64)
+        #: Pairs that are computed, in range or not.
+        self.slots = sum(self._slots(part.entries) for part in parts)
         self.shares: list[int] = []
         self.step = max(1, int(len(parts) * AT_ONCE / max(self.slots, 1)))
         self.addresses = np.array([(part.entries.ctypes.data, len(part.entries), part.chunks.ctypes.data,
@@ -196,7 +200,9 @@ class ClusterList:
     def _shares(self, workers: int) -> tuple[list[int], list[NDArray[Any]]]:
         """Return the first part of each worker, and the end, and room for their sums."""
         if len(self.shares) != workers + 1:
-            ends = np.searchsorted(np.cumsum(self.work), self.slots * np.arange(workers) / workers - 0.5)
+            work = np.cumsum([0] + [self._slots(part.entries) + PAIRS_OF_CHUNK * len(part.chunks)
+                                    + PAIRS_OF_ENTRY * len(part.entries) for part in self.parts])
+            ends = np.searchsorted(work[1:], work[-1] * np.arange(workers) / workers - 0.5)
             self.shares = [*ends.tolist(), len(self.parts)]
         if len(self.totals[0]) != workers:
             self.totals = [aligned((workers, len(c), self.sums.CHANNELS, self.kernel.N), self.kernel.REAL)
@@ -210,11 +216,6 @@ class ClusterList:
         if self.pairs.packed:
             whole = entries[:, 4] - entries[:, 2] - (-entries[:, 8] // n)
         return int(whole.sum()) * m * n
-
-    @property
-    def slots(self) -> int:
-        """Pairs that are computed, in range or not."""
-        return int(self.work.sum())
 
     @property
     def entries(self) -> int:
@@ -297,10 +298,9 @@ class ClusterList:
             for n, (one, x) in enumerate(zip(sets, given, strict=True)):
                 ways[worker] = max(ways[worker], one.write(kernel, x, chunks[n], board, threads.TAKEN + n,
                                                            work.buffer / 2))
-                totals[n][worker] = 0
             first, last = shares[worker : worker + 2]
             for at in range(first, max(last, first + 1), step):
-                sums.run(board, workers * len(sets), at, min(at + step, last), last, self.addresses, chunks[0],
+                sums.run(board, workers * len(sets), at, min(at + step, last), first, last, self.addresses, chunks[0],
                          sets[0].centres, totals[0][worker], chunks[-1], sets[-1].centres, totals[-1][worker],
                          *self.fixed, virials[worker])
                 if board[threads.STOP]:
