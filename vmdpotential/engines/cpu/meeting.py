@@ -80,3 +80,11 @@ def wait(board, counter, number):
     while _look(board, counter * LINE) < number and not _look(board, STOP):
         _yield()  # to whom has no processor
     return _look(board, STOP) == 0
+
+
+@njit(nogil=True)
+def stay_awake(board, number, turns):
+    """Wait for some turns until the first counter has come to a number."""
+    while turns and _look(board, LINE) < number:
+        _yield()
+        turns -= 1

@@ -78,8 +78,13 @@ if PLAIN:
             number &= number - 1
             count += 1
         return count
+    PACKS = False
 else:
+    from vmdpotential.engines.cpu.moves import place_writer
     from vmdpotential.engines.cpu.pair_vectors import ones, range_filter
+    from vmdpotential.engines.cpu.simd import LEVEL
+
+    PACKS = LEVEL == "avx512" and N % 8 == 0
 
 in_range, in_range_of_one = range_filter(M, N, BITS, EACH), range_filter(M, N, BITS, 1)
 
@@ -198,6 +203,7 @@ def remember(slots, positions, places, centres, before, homes):
     for s in range(len(slots)):
         chunk, lane = s // N, s % N
         for d in range(3):
+            before[chunk, d, lane], homes[chunk, d, lane] = 0.0, FAR  # of no atom
             if slots[s] >= 0:
                 before[chunk, d, lane] = positions[slots[s], d]
                 homes[chunk, d, lane] = places[slots[s], d] - np.float64(centres[chunk, d])
@@ -222,36 +228,45 @@ def _write_wrapped(atom, chunk, lane, positions, turn, before, vectors, inverse,
 
 
 @njit(**CAREFUL)
+def _place_chunk(slots, positions, turn, before, homes, atoms, c, near2, ways):
+    """Do what :func:`vmdpotential.engines.cpu.moves.place_writer` does, in a loop."""
+    far, total = 0.0, 0.0
+    for lane in range(N):
+        a = slots[c * N + lane]
+        if a < 0:
+            break
+        mx, my, mz = (positions[a, 0] - before[c, 0, lane], positions[a, 1] - before[c, 1, lane],
+                      positions[a, 2] - before[c, 2, lane])
+        x = mx * turn[0, 0] + my * turn[1, 0] + mz * turn[2, 0]
+        y = mx * turn[0, 1] + my * turn[1, 1] + mz * turn[2, 1]
+        z = mx * turn[0, 2] + my * turn[1, 2] + mz * turn[2, 2]
+        way = x * x + y * y + z * z
+        far = max(far, way)
+        total += way
+        atoms[c, 0, lane] = homes[c, 0, lane] + x
+        atoms[c, 1, lane] = homes[c, 1, lane] + y
+        atoms[c, 2, lane] = homes[c, 2, lane] + z
+    if far < near2:
+        ways[0, 0] = max(ways[0, 0], far)
+        ways[1, 0] += total
+    return not far < near2
+
+
+place_chunk = place_writer(N, BITS) if PACKS else _place_chunk
+
+
+@njit(**CAREFUL)
 def _write_some(first, last, slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
     """Write positions to some chunks; return the square of the longest way."""
-    longest, total = 0.0, 0.0
-    xx, xy, xz = turn[0, 0], turn[0, 1], turn[0, 2]
-    yx, yy, yz = turn[1, 0], turn[1, 1], turn[1, 2]
-    zx, zy, zz = turn[2, 0], turn[2, 1], turn[2, 2]
+    longest, ways = 0.0, np.zeros((2, 8))
     for c in range(first, last):
-        far = 0.0
-        for lane in range(N):
-            a = slots[c * N + lane]
-            if a < 0:
-                break
-            mx, my, mz = (positions[a, 0] - before[c, 0, lane], positions[a, 1] - before[c, 1, lane],
-                          positions[a, 2] - before[c, 2, lane])
-            x, y, z = mx * xx + my * yx + mz * zx, mx * xy + my * yy + mz * zy, mx * xz + my * yz + mz * zz
-            way = x * x + y * y + z * z
-            far = max(far, way)
-            total += way
-            atoms[c, 0, lane] = homes[c, 0, lane] + x
-            atoms[c, 1, lane] = homes[c, 1, lane] + y
-            atoms[c, 2, lane] = homes[c, 2, lane] + z
-        if far >= near2:
-            far = 0.0
+        if place_chunk(slots, positions, turn, before, homes, atoms, c, near2, ways):
             for lane in range(N):
                 if slots[c * N + lane] < 0:
                     break
-                far = max(far, _write_wrapped(slots[c * N + lane], c, lane, positions, turn, before, vectors, inverse,
-                                              homes, atoms))
-        longest = max(longest, far)
-    return longest + 0 * total
+                longest = max(longest, _write_wrapped(slots[c * N + lane], c, lane, positions, turn, before, vectors,
+                                                      inverse, homes, atoms))
+    return max(longest, ways[0].max()) + 0 * ways[1].sum()
 
 
 @njit(**CAREFUL)
