@@ -1,4 +1,4 @@
-"""What threads within compiled code share: numbers that they count up, meetings, and arrays by their address.
+"""What threads within compiled code share: numbers that they count up and wait for, and arrays by their address.
 
 Python's locks, and that of its interpreter, take what a sum of a few milliseconds cannot spare: threads that wait there
 sleep, and are woken late. Here they stay awake.
@@ -80,11 +80,3 @@ def wait(board, counter, number):
     while _look(board, counter * LINE) < number and not _look(board, STOP):
         _yield()  # to whom has no processor
     return _look(board, STOP) == 0
-
-
-@njit(nogil=True)
-def stay_awake(board, number, turns):
-    """Wait for some turns until the first counter has come to a number."""
-    while turns and _look(board, LINE) < number:
-        _yield()
-        turns -= 1

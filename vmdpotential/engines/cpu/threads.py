@@ -10,7 +10,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,6 @@ MOST = 4096
 #: Numbers of a board (:func:`together`), each in a cache line of its own: one that is not 0 when all have to stop, how
 #: often positions have been written, how many workers have summed, and from TAKEN on counters of parts that were taken.
 STOP, WRITTEN, SUMMED, TAKEN = range(4)
-#: Turns, of a third of a microsecond or more, for which a thread stays awake after a task.
-AWAKE = 5000
 #: Lines of a board, and numbers of a line.
 LINES, LINE = 8, 8
 
@@ -71,60 +68,6 @@ def _start(task: Callable[[], None]) -> _thread.LockType:
 
     _thread.start_new_thread(contextvars.copy_context().run, (whole,))
     return ended
-
-
-class _Helper:
-    """A thread that does one task after another, and stays awake for a while after each.
-
-    A sum of milliseconds cannot spare the time in which a thread wakes up, or a new one finds a processor.
-    """
-
-    idle: ClassVar[list[_Helper]] = []
-
-    def __init__(self) -> None:
-        from vmdpotential.engines.cpu import build
-
-        self._stay_awake = build.load("meeting").stay_awake
-        self._board, self._given = board(), _thread.allocate_lock()
-        self._given.acquire()
-        self._task: Callable[[], None] | None = None
-        _thread.start_new_thread(self._serve, ())
-
-    def _serve(self) -> None:
-        for number in itertools.count(1):
-            self._stay_awake(self._board, number, AWAKE)
-            self._given.acquire()
-            task, self._task = self._task, None
-            assert task is not None
-            task()
-            del task
-
-    @classmethod
-    def start(cls, task: Callable[[], None]) -> _thread.LockType:
-        """Call a task on a thread, as :func:`_start` does."""
-        ended = _thread.allocate_lock()
-        ended.acquire()
-        context = contextvars.copy_context()
-        try:
-            helper = cls.idle.pop()
-        except IndexError:
-            helper = cls()
-
-        def whole() -> None:
-            try:
-                context.run(task)
-            finally:
-                cls.idle.append(helper)
-                ended.release()
-
-        helper._task = whole
-        helper._board[LINE] += 1
-        helper._given.release()
-        return ended
-
-
-if hasattr(os, "register_at_fork"):  # threads stay behind
-    os.register_at_fork(after_in_child=_Helper.idle.clear)
 
 
 def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1) -> None:
@@ -223,7 +166,7 @@ def together(task: Callable[[int, NDArray[np.int64]], None], workers: int) -> No
     under_way = []
     try:
         for worker in range(1, workers):
-            under_way.append(_Helper.start(partial(work, worker)))
+            under_way.append(_start(partial(work, worker)))
         work(0)
     except BaseException as error:  # no more threads
         errors.append(error)
