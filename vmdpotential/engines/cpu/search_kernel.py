@@ -264,8 +264,9 @@ def _write_some(first, last, slots, positions, turn, before, vectors, inverse, n
             for lane in range(N):
                 if slots[c * N + lane] < 0:
                     break
-                longest = max(longest, _write_wrapped(slots[c * N + lane], c, lane, positions, turn, before, vectors,
-                                                      inverse, homes, atoms))
+                way = _write_wrapped(slots[c * N + lane], c, lane, positions, turn, before, vectors, inverse, homes,
+                                     atoms)
+                longest = max(longest, way if way < np.inf else np.inf)
     return max(longest, ways[0].max()) + 0 * ways[1].sum()
 
 
