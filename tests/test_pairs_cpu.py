@@ -13,7 +13,7 @@ from pairs import reference
 
 from vmdpotential.engines.cpu import build
 from vmdpotential.engines.pairs import Atoms, PairSum
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError, UsageError, VmdpotentialError
 from vmdpotential.interactions import buckingham, coulomb, ewald, lennard_jones, reaction_field, sigmoidal_dielectric
 from vmdpotential.interactions.pairs import (
     BUCKINGHAM,
@@ -266,12 +266,19 @@ def test_threads_give_the_same(monkeypatch):
     some = atoms(600, cell)
     monkeypatch.setattr("vmdpotential.engines.cpu.clusters.LEAST", 8)
     results = []
-    for threads in ("1", "3", "3"):
+    for threads, at_once in (("1", 2**27), ("3", 2**27), ("3", 1)):
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", threads)
+        monkeypatch.setattr("vmdpotential.engines.cpu.pairs.AT_ONCE", at_once)  # parts one by one, or all
         results.append(compute(WATER, some, cell))
     assert errors(results[1], results[0]) < 1e-6
     for a, b in ((results[1].forces, results[2].forces), (results[1].energies, results[2].energies)):
         np.testing.assert_array_equal(a, b)
+    pairs = ENGINE.prepare_pairs(PairSum(WATER, cell, buffer=0.5)).search(some)
+    for step, says in ((0.3, "moved"), (np.nan, "finite")):
+        moved = some.positions.copy()
+        moved[7] += step
+        with pytest.raises(VmdpotentialError, match=says):
+            pairs.run(moved)
 
 
 def test_what_cannot_be():

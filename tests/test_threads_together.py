@@ -1,19 +1,20 @@
-"""Threads that meet at a barrier: all or none come through, and what one raises the caller gets."""
+"""Threads that wait for each other in compiled code: all or none come through, and what one raises the caller gets."""
 
 import threading
 
 import pytest
 
-from vmdpotential.engines.cpu import threads
+from vmdpotential.engines.cpu import meeting, threads
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_every_worker_sees_what_all_did_before_the_barrier(workers):
+def test_every_worker_sees_what_all_did_before_they_met(workers):
     done, seen, names = [], [], set()
 
-    def task(worker, barrier):
+    def task(worker, board):
         done.append(worker)
-        barrier.wait()
+        meeting.take(board, threads.WRITTEN)
+        assert meeting.wait(board, threads.WRITTEN, workers)
         seen.append(sorted(done))
         names.add(threading.get_ident())
 
@@ -23,20 +24,31 @@ def test_every_worker_sees_what_all_did_before_the_barrier(workers):
     assert threading.get_ident() in names
 
 
+def test_every_part_is_taken_once():
+    taken = [[] for _ in range(4)]
+
+    def task(worker, board):
+        while (part := meeting.take(board, threads.TAKEN)) < 1000:
+            taken[worker].append(part)
+
+    threads.together(task, 4)
+    assert sorted(part for some in taken for part in some) == list(range(1000))
+
+
 @pytest.mark.parametrize("guilty", [0, 2])
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_an_error_of_one_releases_all(guilty, error):
     passed = []
 
-    def task(worker, barrier):
+    def task(worker, board):
         if worker == guilty:
             raise error("it")
-        barrier.wait(20)
-        passed.append(worker)
+        meeting.take(board, threads.WRITTEN)
+        passed.append(meeting.wait(board, threads.WRITTEN, 3))
 
     with pytest.raises(error):
         threads.together(task, 3)
-    assert passed == []
+    assert passed == [False, False]
 
 
 def test_threads_that_cannot_be_started_are_an_error(monkeypatch):
@@ -45,4 +57,4 @@ def test_threads_that_cannot_be_started_are_an_error(monkeypatch):
 
     monkeypatch.setattr(threads._thread, "start_new_thread", refuse)
     with pytest.raises(RuntimeError, match="start new thread"):
-        threads.together(lambda worker, barrier: barrier.wait(20), 3)
+        threads.together(lambda worker, board: meeting.wait(board, threads.WRITTEN, 3), 3)

@@ -35,7 +35,8 @@ WITH_VECTORS = ("mesh_kernel", "metropolis_kernel", "nbody_kernel", "pair_kernel
                 "tile_kernel")
 
 #: What kernel files import, beside Numba.
-PARTS = ("rows.py", "simd.py", "filters.py", "leaf.py", "nbody_loop.py", "pair_vectors.py", "scalar.py")
+PARTS = ("rows.py", "simd.py", "filters.py", "leaf.py", "meeting.py", "moves.py", "nbody_loop.py", "pair_vectors.py",
+         "scalar.py", "threads.py")
 
 _loading = threading.RLock()
 #: Set when vector code could not be built in this process.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,15 +169,17 @@ class Clusters:
         atoms[:, 3:] = self.rows
         return atoms
 
-    def write(self, kernel: Any, positions: Floats, atoms: NDArray[Any], part: int = 0, parts: int = 1) -> float:
-        """Write positions to chunks, or a part of them; return how far an atom has moved at most since the search, A.
+    def write(self, kernel: Any, positions: Floats, atoms: NDArray[Any], board: Integers | None = None,
+              counter: int = threads.TAKEN, longest: float = np.inf) -> float:
+        """Write positions to chunks; return how far an atom has moved at most since the search, A.
 
-        That is infinite where a position is not finite.
+        That is infinite where a position is not finite. With a board shared with other threads a part of them is
+        written, and an atom that has moved by more than `longest` stops all.
         """
-        brick, count = self.brick, len(atoms)
-        way = kernel.write_places(count * part // parts, count * (part + 1) // parts, self.slots, positions, brick.turn,
-                                  self.before, brick.vectors, brick.inverse, self.near2, self.homes, atoms)
-        return float(np.sqrt(way)) if way < np.inf else np.inf
+        brick = self.brick
+        return math.sqrt(kernel.write_places(
+            threads.board() if board is None else board, counter, longest**2, self.slots, positions, brick.turn,
+            self.before, brick.vectors, brick.inverse, self.near2, self.homes, atoms))
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,11 @@ This file is run once for each set of the constants that it declares, see :mod:`
 import math
 
 import numpy as np
-from numba import njit
+from numba import carray, njit
 
+from vmdpotential.engines.cpu.meeting import address, take, wait
 from vmdpotential.engines.cpu.scalar import scalar_pairs
+from vmdpotential.engines.cpu.threads import SUMMED, WRITTEN
 from vmdpotential.interactions.program import Program
 
 #: For pairs, for those whose atoms i lack a term (or None), and for excluded pairs (or None).
@@ -38,6 +40,8 @@ PLAIN: bool
 
 REAL = np.float64 if BITS == 64 else np.float32
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
+#: Chunks that a thread gathers before it comes for more.
+GRAIN = 64
 ROWS = 3 + len(NAMES) + (1 if TABLES else 0)
 ENERGIES = len(OUTPUTS[0])
 CHANNELS = 3 + ENERGIES
@@ -115,14 +119,9 @@ else:
 
 
 @njit(**FAST)
-def run(entries, chunks, bits, masks, atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, values, tables, kinds,
-        steps, rests, cutoff2, soft2, aside, total):
-    """Add the pairs of some entries to the sums (chunks, CHANNELS, N) of both sets, and their virial to total (6,).
-
-    At the coordinates `aside`, from a chunk's centre, no atom of it has another in range.
-    """
-    room = np.zeros((ROWS + CHANNELS) * ROW + 80, REAL)
-    buffer = room[(64 - room.ctypes.data % 64) % 64 * 8 // BITS :]
+def _add(entries, chunks, bits, masks, atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, values, tables, kinds,
+         steps, rests, cutoff2, soft2, aside, total, buffer):
+    """Add the pairs of some entries to the sums (chunks, CHANNELS, N) of both sets, and their virial to total (6,)."""
     for e in range(len(entries)):
         ci, sh = entries[e, 0], entries[e, 1]
         if LIGHT and entries[e, 7]:
@@ -136,28 +135,61 @@ def run(entries, chunks, bits, masks, atoms_i, centres_i, sums_i, atoms_j, centr
 
 
 @njit(**FAST)
-def gather(first, last, slots, sums, turn, slope_factor, forces, energies):
-    """Write the sums (threads, chunks, CHANNELS, N) of chunks first <= c < last to forces and energies of the atoms.
+def run(board, writes, first, last, begin, end, parts, atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, values,
+        tables, kinds, steps, rests, cutoff2, soft2, aside, total):
+    """Add the pairs of parts first <= k < last of the list, of a worker's parts begin <= k < end, to its sums.
 
-    A chunk is summed and turned by vectors first.
+    Before, it waits until positions have been written so many times. Its sums are 0 before the first part.
+
+    `parts` (P, 5) are addresses and lengths of the arrays of parts. At the coordinates `aside`, from a chunk's centre,
+    no atom of it has another in range.
     """
+    room = np.zeros((ROWS + CHANNELS) * ROW + 80, REAL)
+    buffer = room[(64 - room.ctypes.data % 64) % 64 * 8 // BITS :]
+    if first == begin:
+        sums_i[:] = 0
+        if sums_j.ctypes.data != sums_i.ctypes.data:
+            sums_j[:] = 0
+    if not wait(board, WRITTEN, writes):
+        return
+    for k in range(first, last):
+        _add(carray(address(parts[k, 0]), (parts[k, 1], 9), np.int64), carray(address(parts[k, 2]), (1,), np.int32),
+             carray(address(parts[k, 3]), (1,), np.uint16), carray(address(parts[k, 4]), (1, M, 2), np.uint16),
+             atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, values, tables, kinds, steps, rests, cutoff2,
+             soft2, aside, total, buffer)
+    if last == end:
+        take(board, SUMMED)
+
+
+@njit(**FAST)
+def gather(board, workers, counter, slots, sums, turn, slope_factor, forces, energies):
+    """Write the sums (workers, chunks, CHANNELS, N) to forces and energies of the atoms, when all have summed.
+
+    A worker takes chunks as far as others have left them. A chunk is summed and turned by vectors first.
+    """
+    if not wait(board, SUMMED, workers):
+        return
     total = np.empty((CHANNELS, N))
-    for c in range(first, last):
-        for k in range(CHANNELS):
-            for lane in range(N):
-                total[k, lane] = np.float64(sums[0, c, k, lane])
-            for t in range(1, len(sums)):
+    chunks = sums.shape[1]
+    first = take(board, counter) * GRAIN
+    while first < chunks:
+        for c in range(first, min(first + GRAIN, chunks)):
+            for k in range(CHANNELS):
                 for lane in range(N):
-                    total[k, lane] += np.float64(sums[t, c, k, lane])
-        for lane in range(N):
-            x, y, z = slope_factor * total[0, lane], slope_factor * total[1, lane], slope_factor * total[2, lane]
-            for d in range(3):
-                total[d, lane] = x * turn[d, 0] + y * turn[d, 1] + z * turn[d, 2]
-        for lane in range(N):
-            a = slots[c * N + lane]
-            if a < 0:
-                break
-            for d in range(3):
-                forces[a, d] = total[d, lane]
-            for k in range(ENERGIES):
-                energies[a, k] = 0.5 * total[3 + k, lane]
+                    total[k, lane] = np.float64(sums[0, c, k, lane])
+                for t in range(1, workers):
+                    for lane in range(N):
+                        total[k, lane] += np.float64(sums[t, c, k, lane])
+            for lane in range(N):
+                x, y, z = slope_factor * total[0, lane], slope_factor * total[1, lane], slope_factor * total[2, lane]
+                for d in range(3):
+                    total[d, lane] = x * turn[d, 0] + y * turn[d, 1] + z * turn[d, 2]
+            for lane in range(N):
+                a = slots[c * N + lane]
+                if a < 0:
+                    break
+                for d in range(3):
+                    forces[a, d] = total[d, lane]
+                for k in range(ENERGIES):
+                    energies[a, k] = 0.5 * total[3 + k, lane]
+        first = take(board, counter) * GRAIN

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +27,15 @@ LAYOUTS = {"2x2": (2, 2), "4x4": (4, 4), "4x8": (4, 8), "8x8": (8, 8), "4x16": (
 
 #: A term that so many of the atoms lack is left out for clusters in which half of them do.
 WORTH = 0.25
+
+#: Pairs that a thread computes before it looks for Ctrl-C: in a tenth of a second or so.
+AT_ONCE = 2**27
+
+#: Pairs that take as long as a chunk and an entry of the list take beside their own.
+PAIRS_OF_CHUNK, PAIRS_OF_ENTRY = 45, 250
+
+#: Energies that nobody wants.
+NONE = np.empty((0, 0))
 
 
 def layout(name: str, precision: str) -> tuple[int, int, bool]:
@@ -166,17 +175,39 @@ class ClusterList:
     def __init__(self, pairs: ClusterPairs, kernel: Any, sums: Any, sets: list[Clusters], found: Search,
                  tables: tuple[NDArray[Any], int]) -> None:
         self.pairs, self.kernel, self.sums = pairs, kernel, sums
-        self.sets, self.found, self.tables = sets, found, tables
+        self.sets, self.found = sets, found
         self.totals = [np.empty(0) for _ in sets]
         extent = sets[0].chunk_boxes
         # not so far away that powers of the distance are denormal numbers, which take a hundred cycles
         self.aside = -2 * (pairs.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1
+        scaled, real = pairs.scaled, kernel.REAL
+        values = np.array(scaled.values, real) if scaled.values else np.zeros(1, real)
+        self.fixed = (values, *tables, found.steps, found.rests, real(scaled.cutoff2 * LENGTH**2),
+                      real(scaled.softening2 * LENGTH**2), real(self.aside))
         self._keep(found.parts)
 
     def _keep(self, parts: list[Part]) -> None:
         """Take a list, that of the search or what pruning has left of it."""
         self.parts = parts
-        self.work = np.array([self._slots(part.entries) for part in parts], np.int64)
+        #: Pairs that are computed, in range or not.
+        self.slots = sum(self._slots(part.entries) for part in parts)
+        self.shares: list[int] = []
+        self.step = max(1, int(len(parts) * AT_ONCE / max(self.slots, 1)))
+        self.addresses = np.array([(part.entries.ctypes.data, len(part.entries), part.chunks.ctypes.data,
+                                    part.bits.ctypes.data, part.masks.ctypes.data) for part in parts],
+                                  np.int64).reshape(-1, 5)
+
+    def _shares(self, workers: int) -> tuple[list[int], list[NDArray[Any]]]:
+        """Return the first part of each worker, and the end, and room for their sums."""
+        if len(self.shares) != workers + 1:
+            work = np.cumsum([0] + [self._slots(part.entries) + PAIRS_OF_CHUNK * len(part.chunks)
+                                    + PAIRS_OF_ENTRY * len(part.entries) for part in self.parts])
+            ends = np.searchsorted(work[1:], work[-1] * np.arange(workers) / workers - 0.5)
+            self.shares = [*ends.tolist(), len(self.parts)]
+        if len(self.totals[0]) != workers:
+            self.totals = [aligned((workers, len(c), self.sums.CHANNELS, self.kernel.N), self.kernel.REAL)
+                           for c in self.found.chunks]
+        return self.shares, self.totals
 
     def _slots(self, entries: NDArray[np.int64]) -> int:
         """Return how many pairs some entries compute."""
@@ -185,11 +216,6 @@ class ClusterList:
         if self.pairs.packed:
             whole = entries[:, 4] - entries[:, 2] - (-entries[:, 8] // n)
         return int(whole.sum()) * m * n
-
-    @property
-    def slots(self) -> int:
-        """Pairs that are computed, in range or not."""
-        return int(self.work.sum())
 
     @property
     def entries(self) -> int:
@@ -214,14 +240,9 @@ class ClusterList:
             raise UsageError("positions", "others than the pairs were searched for")
         return given
 
-    def _write(self, given: list[Floats], part: int, parts: int) -> float:
-        """Write a part of the positions to the chunks; return the longest way of an atom, A."""
-        return max(one.write(self.kernel, x, chunks, part, parts)
-                   for one, x, chunks in zip(self.sets, given, self.found.chunks, strict=True))
-
     def _check(self, way: float) -> None:
         """Raise an error when atoms have moved further than the list allows."""
-        if not np.isfinite(way):
+        if not math.isfinite(way):
             raise InputError("a position is not a finite number")
         longest = self.pairs.work.buffer / 2
         if not way <= longest:
@@ -233,7 +254,8 @@ class ClusterList:
         if not 0 <= buffer <= self.pairs.work.buffer:
             raise UsageError("buffer", f"a list is pruned to 0 to {self.pairs.work.buffer:g} A, its own buffer",
                              value=f"{buffer:g}")
-        self._check(self._write(self._given(positions, others), 0, 1))
+        self._check(max(one.write(self.kernel, x, chunks) for one, x, chunks in zip(
+            self.sets, self._given(positions, others), self.found.chunks, strict=True)))
         found, kernel, chunks = self.found, self.kernel, self.found.chunks
         reach = self.pairs.reach - self.pairs.work.buffer + buffer
         left: list[Part | None] = [None] * len(found.parts)
@@ -264,49 +286,33 @@ class ClusterList:
         """
         given = self._given(positions, others)
         kernel, sums, work = self.kernel, self.sums, self.pairs.work
-        chunks, parts = self.found.chunks, self.parts
-        workers = max(1, min(threads.count(), len(parts)))
-        shares = np.searchsorted(np.cumsum(self.work), self.work.sum() * (np.arange(workers + 1) / workers) - 0.5)
-        shares[-1] = len(parts)
-        if len(self.totals[0]) != workers:
-            self.totals = [aligned((workers, len(c), sums.CHANNELS, kernel.N), kernel.REAL) for c in chunks]
-        totals = self.totals
-        ways, virials = np.zeros(workers), np.zeros((workers, 6))
-        scaled, real = self.pairs.scaled, kernel.REAL
-        values = np.array(scaled.values, real) if scaled.values else np.zeros(1, real)
-        fixed = (values, *self.tables, self.found.steps, self.found.rests, real(scaled.cutoff2 * LENGTH**2),
-                 real(scaled.softening2 * LENGTH**2), real(self.aside))
+        chunks, sets, step = self.found.chunks, self.sets, self.step
+        workers = max(1, min(threads.count(), len(self.parts)))
+        shares, totals = self._shares(workers)
+        ways, virials = [0.0] * workers, np.zeros((workers, 6))
         results = [PairResult(np.empty((len(one), 3)), np.empty((len(one), sums.ENERGIES)) if work.energy else None)
-                   for one in self.sets]
-        no_energies = np.empty((0, 0))
+                   for one in sets]
 
-        def share(worker: int, barrier: Barrier) -> None:
+        def share(worker: int, board: NDArray[np.int64]) -> None:
             """Write, sum and gather what falls to a thread; in between it waits for the others."""
-            ways[worker] = self._write(given, worker, workers)
-            for total in totals:
-                total[worker] = 0
-            barrier.wait()
-            if not ways.max() <= work.buffer / 2:
-                return
+            for n, (one, x) in enumerate(zip(sets, given, strict=True)):
+                ways[worker] = max(ways[worker], one.write(kernel, x, chunks[n], board, threads.TAKEN + n,
+                                                           work.buffer / 2))
             first, last = shares[worker : worker + 2]
-            for number in range(first, last):
-                part = parts[number]
-                sums.run(part.entries, part.chunks, part.bits, part.masks, chunks[0], self.sets[0].centres,
-                         totals[0][worker], chunks[-1], self.sets[-1].centres, totals[-1][worker], *fixed,
-                         virials[worker])
-                if barrier.broken:
+            for at in range(first, max(last, first + 1), step):
+                sums.run(board, workers * len(sets), at, min(at + step, last), first, last, self.addresses, chunks[0],
+                         sets[0].centres, totals[0][worker], chunks[-1], sets[-1].centres, totals[-1][worker],
+                         *self.fixed, virials[worker])
+                if board[threads.STOP]:
                     return
                 if worker == 0:
-                    progress.report("pairs", min((number + 1 - first) / (last - first), 0.999))
-            barrier.wait()
-            for one, total, result in zip(self.sets, totals, results, strict=True):
-                count = len(one.slots) // kernel.N
-                sums.gather(count * worker // workers, count * (worker + 1) // workers, one.slots, total,
-                            one.brick.turn, 1 / LENGTH**2, result.forces,
-                            no_energies if result.energies is None else result.energies)
+                    progress.report("pairs", min((at + step - first) / max(last - first, 1), 0.999))
+            for n, (one, result) in enumerate(zip(sets, results, strict=True)):
+                sums.gather(board, workers, threads.TAKEN + len(sets) + n, one.slots, totals[n], one.brick.turn,
+                            1 / LENGTH**2, result.forces, NONE if result.energies is None else result.energies)
 
         threads.together(share, workers)
-        self._check(ways.max())
+        self._check(max(ways))
         progress.report("pairs", 1.0)
         virial = None
         if work.virial:

@@ -16,6 +16,9 @@ import math
 import numpy as np
 from numba import njit
 
+from vmdpotential.engines.cpu.meeting import stop, take
+from vmdpotential.engines.cpu.threads import WRITTEN
+
 #: Atoms i of a cluster, and atoms j of a chunk, of at least as many.
 M: int
 N: int
@@ -39,6 +42,9 @@ SLOT = (1 << SLOTS) - 1
 #: A chunk with so many atoms in range is summed as it is: packing it would take longer than the others' pairs.
 FULL = 3 * N // 4
 ALL = (1 << N) - 1
+
+#: Chunks that a thread writes positions to before it comes for more.
+GRAIN = 64
 
 #: Clusters of a chunk.
 EACH = N // M
@@ -72,8 +78,13 @@ if PLAIN:
             number &= number - 1
             count += 1
         return count
+    PACKS = False
 else:
+    from vmdpotential.engines.cpu.moves import place_writer
     from vmdpotential.engines.cpu.pair_vectors import ones, range_filter
+    from vmdpotential.engines.cpu.simd import LEVEL
+
+    PACKS = LEVEL == "avx512" and N % 8 == 0
 
 in_range, in_range_of_one = range_filter(M, N, BITS, EACH), range_filter(M, N, BITS, 1)
 
@@ -192,6 +203,7 @@ def remember(slots, positions, places, centres, before, homes):
     for s in range(len(slots)):
         chunk, lane = s // N, s % N
         for d in range(3):
+            before[chunk, d, lane], homes[chunk, d, lane] = 0.0, FAR  # of no atom
             if slots[s] >= 0:
                 before[chunk, d, lane] = positions[slots[s], d]
                 homes[chunk, d, lane] = places[slots[s], d] - np.float64(centres[chunk, d])
@@ -216,41 +228,67 @@ def _write_wrapped(atom, chunk, lane, positions, turn, before, vectors, inverse,
 
 
 @njit(**CAREFUL)
-def write_places(first, last, slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
-    """Write positions (N, 3), turned, into some chunks; return the square of the longest way since `before`.
+def _place_chunk(slots, positions, turn, before, homes, atoms, c, near2, ways):
+    """Do what :func:`vmdpotential.engines.cpu.moves.place_writer` does, in a loop."""
+    far, total = 0.0, 0.0
+    for lane in range(N):
+        a = slots[c * N + lane]
+        if a < 0:
+            break
+        mx, my, mz = (positions[a, 0] - before[c, 0, lane], positions[a, 1] - before[c, 1, lane],
+                      positions[a, 2] - before[c, 2, lane])
+        x = mx * turn[0, 0] + my * turn[1, 0] + mz * turn[2, 0]
+        y = mx * turn[0, 1] + my * turn[1, 1] + mz * turn[2, 1]
+        z = mx * turn[0, 2] + my * turn[1, 2] + mz * turn[2, 2]
+        way = x * x + y * y + z * z
+        far = max(far, way)
+        total += way
+        atoms[c, 0, lane] = homes[c, 0, lane] + x
+        atoms[c, 1, lane] = homes[c, 1, lane] + y
+        atoms[c, 2, lane] = homes[c, 2, lane] + z
+    if far < near2:
+        ways[0, 0] = max(ways[0, 0], far)
+        ways[1, 0] += total
+    return not far < near2
 
-    `homes` are the places that atoms had in chunks then. An atom that has been wrapped since is the image that has
-    moved least; one that has come no farther than the root of `near2` has not. Of positions that are not finite the way
-    is not, either.
-    """
-    longest, total = 0.0, 0.0
-    xx, xy, xz = turn[0, 0], turn[0, 1], turn[0, 2]
-    yx, yy, yz = turn[1, 0], turn[1, 1], turn[1, 2]
-    zx, zy, zz = turn[2, 0], turn[2, 1], turn[2, 2]
+
+place_chunk = place_writer(N, BITS) if PACKS else _place_chunk
+
+
+@njit(**CAREFUL)
+def _write_some(first, last, slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
+    """Write positions to some chunks; return the square of the longest way."""
+    longest, ways = 0.0, np.zeros((2, 8))
     for c in range(first, last):
-        far = 0.0
-        for lane in range(N):
-            a = slots[c * N + lane]
-            if a < 0:
-                break
-            mx, my, mz = (positions[a, 0] - before[c, 0, lane], positions[a, 1] - before[c, 1, lane],
-                          positions[a, 2] - before[c, 2, lane])
-            x, y, z = mx * xx + my * yx + mz * zx, mx * xy + my * yy + mz * zy, mx * xz + my * yz + mz * zz
-            way = x * x + y * y + z * z
-            far = max(far, way)
-            total += way
-            atoms[c, 0, lane] = homes[c, 0, lane] + x
-            atoms[c, 1, lane] = homes[c, 1, lane] + y
-            atoms[c, 2, lane] = homes[c, 2, lane] + z
-        if far >= near2:
-            far = 0.0
+        if place_chunk(slots, positions, turn, before, homes, atoms, c, near2, ways):
             for lane in range(N):
                 if slots[c * N + lane] < 0:
                     break
-                far = max(far, _write_wrapped(slots[c * N + lane], c, lane, positions, turn, before, vectors, inverse,
-                                              homes, atoms))
-        longest = max(longest, far)
-    return longest + 0 * total
+                way = _write_wrapped(slots[c * N + lane], c, lane, positions, turn, before, vectors, inverse, homes,
+                                     atoms)
+                longest = max(longest, way if way < np.inf else np.inf)
+    return max(longest, ways[0].max()) + 0 * ways[1].sum()
+
+
+@njit(**CAREFUL)
+def write_places(board, counter, limit2, slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
+    """Write positions (N, 3), turned, into chunks that other threads leave; return the square of the longest way.
+
+    `homes` are the places that atoms had in chunks at `before`, from where their ways are. An atom that has been
+    wrapped since is the image that has moved least; one that has come no farther than the root of `near2` has not.
+    Where positions are not finite the way is infinite. If it is longer than the root of `limit2`, all are to stop.
+    """
+    longest = 0.0
+    first = take(board, counter) * GRAIN
+    while first < len(atoms):
+        way = _write_some(first, min(first + GRAIN, len(atoms)), slots, positions, turn, before, vectors, inverse,
+                          near2, homes, atoms)
+        longest = max(longest, way if way < np.inf else np.inf)
+        first = take(board, counter) * GRAIN
+    if longest > limit2:
+        stop(board)
+    take(board, WRITTEN)
+    return longest
 
 
 @njit(**FAST)

@@ -11,11 +11,25 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vmdpotential import progress
 from vmdpotential.errors import UsageError
 
 #: Threads at most; more than any machine has processors.
 MOST = 4096
+
+#: Numbers of a board (:func:`together`), each in a cache line of its own: one that is not 0 when all have to stop, how
+#: often positions have been written, how many workers have summed, and from TAKEN on counters of parts that were taken.
+STOP, WRITTEN, SUMMED, TAKEN = range(4)
+#: Lines of a board, and numbers of a line.
+LINES, LINE = 8, 8
+
+
+def board() -> NDArray[np.int64]:
+    """Return numbers that threads count up."""
+    return np.zeros(LINES * LINE, np.int64)
 
 
 def count() -> int:
@@ -131,24 +145,22 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
     progress.report(label, 1.0)
 
 
-def together(task: Callable[[int, threading.Barrier], None], workers: int) -> None:
-    """Call ``task(worker, barrier)`` on so many threads at once, of which the caller is the first.
+def together(task: Callable[[int, NDArray[np.int64]], None], workers: int) -> None:
+    """Call ``task(worker, board)`` on so many threads at once, of which the caller is the first.
 
-    For work of milliseconds, to which :func:`run` would add one: nobody waits for a thread to start, and the task's
-    ``barrier.wait()`` takes the place of further threads. When one of them fails, also by Ctrl-C, the barrier is
-    broken: waiting raises an error, and what takes long should look at ``barrier.broken``.
+    For work of milliseconds, to which :func:`run` would add one: nobody waits for a thread to start, and compiled code
+    shares it out and waits for other threads by the board (:mod:`~vmdpotential.engines.cpu.meeting`). When a thread
+    fails, also by Ctrl-C, ``board[STOP]`` becomes 1, at which the others end.
     """
-    barrier = threading.Barrier(workers)
+    shared = board()
     errors: list[BaseException] = []
 
     def work(worker: int) -> None:
         try:
-            task(worker, barrier)
-        except threading.BrokenBarrierError:
-            pass
+            task(worker, shared)
         except BaseException as error:
             errors.append(error)
-            barrier.abort()
+            shared[STOP] = 1
 
     under_way = []
     try:
@@ -157,13 +169,13 @@ def together(task: Callable[[int, threading.Barrier], None], workers: int) -> No
         work(0)
     except BaseException as error:  # no more threads
         errors.append(error)
-        barrier.abort()
+        shared[STOP] = 1
     while under_way:
         try:
             under_way[-1].wait()
             under_way.pop()
         except KeyboardInterrupt as error:
             errors.append(error)
-            barrier.abort()
+            shared[STOP] = 1
     if errors:
         raise errors[0]
