@@ -179,6 +179,12 @@ class Fields:
     plan: LongRange | None
     screened: Bound | None = None
 
+    @property
+    def taken(self) -> int:
+        """Bytes that a block takes: a frame with images of its atoms or places, and its mesh."""
+        mesh = 0.0 if self.plan is None or self.cell is None else self.cell.volume / self.plan.spacing**3
+        return int(1000 * len(self.charges) + 60 * mesh)
+
     def block(self, numbers: range) -> Mapping[str, NDArray[np.generic]]:
         """Return potential and field in some frames of the trajectory, see :meth:`over`."""
         assert self.source is not None

@@ -230,13 +230,13 @@ class Kept:
 
 @contextlib.contextmanager
 def _self_contained(name: str, codegen: Any) -> Iterator[None]:
-    """Let a function that is compiled call its own copies of the others, and no process's: for the same results bit by bit.
+    """Let a function that is compiled call its own copies of others: the same results bit by bit as from the cache.
 
-    Where a call is not inlined, the linker takes what a process has under that name. That is the copy in the function
-    when it comes from the cache; where it was compiled, what was called is there by itself, compiled for itself, and
-    may add up in another order.
+    Where a call is not inlined, the linker takes what a process has under that name. Of what comes from the cache that
+    is the copy kept with it; in the process that compiled it, what was called is there by itself, was compiled for
+    itself, and may add up in another order.
     """
-    before = getattr(codegen, "_library_class", None)
+    before: Any = getattr(codegen, "_library_class", None)
     if before is None:  # another Numba
         yield
         return
