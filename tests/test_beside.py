@@ -14,6 +14,7 @@ from vmdpotential.engines.cpu import threads
 from vmdpotential.errors import InputError
 from vmdpotential.frames import distribute, processes
 from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.frontend import cli
 from vmdpotential.io import frames
 
 
@@ -93,14 +94,41 @@ def test_frames_that_are_read_on_demand_are_read_here():
     assert len(set(frames.ahead(items()))) == 2
 
 
+@pytest.fixture
+def lanes(monkeypatch):
+    """How many threads computed blocks beside each other, run by run."""
+    found = []
+
+    def beside(*given):
+        lanes = processes.beside(*given)
+        found.append(len(lanes))
+        return lanes
+
+    monkeypatch.setattr(distribute, "beside", beside)
+    return found
+
+
 @pytest.mark.parametrize("stat", ["mean", "mean,std"])
-def test_an_average_is_the_same_on_any_number_of_threads(files, monkeypatch, stat):  # noqa: F811
+def test_an_average_is_the_same_on_any_number_of_threads(files, monkeypatch, stat, lanes):  # noqa: F811
     structure, found = io.read_structure(files[0]), []
-    lanes = []
-    monkeypatch.setattr(distribute, "beside", lambda *given: lanes.append(processes.beside(*given)) or lanes[-1])
     for count in "13":
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", count)
         made = command(structure=structure, trajectory=files[1], cell=CELL, stat=stat, **OPTIONS)
         found.append([made.objects[name].values.tobytes() for name in ("grid", *stat.split(",")[1:])])
-    assert list(map(len, lanes)) == [0, 3]
+    assert lanes == [0, 3]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("words", [
+    ["profile", "-o", "made.csv"],
+    pytest.param(["field", "--at", "//*/1", "-o", "made.npz"], marks=pytest.mark.slow),
+], ids=lambda words: words[0])
+def test_profiles_and_fields_are_the_same_too(files, tmp_path, monkeypatch, words, lanes):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for count in "13":
+        monkeypatch.setenv("VMDPOTENTIAL_THREADS", count)
+        assert cli.main([words[0], *map(str, files), "--cell", "9.3,9.3,9.3", *words[1:], "--force"]) == 0
+        found.append((tmp_path / words[-1]).read_bytes())
+    assert lanes == [0, 3]
     assert found[0] == found[1]
