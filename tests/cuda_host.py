@@ -1,8 +1,8 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
-It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results and for
-pairs (mesh.cu, levels.cu, result.cu, nbody.cu, clusters.cu); Fourier transforms are scipy's, and the kernels of other
-files do nothing.
+It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results, for pairs
+and for points anywhere (mesh.cu, levels.cu, result.cu, nbody.cu, clusters.cu, sort.cu, near.cu); Fourier transforms are
+scipy's, and the kernels of other files do nothing.
 """
 
 import ctypes
@@ -62,6 +62,7 @@ static void __attribute__((noinline)) __syncthreads()
 
 template <class T, class U> static T atomicAdd(T *sum, U value) { const T old = *sum; *sum += value; return old; }
 static void atomicOr(unsigned *bits, unsigned more) { *bits |= more; }
+static double __dmul_rn(double a, double b) { return a * b; }
 static double rsqrt(double x) { return 1 / sqrt(x); }
 static float rsqrtf(float x) { return 1 / sqrtf(x); }
 static int __ffs(unsigned x) { return __builtin_ffs(x); }
@@ -85,6 +86,11 @@ template <class T> static T __shfl_sync(unsigned, T value, int lane)
 template <class T> static T __shfl_xor_sync(unsigned all, T value, int bits)
 {
     return __shfl_sync(all, value, (threadIdx.x & 31) ^ bits);
+}
+
+template <class T> static T __shfl_up_sync(unsigned all, T value, int lanes)
+{
+    return __shfl_sync(all, value, max((int)(threadIdx.x & 31) - lanes, 0));
 }
 
 static unsigned __ballot_sync(unsigned, bool mine)
@@ -136,7 +142,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 
 #: The argument of a file's kernels.
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
-         "clusters.cu": "ClusterTask"}
+         "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task"}
 
 
 class Transform:
@@ -197,7 +203,7 @@ class HostGpu:
         return self.keep(np.full(size, 0xFF, np.uint8))
 
     def lanes(self):
-        return None, [(None, None)]
+        return None, [(SimpleNamespace(synchronize=lambda: None), None)]
 
     def timers(self):
         timer = SimpleNamespace(record=lambda stream: None, synchronize=lambda: None, time_since=lambda start: 1.0)
@@ -239,3 +245,6 @@ class HostGpu:
 
     def memset(self, address, value, count, stream):
         ctypes.memset(address, value, 4 * count)
+
+    def copy(self, array, address, stream=None):
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)

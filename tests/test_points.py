@@ -12,7 +12,6 @@ from helpers import charges_at, rms, slow
 import vmdpotential
 from vmdpotential import potential_at
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cpu import nearby
 from vmdpotential.engines.cpu.ewald_pair import EwaldPair, EwaldSites
 from vmdpotential.engines.cpu.nearby import cutoff_at_points
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
@@ -254,7 +253,7 @@ def test_atoms_may_be_selected_and_boundaries_chosen():
 
 def test_few_points_are_summed_directly_and_many_by_a_mesh(monkeypatch):
     sums = []
-    monkeypatch.setattr(nearby, "pme_at_points", lambda points, *rest: sums.append(len(points)))
+    monkeypatch.setattr(at_points, "_by_mesh", lambda points, *rest: sums.append(len(points)))
     for cell in (None, Cell.from_parameters(50, 50, 50)):
         sums.clear()
         positions, charges, points = cloud(Cell.from_parameters(50, 50, 50), 30000, 20000)
@@ -308,6 +307,6 @@ def test_the_sum_on_a_given_mesh():
     cell = CELLS["box"]
     positions, charges, points = cloud(cell, 300, 50)
     mesh = over_cell(cell, 1.25, 8, 4)
-    found = nearby.pme_at_points(points, positions, charges, mesh)
+    found = get_engine("cpu").prepare_points(mesh, True).at(points, positions, charges, False)[0]
     expected = ewald.potential(points, positions, charges, cell.vectors)
     assert rms(found - expected) < 2e-5 * rms(expected)

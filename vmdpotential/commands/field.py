@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.between import Boundary, FramesOption, TrajectoryOption, label
+from vmdpotential.commands.between import Boundary, FramesOption, TrajectoryOption, engines, label
 from vmdpotential.commands.options import (
     CellOption,
     Charges,
@@ -78,6 +78,7 @@ def field(
     field_unit: Annotated[str, Option("of the field", choices=tuple(FIELD_UNITS))] = "V/A",
     temperature: Annotated[float, Option("for kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE,
     screened: Screened = None,
+    engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
     resume: Resume = False,
     workers: Workers = 0,
     scheduler: Scheduler = "",
@@ -126,7 +127,7 @@ def field(
         found = field_at(
             atoms, places, opened(trajectory, len(atoms), frames),
             sources={name: select(atoms, name, "from") for name in from_}, exclude=left_out, boundary=boundary,
-            cell=cell, unit=unit, temperature=temperature, screened=screened, folder=kept, resume=resume,
+            cell=cell, unit=unit, temperature=temperature, screened=screened, engine=engine, folder=kept, resume=resume,
             workers=workers, scheduler=scheduler)
     seconds = time.perf_counter() - start - clock.compiling
     scale = 1 / FIELD_UNITS[field_unit]
@@ -152,13 +153,14 @@ def field(
             "field along the bond" if found.along is not None else "size of the field")
         + f" ({field_unit}) and potential ({unit}):",
         *_lines(found, summary, series),
-        f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s", *(f"wrote {path}" for path in paths),
+        f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {found.engine} engine",
+        *(f"wrote {path}" for path in paths),
     ]
     data = {
         **report.data, "places": list(places.names), "kind": places.kind, "names": list(found.names),
         "frames": count, "exclude": left_out, "unit": unit, "field_unit": field_unit, "temperature": temperature,
         "medium": found.medium, "boundary": "open" if found.cell is None else "periodic", "fit": fit,
-        "error": found.error * scale,
+        "error": found.error * scale, "engine": found.engine,
         **summary, "seconds": seconds, "files": [str(path) for path in paths],
     }
     return Report(lines, data, {"structure": atoms, **({} if drawn is None else {"figure": drawn})})

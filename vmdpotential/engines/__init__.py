@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
     from vmdpotential.splitting.levels import Levels
-    from vmdpotential.splitting.mesh import Mesh
+    from vmdpotential.splitting.mesh import Mesh, Smooth
 
 Floats = NDArray[np.float64]
 
@@ -137,6 +137,20 @@ class Prepared(Protocol):
         """Return the mean of no sums yet, to which those of many frames can be added."""
 
 
+class AtPoints(Protocol):
+    """A sum at points anywhere by a splitting, with what does not depend on the charges made once."""
+
+    @property
+    def splitting(self) -> Smooth:
+        """Which part of the potential is smooth."""
+
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> tuple[Floats, Floats | None]:
+        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, at points (P, 3), in float64.
+
+        In an open boundary these are within the box that the mesh was planned around.
+        """
+
+
 class Engine(Protocol):
     """What every engine offers; arrays are float64, potentials come back in e/A."""
 
@@ -163,6 +177,12 @@ class Engine(Protocol):
         Exact to rounding. `nearest` (P,) is filled with the distances to the nearest atom, A.
         """
 
+    def prepare_points(self, mesh: Mesh, pairs: bool) -> AtPoints:
+        """Return the sum by a mesh at points: its smooth part, and with `pairs` what is left beside it.
+
+        Needs :attr:`has_transforms`; :func:`with_transforms` is an engine that has them.
+        """
+
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""
 
@@ -179,6 +199,11 @@ class Engine(Protocol):
 
         `fraction` (N, 3) are fractional coordinates f, `counts` (3,) the n of each index. Exact to rounding.
         """
+
+
+def with_transforms(engine: Engine) -> Engine:
+    """Return an engine, or the CPU's where it lacks the Fourier transforms that a mesh needs."""
+    return engine if engine.has_transforms else get_engine("cpu")
 
 
 def check_precision(precision: str) -> None:

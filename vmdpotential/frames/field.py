@@ -8,6 +8,7 @@ image alone: those in other cells stay, as they do in a simulation.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,20 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines import SOFT_CORE
+from vmdpotential.engines import SOFT_CORE, AtPoints, get_engine, with_transforms
 from vmdpotential.engines.costs import AT_POINTS as COSTS
 from vmdpotential.engines.cpu.nearby import cutoff_at_points
 from vmdpotential.engines.cpu.points import field_at_points
 from vmdpotential.errors import InputError, TaskError, UsageError
-from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.frames.blocks import block_size, run_blocks
+from vmdpotential.frames.processes import Cost
 from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
 from vmdpotential.interactions import Bound
-from vmdpotential.io.frames import Frame, Frames
+from vmdpotential.io.frames import Frame, Frames, Trajectory
 from vmdpotential.maps import Wanted, bind, choose_cell, in_medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.longrange import Field, LongRange
+from vmdpotential.pairs.longrange import LongRange
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -165,6 +167,8 @@ class Fields:
         None sums all pairs.
     screened : Bound or None
         The potential of a charge, with an end; in the place of Coulomb's.
+    engine : str
+        Of the sum by a mesh; all others are the CPU's.
     """
 
     source: Frames | None
@@ -178,6 +182,23 @@ class Fields:
     left_out: Integers
     plan: LongRange | None
     screened: Bound | None = None
+    engine: str = "cpu"
+
+    @property
+    def portable(self) -> bool:
+        """Whether another process reads the frames by itself."""
+        return isinstance(self.source, Trajectory)
+
+    def cost(self) -> Cost:
+        """Return what a frame, computed once more, and a block's result take."""
+        assert isinstance(self.source, Trajectory)
+        numbers = self.source.numbers()
+        frame = next(iter(self.source.part(numbers[:1])))
+        self.over([frame])
+        start = time.perf_counter()
+        found = self.over([frame, frame])["values"]
+        seconds = (time.perf_counter() - start) / 2
+        return Cost(seconds, self.source.seconds(), found.nbytes // 2 * block_size(len(numbers)))
 
     @property
     def taken(self) -> int:
@@ -198,7 +219,8 @@ class Fields:
         values: list[Floats] = []
         along: list[Floats] = []
         numbers: list[int] = []
-        mesh: tuple[Cell | None, Field] | None = None
+        engine = with_transforms(get_engine(self.engine))
+        mesh: tuple[Cell | None, AtPoints] | None = None
         for frame in frames:
             cell = (self.cell if self.given else frame.cell or self.cell) if self.periodic else None
             if self.periodic and cell is None:
@@ -206,7 +228,7 @@ class Fields:
             if self.plan is not None and (mesh is None or cell is None or not _same(mesh[0], cell)):
                 around = frame.positions if cell is not None else np.concatenate(
                     [frame.positions, self.places.of(frame.positions, cell)[0]])
-                mesh = cell, Field(self.plan.mesh(around, cell))
+                mesh = cell, engine.prepare_points(self.plan.mesh(around, cell), True)
             one, direction = self.of(frame.positions, cell, None if mesh is None else mesh[1])
             values.append(one)
             along.append(direction)
@@ -214,7 +236,7 @@ class Fields:
             progress.report("frames", len(numbers) / frame.total)
         return {"values": np.array(values), "along": np.array(along), "frames": np.array(numbers)}
 
-    def of(self, positions: Floats, cell: Cell | None, mesh: Field | None) -> tuple[Floats, Floats]:
+    def of(self, positions: Floats, cell: Cell | None, mesh: AtPoints | None) -> tuple[Floats, Floats]:
         """Return potential and field (names, M, 4) at the places, and directions of bonds (M, 3), of one frame."""
         places, direction, turn = self.places.of(positions, cell)
         parts = np.array([self._sum(places, positions[part], self.charges[part], cell, mesh) for part in self.parts])
@@ -227,7 +249,8 @@ class Fields:
         rows[..., 1:] = rows[..., 1:] @ turn
         return rows, direction
 
-    def _sum(self, places: Floats, positions: Floats, charges: Floats, cell: Cell | None, mesh: Field | None) -> Floats:
+    def _sum(self, places: Floats, positions: Floats, charges: Floats, cell: Cell | None,
+             mesh: AtPoints | None) -> Floats:
         """Return potential and field (M, 4) of some atoms."""
         if self.screened is not None:
             field = np.zeros((len(places), 3))
@@ -235,11 +258,9 @@ class Fields:
         elif self.plan is None or mesh is None:
             potential, field = field_at_points(places, positions, charges)
         else:
-            potential, smooth = mesh.at(places, positions, charges, True)
-            assert smooth is not None
-            field = np.empty((len(places), 3))
-            potential += cutoff_at_points(places, positions, charges, self.plan.splitting.short(), cell, field)
-            field += smooth
+            potential, slope = mesh.at(places, positions, charges, True)
+            assert slope is not None
+            field = slope
         return np.column_stack([potential, field])
 
     def _leave_out(self, parts: Floats, kind: Integers, places: Floats, positions: Floats, cell: Cell | None) -> None:
@@ -287,6 +308,8 @@ class FieldSeries:
         screened potential a longer reach; 0 where the sum is exact.
     medium : str
         What is between the charges.
+    engine : str
+        What computed.
     """
 
     places: Places
@@ -299,12 +322,13 @@ class FieldSeries:
     cell: Cell | None
     error: float
     medium: str
+    engine: str
 
 
 def field_at(
     structure: Structure, places: Places, trajectory: Frames | None = None, *,
     sources: Mapping[str, Mask] | None = None, exclude: str = "atom", boundary: str = "auto", cell: Cell | None = None,
-    unit: str = "V", temperature: float = 298.15, screened: float | None = None, **blocks: Any,
+    unit: str = "V", temperature: float = 298.15, screened: float | None = None, engine: str = "auto", **blocks: Any,
 ) -> FieldSeries:
     """Return electric field and potential at places in every frame.
 
@@ -325,6 +349,8 @@ def field_at(
         Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
     screened : float, optional
         M, of a 1:1 salt in water, see :func:`vmdpotential.maps.potential_map`.
+    engine : str
+        Of a sum by a mesh; what needs none is computed by the CPU.
     **blocks
         Where blocks of frames are computed and kept, see :func:`vmdpotential.frames.blocks.run_blocks`.
 
@@ -350,8 +376,9 @@ def field_at(
     bound = bind(wanted, begin.cell)
     ended = None if bound.decay is None else bound.truncated(DECAYS * bound.decay)
     plan = _plan(begin, charges, len(places)) if ended is None else None
+    used = "cpu" if plan is None else with_transforms(get_engine(engine)).name
     work = Fields(trajectory, found, cell is not None, periodic, charges, places, parts, rows,
-                  _left_out(structure, places, exclude), plan, ended)
+                  _left_out(structure, places, exclude), plan, ended, used)
     # filled block by block, and no second copy of all frames
     values = np.empty((len(numbers), len(names), len(places), 4))
     along, read, count = [], [], 0
@@ -377,7 +404,7 @@ def field_at(
     return FieldSeries(
         places, names, np.concatenate(read).astype(np.int64), values[..., 0], field,
         np.einsum("fnmd,fmd->fnm", field, np.concatenate(along)) if places.kind == "bonds" else None, unit, begin.cell,
-        volts * error, bound.medium(dielectric, temperature))
+        volts * error, bound.medium(dielectric, temperature), used)
 
 
 def _plan(frame: Frame, charges: Floats, count: int) -> LongRange | None:

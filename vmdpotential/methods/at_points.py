@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import Engine
+from vmdpotential.engines import Engine, with_transforms
 from vmdpotential.engines.costs import AT_POINTS as COSTS
 from vmdpotential.errors import InputError, TaskError
 from vmdpotential.grid.lattice import Lattice
@@ -45,7 +45,7 @@ def within(error: float, points: Floats, positions: Floats, charges: Floats, cel
         Periodic boundary where given (conducting surroundings, a background that neutralises the cell,
         so that the mean of the potential is zero), open otherwise.
     engine : Engine
-        Sums pairs; the mesh is the CPU engine's.
+        The CPU's takes its place for a mesh where it has no transforms.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def within(error: float, points: Floats, positions: Floats, charges: Floats, cel
     except TaskError:  # no mesh is so good, or so large
         seconds = np.inf
     if seconds < direct_seconds(len(points), len(positions), cell):
-        return _by_mesh(points, positions, charges, mesh)
+        return _by_mesh(points, positions, charges, mesh, engine)
     return full_potential(points, positions, charges, cell, engine)
 
 
@@ -98,7 +98,7 @@ def to_tolerance(tolerance: float, points: Floats, positions: Floats, charges: F
             seconds = np.inf
         if method == "auto" and seconds >= direct_seconds(len(points), len(positions), cell):
             return full_potential(points, positions, charges, cell, engine)
-        values = _by_mesh(points, positions, charges, mesh)
+        values = _by_mesh(points, positions, charges, mesh, engine)
         error = float(np.sqrt(np.mean((values[rows] - exact) ** 2))) / rms
         if not np.isfinite(error):
             raise InputError("charges are too large for a mesh; correct them")
@@ -185,10 +185,8 @@ def plan(error: float, points: Floats, positions: Floats, charges: Floats, cell:
     return around(box, statistics.box, spacing, order, ratio), time
 
 
-def _by_mesh(points: Floats, positions: Floats, charges: Floats, mesh: Mesh) -> Floats:
-    from vmdpotential.engines.cpu import nearby
-
-    return nearby.pme_at_points(points, positions, charges, mesh)
+def _by_mesh(points: Floats, positions: Floats, charges: Floats, mesh: Mesh, engine: Engine) -> Floats:
+    return with_transforms(engine).prepare_points(mesh, True).at(points, positions, charges, False)[0]
 
 
 def direct_seconds(points: int, atoms: int, cell: Cell | None) -> float:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.engines import get_engine
+from vmdpotential.engines import AtPoints, get_engine, with_transforms
 from vmdpotential.engines.costs import AT_POINTS
 from vmdpotential.engines.pairs import Atoms, PairSum, PreparedPairs
 from vmdpotential.errors import InputError, UsageError
@@ -27,7 +27,7 @@ from vmdpotential.methods.reference import ewald_splitting
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.longrange import Field, LongRange, Waves
+from vmdpotential.pairs.longrange import LongRange, Waves
 from vmdpotential.splitting.coulomb import Splitting
 from vmdpotential.units import coulomb_constant
 
@@ -160,7 +160,7 @@ class Between:
         self._cell: Cell | None = None
         self._long: LongRange | None = None
         self._waves: Splitting | None = None
-        self._field: Field | Waves | None = None
+        self._field: AtPoints | None = None
 
     def run(self, positions: Floats, cell: Cell | None) -> Energies:
         """Return the energies for positions (N, 3), A, and a cell or none."""
@@ -226,7 +226,8 @@ class Between:
         if self._waves is not None and cell is not None and not same:
             self._field = Waves(self._waves, cell, self.engine)
         elif self._long is not None and (cell is None or not same):
-            self._field = Field(self._long.mesh(positions[self.every], cell))
+            mesh = self._long.mesh(positions[self.every], cell)
+            self._field = with_transforms(self.engine).prepare_points(mesh, False)
 
     def _some(self, potential: PairPotential, positions: Floats, index: Integers, alone: bool) -> Atoms:
         """Return atoms for the engine; with the exclusions among them where their own pairs are summed."""
@@ -237,7 +238,7 @@ class Between:
             positions[index], {name: parameters[name][index] for name in potential.atoms},
             self.nonbonded.types[index] if tables else None, tables, exclusions)
 
-    def _add_smooth(self, field: Field | Waves, positions: Floats, energies: Floats, forces: Floats) -> None:
+    def _add_smooth(self, field: AtPoints, positions: Floats, energies: Floats, forces: Floats) -> None:
         """Add the smooth part of the Coulomb energy, without that of atoms with themselves."""
         q, both = self.charges, self.both
         own = q * float(field.splitting.long(0.0))

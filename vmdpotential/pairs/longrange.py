@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from vmdpotential import memory
 from vmdpotential.engines import Engine
 from vmdpotential.engines.costs import AT_POINTS as COSTS
-from vmdpotential.engines.cpu import mesh as engine
-from vmdpotential.engines.cpu import threads
 from vmdpotential.errors import TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Charges
@@ -112,26 +110,3 @@ class Waves:
         """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, of charges at positions."""
         potential, slope = smooth_part(points, positions, charges, self.cell, self.splitting, self.engine)
         return potential, slope if field else None
-
-
-class Field:
-    """The smooth part's potential and field at points, for any charges, on one mesh."""
-
-    def __init__(self, mesh: Mesh) -> None:
-        self.mesh, self.splitting = mesh, mesh.splitting
-        self.kernel = engine.load(mesh, "double")
-        self.influence = mesh.influence()
-
-    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> tuple[Floats, Floats | None]:
-        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, of charges at positions."""
-        kernel, mesh = self.kernel, self.mesh
-        nodes = engine.spread(kernel, mesh, positions, charges)
-        smooth = np.ascontiguousarray(engine.solve(kernel, mesh, nodes, self.influence))
-        places = np.ascontiguousarray(mesh.coordinates(points))
-        values = np.empty((4 if field else 1, len(points)))
-        for n, out in enumerate(values):
-            threads.run(lambda first, last, n=n, out=out: kernel.gather_along(  # type: ignore[misc]
-                smooth, places, n - 1, out, first, last), len(points), "interpolation", 1024)
-        if not field:
-            return values[0], None
-        return values[0], -(values[1:].T @ np.linalg.inv(mesh.steps).T)

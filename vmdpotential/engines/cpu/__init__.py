@@ -11,10 +11,12 @@ from vmdpotential.engines.costs import CPU, Costs
 
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum
+    from vmdpotential.engines.cpu.nearby import AtPoints
     from vmdpotential.engines.cpu.sums import CpuSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.interactions import Bound
     from vmdpotential.molecule.cell import Cell
+    from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
@@ -48,6 +50,12 @@ class CpuEngine:
         if interaction is not None and reach is not None and cell is not None and (4 * reach) ** 3 < cell.volume:
             return cutoff_at_points(points, positions, charges, interaction, cell)  # of few of all pairs
         return at_points(points, positions, charges, cell, interaction, nearest)
+
+    def prepare_points(self, mesh: Mesh, pairs: bool) -> AtPoints:
+        """Return the sum by a mesh at points, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cpu.nearby import AtPoints
+
+        return AtPoints(mesh, pairs)
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cpu import build, cells, mesh, threads
+from vmdpotential.engines.cpu import build, cells, threads
+from vmdpotential.engines.cpu import mesh as engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import bounds
 from vmdpotential.interactions import Bound
@@ -29,40 +30,52 @@ FEW = 4
 BLOCK = 8
 
 
-def pme_at_points(points: Floats, positions: Floats, charges: Floats, plan: Mesh) -> Floats:
-    """Return the potential of all atoms, and all periodic images where the mesh is periodic, at points.
+class AtPoints:
+    """A mesh sum at points; see :class:`vmdpotential.engines.AtPoints`.
+
+    Its error is that of the mesh (:func:`vmdpotential.splitting.coulomb.optimal`); in a periodic cell it has all
+    images and a neutralising background. An atom nearer than 0.01 A counts at that distance.
 
     Parameters
     ----------
-    points : (P, 3) float64, A
-        In an open boundary within the box that the mesh was planned around.
-    positions : (N, 3) float64, A
-    charges : (N,) float64, e
-    plan : Mesh
-
-    Returns
-    -------
-    (P,) float64, e/A
-        To the error of the mesh (:func:`vmdpotential.splitting.coulomb.optimal`); in a periodic cell with a
-        neutralising background. An atom nearer than 0.01 A counts at that distance.
+    mesh : Mesh
+    pairs : bool
+        Whether the pairs are summed beside the smooth part.
     """
-    points = np.asarray(points, np.float64).reshape(-1, 3)
-    kernel = mesh.load(plan, "double")
-    smooth = np.ascontiguousarray(mesh.solve(kernel, plan, mesh.spread(kernel, plan, positions, charges)))
-    places = plan.coordinates(points)
-    block = (places / BLOCK).astype(np.int64)
-    _, rows, columns = block.max(0, initial=0) + 1
-    key = (block[:, 0] * rows + block[:, 1]) * columns + block[:, 2]
-    order = np.argsort(key.astype(np.int16) if key.max(initial=0) < 2**15 else key, kind="stable")
-    places, points = places[order], points[order]
-    values = np.empty(len(points))
-    threads.run(lambda first, last: kernel.gather(smooth, places, values, first, last), len(points),
-                "interpolation", GRAIN)
-    if plan.short is not None:
-        values += cutoff_at_points(points, positions, charges, plan.short, plan.cell)
-    out = np.empty(len(points))
-    out[order] = values
-    return out
+
+    def __init__(self, mesh: Mesh, pairs: bool) -> None:
+        self.mesh, self.splitting, self._pairs = mesh, mesh.splitting, pairs
+        self._kernel, self._influence = engine.load(mesh, "double"), mesh.influence()
+        self._inverse = np.linalg.inv(mesh.steps)
+
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> tuple[Floats, Floats | None]:
+        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, of charges at positions."""
+        kernel, mesh = self._kernel, self.mesh
+        points = np.asarray(points, np.float64).reshape(-1, 3)
+        nodes = engine.spread(kernel, mesh, positions, charges)
+        smooth = np.ascontiguousarray(engine.solve(kernel, mesh, nodes, self._influence))
+        places = mesh.coordinates(points)
+        block = (places / BLOCK).astype(np.int64)
+        _, rows, columns = block.max(0, initial=0) + 1
+        key = (block[:, 0] * rows + block[:, 1]) * columns + block[:, 2]
+        order = np.argsort(key.astype(np.int16) if key.max(initial=0) < 2**15 else key, kind="stable")
+        places, points = places[order], points[order]
+        values = np.empty((4 if field else 1, len(points)))
+        threads.run(lambda first, last: kernel.gather(smooth, places, values[0], first, last), len(points),
+                    "interpolation", GRAIN)
+        for n, out in enumerate(values[1:]):
+            threads.run(lambda first, last, n=n, out=out: kernel.gather_along(  # type: ignore[misc]
+                smooth, places, n, out, first, last), len(points), "interpolation", GRAIN)
+        if field:
+            values[1:] = -self._inverse @ values[1:]
+        if self._pairs and mesh.short is not None:
+            near = np.empty((len(points), 3)) if field else None
+            values[0] += cutoff_at_points(points, positions, charges, mesh.short, mesh.cell, near)
+            if near is not None:
+                values[1:] += near.T
+        out = np.empty_like(values)
+        out[:, order] = values
+        return out[0], out[1:].T if field else None
 
 
 def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound,

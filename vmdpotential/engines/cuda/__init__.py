@@ -21,9 +21,11 @@ from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum, Prepared
+    from vmdpotential.engines.cuda.anywhere import AtPoints
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.interactions import Bound
     from vmdpotential.molecule.cell import Cell
+    from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
@@ -119,6 +121,14 @@ class CudaEngine:
         from vmdpotential.engines.cuda.points import at_points
 
         return at_points(points, positions, charges, cell, interaction, nearest)
+
+    def prepare_points(self, mesh: Mesh, pairs: bool) -> AtPoints:
+        """Return the sum by a mesh at points, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda import fft
+        from vmdpotential.engines.cuda.anywhere import AtPoints
+
+        fft.application()
+        return AtPoints(mesh, pairs)
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""

@@ -55,7 +55,8 @@ TASK = struct("Task", [
     ("rows", address("int")),  # (cells x * y + 1) first atom of a row of cells along z
     ("out", address("float")),  # the planes [first plane, ...) of the map, and with FIELD those of the field
     ("map_size", np.uint64),  # values from one to the next
-    ("partial", address("double")),  # sums at points
+    ("places", address("const double")),  # (place count, 3) A, of points anywhere
+    ("sums", address("double")),  # (4, place count) potential and field there
     ("origin", np.float64, 3),  # A, of the lattice
     ("inverse_unit", np.float64),  # 1/A
     ("spacing", np.float64, 3),
@@ -76,6 +77,7 @@ TASK = struct("Task", [
     ("shape", np.int32, 3),  # of the whole lattice
     ("first_plane", np.int32),  # along x, a multiple of 8
     ("count", np.int32),  # of atoms
+    ("place_count", np.int32),
 ])
 
 

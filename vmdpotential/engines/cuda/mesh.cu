@@ -425,3 +425,61 @@ extern "C" __global__ void __launch_bounds__(128) field(const MeshTask task)
         out[d * task.map_size] = sum;
     }
 }
+
+// Potential and field at points anywhere. A block of 128.
+extern "C" __global__ void __launch_bounds__(128) at_points(const MeshTask task)
+{
+    __shared__ REAL weight[2][ORDER][128], slope[2][ORDER][128];
+    const size_t point = (size_t)blockIdx.x * 128 + threadIdx.x;
+    if (point >= task.place_count)
+        return;
+    const double *r = task.places + 3 * point;
+    int first[3];
+    REAL w[ORDER], s[ORDER];
+    for (int d = 0; d < 3; d++) {
+        double place = 0;
+        for (int k = 0; k < 3; k++)
+            place += (r[k] - task.origin[k]) * task.inverse[k][d];
+        const double base = floor(place);
+        first[d] = first_node(base, task.transform[d]);
+        spline_or_slope((REAL)(place - base), false, w);
+        spline_or_slope((REAL)(place - base), true, s);
+#pragma unroll
+        for (int k = 0; d < 2 && k < ORDER; k++) {
+            weight[d][k][threadIdx.x] = w[k];
+            slope[d][k][threadIdx.x] = s[k];
+        }
+    }
+    REAL total[4] = {};  // and the derivatives along a, b and c
+    for (int i = 0; i < ORDER; i++) {
+        int a = first[0] + i;
+        a -= a < task.transform[0] ? 0 : task.transform[0];
+        REAL plane = 0, along_b = 0, along_c = 0;
+        for (int j = 0; j < ORDER; j++) {
+            int b = first[1] + j;
+            b -= b < task.transform[1] ? 0 : task.transform[1];
+            const REAL *line = task.nodes + row_of(task, a, b);
+            REAL sum = 0, change = 0;
+#pragma unroll
+            for (int k = 0; k < ORDER; k++) {
+                int c = first[2] + k;
+                c -= c < task.transform[2] ? 0 : task.transform[2];
+                const REAL node = line[c];
+                sum += w[k] * node;
+                change += s[k] * node;
+            }
+            plane += weight[1][j][threadIdx.x] * sum;
+            along_b += slope[1][j][threadIdx.x] * sum;
+            along_c += weight[1][j][threadIdx.x] * change;
+        }
+        total[0] += weight[0][i][threadIdx.x] * plane;
+        total[1] += slope[0][i][threadIdx.x] * plane;
+        total[2] += weight[0][i][threadIdx.x] * along_b;
+        total[3] += weight[0][i][threadIdx.x] * along_c;
+    }
+    task.values[point] = total[0];
+#pragma unroll
+    for (int d = 0; d < 3; d++)
+        task.values[(d + 1) * (size_t)task.place_count + point] =
+            -(task.inverse[d][0] * total[1] + task.inverse[d][1] * total[2] + task.inverse[d][2] * total[3]);
+}

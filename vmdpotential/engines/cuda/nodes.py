@@ -40,6 +40,8 @@ TASK = struct("MeshTask", [
     ("squares", address("const double")),  # (transform / 2 + 1) squared distances along x, y and z, A^2
     ("window", address("const REAL")),  # the smooth part's transform over 4 pi / (k^2 + kappa^2), from wave number 0 on
     ("out", address("float")),  # the planes [first plane, ...) of the map
+    ("places", address("const double")),  # (place count, 3) A, of points anywhere
+    ("values", address("double")),  # (4, place count) potential and field there
     ("map_size", np.uint64),  # values from one map of the field to the next
     ("origin", np.float64, 3),  # of the mesh, A
     ("inverse", np.float64, (3, 3)),  # of the steps of the mesh, as rows, 1/A
@@ -63,6 +65,7 @@ TASK = struct("MeshTask", [
     ("slanted", np.int32),  # whether the mesh is not along x, y and z
     ("along", np.int32),  # axis of the mesh along which the derivative is interpolated, -1 for none
     ("count", np.int32),  # of atoms
+    ("place_count", np.int32),
 ], "mesh.cu")
 
 

@@ -1,0 +1,59 @@
+"""The CUDA engine's mesh sums at points without a GPU: kernels compile, and do on the host what the CPU engine does."""
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cuda_host import HostGpu, Transform
+from cuda_kernels import ARCHITECTURES, compile_for_all
+from helpers import relative_rms
+from test_cuda_mesh import CHARGES, MESHES, POSITIONS
+
+from vmdpotential.engines import get_engine
+from vmdpotential.engines.cuda import build, device, fft
+from vmdpotential.engines.cuda.anywhere import AtPoints
+
+#: In the box that open meshes are planned for, some on atoms, and far outside of periodic cells.
+POINTS = np.concatenate([np.random.default_rng(4).uniform([-1, 2, 1], [7, 10, 9], (40, 3)), POSITIONS[:5]])
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    host = HostGpu()
+    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(
+        memset_d32_async=host.memset, memcpy_dtoh_async=host.copy, memcpy_dtoh=host.copy))
+    monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
+    monkeypatch.setattr(device, "idlest", lambda count: [host])
+    monkeypatch.setattr(fft, "Transform", Transform)
+    return host
+
+
+@pytest.mark.parametrize(("name", "order"), [("open", 6), ("periodic", 4), ("triclinic", 8), ("rotated", 6),
+                                             ("screened open", 4), ("screened", 6)])
+def test_potential_and_field_are_those_of_the_cpu_engine(gpu, name, order):
+    mesh = MESHES[name](order)
+    points = POINTS + 0.0
+    if mesh.periodic:
+        points[::2] += [[70.0, -90.0, 10.0]] @ np.eye(3)
+    for pairs in (False, True):
+        expected = get_engine("cpu").prepare_points(mesh, pairs).at(points, POSITIONS, CHARGES, True)
+        potential, field = AtPoints(mesh, pairs).at(points, POSITIONS, CHARGES, True)
+        assert relative_rms(potential, expected[0]) < 1e-6
+        assert relative_rms(field, expected[1]) < 1e-6
+    alone, none = AtPoints(mesh, True).at(points, POSITIONS, CHARGES, False)
+    np.testing.assert_array_equal(alone, potential)
+    assert none is None
+
+
+def test_none_of_either(gpu):
+    sums = AtPoints(MESHES["periodic"](4), True)
+    assert sums.at(POINTS[:0], POSITIONS, CHARGES, True)[1].shape == (0, 3)
+    assert not sums.at(POINTS, POSITIONS[:0], CHARGES[:0], True)[1].any()
+
+
+@pytest.mark.slow
+def test_the_kernel_of_pairs_compiles(tmp_path):
+    sums = AtPoints(MESHES["screened"](6), True)
+    macros = {"REAL": "double"}
+    compile_for_all(build.source("near.cu", macros, sums.radial), macros, tmp_path, architectures=ARCHITECTURES)

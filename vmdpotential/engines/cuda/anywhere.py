@@ -1,0 +1,75 @@
+"""Potential and field at points anywhere by a mesh on a GPU, in float64, around mesh.cu and near.cu."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines import LatticeSum, charges_and_positions, in_box
+from vmdpotential.engines.cuda import device, maps
+from vmdpotential.engines.cuda.mesh import MeshSum
+from vmdpotential.errors import MemoryPlanError
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.mesh import Mesh
+
+Floats = NDArray[np.float64]
+
+#: Distance of the lattice's points, A: as far as it reaches, atoms are sorted for what is near to it.
+SPACING = 1.0
+
+
+class AtPoints(MeshSum):
+    """A mesh sum at points; see :class:`vmdpotential.engines.AtPoints`.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    pairs : bool
+        Whether the pairs are summed beside the smooth part.
+    """
+
+    def __init__(self, mesh: Mesh, pairs: bool) -> None:
+        cell = mesh.cell
+        if cell is not None and not cell.orthogonal:
+            cell = Cell(cell.reduced)  # its box holds fewer images
+        super().__init__(LatticeSum(_box(mesh, cell), mesh.short if pairs else None, mesh.cell, "double", True, mesh))
+        self.splitting, self._compact, self._pairs = mesh.splitting, cell, pairs
+
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> tuple[Floats, Floats | None]:
+        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, of charges at positions."""
+        positions, charges = in_box(self.work, *charges_and_positions(positions, charges))
+        values = np.zeros((4 if field else 1, len(points)))
+        if len(points) and len(positions):
+            points = np.ascontiguousarray(points if self._compact is None else self._compact.wrap(points), np.float64)
+            gpu = device.idlest(1)[0]
+            needed = self.fixed_bytes(len(positions)) + 56 * len(points)
+            with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
+                if needed > gpu.free():
+                    raise MemoryPlanError(f"{len(points)} points and {len(positions)} atoms need {needed} bytes of GPU "
+                                          f"memory, {gpu.free()} are free", "use {engine cpu}")
+                self._sum(gpu, points, positions, charges, values)
+        return values[0], values[1:].T if field else None
+
+    def _sum(self, gpu: device.Gpu, points: Floats, positions: Floats, charges: Floats, values: Floats) -> None:
+        stream = gpu.lanes()[1][0][0]
+        job = self.prepare(gpu, positions, charges, stream)
+        self.sort(job)
+        places = gpu.send("points", points, stream)
+        sums = gpu.buffer("sums", 32 * len(points))
+        job.nodes["places"], job.nodes["values"], job.nodes["place_count"] = places, sums, len(points)
+        self.queue(job, "at_points", (-(-len(points) // 128), 1, 1), 128)
+        if self._pairs:
+            job.task["places"], job.task["sums"], job.task["place_count"] = places, sums, len(points)
+            kernel = gpu.kernel("near.cu", "near", {"REAL": "double"}, self.radial, maps.TASK.itemsize)
+            kernel.prepared_async_call((-(-len(points) // 4), 1, 1), (128, 1, 1), stream, job.task.tobytes())
+        stream.synchronize()
+        device.driver().memcpy_dtoh(values, sums)
+
+
+def _box(mesh: Mesh, cell: Cell | None) -> Lattice:
+    """Return a lattice over all points of a cell, or over the nodes of an open boundary."""
+    basis = mesh.steps * np.array(mesh.shape)[:, None] if cell is None else cell.vectors
+    low = mesh.origin if cell is None else np.minimum(basis, 0).sum(0)
+    counts = np.ceil(np.abs(basis).sum(0) / SPACING).astype(int) + 1
+    return Lattice(low, np.full(3, SPACING), (int(counts[0]), int(counts[1]), int(counts[2])))
