@@ -260,6 +260,7 @@ def test_a_run_that_was_stopped_goes_on_and_is_the_same(files, tmp_path, monkeyp
 
 @pytest.mark.slow
 def test_a_run_that_is_stopped_writes_what_is_done_where_it_is_asked_to(files, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "1")  # one block after another
     structure = io.read_structure(files[0])
     out = tmp_path / "mean.npz"
     with pytest.raises(StoppedError, match="interrupted after 9 of 20 frames") as stopped, \

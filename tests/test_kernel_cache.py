@@ -214,6 +214,17 @@ def test_users_without_a_home_are_served(monkeypatch):
         cache.forget()
 
 
+@pytest.mark.usefixtures("place")
+def test_what_is_compiled_calls_the_functions_that_are_kept_with_it():
+    """Else it is others' in the process that compiles: compiled alone, they may add up in another order."""
+    kernel = build.load("mesh_kernel", order=10, basis="nodal", precision="double")  # of no other test
+    kernel.table(np.array([5.5]), 20, np.empty((1, 10), np.int64), np.empty((1, 10)))
+    (compiled,) = kernel.table.overloads.values()
+    found = {function.linkage.name for function in compiled.library.get_defined_functions()
+             if "5nodal" in function.name}
+    assert found == {"internal"}
+
+
 def test_what_cannot_be_written_is_not_kept(place, monkeypatch):
     def full(*_):
         raise OSError(28, "no space left")

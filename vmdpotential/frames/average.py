@@ -30,7 +30,7 @@ from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice
 from vmdpotential.io.frames import Frame, Frames, Trajectory, ahead, periodic_cell
 from vmdpotential.maps import MapPlan, Wanted, choose_cell, lay_lattice, plan_map
-from vmdpotential.methods import Method, Planned, Request
+from vmdpotential.methods import Method, Plan, Planned, Request
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
@@ -116,6 +116,13 @@ class MeanMap:
     def portable(self) -> bool:
         """Whether another process reads the frames by itself."""
         return isinstance(self.frames, Trajectory)
+
+    @property
+    def taken(self) -> int:
+        """Bytes that a block takes while others are computed: a frame's map, its sums, a result that waits; or 0."""
+        if not isinstance(self.plan, Plan):  # nobody knows whether it computes two at once
+            return 0
+        return self.plan.estimate.bytes + self.request.lattice.size * (24 + 48 * self.spread)
 
     def cost(self) -> Cost:
         """Return what a frame and a block's result take."""

@@ -42,7 +42,7 @@ LEAST = 8
 DISK = 2e8
 
 #: What progress calls the work; a block's own reports of this name count as a part of it.
-LABEL = "frames"
+LABEL = distribute.FRAMES
 
 _FINGERPRINT = "fingerprint"
 _CALLED = "block-*.npz"

@@ -1,4 +1,4 @@
-"""Where blocks of frames are computed: in this process, on its GPUs, or by the workers of a Dask cluster.
+"""Where blocks of frames are computed: by threads of this process, on its GPUs, or by the workers of a Dask cluster.
 
 Structures one by one (:func:`unordered`) are computed by processes of this machine instead, which may die; so are the
 frames of long trajectories on GPUs.
@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from vmdpotential import __version__, progress
@@ -33,6 +34,7 @@ from vmdpotential.frames.processes import (
     Lane,
     OddError,
     Processes,
+    beside,
     lanes,
     line,
     odd,
@@ -43,6 +45,9 @@ from vmdpotential.frames.processes import (
 )
 
 Keep = Callable[[range, Arrays, float], None]
+
+#: What a block's own progress is called.
+FRAMES = "frames"
 
 #: Seconds in which a scheduler must answer, or come back, and in which it must have workers.
 PATIENCE, WORKERS = 15.0, 60.0
@@ -63,6 +68,8 @@ def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
     work : Work
         Its attribute ``engine``, where it has one, names the engine, whose GPUs get a thread each; where it is
         ``portable``, processes share them, if its ``cost()`` or the first block says that this pays.
+        Where there are no GPUs, and it says what memory a block takes (``taken``, bytes), blocks are computed beside
+        each other on threads of this process, as many as fit into memory.
     blocks : sequence of range
     workers, scheduler
         Where they are computed.
@@ -91,8 +98,9 @@ def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
             with contextlib.closing(pool):
                 yield from _in_order(pool, blocks, keep)
             return
+    found = found or beside(work, len(blocks))
     if len(found) > 1:
-        with contextlib.closing(_Gpus(work, blocks, found)) as threads:
+        with contextlib.closing(_Threads(work, blocks, found)) as threads:
             yield from _in_order(threads, blocks, keep)
         return
     for block in blocks:
@@ -169,17 +177,20 @@ def unordered(work: Any, blocks: Sequence[range], workers: int, scheduler: str) 
     progress.report("structures", 1.0)
 
 
-class _Gpus(_Pool):
-    """A thread for each GPU."""
+class _Threads(_Pool):
+    """A thread for each GPU, or each share of the processors."""
 
     def __init__(self, work: Any, blocks: Sequence[range], found: Sequence[Lane]) -> None:
         self.work, self.blocks = work, blocks
         self.stop = threading.Event()
+        self._said: queue.SimpleQueue[tuple[str, float]] = queue.SimpleQueue()  # of the kernels that are compiled
+        self._parts = [0.0] * len(found)  # of the blocks under way
         self._todo: queue.Queue[int | None] = queue.Queue()
         self._done: queue.Queue[Done] = queue.Queue()
         # each with what the caller has set, in a context of its own because two threads cannot share one
-        self._threads = [threading.Thread(target=contextvars.copy_context().run, args=(self._serve, lane), daemon=True)
-                         for lane in found]
+        self._threads = [
+            threading.Thread(target=contextvars.copy_context().run, args=(self._serve, n, lane), daemon=True)
+            for n, lane in enumerate(found)]
         for thread in self._threads:
             thread.start()
 
@@ -190,22 +201,31 @@ class _Gpus(_Pool):
         self._todo.put(number)
 
     def wait(self) -> Done | None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                progress.report(*self._said.get_nowait())
+        progress.report(FRAMES, sum(self._parts))
         try:
             return self._done.get(timeout=0.1)
         except queue.Empty:
             return None
 
-    def _serve(self, lane: Lane) -> None:
-        with lane(), progress.listening(self._hear):
+    def _serve(self, place: int, lane: Lane) -> None:
+        with lane(), progress.listening(partial(self._hear, place)):
             while (number := self._todo.get()) is not None:
                 try:
                     self._done.put((number, *timed(self.work, self.blocks[number])))
                 except BaseException as error:  # raised where the results are taken
                     self._done.put((number, error, 0.0))
+                self._parts[place] = 0.0
 
-    def _hear(self, label: str, fraction: float) -> None:
+    def _hear(self, place: int, label: str, fraction: float) -> None:
         if self.stop.is_set():
             raise KeyboardInterrupt
+        if label == FRAMES:
+            self._parts[place] = fraction
+        elif label == progress.COMPILING:
+            self._said.put((label, fraction))
 
     def close(self) -> None:
         """Stop after what a thread is at."""

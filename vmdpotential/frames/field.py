@@ -207,6 +207,15 @@ class Fields:
         seconds = (time.perf_counter() - start) / 2
         return Cost(seconds, self.source.seconds(), found.nbytes // 2 * block_size(len(numbers)))
 
+    @property
+    def taken(self) -> int:
+        """Bytes that a block takes: a frame with images of its atoms or places, and its mesh; 0 where nobody knows."""
+        if self.plan is None:
+            return 1000 * len(self.charges)
+        if self.cell is None or not self.periodic:  # the mesh follows from where the atoms are
+            return 0
+        return int(1000 * len(self.charges) + 60 * self.cell.volume / self.plan.spacing**3)
+
     def block(self, numbers: range) -> Mapping[str, NDArray[np.generic]]:
         """Return potential and field in some frames of the trajectory, see :meth:`over`."""
         assert self.source is not None

@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from vmdpotential import memory
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import threads
 from vmdpotential.errors import TaskError, VmdpotentialError
+from vmdpotential.io.frames import on_demand
 
 Arrays = Mapping[str, Any]
 #: Which block, its result or why there is none, and the seconds it took.
@@ -52,6 +54,23 @@ def lanes(work: Any) -> Sequence[Lane]:
     """Return what binds a thread to a GPU, for each that the engine of the work has; none where threads share it."""
     engine = get_engine(getattr(work, "engine", "cpu"))
     return getattr(engine, "lanes", tuple)()  # type: ignore[no-any-return]
+
+
+def beside(work: Any, blocks: int) -> Sequence[Lane]:
+    """Return what gives a thread its share of the processors, for each of the blocks that are computed at once.
+
+    A thread that has a block for itself waits for no other, and keeps what it adds up in its cache. Each takes the
+    memory that its work says (``taken``, bytes), and no more are computed at once than fit.
+    """
+    taken = getattr(work, "taken", 0)
+    most = min(threads.count(), blocks, memory.limit() // taken if taken else 1)
+    return [partial(_on_share, most)] * most if most > 1 else []
+
+
+@contextlib.contextmanager
+def _on_share(workers: int) -> Iterator[None]:
+    with threads.sharing(workers), on_demand():
+        yield
 
 
 class Cost(NamedTuple):

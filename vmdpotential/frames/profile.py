@@ -212,6 +212,11 @@ class Profiles:
     start: float
     constant: float
 
+    @property
+    def taken(self) -> int:
+        """Bytes that a block takes: of a frame, and the sums."""
+        return 200 * len(self.charges) + 200 * self.nodes * len(self.rows)
+
     def block(self, numbers: range) -> Mapping[str, NDArray[np.float64]]:
         """Return the sums over some frames of the trajectory, see :meth:`over`."""
         assert self.source is not None

@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 #: Frames that are read before they are asked for.
 AHEAD = 2
+
+_ahead: ContextVar[bool] = ContextVar("ahead", default=True)
 
 #: Time of a DCD, in ps.
 AKMA = 4.888821e-2
@@ -338,8 +341,22 @@ def periodic_cell(path: Path | str, frame: Frame, like: Cell) -> Cell:
     return frame.cell
 
 
+@contextlib.contextmanager
+def on_demand() -> Iterator[None]:
+    """Read frames when they are asked for: where other threads compute meanwhile, and none is idle."""
+    token = _ahead.set(False)
+    try:
+        yield
+    finally:
+        _ahead.reset(token)
+
+
 def ahead(items: Iterator[Frame], count: int = AHEAD) -> Iterator[Frame]:
-    """Yield items that a thread makes, up to `count` before they are asked for."""
+    """Yield items that a thread makes, up to `count` before they are asked for; see :func:`on_demand`."""
+    if not _ahead.get():
+        with contextlib.closing(items):  # type: ignore[type-var]
+            yield from items
+        return
     made: queue.Queue[Any] = queue.Queue(count)
     stop = threading.Event()
 

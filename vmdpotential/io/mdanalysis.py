@@ -8,6 +8,7 @@ import importlib.util
 import logging
 import re
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,9 @@ log = logging.getLogger(__name__)
 
 #: Packages that MDAnalysis needs for some suffixes; without them it prints more than one line.
 _NEEDS = {".gsd": "gsd", ".h5md": "h5py", ".tng": "pytng"}
+
+#: For what changes the whole process: filters of warnings, levels of logs.
+_one_thread = threading.RLock()
 
 #: Suffixes of GROMACS' topologies, which MDAnalysis must be told the format of (one of ``.top`` is not Amber's).
 _GROMACS = (".top", ".itp")
@@ -192,8 +196,8 @@ def reading(path: Path) -> Iterator[None]:
     """Turn whatever MDAnalysis raises into one line, and keep its warnings and log lines quiet."""
     first_bytes(path, 1)  # a missing file is named before anything else happens
     logger = logging.getLogger("MDAnalysis")
-    level = logger.level
-    with warnings.catch_warnings():
+    with _one_thread, warnings.catch_warnings():
+        level = logger.level
         warnings.simplefilter("ignore")
         try:
             import MDAnalysis  # noqa: F401

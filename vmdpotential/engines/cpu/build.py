@@ -18,7 +18,7 @@ import os
 import pickle
 import sys
 import threading
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -217,6 +217,7 @@ class Kept:
         if found is None:
             _under_way.steps.enter_context(progress.compiling())
             _under_way.steps.enter_context(files.alone(entry))
+            _under_way.steps.enter_context(_self_contained(self._name, target.codegen()))
             found = _rebuilt(entry, target)  # made by another process in the meantime
         return found
 
@@ -226,6 +227,34 @@ class Kept:
             from numba.core import serialize
 
             files.write(self._entry(signature, result.library.codegen), serialize.dumps(result._reduce()))
+
+
+@contextlib.contextmanager
+def _self_contained(name: str, codegen: Any) -> Iterator[None]:
+    """Let a function that is compiled call its own copies of others: the same results bit by bit as from the cache.
+
+    Where a call is not inlined, the linker takes what a process has under that name. Of what comes from the cache that
+    is the copy kept with it; in the process that compiled it, what was called is there by itself, was compiled for
+    itself, and may add up in another order.
+    """
+    before: Any = getattr(codegen, "_library_class", None)
+    if before is None:  # another Numba
+        yield
+        return
+
+    class Library(before):  # type: ignore[misc]
+        def _finalize_final_module(self) -> None:
+            if self.name == name:
+                for function in self._final_module.functions:
+                    if not function.is_declaration and function.linkage.name == "linkonce_odr":
+                        function.linkage = "internal"
+            super()._finalize_final_module()
+
+    codegen._library_class = Library
+    try:
+        yield
+    finally:
+        codegen._library_class = before
 
 
 def _rebuilt(entry: str, target: Any) -> Any:

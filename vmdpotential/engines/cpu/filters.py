@@ -1,4 +1,4 @@
-"""Small vector code: which atoms are in range of a tile, a weighted sum of nodes, and a row that is added to them.
+"""Small vector code: which atoms are in range of a tile, a weighted sum of nodes, and rows that are added to them.
 
 The filters are for AVX-512, which packs what passes without branches, and for single precision; elsewhere plain loops
 in :mod:`~vmdpotential.engines.cpu.rows` do the same.
@@ -139,21 +139,37 @@ def weighted(typing, smooth, at, wa, wb, wc):
 
 
 @functools.cache
-def row_adder(order, bits):
-    """Return a function that adds a row of `order` values times a weight to the nodes from `first` on."""
+def plane_adder(order, bits):
+    """Return a function that adds `order` rows of as many values to the nodes from `first` and each of the lines on.
+
+    The row is the same for all lines, times a weight and one of each line's own.
+    """
+    lanes, rest = [], order
+    while rest:  # lanes in powers of 2: others are taken apart and put together again
+        lanes.append(min(4, 1 << (rest.bit_length() - 1)))
+        rest -= lanes[-1]
 
     @intrinsic
-    def add_row(typing, nodes, first, row, weight):
-        signature = types.void(nodes, first, row, weight)
+    def add_plane(typing, nodes, first, lines, row, weight, weights):
+        signature = types.void(nodes, first, lines, row, weight, weights)
 
         def codegen(context, builder, sig, arguments):
-            v = Vector(builder, bits, order)
-            p_nodes = pointer(context, builder, sig.args[0], arguments[0], v.element)
-            values = v.load(pointer(context, builder, sig.args[2], arguments[2], v.element), constant(0))
-            found = v.load(p_nodes, arguments[1])
-            v.store(p_nodes, arguments[1], v.fma(v.broadcast(arguments[3]), values, found))
+            one = Vector(builder, bits, 1)
+            p_nodes, p_row, p_weights = (pointer(context, builder, sig.args[n], arguments[n], one.element)
+                                         for n in (0, 3, 5))
+            p_lines = pointer(context, builder, sig.args[2], arguments[2], I64)
+            parts = []
+            for n, count in enumerate(lanes):
+                v, start = Vector(builder, bits, count), constant(sum(lanes[:n]))
+                parts.append((v, start, v.load(p_row, start)))
+            for j in range(order):
+                at = builder.add(arguments[1], builder.load(builder.gep(p_lines, [constant(j)])))
+                factor = one.mul(arguments[4], one.load(p_weights, constant(j)))
+                for v, start, values in parts:
+                    place = builder.add(at, start)
+                    v.store(p_nodes, place, v.fma(v.broadcast(factor), values, v.load(p_nodes, place)))
             return context.get_dummy_value()
 
         return signature, codegen
 
-    return add_row
+    return add_plane

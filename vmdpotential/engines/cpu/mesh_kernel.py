@@ -147,14 +147,21 @@ def table_of_slopes(places, weights):
 if PLAIN:
 
     @njit(**FAST)
-    def add_row(nodes, first, row, weight):
-        """Add a row of ORDER values times a weight to the nodes from `first` on."""
-        for k in range(ORDER):
-            nodes[first + k] += weight * row[k]
+    def add_plane(nodes, first, lines, row, weight, weights):
+        """Add a row of ORDER values times weights to the nodes from `first` and each of ORDER lines on."""
+        for j in range(ORDER):
+            for k in range(ORDER):
+                nodes[first + lines[j] + k] += weight * weights[j] * row[k]
 else:
-    from vmdpotential.engines.cpu.filters import row_adder
+    from vmdpotential.engines.cpu.filters import plane_adder
 
-    add_row = row_adder(ORDER, 64)
+    add_plane = plane_adder(ORDER, 64)
+
+
+@njit(**FAST)
+def wrapped(node, count):
+    """Return a node within a period; nearly all are, and dividing takes as long as to add a row."""
+    return node if 0 <= node < count else node % count
 
 
 @njit(**FAST)
@@ -215,18 +222,17 @@ def spread(places, charges, order, start, mesh, step, first_block, last_block):
             ix, iy, iz = int(bx) - (ORDER // 2 - 1), int(by) - (ORDER // 2 - 1), int(bz) - (ORDER // 2 - 1)
             for k in range(ORDER):
                 row[k] = wz[k] * charges[atom]
-                planes[k] = (ix + k) % nx * ny
-                lines[k] = (iy + k) % ny
-            inside = iz >= 0 and iz + ORDER <= nz
+                planes[k] = wrapped(ix + k, nx) * ny * nz
+                lines[k] = wrapped(iy + k, ny) * nz
+            if iz >= 0 and iz + ORDER <= nz:
+                for i in range(ORDER):
+                    add_plane(flat, planes[i] + iz, lines, row, wx[i], wy)
+                continue
             for i in range(ORDER):
                 for j in range(ORDER):
-                    line = (planes[i] + lines[j]) * nz
                     weight = wx[i] * wy[j]
-                    if inside:
-                        add_row(flat, line + iz, row, weight)
-                    else:
-                        for k in range(ORDER):
-                            flat[line + (iz + k) % nz] += weight * row[k]
+                    for k in range(ORDER):
+                        flat[planes[i] + lines[j] + wrapped(iz + k, nz)] += weight * row[k]
 
 
 @njit(**FAST)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
 import contextvars
 import itertools
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -19,6 +20,8 @@ from vmdpotential.errors import UsageError
 
 #: Threads at most; more than any machine has processors.
 MOST = 4096
+
+_share: contextvars.ContextVar[int] = contextvars.ContextVar("share", default=0)
 
 #: Numbers of a board (:func:`together`), each in a cache line of its own: one that is not 0 when all have to stop, how
 #: often positions have been written, how many workers have summed, and from TAKEN on counters of parts that were taken.
@@ -33,13 +36,15 @@ def board() -> NDArray[np.int64]:
 
 
 def count() -> int:
-    """Return how many threads to use: VMDPOTENTIAL_THREADS, else the processors this process may use.
+    """Return how many threads to use: a share of them, VMDPOTENTIAL_THREADS, else the processors this process may use.
 
     Raises
     ------
     UsageError
         When the variable is not a whole number from 1 to :data:`MOST`.
     """
+    if share := _share.get():
+        return share
     text = os.environ.get("VMDPOTENTIAL_THREADS", "")
     if text:
         if not (text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= MOST):
@@ -49,6 +54,16 @@ def count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def sharing(workers: int) -> Iterator[None]:
+    """Use a share of the threads inside the block, which as many workers run at once."""
+    token = _share.set(max(1, count() // workers))
+    try:
+        yield
+    finally:
+        _share.reset(token)
 
 
 def _start(task: Callable[[], None]) -> threading.Event:
