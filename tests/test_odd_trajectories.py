@@ -9,6 +9,7 @@ import pytest
 
 from vmdpotential.commands import options
 from vmdpotential.errors import InputError
+from vmdpotential.io import read_structure
 from vmdpotential.io.frames import Trajectory, opened
 
 FILES = Path(pytest.importorskip("MDAnalysisTests").__file__).parent / "data"
@@ -37,7 +38,7 @@ def test_gro_files_of_several_frames(tmp_path):
     assert [frame.number for frame in whole.part(range(1, 4, 2))] == [1, 3]
     text = path.read_text()
     for wrong, message in (
-        (text[: text.rindex("   6.0")], "frame 3 is cut short"),
+        (text[: text.rindex("    1SOL    HW2")], "frame 3 is cut short"),
         (text.replace("    3\n", "    2\n"), "has 2 atoms"),
         (text.rstrip() + "\nmore\nof it\n", "frame 4 states no number of atoms"),
         (text.replace("0.628", "0.6x8"), "line 3 has no"),
@@ -45,6 +46,22 @@ def test_gro_files_of_several_frames(tmp_path):
         path.write_text(wrong)
         with pytest.raises(InputError, match=message):
             list(Trajectory(path, 3))
+
+
+def test_models_of_an_mmcif_file_are_frames(tmp_path, caplog):
+    atom = "ATOM {n} C C{n} MOL A 1 {x} 2.0 3.0 {model}\n"
+    names = ("group_PDB", "id", "type_symbol", "label_atom_id", "label_comp_id", "label_asym_id", "label_seq_id",
+             "Cartn_x", "Cartn_y", "Cartn_z", "pdbx_PDB_model_num")
+    path = tmp_path / "models.cif"
+    path.write_text("data_x\nloop_\n" + "".join(f"_atom_site.{name}\n" for name in names)
+                    + "".join(atom.format(n=n, x=10 * model + n, model=model) for model in (1, 2, 5) for n in (1, 2)))
+    assert Trajectory(path, 2).numbers() == range(3)
+    assert [frame.positions[:, 0].tolist() for frame in Trajectory(path, 2, slice(1, None))] == [[21, 22], [51, 52]]
+    with pytest.raises(InputError, match="has 2 atoms and the structure 3"):
+        list(Trajectory(path, 3))
+    assert not caplog.records  # that the first one is used
+    assert len(read_structure(path)) == 2
+    assert "holds several models; the first one (2 atoms) is used" in caplog.text
 
 
 def test_a_dcd_that_ends_within_a_frame_is_told_of(tmp_path, caplog):

@@ -55,16 +55,16 @@ class _Kept:
         rest = memoryview(data).cast("B")
         size = len(rest)
         while len(rest) and self.error is None:
-            rest = rest[self._try(lambda rest=rest: self.file.write(rest)) :]
+            rest = rest[self._try(self.file.write, rest) :]
         return size
 
     def truncate(self, size: int) -> int:
-        self._try(lambda: self.file.truncate(size))
+        self._try(self.file.truncate, size)
         return size
 
-    def _try(self, act: Callable[[], int]) -> int:
+    def _try(self, act: Callable[[Any], int], what: Any) -> int:
         try:
-            return 0 if self.error is not None else act()
+            return 0 if self.error is not None else act(what)
         except OSError as error:
             self.error = error
             return 0

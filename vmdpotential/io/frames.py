@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
-from vmdpotential.io import gro, mdanalysis, xdr
+from vmdpotential.io import gro, mdanalysis, mmcif, xdr
 from vmdpotential.io.text import first_bytes, held
 from vmdpotential.molecule.cell import Cell
 
@@ -34,8 +34,9 @@ AKMA = 4.888821e-2
 #: By how much a cell's volume may differ from that of the first frame.
 JUMP = 0.2
 
-#: Files whose frames are found before they are read; of a GRO MDAnalysis reads the first one alone.
+#: Files whose frames are found before they are read; of GRO and mmCIF files MDAnalysis reads the first one alone.
 _FOUND = (".xtc", ".trr", ".gro")
+_MODELS = (".cif", ".mmcif", ".pdbx")
 
 #: Atoms times frames from which the check of packed ones is compiled.
 OFTEN = 10_000_000
@@ -106,7 +107,7 @@ class Trajectory:
     Parameters
     ----------
     path : Path
-        XTC, TRR, DCD, NetCDF, H5MD, PDB or GRO of several models, or anything else that MDAnalysis reads.
+        XTC, TRR, DCD, NetCDF, H5MD, PDB, mmCIF or GRO of several models, or anything else that MDAnalysis reads.
     atoms : int
         How many atoms every frame must have.
     frames : slice
@@ -138,6 +139,8 @@ class Trajectory:
         with mdanalysis.reading(path):
             if path.suffix.lower() in _FOUND:
                 return _chosen(path, self.frames, len(self._starts))
+            if path.suffix.lower() in _MODELS:
+                return _chosen(path, self.frames, len(self._models))
             with self._reader() as reader:
                 return _chosen(path, self.frames, _count(reader))
 
@@ -170,7 +173,7 @@ class Trajectory:
     def _frames(self) -> Iterator[Frame]:
         path = held(self.path)
         with mdanalysis.reading(path):
-            ways = {".xtc": self._xdr, ".trr": self._xdr, ".gro": self._gro}
+            ways = {".xtc": self._xdr, ".trr": self._xdr, ".gro": self._gro, **dict.fromkeys(_MODELS, self._mmcif)}
             frames = ways.get(path.suffix.lower(), self._others)(path)
             first = next(frames)  # whatever is wrong with the file as a whole is found here
         yield first
@@ -207,6 +210,19 @@ class Trajectory:
         for number in chosen:
             positions, cell, time = gro.read_frame(path, int(self._starts[number]), ends[number], self.atoms)
             yield Frame(number, mdanalysis.checked(positions, path, frame=number), cell, len(chosen), time)
+
+    @cached_property
+    def _models(self) -> list[tuple[NDArray[np.float64], Cell | None]]:
+        """Positions and cells of the models of an mmCIF file."""
+        models = [(model.positions, model.cell) for model in mmcif.read_models(held(self.path))]
+        for positions, _ in models:
+            mdanalysis.check_atoms(self.path, len(positions), self.atoms)
+        return models
+
+    def _mmcif(self, path: Path) -> Iterator[Frame]:
+        chosen = _chosen(path, self.frames, len(self._models))
+        for number in chosen:
+            yield Frame(number, self._models[number][0].copy(), self._models[number][1], len(chosen))
 
     def _reader(self) -> Any:
         """Open the file by MDAnalysis."""
