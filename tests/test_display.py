@@ -57,6 +57,13 @@ def test_colours_follow_the_map_beside_the_molecule(residue):
     assert adapters.legend(grid, span) == "-5 to 5 kT/e at 300 K, vacuum"
 
 
+def test_no_surface_around_ions_beside_a_molecule():
+    made = Structure(np.zeros((4, 3)), np.array(["C1", "C2", "SOD", "CLA"]), np.array(["LIG", "LIG", "SOD", "CLA"]),
+                     np.array([1, 1, 2, 3]), np.array([0, 0, 1, 2]), elements=np.array(["C", "C", "Na", "Cl"]))
+    assert adapters.with_surface(made).tolist() == [True, True, False, False]
+    assert adapters.with_surface(made.take(np.array([2, 3]))).all()
+
+
 def test_only_commands_that_make_a_map_draw_a_surface():
     names = {command.name: [p.name for p in surface_options(command)] for command in adapters.viewer_commands(print)}
     assert names["map"] == names["average"] == ["surface", "range"]

@@ -21,6 +21,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames import field as fields
 from vmdpotential.frames.field import Places, bonds_between, field_at
 from vmdpotential.frontend import cli
+from vmdpotential.interactions import coulomb
 from vmdpotential.io.frames import Frame, Trajectory
 from vmdpotential.io.points import read_points
 from vmdpotential.methods.reference import full_potential
@@ -234,7 +235,7 @@ def test_frames_of_cells_that_change(tmp_path):
     assert found.frames.tolist() == [0, 1, 2]
     work = fields.Fields(Trajectory(tmp_path / "frames.dcd", 50), None, True, True, charges, atoms(0, 1),
                          [np.arange(50)], np.ones((1, 1), bool), np.array([[0, 0], [1, 1]]),
-                         fields._plan(Frame(0, *made[0]), charges, 2))
+                         fields._plan(Frame(0, *made[0]), charges, 2, coulomb.INTERACTION.bind()))
     elsewhere = pickle.loads(pickle.dumps(work)).block(range(1, 3))  # as another process does it
     np.testing.assert_array_equal(C * elsewhere["values"][..., 1:], found.field[1:])
     for n, (positions, cell) in enumerate(made):

@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
 import ewald
 import golden
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from vmdpotential import place_ions, read_structure
-from vmdpotential.commands.ionize import check_templates, command
+from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError, NoRoomError, UsageError
 from vmdpotential.ions.edit import bonded_terms
 from vmdpotential.ions.templates import template_of
@@ -161,13 +160,6 @@ def test_files_hold_the_ions_or_say_why_not(tmp_path):
         command(output=[tmp_path / "out.psf"], **options)
     with pytest.raises(UsageError, match="is read by the same command"):
         command(output=[file], force=True, **options)
-
-
-def test_a_prmtop_takes_ions_of_one_atom_only():
-    for name in ("a.prmtop", "a.prmtop.gz"):
-        with pytest.raises(UsageError, match=r"has no bonded parameters, and a prmtop needs them; write \.pdb"):
-            check_templates(TEMPLATES, [Path("a.pdb"), Path(name)], golden.structure())
-    check_templates(TEMPLATES, [Path("a.pdb"), Path("a.psf"), Path("a.gro")], golden.structure())
 
 
 def test_a_psf_gets_bonds_angles_and_types_of_a_mol2(tmp_path):

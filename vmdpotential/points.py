@@ -47,8 +47,7 @@ def potential_at(
     atoms : str or array
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
     unit, temperature, dielectric, screened
-        Of the values, see :func:`vmdpotential.maps.potential_map`. Screened potentials are summed pair by pair, as far
-        as the tolerance needs.
+        Of the values, see :func:`vmdpotential.maps.potential_map`. A screened potential has no background.
     engine : str
         What sums pairs; meshes are always the CPU engine's.
 
@@ -64,11 +63,11 @@ def potential_at(
     UsageError
         For names and values that do not fit.
     TaskError
-        When the tolerance cannot be kept.
+        When ``pme`` cannot keep the tolerance.
     MemoryPlanError
         When the mesh does not fit into memory.
     """
-    from vmdpotential.methods.at_points import ended_to_tolerance, to_tolerance
+    from vmdpotential.methods.at_points import to_tolerance
 
     wanted, dielectric = in_medium(Wanted(screened=screened), dielectric, temperature)
     constant = coulomb_constant(unit, temperature, dielectric)
@@ -82,9 +81,5 @@ def potential_at(
     charges = structure.known_charges
     sources = select(structure, atoms)
     positions, charges = structure.positions[sources], charges[sources]
-    bound = bind(wanted, cell)
-    if bound.decay is not None:
-        if method == "pme":
-            raise UsageError("method", "sums coulomb alone, no screened potential", "use {method auto}", value=method)
-        return constant * ended_to_tolerance(tolerance, places, positions, charges, cell, bound)
-    return constant * to_tolerance(tolerance, places, positions, charges, cell, get_engine(engine), method)
+    return constant * to_tolerance(tolerance, places, positions, charges, cell, get_engine(engine), method,
+                                   bind(wanted, cell))

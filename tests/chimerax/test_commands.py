@@ -58,7 +58,7 @@ def test_map_by_definition(ions, do, log):
         assert_allclose(volume.interpolated_values(vertices[inside]), surface.level, rtol=1e-3)
     assert f"map #2 potential, in V; surfaces at {low.level:g} (red) and {high.level:g} (blue)" in log.text
     assert "net charge 0 e" in log.text
-    assert [shown for shown in log.shown if shown][-1] == "potential map: map #2 potential, in V"
+    assert "potential map: surface #3, coloured from -5 to 5 V" in log.shown[-1]
 
 
 def test_map_of_a_moved_model_moves_with_it(ions, do):

@@ -18,16 +18,21 @@ def test_picture(home, tmp_path):
         ctypes.CDLL("libOSMesa.so.8")
     except OSError:
         pytest.skip("OSMesa (libosmesa6), which draws without a screen, is not installed")
+    pytest.importorskip("PyQt5.QtWidgets", reason="PyQt5 is missing")
     (tmp_path / "dhfr.pdb").write_bytes(gzip.decompress((ROOT / "data" / "dhfr.pdb.gz").read_bytes()))
     path = tmp_path / "picture.png"
     output = core.run(sys.executable, Path(__file__).parent / "picture.py", home, tmp_path / "dhfr.pdb", path)
-    assert "surfaces at -200 (red) and 200 (blue)" in output
+    assert "surface #4, coloured from -2 to 2 kT/e at 298.15 K, screened, 0.15 M" in output
     with Image.open(path) as image:
-        red, green, blue = np.moveaxis(np.asarray(image.convert("RGB"), int), 2, 0)
-    # both surfaces and both kinds of ions are seen, with background between them and around them
+        red, green, blue = np.moveaxis(np.asarray(image.convert("RGB"), int), 2, 0)[..., :560]  # beside it the dialog
+    # both signs on the surface and both kinds of ions are seen, with background around them
     assert 0.05 < ((red - blue > 60) & (red - green > 60)).mean() < 0.5
-    assert 0.02 < ((blue - red > 60) & (blue - green > 60)).mean() < 0.5
+    assert 0.05 < ((blue - red > 60) & (blue - green > 60)).mean() < 0.5
     white = (red == 255) & (green == 255) & (blue == 255)
-    assert white[0].all()
-    assert white[:, 0].all()
+    assert white[50, :].all()
+    assert white[50:, 0].all()
     assert 0.3 < white.mean() < 0.9
+    key = np.s_[445, 400:525]
+    assert (red[key][:20] > blue[key][:20] + 100).all()
+    assert (blue[key][-20:] > red[key][-20:] + 100).all()
+    assert (~white[5:35, 10:440]).sum() > 500  # what the colours mean

@@ -66,7 +66,7 @@ def test_one_click_makes_a_coloured_surface_beside_the_map(tool, session):
     assert form.fields["structure"].itemText(2) == "#1"
     panel.run_button.click()
     finish(panel)
-    assert "hidden beside surface #3, coloured from" in panel.status.text(), panel.status.text()
+    assert panel.status.text().startswith("map: surface #3, coloured from"), panel.status.text()
     volume, surface = (next(m for m in session.models.list() if m.id_string == number) for number in ("2", "3"))
     assert not volume.display
     assert surface.name.endswith("kT/e at 298.15 K, vacuum, no screening")

@@ -94,7 +94,8 @@ def ionize(
         choices=CONVENTIONS)] = "auto",
     parameters: Annotated[tuple[Path, ...], Option(
         "Lennard-Jones of ions that the prmtop of the input lacks, to write one: Amber's frcmod, OpenMM's .xml, "
-        "CHARMM's .prm, a prmtop that has them", metavar="FILE", viewer=False)] = (),
+        "CHARMM's .prm, a prmtop that has them; of ions of several atoms a prmtop with all their terms",
+        metavar="FILE", viewer=False)] = (),
     temperature: Annotated[float, Option("for energies in kT", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE,
     dielectric: Annotated[float | None, Option(
         "relative permittivity for energies and monte-carlo; 1, and 78.5 with monte-carlo, unless given", above=0,
@@ -207,7 +208,7 @@ def _numbered(path: Path, number: int) -> Path:
 
 def check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path], system: Structure) -> None:
     """Refuse topologies that would lack terms of ions of several atoms."""
-    from vmdpotential.io.gromacs_top import check_ion
+    from vmdpotential.io import gromacs_top, prmtop_ions
 
     suffixes = {suffix.lower() for path in outputs for suffix in path.suffixes[-2:]}
     for name, ion in templates.items():
@@ -216,10 +217,9 @@ def check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path],
             raise UsageError("ion_template", "its file states no bonds, and a PSF needs them",
                              "give a MOL2 that has them, or write .pdb", value=name)
         if suffixes.intersection(PRMTOP):
-            raise UsageError("ion_template", "has no bonded parameters, and a prmtop needs them",
-                             "write .pdb, and make the prmtop of it by tleap with the ion's library", value=name)
+            prmtop_ions.check_ion(system, name, ion)
         if ".top" in suffixes:
-            check_ion(system, name, ion)
+            gromacs_top.check_ion(system, name, ion)
 
 
 def _prepare(

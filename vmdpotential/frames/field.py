@@ -2,8 +2,9 @@
 
 The full long range: in a periodic cell all images, in conducting surroundings and with a neutralising background, by a
 short-range part pair by pair and a smooth part on a mesh, whose derivatives the field is; in an open boundary all
-atoms. An atom makes neither field nor potential at itself. What is left out besides (:data:`EXCLUDED`) is its nearest
-image alone: those in other cells stay, as they do in a simulation.
+atoms. A screened potential has no background; at few places all pairs that count are summed. An atom makes neither
+field nor potential at itself. What is left out besides (:data:`EXCLUDED`) is its nearest image alone: those in other
+cells stay, as they do in a simulation.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ from vmdpotential.frames.whole import Molecules, rotation
 from vmdpotential.interactions import Bound
 from vmdpotential.io.frames import Frame, Frames, Trajectory, cell_of
 from vmdpotential.maps import Wanted, bind, choose_cell, in_medium
+from vmdpotential.methods.pme import split_of
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.longrange import LongRange
+from vmdpotential.splitting.screened import MOST
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -49,6 +52,10 @@ DECAYS = 15.0
 #: Split radii that are thought of, A, and seconds of a pair of all, and of sorting an atom for those within the radius.
 RADII = (6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 28.0, 40.0)
 PAIR, SORTING = 3.5e-9, 3e-7
+
+#: Of a screened potential: split radii as parts of the longest that it can have, and the error, which is less because
+#: a shorter radius makes more of it in the field.
+PARTS, SCREENED_ERROR = (0.25, 0.5, 0.75, 1.0), ERROR / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +173,7 @@ class Fields:
     plan : LongRange or None
         None sums all pairs.
     screened : Bound or None
-        The potential of a charge, with an end; in the place of Coulomb's.
+        The potential of a charge in the place of Coulomb's; with an end where all pairs are summed.
     engine : str
         Of the sum by a mesh; all others are the CPU's.
     """
@@ -242,15 +249,15 @@ class Fields:
     def _sum(self, places: Floats, positions: Floats, charges: Floats, cell: Cell | None,
              mesh: AtPoints | None) -> Floats:
         """Return potential and field (M, 4) of some atoms."""
-        if self.screened is not None:
-            field = np.zeros((len(places), 3))
-            potential = cutoff_at_points(places, positions, charges, self.screened, cell, field)
-        elif self.plan is None or mesh is None:
-            potential, field = field_at_points(places, positions, charges)
-        else:
+        if self.plan is not None and mesh is not None:
             potential, slope = mesh.at(places, positions, charges, True)
             assert slope is not None
             field = slope
+        elif self.screened is not None:
+            field = np.empty((len(places), 3))
+            potential = cutoff_at_points(places, positions, charges, self.screened, cell, field)
+        else:
+            potential, field = field_at_points(places, positions, charges)
         return np.column_stack([potential, field])
 
     def _leave_out(self, parts: Floats, kind: Integers, places: Floats, positions: Floats, cell: Cell | None) -> None:
@@ -365,11 +372,11 @@ def field_at(
                    "choose fewer places, or fewer {frames}")
     wanted, dielectric = in_medium(Wanted(screened=screened), None, temperature)
     bound = bind(wanted, begin.cell)
-    ended = None if bound.decay is None else bound.truncated(DECAYS * bound.decay)
-    plan = _plan(begin, charges, len(places)) if ended is None else None
+    plan = _plan(begin, charges, len(places), bound)
+    law = None if bound.decay is None else bound if plan is not None else bound.truncated(DECAYS * bound.decay)
     used = "cpu" if plan is None else with_transforms(get_engine(engine)).name
     work = Fields(trajectory, found, own, periodic, charges, places, parts, rows,
-                  _left_out(structure, places, exclude), plan, ended, used)
+                  _left_out(structure, places, exclude), plan, law, used)
     # filled block by block, and no second copy of all frames
     values = np.empty((len(numbers), len(names), len(places), 4))
     along, read, count = [], [], 0
@@ -381,7 +388,8 @@ def field_at(
     error = 0.0
     better = None
     if plan is not None:
-        finer = LongRange.plan(plan.splitting.radius, begin.positions, charges, len(places), begin.cell, ERROR / 10)
+        finer = LongRange.plan(plan.splitting.radius, begin.positions, charges, len(places), begin.cell, ERROR / 10,
+                               split_of(bound))
         better = replace(work, plan=finer, source=None)
     elif bound.decay is not None:
         better = replace(work, screened=bound.truncated(1.2 * DECAYS * bound.decay), source=None)
@@ -398,24 +406,34 @@ def field_at(
         volts * error, bound.medium(dielectric, temperature), used)
 
 
-def _plan(frame: Frame, charges: Floats, count: int) -> LongRange | None:
-    """Return the cheapest split sum for a frame and a number of places; None sums all pairs of an open boundary."""
-    cell, atoms = frame.cell, len(charges)
+def _plan(frame: Frame, charges: Floats, count: int, bound: Bound) -> LongRange | None:
+    """Return the cheapest split sum for a frame and a number of places; None sums all pairs that there are."""
+    cell, atoms, length = frame.cell, len(charges), bound.decay
     if not charges.any():
         return None
-    least, best = np.inf if cell is not None else PAIR * atoms * count, None
     volume = cell.volume if cell is not None else float(np.prod(np.maximum(np.ptp(frame.positions, axis=0), 1.0)))
-    for radius in RADII:
-        pairs = SORTING * atoms + COSTS.near * count * atoms / volume * 4 / 3 * np.pi * radius**3
-        if pairs >= least:
+
+    def pairs(radius: float) -> float:
+        """Return the seconds of the pairs within a radius."""
+        within = atoms / volume * 4 / 3 * np.pi * radius**3
+        return SORTING * atoms + COSTS.near * count * (within if cell is not None else min(within, atoms))
+
+    least, best = np.inf if cell is not None else PAIR * atoms * count, None
+    radii: Sequence[float] = RADII
+    error = ERROR
+    if length is not None:
+        least = pairs(DECAYS * length)
+        radii, error = [part * min(MOST * length, RADII[-1]) for part in PARTS], SCREENED_ERROR
+    for radius in radii:
+        if pairs(radius) >= least:
             continue
         try:
-            plan = LongRange.plan(radius, frame.positions, charges, count, cell, ERROR)
+            plan = LongRange.plan(radius, frame.positions, charges, count, cell, error, split_of(bound))
         except TaskError:
             continue
-        if pairs + plan.seconds < least:
-            least, best = pairs + plan.seconds, plan
-    if cell is not None and best is None:
+        if pairs(radius) + plan.seconds < least:
+            least, best = pairs(radius) + plan.seconds, plan
+    if cell is not None and best is None and length is None:
         raise TaskError("no mesh sums the long range so precisely", "correct the cell or the charges")
     return best
 

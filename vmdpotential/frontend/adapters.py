@@ -161,11 +161,13 @@ def colour_range(text: str) -> Range:
 
 
 def with_surface(structure: Structure) -> NDArray[np.bool_]:
-    """Return the atoms, (N,) bool, around which a surface is: all but water, or all where there is nothing else."""
+    """Return the atoms, (N,) bool, around which a surface is: all but water and ions, or all where there is no more."""
     try:
-        return select(structure, "solute")
+        solute = select(structure, "solute")
     except UsageError:
         return np.ones(len(structure), bool)
+    joined = solute & (np.bincount(structure.residue_index)[structure.residue_index] > 1)
+    return joined if joined.any() else solute
 
 
 def surface_range(grid: Grid, structure: Structure | None) -> Range:

@@ -16,6 +16,9 @@ from vmdpotential.parameters import Command, Parameter
 #: Pixels, of a field.
 FIELD = 180
 
+#: The same in a narrow window, such as one beside the molecules.
+NARROW = 110
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -121,7 +124,9 @@ class Form:
             else:
                 grid.addWidget(field, row, 1)
             grid.addWidget(help_, row, 2)
-        grid.setColumnStretch(2, 1)
+        # in a narrow window fields give way to their help, which would take many lines
+        grid.setColumnStretch(1, 2)
+        grid.setColumnStretch(2, 3)
         return grid
 
     def _make(self, entry: Entry) -> Any:
@@ -144,14 +149,17 @@ class Form:
             field.setCurrentText(entry.default)
         else:
             field = widgets.QLineEdit(entry.default)
-        field.setFixedWidth(FIELD)
+        field.setMinimumWidth(NARROW)
+        field.setMaximumWidth(FIELD)
         return field
 
     def _with_button(self, field: Any, entry: Entry) -> Any:
         """Return a layout of a file's field and a button that chooses the file."""
         button = self.qt.QtWidgets.QToolButton()
         button.setText("...")
-        field.setFixedWidth(FIELD - button.sizeHint().width() - 6)
+        taken = button.sizeHint().width() + 6
+        field.setMinimumWidth(NARROW - taken)
+        field.setMaximumWidth(FIELD - taken)
         button.setToolTip("Choose a file")
         button.clicked.connect(lambda: self._choose_file(field, entry))
         row = self.qt.QtWidgets.QHBoxLayout()

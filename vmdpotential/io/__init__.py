@@ -30,7 +30,7 @@ _WRITERS = {
     ".pdb": "pdb:write_pdb", ".ent": "pdb:write_pdb", ".cif": "mmcif:write_mmcif", ".mmcif": "mmcif:write_mmcif",
     ".pqr": "pqr:write_pqr", ".psf": "psf:write_psf", ".gro": "growrite:write_gro", ".top": "gromacs_top:write_top",
     **dict.fromkeys(recognise.PRMTOP, "prmtopwrite:write_prmtop"),
-    **dict.fromkeys((".rst7", ".inpcrd"), "prmtopwrite:write_coordinates"),
+    **dict.fromkeys((".rst7", ".inpcrd"), "rst7write:write_coordinates"),
 }  # fmt: skip
 _CAN_BE_WRITTEN = ".pdb, .cif, .psf, .pqr, .gro, .top, .prmtop or .rst7, each also with .gz"
 

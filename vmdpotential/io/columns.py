@@ -176,3 +176,11 @@ def decimals_needed(values: Floats, low: int, high: int) -> int:
         if (np.abs(scaled - np.rint(scaled)) < 1e-9 * 10.0**decimals + 1e-15 * np.abs(scaled)).all():
             return decimals
     return high
+
+
+def lines(letters: Bytes, per_line: int) -> bytes:
+    """Return the lines of fields, (N, width), so many in each; an empty one where there are none."""
+    whole = len(letters) // per_line * per_line
+    full = letters[:whole].reshape(-1, per_line * letters.shape[1])
+    text = np.concatenate([full, np.full((len(full), 1), 10, np.uint8)], axis=1).tobytes()
+    return text + (letters[whole:].tobytes() + b"\n" if whole < len(letters) or not len(letters) else b"")

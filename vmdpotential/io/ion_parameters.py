@@ -55,7 +55,9 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
     """
     topology = structure.topology
     assert topology is not None
-    atom_of = {IONS.get(name.upper()): atom for atom, name in enumerate(structure.residue_names.tolist())}
+    single = np.flatnonzero(np.bincount(structure.residue_index)[structure.residue_index] == 1)
+    atom_of = {IONS.get(name.upper()): atom
+               for atom, name in zip(single.tolist(), structure.residue_names[single].tolist(), strict=True)}
     found: dict[Ion, tuple[float, float]] = {}
     files: Sequence[Path] = topology.extra.get("ion_parameters", ())
     for path in files:

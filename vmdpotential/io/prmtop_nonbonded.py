@@ -11,7 +11,7 @@ from vmdpotential.io.prmtop import Sections
 from vmdpotential.molecule.nonbonded import Floats, Integers, Nonbonded, positions_of, unique_pairs
 
 #: What Amber divides the charges and the Lennard-Jones of 1-4 pairs by, where a file does not say.
-_SCEE, _SCNB = 1.2, 2.0
+SCEE, SCNB = 1.2, 2.0
 _CURE = "compute it with Amber"
 
 
@@ -110,7 +110,7 @@ def _pairs14(sections: Sections, pointers: Integers, count: int) -> tuple[Intege
         if index.size and not (index.min() >= 0 and index.max() < most):
             raise InputError(f"{sections.path}: the sections {name} name atoms or types that are not there")
     scales = []
-    for name, default in (("SCEE_SCALE_FACTOR", _SCEE), ("SCNB_SCALE_FACTOR", _SCNB)):
+    for name, default in (("SCEE_SCALE_FACTOR", SCEE), ("SCNB_SCALE_FACTOR", SCNB)):
         values = sections.floats(name, number)[kind] if name in sections else np.full(len(pairs), default)
         if not (values > 0).all():
             raise InputError(f"{sections.path}: section {name} holds a factor of 1-4 pairs that is not above 0")

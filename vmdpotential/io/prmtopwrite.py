@@ -1,4 +1,4 @@
-"""Writing Amber topologies (prmtop), from the one that was read, and coordinates (rst7, inpcrd).
+"""Writing Amber topologies (prmtop), from the one that was read.
 
 The sections of the prmtop that was read are kept as they are, or, where they list atoms, residues, molecules or terms,
 without those that were taken out and with the ions that were added. Format: ambermd.org/FileFormats.php.
@@ -14,17 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError
 from vmdpotential.io import columns
-from vmdpotential.io.amber_coordinates import VELOCITY
 from vmdpotential.io.ion_parameters import lennard_jones_of
-from vmdpotential.io.pdb import tell_turned
 from vmdpotential.io.prmtop import AMBER_CHARGE, CHAMBER_CHARGE, Sections
+from vmdpotential.io.prmtop_ions import PARAMETERS, TERMS, Defined, definition_of
 from vmdpotential.io.prmtop_nonbonded import read_nonbonded
 from vmdpotential.io.text import read_text, write_bytes
 from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.nonbonded import lennard_jones
-from vmdpotential.molecule.structure import Floats, Integers, Structure
+from vmdpotential.molecule.structure import Integers, Structure
 
 #: Sections with a value for each atom, and what an ion has there that is not in the prmtop; None: see below.
 _ATOMS: dict[str, Any] = {
@@ -36,12 +35,6 @@ _ATOMS: dict[str, Any] = {
 _OWN = ("ATOM_NAME", "CHARGE", "ATOM_NUMBER", "ATOM_BFACTOR", "ATOM_OCCUPANCY")
 _RESIDUES = ("RESIDUE_LABEL", "RESIDUE_NUMBER", "RESIDUE_CHAINID", "RESIDUE_ICODE")
 
-#: Terms: atoms in each, and their numbers' places in POINTERS; atoms are stored as 3 times their index.
-_TERMS = {
-    "BONDS_INC_HYDROGEN": (2, (2,)), "BONDS_WITHOUT_HYDROGEN": (2, (12, 3)),
-    "ANGLES_INC_HYDROGEN": (3, (4,)), "ANGLES_WITHOUT_HYDROGEN": (3, (13, 5)),
-    "DIHEDRALS_INC_HYDROGEN": (4, (6,)), "DIHEDRALS_WITHOUT_HYDROGEN": (4, (14, 7)),
-}  # fmt: skip
 #: Terms with atoms from 1 on: atoms in each, and the section whose first number counts them.
 _COUNTED = {
     "CHARMM_UREY_BRADLEY": (2, "CHARMM_UREY_BRADLEY_COUNT"), "CHARMM_IMPROPERS": (4, "CHARMM_NUM_IMPROPERS"),
@@ -91,22 +84,15 @@ class _Format(NamedTuple):
 
     def body(self, fields: Fields) -> bytes:
         """Return the lines of fields; an empty one where there are none."""
-        return _lines(np.frombuffer(fields.tobytes(), np.uint8).reshape(len(fields), self.width), self.per_line)
-
-
-def _lines(letters: columns.Bytes, per_line: int) -> bytes:
-    """Return the lines of fields, (N, width), so many in each; an empty one where there are none."""
-    whole = len(letters) // per_line * per_line
-    lines = letters[:whole].reshape(-1, per_line * letters.shape[1])
-    text = np.concatenate([lines, np.full((len(lines), 1), 10, np.uint8)], axis=1).tobytes()
-    return text + (letters[whole:].tobytes() + b"\n" if whole < len(letters) or not len(letters) else b"")
+        return columns.lines(np.frombuffer(fields.tobytes(), np.uint8).reshape(len(fields), self.width), self.per_line)
 
 
 def write_prmtop(structure: Structure, path: Path) -> None:
     """Write the prmtop that a structure was read with, for the atoms that it has now.
 
     Ions take the type of others of their kind in it; else their Lennard-Jones parameters are those of the files
-    that :func:`vmdpotential.io.ion_parameters.attached` put beside, with Lorentz' and Berthelot's rules.
+    that :func:`vmdpotential.io.ion_parameters.attached` put beside, with Lorentz' and Berthelot's rules. Those of
+    several atoms have all their terms from a prmtop among these files, or from the one that was read.
 
     Raises
     ------
@@ -138,9 +124,9 @@ class _Edit:
         self.first = starts
         self.residues = np.flatnonzero(left)
         self.sizes = np.concatenate([sizes[self.residues], np.diff(structure.residue_starts)[len(self.residues):]])
-        known = all(str(name).upper() in IONS for name in structure.residue_names[self.added])
-        if not known or (self.sizes[len(self.residues):] > 1).any() or len(self.sizes) != structure.residue_count:
-            raise InputError(f"{self.path}: only ions of one atom can be added to a prmtop", _CURE)
+        if len(self.sizes) != structure.residue_count:
+            raise InputError(f"{self.path}: parts of its residues are missing, so no prmtop can be written")
+        self.several = self._several()
         self.new = np.full(self.old + 1, -1)  # index, counted from 0, of each atom; the last is none
         self.new[self.rows] = np.arange(kept)
         self.changed: dict[str, bytes] = {}
@@ -150,6 +136,20 @@ class _Edit:
         self._edit_terms()
         self._edit_molecules()
         self._put("POINTERS", self.pointers)
+
+    def _several(self) -> list[tuple[int, str, Defined]]:
+        """Return where ions of several atoms begin, their names, and what defines them."""
+        s, found = self.structure, list[tuple[int, str, Defined]]()
+        defined: dict[str, Defined] = {}
+        for start, size in zip(s.residue_starts[len(self.residues):-1].tolist(),
+                               self.sizes[len(self.residues):].tolist(), strict=True):
+            name = str(s.residue_names[start])
+            if size == 1 and name.upper() in IONS:
+                continue
+            if name not in defined:
+                defined[name] = definition_of(s, name, s.atom_names[start:start + size].tolist())
+            found.append((start, name, defined[name]))
+        return found
 
     def parts(self) -> Iterator[bytes]:
         """Yield the parts of the file."""
@@ -166,12 +166,12 @@ class _Edit:
             ion = IONS.get(str(labels[residue]).upper())
             if ion is not None:
                 there.setdefault(ion, int(self.first[residue]))
-        return np.array([there.get(IONS[str(name).upper()], -1) for name in self.structure.residue_names[self.added]],
-                        np.int64)
+        ions = [IONS.get(str(name).upper()) for name in self.structure.residue_names[self.added]]
+        return np.array([-1 if ion is None else there.get(ion, -1) for ion in ions], np.int64)
 
     def _refuse(self) -> None:
         """Raise InputError for what would be lost or wrong."""
-        known = {*_ATOMS, *_RESIDUES, *_TERMS, *_COUNTED, *(count for _, count in _COUNTED.values()), "POINTERS",
+        known = {*_ATOMS, *_RESIDUES, *TERMS, *_COUNTED, *(count for _, count in _COUNTED.values()), "POINTERS",
                  "RESIDUE_POINTER", "NUMBER_EXCLUDED_ATOMS", "EXCLUDED_ATOMS_LIST", "NONBONDED_PARM_INDEX",
                  "SOLVENT_POINTERS", "ATOMS_PER_MOLECULE", "BOX_DIMENSIONS"}
         for name, section in self.sections.found.items():
@@ -212,6 +212,10 @@ class _Edit:
                 continue
             form, fields = _Format.of(self.sections, name), self._fields(name, self.old)
             new = form.fields(values.get(name, np.full(len(self.like), default)))
+            for start, _, definition in self.several:
+                own = definition.of_atoms(name)
+                if own is not None:
+                    new[start - self.added.start:][:len(own)] = form.fields(own)
             if name not in _OWN:
                 alike = self.like >= 0
                 new[alike] = fields[self.like[alike]]
@@ -231,13 +235,23 @@ class _Edit:
         """Return the types of the ions, from 1, and extend the tables by those that the prmtop does not have."""
         kinds = int(self.pointers[1])
         of_ions: Integers = self.sections.integers("ATOM_TYPE_INDEX", self.old)[self.like]
-        ions = [IONS[str(name).upper()] for name in self.structure.residue_names[self.added]]
-        lacking = list(dict.fromkeys(ion for ion, row in zip(ions, self.like, strict=True) if row < 0))
+        keys: list[Ion | str | None] = [IONS.get(str(name).upper())
+                                        for name in self.structure.residue_names[self.added]]
+        values: dict[str, tuple[float, float]] = {}
+        for start, name, definition in self.several:
+            for place, kind in enumerate(definition.types.tolist(), start - self.added.start):
+                keys[place] = key = f"{name} {kind}"
+                values[key] = float(definition.nonbonded.sigma[kind]), float(definition.nonbonded.epsilon[kind])
+        lacking = list(dict.fromkeys(key for key, row in zip(keys, self.like, strict=True) if row < 0))
         if not lacking:
             return of_ions
         if any(f"LENNARD_JONES_{letter}COEF" in self.sections for letter in "CD"):
             raise InputError(f"{self.path}: has 12-6-4 terms, and none for the ions", _CURE)
-        sigma, epsilon = lennard_jones_of(self.structure, lacking)
+        single = [key for key in lacking if isinstance(key, Ion)]
+        sigma, epsilon = lennard_jones_of(self.structure, single) if single else (np.zeros(0), np.zeros(0))
+        lacking = [*single, *values]
+        sigma, epsilon = (np.concatenate([of, [pair[n] for pair in values.values()]])
+                          for n, of in enumerate((sigma, epsilon)))
         table = read_nonbonded(self.path)
         sigma, epsilon = np.concatenate([table.sigma, sigma]), np.concatenate([table.epsilon, epsilon])
         number = kinds + len(lacking)
@@ -254,11 +268,34 @@ class _Edit:
             if match:
                 self._put(name, c12 if match[2] == "A" else c6, self._fields(name, kinds * (kinds + 1) // 2))
         self.pointers[1] = number
-        kind = {ion: kinds + 1 + n for n, ion in enumerate(lacking)}
-        return np.array([kind.get(ion, row) for ion, row in zip(ions, of_ions, strict=True)], np.int64)
+        number_of = {key: kinds + 1 + n for n, key in enumerate(lacking)}
+        return np.array([number_of.get(key, row) for key, row in zip(keys, of_ions, strict=True)], np.int64)
+
+    def _add_parameters(self) -> dict[tuple[str, int], dict[int, int]]:
+        """Add the bonded parameters of ions of several atoms, and return their numbers there and here, from 1."""
+        here: dict[tuple[str, int], dict[int, int]] = {}
+        several = {name: definition for _, name, definition in self.several}
+        for size, (place, sections) in PARAMETERS.items():
+            old = count = int(self.pointers[place])
+            for name, definition in several.items():
+                used = definition.used(size).tolist()
+                here[name, size] = {kind: count + 1 + n for n, kind in enumerate(used)}
+                count += len(used)
+            if count == old:
+                continue
+            self.pointers[place] = count
+            for section, default in sections.items():
+                values = np.concatenate([definition.parameters(section, size, default)
+                                         for definition in several.values()])
+                if section in self.sections:
+                    self._put(section, values, self._fields(section, old))
+                elif default is None or (values != default).any():
+                    raise InputError(f"{self.path}: has no section {section}, which an ion needs", _CURE)
+        return here
 
     def _edit_terms(self) -> None:
-        for name, (size, places) in _TERMS.items():
+        here = self._add_parameters()
+        for name, (size, places) in TERMS.items():
             terms = self.sections.integers(name, int(self.pointers[places[0]]) * (size + 1)).reshape(-1, size + 1)
             atoms = self.new[np.abs(terms[:, :size]) // 3]
             keep = (atoms >= 0).all(1)
@@ -266,8 +303,13 @@ class _Edit:
             if size == 4:  # a sign says of the third and fourth that there are no 1-4 pairs, or that it is an improper
                 backwards = (atoms[:, 2:] == 0).any(1)  # 0 has no sign
                 atoms[backwards] = atoms[backwards, ::-1]
-            self._put(name, np.column_stack([3 * atoms * signs, terms[keep, size]]).reshape(-1))
-            self.pointers[list(places)] = len(atoms)
+            rows = [np.column_stack([3 * atoms * signs, terms[keep, size]])]
+            for start, ion, definition in self.several:
+                own = definition.terms[name]
+                kinds = np.array([here[ion, size][kind] for kind in own[:, size].tolist()], np.int64)
+                rows.append(np.column_stack([3 * (start + own[:, :size]) * definition.signs[name], kinds]))
+            self._put(name, np.concatenate(rows).reshape(-1))
+            self.pointers[list(places)] = sum(map(len, rows))
         for name, (size, count) in _COUNTED.items():
             if name in self.sections:
                 counts = self.sections.integers(count, None).copy()
@@ -284,7 +326,9 @@ class _Edit:
         partners = self._renumbered("EXCLUDED_ATOMS_LIST", partners)
         owners = self.new[np.repeat(np.arange(self.old), sizes)]
         there = (owners >= 0) & (partners >= 0)
-        owners, partners = owners[there], partners[there] + 1
+        pairs = np.concatenate([np.column_stack([owners[there], partners[there]]),
+                                *(start + definition.exclusions for start, _, definition in self.several)])
+        owners, partners = pairs[:, 0], pairs[:, 1] + 1
         alone = np.flatnonzero(np.bincount(owners, minlength=self.count) == 0)  # has 0 in its list
         owners, partners = np.append(owners, alone), np.append(partners, np.zeros_like(alone))
         self._put("NUMBER_EXCLUDED_ATOMS", np.bincount(owners, minlength=self.count))
@@ -305,7 +349,7 @@ class _Edit:
             if (atoms < 0).any() or atoms.sum() != self.old:
                 raise InputError(f"{self.path}: section ATOMS_PER_MOLECULE does not divide the {self.old} atoms")
             left = np.bincount(np.repeat(np.arange(number), atoms)[self.rows], minlength=number)
-            ions = np.ones(self.count - len(self.rows), np.int64)
+            ions = self.sizes[len(self.residues):]
             self._put("ATOMS_PER_MOLECULE", np.append(left[left > 0], ions))
             self._put("SOLVENT_POINTERS", [
                 (self.residues < last).sum(), (left > 0).sum() + len(ions), (left[:first_solvent - 1] > 0).sum() + 1])
@@ -313,43 +357,3 @@ class _Edit:
         if "BOX_DIMENSIONS" in self.sections and cell is not None:
             a, b, c, _, beta, _ = cell.parameters
             self._put("BOX_DIMENSIONS", [beta, a, b, c])
-
-
-def check(structure: Structure, path: Path) -> None:
-    """Raise UsageError when a structure does not fit the columns of an rst7 or inpcrd."""
-    wide = ~((structure.positions > -999) & (structure.positions < 9999)).all(1)
-    if wide.any():
-        atom = int(np.argmax(wide))
-        raise UsageError("", f"{path}: atom {atom + 1} ({structure.label(atom)}) is too far away for the columns of "
-                         "Amber's coordinates", "wrap the system into its box, or write .pdb instead")
-    if structure.velocities is not None and not (np.abs(structure.velocities) < 999 * VELOCITY).all():
-        raise UsageError("", f"{path}: velocities of {999 * VELOCITY:g} A/ps and more do not fit the columns of "
-                         "Amber's coordinates", "write .pdb instead")
-
-
-def write_coordinates(structure: Structure, path: Path) -> None:
-    """Write Amber's coordinates as text (rst7, inpcrd), with velocities where the input has them, and the box.
-
-    Raises
-    ------
-    UsageError
-        When positions do not fit their columns.
-    """
-    check(structure, path)
-    write_bytes(path, _coordinates(structure))
-
-
-def _coordinates(s: Structure) -> Iterator[bytes]:
-    title = " ".join(s.title.encode("ascii", "replace").decode().split())[:80] or "written by vmdpotential"
-    yield f"{title}\n{len(s):5d}\n".encode() if s.velocities is None else f"{title}\n{len(s):5d}{0:15.7E}\n".encode()
-    yield _six(s.positions)
-    if s.velocities is not None:
-        yield _six(s.velocities / VELOCITY)
-    if s.cell is not None:
-        tell_turned(s.cell)
-        yield _six(np.array(s.cell.parameters))
-
-
-def _six(values: Floats) -> bytes:
-    """Return numbers as Fortran's 6F12.7."""
-    return _lines(columns.fixed(values.reshape(-1), 12, 7), 6)

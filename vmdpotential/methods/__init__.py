@@ -323,7 +323,7 @@ class Method(abc.ABC):
         if self.interactions is not None and name not in self.interactions:
             *rest, last = self.interactions
             return Refusal(f"sums {' and '.join(filter(None, (', '.join(rest), last)))} alone, not {name}",
-                           "use {method cutoff} or {method direct}")
+                           "use {method auto}, {method cutoff} or {method direct}")
         if self.cutoff and request.interaction.cutoff is None:
             return Refusal(f"needs an interaction with a cutoff, which {name} has not")
         if request.precision not in self.precisions:

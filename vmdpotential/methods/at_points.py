@@ -17,11 +17,12 @@ from vmdpotential.errors import InputError, TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.methods import Charges
-from vmdpotential.methods.accuracy import BEYOND, MOST, SURE
+from vmdpotential.methods.accuracy import MOST, SURE
 from vmdpotential.methods.costs import choices
-from vmdpotential.methods.pme import MARGIN
+from vmdpotential.methods.pme import MARGIN, split_of
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.coulomb import optimal
 from vmdpotential.splitting.mesh import Mesh, around, over_cell
 
 Floats = NDArray[np.float64]
@@ -64,7 +65,7 @@ def within(error: float, points: Floats, positions: Floats, charges: Floats, cel
 
 
 def to_tolerance(tolerance: float, points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
-                 engine: Engine, method: str = "auto") -> Floats:
+                 engine: Engine, method: str = "auto", bound: Bound | None = None) -> Floats:
     """Return the full potential at points to a relative error, which is measured at 200 of the points.
 
     Parameters
@@ -73,31 +74,37 @@ def to_tolerance(tolerance: float, points: Floats, positions: Floats, charges: F
         Root mean square error over that of the potential at the points.
     method : str
         ``direct`` (exact: all pairs, or Ewald's sum), ``pme``, or ``auto``, the one that is sooner.
+    bound : Bound, optional
+        coulomb, or screened_coulomb, which has no background; coulomb unless given.
 
     Raises
     ------
     TaskError
-        When the mesh cannot keep the tolerance.
+        When the mesh of ``pme`` cannot keep the tolerance.
     MemoryPlanError
         When it does not fit into memory.
     """
     if not len(points) or not charges.any():
         return np.zeros(len(points))
+
+    def exactly(chosen: Floats) -> Floats:
+        return full_potential(chosen, positions, charges, cell, engine, interaction=bound)
+
     if method == "direct" or (method == "auto" and len(points) <= POINTS):
-        return full_potential(points, positions, charges, cell, engine)
+        return exactly(points)
     rows = np.random.default_rng(2009).choice(len(points), min(POINTS, len(points)), replace=False)
-    exact = full_potential(points[rows], positions, charges, cell, engine)
+    exact = exactly(points[rows])
     rms = float(np.sqrt(np.mean(exact**2)))
     margin = MARGIN
     for tried in range(1, MOST + 1):
         try:
-            mesh, seconds = plan(tolerance * rms / margin, points, positions, charges, cell)
+            mesh, seconds = plan(tolerance * rms / margin, points, positions, charges, cell, bound)
         except TaskError:
             if method == "pme":
                 raise
             seconds = np.inf
         if method == "auto" and seconds >= direct_seconds(len(points), len(positions), cell):
-            return full_potential(points, positions, charges, cell, engine)
+            return exactly(points)
         values = _by_mesh(points, positions, charges, mesh, engine)
         error = float(np.sqrt(np.mean((values[rows] - exact) ** 2))) / rms
         if not np.isfinite(error):
@@ -105,48 +112,15 @@ def to_tolerance(tolerance: float, points: Floats, positions: Floats, charges: F
         if error <= (SURE if tried < MOST else 1.0) * tolerance:
             return values
         margin *= min(1.5 * error / tolerance, 20.0)
+    if method == "auto":
+        return exactly(points)
     raise TaskError(f"the method pme reached {error:.1e} here", "use a larger {tolerance}, or {method direct}",
                     parameter="tolerance", value=f"{tolerance:g}")
 
 
-def ended_to_tolerance(tolerance: float, points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
-                       bound: Bound) -> Floats:
-    """Return the sum of a screened potential at points, without an end to 200 of the points' relative error.
-
-    Parameters
-    ----------
-    tolerance : float
-        Root mean square error over that of the potential at the points.
-    bound : Bound
-        One that decays.
-
-    Raises
-    ------
-    MemoryPlanError
-        When the periodic images that count do not fit into memory.
-    """
-    from vmdpotential.engines.cpu.nearby import cutoff_at_points
-
-    def within(chosen: Floats, decays: float) -> Floats:
-        assert bound.decay is not None
-        return cutoff_at_points(chosen, positions, charges, bound.truncated(decays * bound.decay), cell)
-
-    if not len(points) or not charges.any():
-        return np.zeros(len(points))
-    decays = float(np.log(BEYOND / tolerance))
-    if len(points) <= POINTS:
-        return within(points, decays)
-    rows = np.random.default_rng(2009).choice(len(points), POINTS, replace=False)
-    exact = within(points[rows], decays)
-    for part in (0.6, 0.7, 0.8, 0.9):  # the shortest that keeps the tolerance
-        error = np.sqrt(np.mean((within(points[rows], part * decays) - exact) ** 2) / np.mean(exact**2))
-        if error <= SURE * tolerance:
-            return within(points, part * decays)
-    return within(points, decays)
-
-
-def plan(error: float, points: Floats, positions: Floats, charges: Floats, cell: Cell | None) -> tuple[Mesh, float]:
-    """Return the cheapest mesh for an error (e/A), and its seconds.
+def plan(error: float, points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
+         bound: Bound | None = None) -> tuple[Mesh, float]:
+    """Return the cheapest mesh for an error (e/A) of an interaction (coulomb unless given), and its seconds.
 
     Raises
     ------
@@ -171,7 +145,8 @@ def plan(error: float, points: Floats, positions: Floats, charges: Floats, cell:
         nodes_used = order**3 * (COSTS.spread * len(positions) + COSTS.gather * len(points))
         return float(COSTS.fixed + COSTS.point * len(points) + transform + COSTS.near * pairs + nodes_used)
 
-    best = min(((seconds(*choice), *choice) for choice in choices(error / statistics.density)), default=None)
+    split = optimal if bound is None else split_of(bound)
+    best = min(((seconds(*choice), *choice) for choice in choices(error / statistics.density, split)), default=None)
     if best is None:
         raise TaskError("no mesh reaches it", "use a larger one, or {method direct}", parameter="tolerance")
     time, spacing, ratio, order = best
@@ -179,10 +154,10 @@ def plan(error: float, points: Floats, positions: Floats, charges: Floats, cell:
     memory.require(int(24 * size + 200 * (len(positions) + len(points))), f"a mesh of {size:.3g} points",
                    "use a larger {tolerance}, or points nearer to the atoms")
     if cell is not None:
-        return over_cell(cell, spacing, order, ratio), time
+        return over_cell(cell, spacing, order, ratio, split), time
     counts = [int(n) for n in np.ceil(np.ptp(points, axis=0) / spacing)]
     box = Lattice(points.min(0), np.full(3, spacing), (counts[0] + 1, counts[1] + 1, counts[2] + 1))
-    return around(box, statistics.box, spacing, order, ratio), time
+    return around(box, statistics.box, spacing, order, ratio, split), time
 
 
 def _by_mesh(points: Floats, positions: Floats, charges: Floats, mesh: Mesh, engine: Engine) -> Floats:

@@ -24,6 +24,7 @@ import numpy as np
 from vmdpotential import memory
 from vmdpotential.engines import Engine, LatticeSum
 from vmdpotential.errors import BackendError, TaskError
+from vmdpotential.interactions import Bound
 from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, interpolated_bytes, slabs_cure
 from vmdpotential.methods.costs import Size, cheapest, cheapest_smeared
 from vmdpotential.splitting.coulomb import optimal
@@ -71,7 +72,7 @@ class Pme(Method):
         assert best is not None
         spacing, ratio, order, _ = best
         width = _width(request)
-        split = _split(request)
+        split = split_of(request.interaction)
         mesh = make_mesh(request, spacing, ratio, order, "{tolerance} or {spacing}" if width is None else "{smear}",
                          split)
         work = LatticeSum.split(request.lattice, mesh, request.precision, request.field)
@@ -84,9 +85,9 @@ def _width(request: Request) -> float | None:
     return request.interaction.values.get("smear")
 
 
-def _split(request: Request) -> Split:
-    """Return what makes the splitting of the interaction."""
-    width, length = _width(request), request.interaction.decay
+def split_of(bound: Bound) -> Split:
+    """Return what makes the splitting of an interaction that is among :attr:`Pme.interactions`."""
+    width, length = bound.values.get("smear"), bound.decay
     if width is not None:
         return partial(rendered, width)
     return optimal if length is None else _screened(length)
@@ -102,7 +103,7 @@ def _choose(request: Request, engine: Engine) -> tuple[float, float, int, float]
     """Return mesh spacing, ratio of the split radius to it, order and seconds of the cheapest mesh."""
     size, error, width = Size.of(request), request.relative_error / MARGIN, _width(request)
     if width is None:
-        return cheapest(size, engine.costs, error, _split(request))
+        return cheapest(size, engine.costs, error, split_of(request.interaction))
     return cheapest_smeared(size, engine.costs, error, width)
 
 

@@ -1,4 +1,4 @@
-"""The smooth part of 1/r at atoms by a mesh, for one frame after another.
+"""The smooth part of 1/r, or of a screened potential, at atoms by a mesh, for one frame after another.
 
 The split radius is the cutoff of the pairs, so that one pass over the pairs sums what is left beside Lennard-Jones;
 with a radius so long the mesh is coarse, and its transforms take less time than spreading the charges.
@@ -21,7 +21,8 @@ from vmdpotential.methods.costs import ORDERS, RATIOS
 from vmdpotential.methods.reference import smooth_part
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import Splitting, optimal
-from vmdpotential.splitting.mesh import Mesh, around, over_cell
+from vmdpotential.splitting.mesh import Mesh, Split, around, over_cell
+from vmdpotential.splitting.screened import Screened
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +32,7 @@ ERROR = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class LongRange:
-    """A splitting of 1/r, and the mesh that its smooth part needs.
+    """A splitting, and the mesh that its smooth part needs.
 
     Parameters
     ----------
@@ -39,20 +40,22 @@ class LongRange:
         Of the mesh, at most.
     order : int
         Of its B-splines.
-    splitting : Splitting
+    splitting : Splitting or Screened
     seconds : float
         What a frame takes, about.
     """
 
     spacing: float
     order: int
-    splitting: Splitting
+    splitting: Splitting | Screened
     seconds: float
 
     @classmethod
     def plan(cls, radius: float, positions: Floats, charges: Floats, points: int, cell: Cell | None,
-             error: float = ERROR) -> LongRange:
+             error: float = ERROR, split: Split = optimal) -> LongRange:
         """Return the cheapest plan for a split radius (A), charges at positions, a number of points, and an error.
+
+        `split` makes the splitting, of 1/r unless given.
 
         Raises
         ------
@@ -63,7 +66,7 @@ class LongRange:
         extents = np.ptp(positions, axis=0) if cell is None else np.linalg.norm(cell.vectors, axis=1)
         plans = []
         for order in ORDERS:
-            ratio = next((r for r in RATIOS if optimal(radius, radius / r, order)[1] * density <= error), None)
+            ratio = next((r for r in RATIOS if split(radius, radius / r, order)[1] * density <= error), None)
             if ratio is None:
                 continue
             spacing = radius / ratio
@@ -74,7 +77,9 @@ class LongRange:
         if not plans:
             raise TaskError("no mesh sums the long range so precisely", "use a longer {cutoff}")
         time, spacing, order = min(plans)
-        return cls(spacing, order, optimal(radius, spacing, order)[0], time)
+        splitting, _ = split(radius, spacing, order)
+        assert isinstance(splitting, Splitting | Screened)
+        return cls(spacing, order, splitting, time)
 
     def mesh(self, positions: Floats, cell: Cell | None) -> Mesh:
         """Return the mesh for all positions of a frame.
@@ -89,7 +94,7 @@ class LongRange:
         size = float(np.prod(2 * (extents / self.spacing + self.order) if cell is None else extents / self.spacing + 1))
         memory.require(int(30 * size), f"a mesh of {size:.3g} points", "correct atoms that are far off")
 
-        def split(*_: float) -> tuple[Splitting, float]:
+        def split(*_: float) -> tuple[Splitting | Screened, float]:
             return self.splitting, 0.0  # one for all frames, whose meshes are as fine or a little finer
 
         ratio = radius / self.spacing

@@ -21,7 +21,7 @@ for L and for what it leaves (:mod:`vmdpotential.interactions.short_screened`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import exp
 
 import numpy as np
@@ -69,7 +69,7 @@ class Screened:
     @cached_property
     def strength(self) -> float:
         """The potential outside of the ball over that of a point, psi^(i a / L)."""
-        nodes, weights = np.polynomial.legendre.leggauss(64)
+        nodes, weights = _rule()
         psi = np.polynomial.legendre.legval(nodes, np.stack([self.inner.legendre, 0 * self.inner.legendre], 1).ravel())
         return float(weights @ (psi * np.cosh(self.radius * self.kappa * nodes)))
 
@@ -125,6 +125,12 @@ class Screened:
         even = _shortened(series + sinh, short_range.DEGREE + 1, self.radius) / self.radius
         odd = _shortened(cosh, short_range.DEGREE, self.radius)
         return short_screened.bind(self.radius, even, odd)
+
+
+@cache
+def _rule() -> tuple[Floats, Floats]:
+    """Return the nodes and weights of Gauss' quadrature, which planning asks for again and again."""
+    return np.polynomial.legendre.leggauss(64)
 
 
 def _shortened(series: Floats, degree: int, radius: float) -> Floats:

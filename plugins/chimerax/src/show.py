@@ -28,6 +28,9 @@ NEGATIVE, WHITE, POSITIVE = (255, 0, 0, 255), (255, 255, 255, 255), (0, 0, 255, 
 #: Opacity of the surfaces of a map.
 OPACITY = 0.5
 
+#: Name of the label that says what the colours of the key mean.
+KEY_LABEL = "potential"
+
 
 def show(session: Any, report: Report, name: str, selected: Selected | None, surface: bool = False,
          span: Range | None = None) -> tuple[list[Any], list[str]]:
@@ -59,7 +62,8 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
             model, line = _show_map(session, value, name, selected)
             if surface and selected is not None:
                 model.display = False  # its isosurfaces would hide the other
-                line += f"; hidden beside {_show_surface(session, value, name, selected, span)}"
+                line = (f"{_show_surface(session, value, name, selected, span)}; hidden beside it (show "
+                        f"#{model.id_string}): {line}")
         elif kind == "ions" and selected is not None:
             model, line = _show_ions(session, value, name, selected)
         elif kind == "values" and selected is not None:
@@ -121,15 +125,27 @@ def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, span:
     model.position = selected.place
     session.models.add([model])
     if session.ui.is_gui:
-        from chimerax.color_key.model import get_model
-
-        key = get_model(session)
-        texts = (f"{span.low:g}", f"{(span.low + span.high) / 2:g}", f"{span.high:g} {grid.unit}".strip())
-        key.rgbas_and_labels = [(tuple(colour / 255 for colour in rgba), text) for rgba, text in zip(
-            (NEGATIVE, WHITE, POSITIVE), texts, strict=True)]
-        if 0 in key.size:
-            key.size = key.DEFAULT_SIZE
+        _show_key(session, span, adapters.meaning(grid))
     return f"surface #{model.id_string}, coloured from {words} (red, white, blue)"
+
+
+def _show_key(session: Any, span: Range, words: str) -> None:
+    """Show ChimeraX's key with the colours, and what they mean in a line beside it."""
+    from chimerax.color_key.model import get_model
+    from chimerax.label.label2d import label_change, label_create, session_labels
+
+    key = get_model(session)
+    values = span.low, (span.low + span.high) / 2, span.high
+    key.rgbas_and_labels = [(tuple(colour / 255 for colour in rgba), f"{value:g}") for rgba, value in zip(
+        (NEGATIVE, WHITE, POSITIVE), values, strict=True)]
+    if 0 in key.size:
+        key.size = key.DEFAULT_SIZE
+    key.font_size = 18
+    label = session_labels(session, create=True).named_label(KEY_LABEL)
+    if label is None:
+        label_create(session, KEY_LABEL, words, size=14, xpos=0.02, ypos=0.94)
+    else:
+        label_change(session, [label], text=words)
 
 
 def _red_white_blue(part: Any, known: Any) -> Any:
