@@ -233,7 +233,7 @@ def test_frames_of_cells_that_change(tmp_path):
     structure = charges_at(made[0][0], charges, made[0][1])
     found = field_at(structure, atoms(0, 1), write(tmp_path / "frames.dcd", made))
     assert found.frames.tolist() == [0, 1, 2]
-    work = fields.Fields(Trajectory(tmp_path / "frames.dcd", 50), None, False, True, charges, atoms(0, 1),
+    work = fields.Fields(Trajectory(tmp_path / "frames.dcd", 50), None, True, True, charges, atoms(0, 1),
                          [np.arange(50)], np.ones((1, 1), bool), np.array([[0, 0], [1, 1]]),
                          fields._plan(Frame(0, *made[0]), charges, 2, coulomb.INTERACTION.bind()))
     elsewhere = pickle.loads(pickle.dumps(work)).block(range(1, 3))  # as another process does it

@@ -20,7 +20,7 @@ from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io import output as files
 from vmdpotential.io.cellfile import boundary_text
-from vmdpotential.io.frames import Frames, Trajectory
+from vmdpotential.io.frames import Frames, opened
 from vmdpotential.maps import Wanted
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -100,15 +100,15 @@ def average(
     for path in names:
         check_map_format(path)
     files.check(paths, force)
-    structure, charge_report = charged(read(structure, topology, cell, index), force_field, water, charges,
+    structure, charge_report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges,
                                        [options.get("atoms", "all")])
     group, called = reference_group(structure, fit)
     if motion == "rotation" and group is None:
         raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=motion)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
     summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii)
-    source: Frames = trajectory if not isinstance(trajectory, Path) else Trajectory(
-        trajectory, len(structure), frames or slice(None), single=True)
+    source = opened(trajectory, len(structure), frames, single=True)
+    assert source is not None
     start = time.perf_counter()
     with progress.clock() as clock:
         planning = plan_average(

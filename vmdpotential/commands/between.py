@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated
 
 from vmdpotential import progress, registry
-from vmdpotential.errors import InputError, UsageError
-from vmdpotential.io.frames import Frame, Frames, opened, parse_frames
+from vmdpotential.errors import UsageError
+from vmdpotential.io.frames import Frame, Frames, cell_of, opened, parse_frames
 from vmdpotential.maps import choose_cell
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
@@ -60,7 +60,7 @@ def selections(structure: Structure, between: Sequence[str]) -> list[tuple[str, 
     """
     if not between or len(between) % 2:
         raise UsageError("between", f"two selections are needed for each pair, and there are {len(between)}",
-                         "such as {between protein water}")
+                         "such as {between protein} water")
     masks = {name: select(structure, name, "between") for name in between}
     return [(a, b, masks[a], masks[b]) for a, b in zip(between[::2], between[1::2], strict=True)]
 
@@ -100,14 +100,12 @@ def frames_of(structure: Structure, trajectory: Path | Frames | None, frames: sl
             raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
         yield Frame(0, structure.positions, choose_cell(structure, "auto", boundary))
         return
-    periodic = None
+    periodic = usual = None
     for done, frame in enumerate(source, 1):
-        found = cell or frame.cell or structure.cell
         if periodic is None:
-            periodic = boundary == "periodic" or (boundary == "auto" and found is not None)
-        if periodic and found is None:
-            raise InputError(f"{trajectory}: frame {frame.number} has no periodic cell", "give {cell}")
-        yield frame._replace(cell=found if periodic else None)
+            usual = cell or (structure.cell if frame.cell is None else None)
+            periodic = boundary == "periodic" or (boundary == "auto" and (usual or frame.cell) is not None)
+        yield frame._replace(cell=(usual or cell_of(trajectory, frame)) if periodic else None)
         progress.report("frames", done / frame.total)
 
 

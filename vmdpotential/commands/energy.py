@@ -84,7 +84,8 @@ class _Rows:
 
 
 def energy(
-    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    structure: Annotated[Path | Structure, Option(
+        "structure file; a topology will do beside a trajectory", positional=True)],
     between: BetweenOption,
     trajectory: TrajectoryOption = None,
     by: Annotated[str, Option(
@@ -133,8 +134,8 @@ def energy(
             raise UsageError("figure", "shows residues", "use {by residue}")
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
-    structure, report = charged(read(structure, topology, cell, index), force_field, water, charges, between,
-                                "between")
+    structure, report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges,
+                                between, "between")
     chosen = selections(structure, between)
     terms = nonbonded(structure, parameters)
     warn_of_mixture(structure, report, terms)

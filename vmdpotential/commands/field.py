@@ -47,7 +47,8 @@ _PRINTED = 10
 
 
 def field(
-    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    structure: Annotated[Path | Structure, Option(
+        "structure file; a topology will do beside a trajectory", positional=True)],
     trajectory: TrajectoryOption = None,
     at: Annotated[str | None, Option("selection of atoms at which the field is wanted", metavar="SEL",
         front=True, selection=True)] = None,
@@ -112,14 +113,14 @@ def field(
         raise UsageError("at", "where the field is wanted has to be said once",
                          "give one of {at}, {bonds} and {points}")
     if bonds and len(bonds) != 2:
-        raise UsageError("bonds", f"takes two selections, and there are {len(bonds)}", "such as {bonds [C] [O]}")
+        raise UsageError("bonds", f"takes two selections, and there are {len(bonds)}", "such as {bonds [C]} [O]")
     if fit is not None and points is None:
         raise UsageError("fit", "is for points; atoms move by themselves", "give {points}, or leave it out")
     if frames is not None and trajectory is None:
         raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
-    atoms, report = charged(read(structure, topology, cell, index), force_field, water, charges)
+    atoms, report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges)
     places = _places(atoms, at, bonds, points, fit)
     left_out = exclude if exclude != "auto" else "residue" if bonds else "atom"
     start, kept = time.perf_counter(), folder_of(output, resume)

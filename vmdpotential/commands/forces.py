@@ -33,7 +33,8 @@ from vmdpotential.parameters import Command, Option, Report
 
 
 def forces(
-    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    structure: Annotated[Path | Structure, Option(
+        "structure file; a topology will do beside a trajectory", positional=True)],
     between: BetweenOption,
     trajectory: TrajectoryOption = None,
     topology: Annotated[Path | None, Option(
@@ -74,9 +75,9 @@ def forces(
         files.check([output], force)
     if len(between) != 2:
         raise UsageError("between", f"takes two selections here, and there are {len(between)}",
-                         "such as {between protein water}")
-    structure, report = charged(read(structure, topology, cell, index), force_field, water, charges, between,
-                                "between")
+                         "such as {between protein} water")
+    structure, report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges,
+                                between, "between")
     (a, b, first, second), = selections(structure, between)
     terms = nonbonded(structure, parameters)
     warn_of_mixture(structure, report, terms)

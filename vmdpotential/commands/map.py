@@ -54,7 +54,8 @@ def _settings(text: str) -> dict[str, float]:
 
 
 def map_(
-    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    structure: Annotated[Path | Structure, Option(
+        "structure file; a topology will do beside a trajectory", positional=True)],
     topology: Annotated[Path | None, Option("file with charges (PSF, prmtop, TPR ...)", viewer=False)] = None,
     force_field: ForceField = "auto",
     water: Water = "auto",
@@ -175,8 +176,8 @@ def map_(
     from vmdpotential.molecule.selection import select
 
     structure, charge_report = charged(
-        at_frame(read(structure, topology, cell, index), structure, trajectory, frame, cell), force_field, water,
-        charges, [atoms])
+        at_frame(read(structure, topology, cell, index, trajectory), structure, trajectory, frame, cell), force_field,
+        water, charges, [atoms])
     start = time.perf_counter()
     which = [*([] if output is None else [0]), *range(1, 1 + len(fields))]
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:

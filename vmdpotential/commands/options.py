@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.molecule.water import CHOICES
 from vmdpotential.parameters import Option
+
+if TYPE_CHECKING:
+    from vmdpotential.io.frames import Frames
 
 ForceField = Annotated[str, Option(
     "templates for charges that no topology gives; auto decides by the names of the whole structure",
@@ -43,8 +46,10 @@ Scheduler = Annotated[str, Option(
 
 
 def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,
-         index: Path | None = None) -> Structure:
+         index: Path | None = None, trajectory: Path | Frames | None = None) -> Structure:
     """Return the structure of a file, or one that a viewer gave, with the cell and the groups that a user gave.
+
+    Of a topology without coordinates, those of the first frame of a trajectory are taken.
 
     Raises
     ------
@@ -53,10 +58,13 @@ def read(structure: Path | Structure, topology: Path | None, cell: Cell | None =
     InputError
         When a file cannot be read.
     """
-    from vmdpotential.io import read_structure
+    from vmdpotential.io import read_first_frame, read_structure
 
     if not isinstance(structure, Structure):
-        structure = read_structure(structure, topology=topology)
+        first = None
+        if topology is None and isinstance(trajectory, Path):
+            first = read_first_frame(structure, trajectory)
+        structure = first or read_structure(structure, topology=topology)
     elif topology is not None:
         raise UsageError("topology", "is for structures read from a file")
     if index is not None:

@@ -40,7 +40,8 @@ _ZEROS = ("mean", "left")
 
 def profile(
     structure: Annotated[Path | Structure, Option(
-        "structure file, or a periodic map of the potential", positional=True)],
+        "structure file (a topology will do beside a trajectory), or a periodic map of the potential",
+        positional=True)],
     trajectory: TrajectoryOption = None,
     axis: Annotated[str, Option("along which", choices=("x", "y", "z"), front=True)] = "z",
     from_: Annotated[tuple[str, ...], Option(
@@ -111,7 +112,7 @@ def profile(
                 cell, charges, index, unit, temperature,
                 {"folder": kept, "resume": resume, "workers": workers, "scheduler": scheduler})
     seconds = time.perf_counter() - start - clock.compiling
-    where = zero if zero in _ZEROS else f"the mean over {zero}"
+    where = {"mean": "the mean over the cell", "left": "the left edge"}.get(zero, f"the mean over {zero}")
     labels = [f"{name[0].upper()}{name[1:]} ({u})".replace("A^3", "Å³").replace("/A", "/Å")
               for name, u in zip(QUANTITIES, found.units, strict=True)]
     drawn = None
@@ -135,8 +136,8 @@ def profile(
     of = ", ".join(filter(None, (unit, found.medium)))
     lines = [
         *head,
-        f"potential from {told(low)} to {told(high)}, in {of}; 0 is {where}, "
-        f"which is {found.shift:.4f} {unit} over the mean of the cell",
+        f"potential from {told(low)} to {told(high)}, in {of}; 0 is {where}"
+        + ("" if zero == "mean" else f", which is {found.shift:.4f} {unit} over the mean of the cell"),
         f"{len(found.z)} nodes, {found.period / len(found.z):.4g} A apart, over a period of {found.period:.4f} A"
         + (f" (+- {found.deviation:.4f} A over frames)" if found.deviation > 1e-6 else ""),
     ]
@@ -170,7 +171,7 @@ def _of_atoms(
 
     if trajectory is None and frames is not None:
         raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
-    atoms, report = charged(read(structure, topology, cell, index), force_field, water, charges)
+    atoms, report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges)
     found = of_frames(
         atoms, opened(trajectory, len(atoms), frames),
         axis="xyz".index(axis), spacing=spacing, smear=smear,
@@ -192,7 +193,7 @@ def _of_map(path: Path, axis: str, zero: str, unit: str, given: dict[str, Any]) 
             raise UsageError(name, "is for a structure, not for a map")
     if zero not in _ZEROS:
         raise UsageError("zero", "a map has no atoms to select", "use {zero mean}", value=zero)
-    found = profile_of_map(read_map(path), "xyz".index(axis), zero=zero, unit=unit)
+    found = profile_of_map(read_map(path), "xyz".index(axis), zero=zero, unit=unit, name=str(path))
     return found, [f"mean over the planes of {path}"], {"map": str(path)}
 
 

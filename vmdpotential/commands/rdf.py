@@ -19,7 +19,7 @@ from vmdpotential.commands.between import (
     selections,
 )
 from vmdpotential.commands.options import CellOption, Index, read
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io import output as files
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.rdf import Counts, same_residue
@@ -27,7 +27,8 @@ from vmdpotential.parameters import Command, Option, Report
 
 
 def rdf(
-    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    structure: Annotated[Path | Structure, Option(
+        "structure file; a topology will do beside a trajectory", positional=True)],
     between: BetweenOption,
     trajectory: TrajectoryOption = None,
     topology: Annotated[Path | None, Option(
@@ -66,7 +67,11 @@ def rdf(
         check_figure_format(figure)
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
-    structure = read(structure, topology, cell, index)
+    structure = read(structure, topology, cell, index, trajectory)
+    if trajectory is None:
+        structure.require_whole_cell("expand it to the cell")
+        if structure.cell is None:
+            raise InputError(f"{structure.where}: has no periodic cell, which gives the density", "give {cell}")
     chosen = selections(structure, between)
     counts = []
     for _, _, a, b in chosen:

@@ -22,6 +22,9 @@ Floats = NDArray[np.float64]
 #: Residues that are drawn.
 MOST = 20
 
+#: Letters of a name in a key, from which each has a line.
+LONG = 16
+
 _MM = 1 / 25.4
 
 
@@ -74,7 +77,8 @@ def distributions(found: Sequence[Distribution], names: Sequence[str]) -> Figure
             below.plot(one.edges[1:], one.count, color=SHADES[n % len(SHADES)])
         above.axhline(1, color="#808080", linewidth=0.4, zorder=0)
         above.set_ylabel("g(r)")
-        above.legend(frameon=False)
+        columns = 1 if max(map(len, names)) > LONG else min(3, len(names))
+        figure.legend(loc="outside upper center", ncols=columns, frameon=False)
         below.set_ylabel("Atoms within r")
         below.set_xlabel("r (Å)")
         below.set_xlim(0, float(found[0].edges[-1]))

@@ -28,7 +28,7 @@ from vmdpotential.frames.processes import Cost
 from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
 from vmdpotential.interactions import Bound
-from vmdpotential.io.frames import Frame, Frames, Trajectory
+from vmdpotential.io.frames import Frame, Frames, Trajectory, cell_of
 from vmdpotential.maps import Wanted, bind, choose_cell, in_medium
 from vmdpotential.methods.pme import split_of
 from vmdpotential.molecule.cell import Cell
@@ -161,8 +161,8 @@ class Fields:
     ----------
     source : Frames or None
     cell : Cell or None
-        Of frames that have none, and of all with `given`.
-    given, periodic : bool
+        Of all frames, unless they have `own` cells.
+    own, periodic : bool
     charges : (N,) float64, e
     places : Places
     parts : sequence of (A,) int64
@@ -180,7 +180,7 @@ class Fields:
 
     source: Frames | None
     cell: Cell | None
-    given: bool
+    own: bool
     periodic: bool
     charges: Floats
     places: Places
@@ -229,9 +229,8 @@ class Fields:
         engine = with_transforms(get_engine(self.engine))
         mesh: tuple[Cell | None, AtPoints] | None = None
         for frame in frames:
-            cell = (self.cell if self.given else frame.cell or self.cell) if self.periodic else None
-            if self.periodic and cell is None:
-                raise InputError(f"frame {frame.number}: has no periodic cell", "give {cell}")
+            own = self.own and self.periodic
+            cell = cell_of(self.source, frame) if own else self.cell if self.periodic else None
             if self.plan is not None and (mesh is None or cell is None or not _same(mesh[0], cell)):
                 around = frame.positions if cell is not None else np.concatenate(
                     [frame.positions, self.places.of(frame.positions, cell)[0]])
@@ -371,6 +370,7 @@ def field_at(
     begin, numbers = Frame(0, structure.positions, None), range(1)
     if trajectory is not None:
         begin, numbers = next(iter(trajectory)), trajectory.numbers()
+    own = cell is None and begin.cell is not None
     found = cell or begin.cell or structure.cell
     periodic = choose_cell(replace(structure, cell=found), "auto", boundary) is not None
     begin = begin._replace(cell=found if periodic else None)
@@ -384,7 +384,7 @@ def field_at(
     plan = _plan(begin, charges, len(places), bound)
     law = None if bound.decay is None else bound if plan is not None else bound.truncated(DECAYS * bound.decay)
     used = "cpu" if plan is None else with_transforms(get_engine(engine)).name
-    work = Fields(trajectory, found, cell is not None, periodic, charges, places, parts, rows,
+    work = Fields(trajectory, found, own, periodic, charges, places, parts, rows,
                   _left_out(structure, places, exclude), plan, law, used)
     # filled block by block, and no second copy of all frames
     values = np.empty((len(numbers), len(names), len(places), 4))

@@ -30,7 +30,7 @@ from vmdpotential.frames.statistics import BlockMean
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.interactions import coulomb
-from vmdpotential.io.frames import Frame, Frames
+from vmdpotential.io.frames import Frame, Frames, cell_of
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import coulomb_constant
@@ -175,8 +175,8 @@ class Profiles:
     source : Frames or None
         Whose frames :meth:`block` reads.
     cell : Cell or None
-        Of frames that have none, and of all with `given`.
-    given : bool
+        Of all frames, unless they have `own` cells.
+    own : bool
     charges : (N,) float64, e
     parts : sequence of (A,) int64
         Atoms, all in one and no more: what rows are made of.
@@ -199,7 +199,7 @@ class Profiles:
 
     source: Frames | None
     cell: Cell | None
-    given: bool
+    own: bool
     charges: Floats
     parts: Sequence[NDArray[np.int64]]
     rows: Mask
@@ -227,9 +227,7 @@ class Profiles:
         count, values, region = 0, np.zeros((len(self.rows), 3, self.nodes)), np.zeros(self.nodes)
         cells = np.zeros(3)
         for frame in frames:
-            cell = self.cell if self.given else frame.cell or self.cell
-            if cell is None:
-                raise InputError(f"frame {frame.number}: has no periodic cell, which a profile needs", "give {cell}")
+            cell = cell_of(self.source, frame) if self.own or self.cell is None else self.cell
             one, density, period = self.of(frame.positions, cell, f"in frame {frame.number} ")
             values += one
             region += density
@@ -330,9 +328,10 @@ def profile(
         For an axis that has no period, or a group without a middle.
     """
     structure.require_whole_cell("expand it to the cell")
-    first = cell or structure.cell
-    if trajectory is not None:
-        first = cell or next(iter(trajectory)).cell or first
+    first, own = cell or structure.cell, False
+    if trajectory is not None and cell is None:
+        begin = next(iter(trajectory))
+        first, own = begin.cell or first, begin.cell is not None
     if first is None:
         raise InputError(f"{structure.where}: has no periodic cell, which a "
                          "profile needs", "give {cell}")
@@ -348,7 +347,7 @@ def profile(
     smear = length / nodes if smear is None else smear
     finer = 2 if not smear else min(MOST, int(np.ceil(END / np.pi * length / nodes / smear - 1e-6)))
     work = Profiles(
-        trajectory, first, cell is not None, structure.known_charges, parts, rows, region,
+        trajectory, first, own, structure.known_charges, parts, rows, region,
         None if center is None else np.flatnonzero(center), axis, nodes, finer, smear,
         start, coulomb_constant(unit, temperature))
     if trajectory is None:
@@ -438,15 +437,16 @@ def integral(z: Floats, field: Floats, potential: Floats, background: float, con
     return result
 
 
-def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str = "V") -> Profile:
+def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str = "V", name: str = "the map") -> Profile:
     """Return the profile of a periodic potential map: its mean over planes, and what follows from that wave by wave.
+
+    `name` is what errors call the map.
 
     Raises
     ------
     InputError
         When the map states no unit or no periodic cell, or its nodes do not divide a period of the axis.
     """
-    name = "the map"
     if grid.provenance.cell is None:
         raise InputError(f"{name}: states no periodic cell", "make the profile of the structure")
     if not grid.unit or "/A" in grid.unit:

@@ -229,7 +229,7 @@ class Alignment:
         open_ = boundary == "open"
         if rotate and not open_:
             raise UsageError(
-                "fit", "a periodic cell is not rotated: its images would stay where they are while its atoms turn",
+                "motion", "a periodic cell is not rotated: its images would stay where they are while its atoms turn",
                 "translate only, or use {boundary open}")
         rotate = open_ if rotate is None else rotate
         wrap = open_ if wrap is None else wrap

@@ -229,7 +229,10 @@ def smooth_values_on(
         # beyond the map go on with the values of its nearest points, so that the edge is smooth too
         places = plane.positions(*np.meshgrid(s[::factor], t[::factor]))[missing]
         values[missing] = grid.sample(np.clip(places, grid.lattice.origin, grid.lattice.last))
-    scale = float(np.quantile(np.abs(values), 0.98)) / 3 or 1.0
+    unknown = ~np.isfinite(values)  # a difference has no values where one map ends
+    scale = float(np.quantile(np.abs(values[~unknown]), 0.98)) / 3 if not unknown.all() else 0.0
+    scale = scale or 1.0
+    values[unknown] = 0
     result = np.arcsinh(values / scale)
     for axis, count in enumerate((rows, columns)):
         if count > 1:
@@ -239,6 +242,11 @@ def smooth_values_on(
         u = (plane.positions(*np.meshgrid(s, t)) - grid.lattice.origin) / grid.lattice.spacing
         outside = ((u < -1e-6) | (u > np.array(grid.lattice.shape) - 1 + 1e-6)).any(-1)
         result[outside] = np.nan
+    if unknown.any():  # and none between these points and their neighbours
+        for axis in range(2):
+            fine = np.arange(result.shape[axis])
+            unknown = np.take(unknown, fine // factor, axis) | np.take(unknown, -(-fine // factor), axis)
+        result[unknown] = np.nan
     return result, (left, right, bottom, top)
 
 

@@ -95,6 +95,19 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
     return merge(whole, names)
 
 
+def read_first_frame(path: Path, trajectory: Path) -> Structure | None:
+    """Return a topology that has no coordinates at those of a trajectory's first frame; None of another file."""
+    path, trajectory = files.held(path), files.held(trajectory)
+    if recognise.kind_of(path) not in _TOPOLOGIES:
+        return None
+    from vmdpotential.io.frames import Trajectory
+
+    with files.reading(path):
+        names = elements.fill(_read_topology(path))
+    begin = next(iter(Trajectory(trajectory, len(names), slice(1))))
+    return _find("merge:place")(begin.positions, begin.cell, str(trajectory), names)  # type: ignore[no-any-return]
+
+
 def _kind_of_structure(path: Path, has_topology: bool) -> str:
     """Return the kind of a file that has coordinates, and names too unless there is a topology."""
     kind = recognise.kind_of(path)

@@ -10,6 +10,8 @@ Written by h5py: cmapfile makes its thinned maps of a whole one in memory, and b
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,48 @@ def library() -> Any:
     return extras.load("h5py", "CMAP files", "large", "use .mrc or .dx")
 
 
+class _Kept:
+    """A file for HDF5, which crashes when it closes one that cannot be written: the error is kept, and told after."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        while len(rest) and self.error is None:
+            rest = rest[self._try(self.file.write, rest) :]
+        return size
+
+    def truncate(self, size: int) -> int:
+        self._try(self.file.truncate, size)
+        return size
+
+    def _try(self, act: Callable[[Any], int], what: Any) -> int:
+        try:
+            return 0 if self.error is not None else act(what)
+        except OSError as error:
+            self.error = error
+            return 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+
+@contextlib.contextmanager
+def _writing(path: Path, mode: str) -> Iterator[Any]:
+    """Give an HDF5 file to write; raises OSError when a disk is full."""
+    with path.open("w+b" if mode == "w" else "r+b", buffering=0) as file:
+        kept = _Kept(file)
+        try:
+            with library().File(kept, mode) as made:
+                yield made
+        finally:
+            if kept.error is not None:
+                raise kept.error
+
+
 class CmapWriter:
     """Writes a map slab by slab (:class:`vmdpotential.methods.slabs.Sink` has the order)."""
 
@@ -50,7 +94,7 @@ class CmapWriter:
 
     def begin(self, lattice: Lattice) -> None:
         """Make the file; what is in it is removed."""
-        with library().File(self.path, "w") as file:
+        with _writing(self.path, "w") as file:
             image = file.create_group(_IMAGE)
             image.attrs["step"] = lattice.spacing
             image.attrs["origin"] = lattice.origin
@@ -59,7 +103,7 @@ class CmapWriter:
 
     def put(self, start: int, values: NDArray[np.float32]) -> None:
         """Write the planes (nx, ny, n) from `start` on along z."""
-        with library().File(self.path, "r+") as file:
+        with _writing(self.path, "r+") as file:
             data = file[_IMAGE][_DATA]
             for z in range(0, values.shape[2], BLOCK[0]):  # a copy of a few planes
                 part = values[:, :, z : z + BLOCK[0]].transpose(2, 1, 0)
@@ -68,7 +112,7 @@ class CmapWriter:
     def finish(self, grid: Grid) -> None:
         """Write the thinned maps, and what the map is; its values are not looked at."""
         lattice = grid.lattice
-        with library().File(self.path, "r+") as file:
+        with _writing(self.path, "r+") as file:
             image = file[_IMAGE]
             image.attrs["name"] = title(grid)
             fine, step = image[_DATA], 2

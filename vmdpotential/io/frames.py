@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
-from vmdpotential.io import mdanalysis, xdr
-from vmdpotential.io.text import held
+from vmdpotential.io import gro, mdanalysis, mmcif, xdr
+from vmdpotential.io.text import first_bytes, held
 from vmdpotential.molecule.cell import Cell
 
 log = logging.getLogger(__name__)
@@ -37,8 +37,9 @@ AKMA = 4.888821e-2
 #: By how much a cell's volume may differ from that of the first frame.
 JUMP = 0.2
 
-#: Files whose frames are found by their own headers.
-_XDR = (".xtc", ".trr")
+#: Files whose frames are found before they are read; of GRO and mmCIF files MDAnalysis reads the first one alone.
+_FOUND = (".xtc", ".trr", ".gro")
+_MODELS = (".cif", ".mmcif", ".pdbx")
 
 #: Atoms times frames from which the check of packed ones is compiled.
 OFTEN = 10_000_000
@@ -109,7 +110,7 @@ class Trajectory:
     Parameters
     ----------
     path : Path
-        XTC, TRR, DCD, NetCDF, H5MD, PDB of several models, or anything else that MDAnalysis reads.
+        XTC, TRR, DCD, NetCDF, H5MD, PDB, mmCIF or GRO of several models, or anything else that MDAnalysis reads.
     atoms : int
         How many atoms every frame must have.
     frames : slice
@@ -139,8 +140,10 @@ class Trajectory:
         """Return the numbers of the frames, without reading them; raises as :meth:`__iter__`."""
         path = held(self.path)
         with mdanalysis.reading(path):
-            if path.suffix.lower() in _XDR:
+            if path.suffix.lower() in _FOUND:
                 return _chosen(path, self.frames, len(self._starts))
+            if path.suffix.lower() in _MODELS:
+                return _chosen(path, self.frames, len(self._models))
             with self._reader() as reader:
                 return _chosen(path, self.frames, _count(reader))
 
@@ -166,12 +169,15 @@ class Trajectory:
     def _starts(self) -> NDArray[np.int64]:
         """Where the frames of an XTC or TRR begin, bytes: its library would write a file of them beside it."""
         path = held(self.path)
+        if path.suffix.lower() == ".gro":
+            return np.array(list(gro.frames(path, self.atoms)), np.int64)
         return np.array(list(xdr.frames(path, self.atoms, path.suffix.lower() == ".xtc")), np.int64)
 
     def _frames(self) -> Iterator[Frame]:
         path = held(self.path)
         with mdanalysis.reading(path):
-            frames = self._xdr(path) if path.suffix.lower() in _XDR else self._others(path)
+            ways = {".xtc": self._xdr, ".trr": self._xdr, ".gro": self._gro, **dict.fromkeys(_MODELS, self._mmcif)}
+            frames = ways.get(path.suffix.lower(), self._others)(path)
             first = next(frames)  # whatever is wrong with the file as a whole is found here
         yield first
         with mdanalysis.explained(path):
@@ -197,14 +203,32 @@ class Trajectory:
                 if not getattr(step, "hasx", True):
                     raise InputError(f"{path}: frame {number} holds no positions", "choose other {frames}")
                 box = np.array(step.box, np.float64) * 10  # nm to A
-                positions = mdanalysis.checked(step.x, path, self._dtype(step.x))
+                positions = mdanalysis.checked(step.x, path, self._dtype(step.x), number)
                 positions *= 10
                 yield Frame(number, positions, Cell(box) if box.any() else None, len(chosen), float(step.time))
 
+    def _gro(self, path: Path) -> Iterator[Frame]:
+        chosen = _chosen(path, self.frames, len(self._starts))
+        ends = [*self._starts[1:].tolist(), None]
+        for number in chosen:
+            positions, cell, time = gro.read_frame(path, int(self._starts[number]), ends[number], self.atoms)
+            yield Frame(number, mdanalysis.checked(positions, path, frame=number), cell, len(chosen), time)
+
+    @cached_property
+    def _models(self) -> list[tuple[NDArray[np.float64], Cell | None]]:
+        """Positions and cells of the models of an mmCIF file."""
+        models = [(model.positions, model.cell) for model in mmcif.read_models(held(self.path))]
+        for positions, _ in models:
+            mdanalysis.check_atoms(self.path, len(positions), self.atoms)
+        return models
+
+    def _mmcif(self, path: Path) -> Iterator[Frame]:
+        chosen = _chosen(path, self.frames, len(self._models))
+        for number in chosen:
+            yield Frame(number, self._models[number][0].copy(), self._models[number][1], len(chosen))
+
     def _reader(self) -> Any:
         """Open the file by MDAnalysis."""
-        from MDAnalysis.coordinates.core import get_reader_for
-
         path, suffix = held(self.path), held(self.path).suffix.lower()
         if suffix == ".dcd":  # a damaged one is found here: the reader would print a traceback
             from MDAnalysis.lib.formats.libdcd import DCDFile
@@ -213,7 +237,7 @@ class Trajectory:
             mdanalysis.check_atoms(path, file.header["natoms"], self.atoms)
             return file
         told = {} if suffix in (".nc", ".ncdf") else {"n_atoms": self.atoms}
-        reader = get_reader_for(str(path))(str(path), **told)
+        reader = mdanalysis.opened(path, **told)
         mdanalysis.check_atoms(path, reader.n_atoms, self.atoms)
         return reader
 
@@ -226,12 +250,12 @@ class Trajectory:
                     reader.seek(number)
                     found = reader.read()
                     time = None if step is None else step[0] + number * step[1]
-                    yield Frame(number, mdanalysis.checked(found.xyz, path, self._dtype(found.xyz)),
+                    yield Frame(number, mdanalysis.checked(found.xyz, path, self._dtype(found.xyz), number),
                                 mdanalysis.cell_of(_dcd_cell(found.unitcell), path), len(chosen), time)
                 return
             for number in chosen:
                 found = reader[number]
-                yield Frame(number, mdanalysis.checked(found.positions, path, self._dtype(found.positions)),
+                yield Frame(number, mdanalysis.checked(found.positions, path, self._dtype(found.positions), number),
                             mdanalysis.cell_of(found.dimensions, path), len(chosen), found.data.get("time"))
 
 
@@ -272,9 +296,31 @@ class Loaded:
         return self.name
 
 
-def opened(trajectory: Path | Frames | None, atoms: int, frames: slice | None) -> Frames | None:
+def opened(trajectory: Path | Frames | None, atoms: int, frames: slice | None, single: bool = False) -> Frames | None:
     """Return the frames of a file, or those that a viewer has chosen."""
-    return Trajectory(trajectory, atoms, frames or slice(None)) if isinstance(trajectory, Path) else trajectory
+    if not isinstance(trajectory, Path):
+        return trajectory
+    if trajectory.suffix.lower() == ".dcd" and _cut_short(trajectory, atoms):
+        log.warning("%s: ends within a frame, which is left out; it is cut short, or still written", trajectory)
+    return Trajectory(trajectory, atoms, frames or slice(None), single)
+
+
+def _cut_short(path: Path, atoms: int) -> bool:
+    """Return whether a DCD ends within a frame: its reader takes the whole ones without a word.
+
+    Each record has its size before and after it: a header of 84 bytes, titles, the number of atoms; then for every
+    frame the cell, where the header says so, and x, y and z of all atoms. Files of another kind are not judged.
+    """
+    start = first_bytes(path, 4096)
+    words = np.frombuffer(start[: len(start) // 4 * 4], "<i4" if start[:1] == b"T" else ">i4")
+    if len(words) < 24 or words[0] != 84:
+        return False
+    fixed, has_cell, fourth = words[[10, 12, 13]]
+    count = 23 + int(words[23]) // 4 + 2
+    if fixed or fourth or words[count : count + 3].tolist() != [4, atoms, 4]:
+        return False
+    frame = 12 * atoms + 24 + (56 if has_cell else 0)
+    return (path.stat().st_size - 4 * (count + 3)) % frame > 0
 
 
 def _count(reader: Any) -> int:
@@ -316,6 +362,20 @@ def _dcd_cell(found: NDArray[np.float64]) -> NDArray[np.float64]:
     return cell
 
 
+def cell_of(source: Frames | Path | str | None, frame: Frame) -> Cell:
+    """Return the cell of a frame of a trajectory whose first one has a cell.
+
+    Raises
+    ------
+    InputError
+        When the frame has none: that of another would be wrong without a word.
+    """
+    if frame.cell is None:
+        raise InputError(f"{getattr(source, 'path', source)}: frame {frame.number} has no periodic cell",
+                         "choose other {frames}, or give {cell}")
+    return frame.cell
+
+
 def periodic_cell(path: Path | str, frame: Frame, like: Cell) -> Cell:
     """Return the cell of a frame of a periodic trajectory.
 
@@ -332,13 +392,12 @@ def periodic_cell(path: Path | str, frame: Frame, like: Cell) -> Cell:
     InputError
         When the frame has none, or one whose volume is another by more than :data:`JUMP`.
     """
-    if frame.cell is None:
-        raise InputError(f"{path}: frame {frame.number} has no periodic cell", "choose other {frames}, or give {cell}")
-    change = frame.cell.volume / like.volume - 1
+    cell = cell_of(path, frame)
+    change = cell.volume / like.volume - 1
     if abs(change) > JUMP:
         raise InputError(f"{path}: the cell of frame {frame.number} is {100 * (1 + change):.0f} % as large as that "
                          "of the first one", "choose other {frames}, or give {cell}")
-    return frame.cell
+    return cell
 
 
 @contextlib.contextmanager

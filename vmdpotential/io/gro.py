@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +77,50 @@ def read_gro(path: Path) -> Structure:
         residue_index=index, elements=elements.guess_all(names, residue_names), cell=_cell(path, lines, count + 2),
         title=lines.text(0).strip(), sources=(str(path),), velocities=None if velocities is None else velocities * 10,
     )  # fmt: skip
+
+
+def frames(path: Path, atoms: int) -> Iterator[int]:
+    """Yield where each frame of a plain GRO file begins, bytes.
+
+    Raises
+    ------
+    InputError
+        At a frame of other atoms, or one that is cut short.
+    """
+    with path.open("rb") as file:
+        for number in itertools.count():
+            start = file.tell()
+            title, count = file.readline(), file.readline().strip()
+            if number and not (title + count).strip():  # no more, or empty lines at the end
+                return
+            where = f"{path}: frame {number}"
+            if not re.fullmatch(rb"[0-9]{1,12}", count):
+                raise InputError(f"{where} states no number of atoms in its second line", "write the file again")
+            if int(count) != atoms:
+                raise InputError(
+                    f"{where} has {int(count)} atoms and the structure {atoms}", "give files of one system")
+            if sum(1 for _ in itertools.islice(file, atoms + 1)) <= atoms:
+                raise InputError(f"{where} is cut short", "copy or write it again")
+            yield start
+
+
+def read_frame(path: Path, start: int, stop: int | None, atoms: int) -> tuple[Floats, Cell | None, float | None]:
+    """Return positions (N, 3), A, the cell, and the time, ps, of the frame between two bytes of a GRO file.
+
+    Raises
+    ------
+    InputError
+        When it has columns that are not numbers; the message names the line of the frame.
+    """
+    with path.open("rb") as file:
+        file.seek(start)
+        lines = columns.Lines(file.read(-1 if stop is None else stop - start).replace(b"\r", b""))
+    first, width = _precision(path, lines)
+    rows = np.arange(2, atoms + 2)
+    table = lines.table(rows, first + 3 * width)
+    time = re.search(r"\bt=\s*(-?\d+(?:\.\d*)?)", lines.text(0))
+    return (10 * _coordinates(path, lines, rows, table[:, first:], width), _cell(path, lines, atoms + 2),
+            float(time[1]) if time else None)
 
 
 def _count(path: Path, lines: columns.Lines) -> int:

@@ -112,8 +112,6 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
     with reading(path):
         if suffix in (".xtc", ".trr"):
             return _gromacs_frame(path, n_atoms, frame)
-        from MDAnalysis.coordinates.core import get_reader_for
-
         if suffix in (".coor", ".namdbin"):  # its number of atoms would be believed, and memory taken for them
             counts = [int.from_bytes(first_bytes(path, 4), order) for order in ("little", "big")]
             _check_counts(path, n_atoms if n_atoms in counts else counts[0], n_atoms, 1, frame)
@@ -122,7 +120,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
 
             with DCDFile(str(path)) as file:
                 _check_counts(path, file.header["natoms"], n_atoms, len(file), frame)
-        with get_reader_for(str(path))(str(path), n_atoms=n_atoms) as reader:
+        with opened(path, n_atoms=n_atoms) as reader:
             _check_counts(path, reader.n_atoms, n_atoms, reader.n_frames, frame)
             amber_coordinates.tell_of_frames(path, 1 if frame else reader.n_frames)
             step = reader[frame]
@@ -169,16 +167,33 @@ def check_atoms(path: Path, found: int, n_atoms: int) -> None:
         raise InputError(f"{path}: has {found} atoms and the structure {n_atoms}", "give files of one system")
 
 
-def checked(positions: Any, path: Path, dtype: Any = np.float64) -> NDArray[Any]:
-    """Return a copy of positions that a file gave, (N, 3), which must be numbers."""
+def checked(positions: Any, path: Path, dtype: Any = np.float64, frame: int | None = None) -> NDArray[Any]:
+    """Return a copy of positions that a file gave, (N, 3), in a frame if it has some, which must be numbers."""
     result = np.array(positions, dtype, order="C")
     with np.errstate(over="ignore", invalid="ignore"):
         total = result.sum()
     if not np.isfinite(total):  # a sum takes a third of the time that looking at each does
         bad = np.flatnonzero(~np.isfinite(result).all(1))
         if len(bad):
-            raise InputError(f"{path}: atom {bad[0] + 1} has coordinates that are not numbers", "choose another frame")
+            where = "" if frame is None else f"in frame {frame} "
+            raise InputError(f"{path}: {where}atom {bad[0] + 1} has coordinates that are not numbers",
+                             "choose another frame")
     return result
+
+
+def opened(path: Path, **told: Any) -> Any:
+    """Return MDAnalysis' reader of a trajectory, which is to be closed."""
+    from MDAnalysis.coordinates.core import get_reader_for
+
+    kind: Any = get_reader_for(str(path))
+    reader = kind.__new__(kind)
+    try:
+        reader.__init__(str(path), **told)
+    except Exception:
+        # one that failed half way has nothing to close, and would print a traceback when it is deleted
+        reader.close, reader._auxs = lambda: None, {}
+        raise
+    return reader
 
 
 def cell_of(dimensions: Any, path: Path) -> Cell | None:

@@ -62,16 +62,29 @@ def read_mmcif(path: Path) -> Structure:
         When the file cannot be read, is no mmCIF file, has no atoms, or lacks a column; the message
         names the column.
     """
+    block, models = _models(path)
+    if len(models) > 1:
+        log.warning("%s: holds several models; the first one (%d atoms) is used", path, len(models[0]["Cartn_x"]))
+    return _structure(path, block, models[0])
+
+
+def read_models(path: Path) -> Iterator[Structure]:
+    """Yield the models of an mmCIF file; raises as :func:`read_mmcif`."""
+    block, models = _models(path)
+    for found in models:
+        yield _structure(path, block, found)
+
+
+def _models(path: Path) -> tuple[gemmi.cif.Block, list[Columns]]:
     raw = files.read_text(path, *_MEMORY)
     block, found = _in_pieces(raw) or _at_once(path, raw)
     del raw
     _check_columns(path, found)
     model = found.get("pdbx_PDB_model_num")
-    if model is not None and (model != model[0]).any():
-        first_model = model == model[0]
-        log.warning("%s: holds several models; the first one (%d atoms) is used", path, int(first_model.sum()))
-        found = {name: values[first_model] for name, values in found.items()}
-    return _structure(path, block, found)
+    if model is None or (model == model[0]).all():
+        return block, [found]
+    return block, [{name: values[model == number] for name, values in found.items()}
+                   for number in dict.fromkeys(model.tolist())]
 
 
 def _in_pieces(raw: bytes) -> tuple[gemmi.cif.Block, Columns] | None:

@@ -1,0 +1,110 @@
+"""Trajectories as people have them: GRO files of several frames, cut files, and a topology that has no coordinates."""
+
+import gc
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vmdpotential.commands import options
+from vmdpotential.errors import InputError
+from vmdpotential.io import read_structure
+from vmdpotential.io.frames import Trajectory, opened
+
+FILES = Path(pytest.importorskip("MDAnalysisTests").__file__).parent / "data"
+
+WATER = """\
+Water in a box, t= {time}
+    3
+    1SOL     OW    1   0.230   0.628   {z:.3f}
+    1SOL    HW1    2   0.137   0.626   {z:.3f}
+    1SOL    HW2    3   0.231   0.589   {z:.3f}
+   {edge:.5f}   {edge:.5f}   {edge:.5f}
+"""
+
+
+def test_gro_files_of_several_frames(tmp_path):
+    path = tmp_path / "water.gro"
+    path.write_text("".join(WATER.format(time=f"{2.5 * n:.5f} step= {n}", z=n, edge=3 + n) for n in range(4)) + "\n")
+    whole = Trajectory(path, 3)
+    assert whole.numbers() == range(4)
+    for frames in (whole, whole.part(range(1, 4, 2))):
+        for frame in frames:
+            assert frame.positions[:, 2].tolist() == [10.0 * frame.number] * 3
+            assert frame.positions[0, :2].tolist() == pytest.approx([2.3, 6.28])
+            assert np.diag(frame.cell.vectors).tolist() == pytest.approx([30 + 10 * frame.number] * 3)
+            assert frame.time == 2.5 * frame.number
+    assert [frame.number for frame in whole.part(range(1, 4, 2))] == [1, 3]
+    text = path.read_text()
+    for wrong, message in (
+        (text[: text.rindex("    1SOL    HW2")], "frame 3 is cut short"),
+        (text.replace("    3\n", "    2\n"), "has 2 atoms"),
+        (text.rstrip() + "\nmore\nof it\n", "frame 4 states no number of atoms"),
+        (text.replace("0.628", "0.6x8"), "line 3 has no"),
+    ):
+        path.write_text(wrong)
+        with pytest.raises(InputError, match=message):
+            list(Trajectory(path, 3))
+
+
+def test_models_of_an_mmcif_file_are_frames(tmp_path, caplog):
+    atom = "ATOM {n} C C{n} MOL A 1 {x} 2.0 3.0 {model}\n"
+    names = ("group_PDB", "id", "type_symbol", "label_atom_id", "label_comp_id", "label_asym_id", "label_seq_id",
+             "Cartn_x", "Cartn_y", "Cartn_z", "pdbx_PDB_model_num")
+    path = tmp_path / "models.cif"
+    path.write_text("data_x\nloop_\n" + "".join(f"_atom_site.{name}\n" for name in names)
+                    + "".join(atom.format(n=n, x=10 * model + n, model=model) for model in (1, 2, 5) for n in (1, 2)))
+    assert Trajectory(path, 2).numbers() == range(3)
+    assert [frame.positions[:, 0].tolist() for frame in Trajectory(path, 2, slice(1, None))] == [[21, 22], [51, 52]]
+    with pytest.raises(InputError, match="has 2 atoms and the structure 3"):
+        list(Trajectory(path, 3))
+    assert not caplog.records  # that the first one is used
+    assert len(read_structure(path)) == 2
+    assert "holds several models; the first one (2 atoms) is used" in caplog.text
+
+
+def test_a_dcd_that_ends_within_a_frame_is_told_of(tmp_path, caplog):
+    for name in ("tip125_tric_C36", "adk_dims2", "coordinates/test"):  # whole ones, also by an odd header
+        opened(FILES / f"{name}.dcd", {"a": 3341, "t": 375, "c": 5}[name[0]], None)
+    assert not caplog.records
+    path = tmp_path / "cut.dcd"
+    path.write_bytes((FILES / "tip125_tric_C36.dcd").read_bytes()[:-1000])
+    assert opened(path, 375, None).numbers() == range(9)
+    assert "cut.dcd: ends within a frame" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["Amber/ace_tip3p.nc", "cobrotoxin.h5md"])
+def test_files_that_cannot_be_opened_print_nothing(tmp_path, monkeypatch, name):
+    if name.endswith(".h5md"):
+        pytest.importorskip("h5py")
+    printed = []
+    monkeypatch.setattr(sys, "unraisablehook", printed.append)
+    content = (FILES / name).read_bytes()
+    path = tmp_path / Path(name).name
+    path.write_bytes(content[: len(content) * 7 // 10])
+    with pytest.raises(InputError, match="cannot read it"):
+        Trajectory(path, 100).numbers()
+    gc.collect()
+    assert not printed
+
+
+def test_a_topology_takes_the_first_frame():
+    names, frames = FILES / "tip125_tric_C36.psf", FILES / "tip125_tric_C36.dcd"
+    found = options.read(names, None, trajectory=frames)
+    first = next(iter(Trajectory(frames, 375)))
+    np.testing.assert_array_equal(found.positions, first.positions)
+    assert found.cell.parameters == pytest.approx(first.cell.parameters)
+    assert found.charges is not None
+    assert found.where == str(frames)
+    with pytest.raises(InputError, match="a topology has no coordinates"):
+        options.read(names, None)
+
+
+def test_numbers_that_are_none_are_those_of_a_frame(tmp_path):
+    path = tmp_path / "nan.dcd"
+    content = bytearray((FILES / "tip125_tric_C36.dcd").read_bytes())
+    content[-8:-4] = np.array([np.nan], "<f4").tobytes()  # the last atom's z
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="in frame 9 atom 375 has coordinates that are not numbers"):
+        list(Trajectory(path, 375))
