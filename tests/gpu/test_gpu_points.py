@@ -2,30 +2,28 @@
 
 import numpy as np
 import pytest
+import sums
 from helpers import charges_at, relative_rms
 
 from vmdpotential.frames.field import Places, field_at
-from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.pairs.energy import Between
 
 pytestmark = pytest.mark.gpu
 
-CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),
-         "triclinic": Cell.from_parameters(32, 33, 34, 78, 72, 105)}
 
-
-@pytest.mark.parametrize("boundary", CELLS)
-@pytest.mark.parametrize("places", ["atoms", "points"])
-def test_fields_are_those_of_the_cpu(engine, boundary, places):
+@pytest.mark.parametrize("boundary", sums.CELLS)
+@pytest.mark.parametrize(("places", "salt"), [("atoms", None), ("points", None), ("atoms", 0.15)])
+def test_fields_are_those_of_the_cpu(engine, boundary, places, salt):
     positions, charges = water_box(30.0)
-    structure = charges_at(positions, charges + 0.01, CELLS[boundary])
+    structure = charges_at(positions, charges + 0.01, sums.CELLS[boundary])
     rows = np.arange(0, len(structure), 3)
     wanted = Places.atoms(rows, list(map(str, rows))) if places == "atoms" else Places.at(
         positions[rows] + [0.7, -40.0 * (boundary != "open"), 0.1], list(map(str, rows)))
     sources = {"first": np.arange(len(structure)) < 500}
-    found, expected = (field_at(structure, wanted, sources=sources, engine=name) for name in (engine.name, "cpu"))
+    found, expected = (field_at(structure, wanted, sources=sources, engine=name, screened=salt)
+                       for name in (engine.name, "cpu"))
     assert (found.engine, expected.engine) == (engine.name, "cpu")
     assert found.error == pytest.approx(expected.error, rel=0.3)
     for n in range(len(found.names)):
@@ -33,10 +31,10 @@ def test_fields_are_those_of_the_cpu(engine, boundary, places):
         assert relative_rms(found.field[:, n], expected.field[:, n]) < 1e-5
 
 
-@pytest.mark.parametrize("boundary", CELLS)
+@pytest.mark.parametrize("boundary", sums.CELLS)
 def test_energies_and_forces_are_those_of_the_cpu(engine, boundary):
     positions, charges = water_box(30.0)
-    cell, count = CELLS[boundary], len(charges)
+    cell, count = sums.CELLS[boundary], len(charges)
     none, empty = np.zeros((0, 2), np.int64), np.zeros(0)
     terms = Nonbonded("test", ("X",), np.zeros(count, np.int64), np.full((1, 1), 600.0), np.full((1, 1), 6e5),
                       none, none, empty, empty, empty)
