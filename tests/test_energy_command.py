@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -79,6 +80,11 @@ def test_a_trajectory(peptide, capsys, tmp_path):
         rows = list(csv.DictReader(stream))
     assert [row["frame"] for row in rows] == ["1", "3"]
     assert [float(row["total"]) for row in rows] == pytest.approx(totals, rel=1e-5)
+    code, out, err = shell(capsys, "energy", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "protein", "water",
+                           "--frames", "1::2", "--electrostatics", "rf", "--by", "residue")
+    assert code == 0, err
+    told = re.search(r"protein with water: (\S+) \+- (\S+) kcal/mol", out)
+    assert [float(x) for x in told.groups()] == pytest.approx([np.mean(totals), np.std(totals, ddof=1)], abs=1e-3)
     code, out, err = shell(capsys, "forces", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "//*/2/CA", "water",
                            "--electrostatics", "rf", "--json", "-o", tmp_path / "forces.npz")
     assert code == 0, err

@@ -121,6 +121,14 @@ def test_an_end_that_nobody_asked_for_is_told(caplog):
     assert not caplog.text
 
 
+def test_charges_that_are_all_0_are_told(caplog):
+    assert not potential_map(charges_at(DIPOLE.positions, np.zeros(len(DIPOLE))), spacing=2).values.any()
+    assert "are all 0, and so is the potential" in caplog.text
+    caplog.clear()
+    potential_map(DIPOLE, spacing=2)
+    assert not caplog.text
+
+
 def test_a_crystals_asymmetric_unit_is_no_periodic_system(caplog):
     cell = Cell.from_parameters(20, 20, 20, space_group="P 21 21 21")
     crystal = charges_at(DIPOLE.positions, DIPOLE.charges, cell)

@@ -188,7 +188,8 @@ def _lines(row: _Rows) -> list[str]:
     lines = []
     if row.by != "total":
         coulomb, lennard_jones, total = row.mean.sum(0)
-        lines.append(f"{row.a} with {row.b}: {total:.4f} kcal/mol (Coulomb {coulomb:.4f}, Lennard-Jones "
+        beside = "" if spread is None else f" +- {np.std([sums[2] for _, sums in row.frames], ddof=1):.4f}"
+        lines.append(f"{row.a} with {row.b}: {total:.4f}{beside} kcal/mol (Coulomb {coulomb:.4f}, Lennard-Jones "
                      f"{lennard_jones:.4f})" + (f"; the largest of {len(row.names)}:" if len(row.names) > len(shown)
                                                 else ""))
     for n in shown.tolist():

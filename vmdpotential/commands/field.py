@@ -148,8 +148,9 @@ def field(
     summary, series = _summary(found, scale)
     lines = [
         str(report),
-        f"{boundary_text(found.cell)}; {found.medium}; rms error of the field {found.error * scale:.1e} {field_unit}; "
-        f"{own}",
+        f"{boundary_text(found.cell)}; {found.medium}; "
+        + (f"rms error of the field {found.error * scale:.1e} {field_unit}" if found.error else "all pairs, exactly")
+        + f"; {own}",
         f"{len(places)} {where[places.kind]}, {count} frame{'s' * (count != 1)}, " + (
             "field along the bond" if found.along is not None else "size of the field")
         + f" ({field_unit}) and potential ({unit}):",

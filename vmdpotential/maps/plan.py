@@ -130,6 +130,9 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
                           "it to the medium"), structure.where)
     # in units in which the sum of q V(r) is the potential
     positions, own = structure.positions[chosen], constant * structure.known_charges[chosen]
+    if not own.any():
+        log.warning(Words("%s: the charges that make the potential are all 0, and so is the potential; {topology} or "
+                          "{charges} may give them"), structure.where)
     if lattice is None:
         lattice = lay_lattice(structure, positions, cell, spacing, padding)
     backend = get_engine(engine)
