@@ -49,7 +49,7 @@ def potential_at(
     unit, temperature, dielectric, screened
         Of the values, see :func:`vmdpotential.maps.potential_map`. A screened potential has no background.
     engine : str
-        What sums pairs; meshes are always the CPU engine's.
+        What sums; the CPU's takes its place for a mesh where it has no transforms.
 
     Returns
     -------

@@ -180,7 +180,8 @@ class Engine(Protocol):
     def prepare_points(self, mesh: Mesh, pairs: bool) -> AtPoints:
         """Return the sum by a mesh at points: its smooth part, and with `pairs` what is left beside it.
 
-        Needs :attr:`has_transforms`; :func:`with_transforms` is an engine that has them.
+        Its error is that of the mesh; in a periodic cell it has all images, and of 1/r a neutralising background. Needs
+        :attr:`has_transforms`; :func:`with_transforms` returns an engine that has them.
         """
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:

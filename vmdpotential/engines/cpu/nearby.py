@@ -31,17 +31,7 @@ BLOCK = 8
 
 
 class AtPoints:
-    """A mesh sum at points; see :class:`vmdpotential.engines.AtPoints`.
-
-    Its error is that of the mesh (:func:`vmdpotential.splitting.coulomb.optimal`); in a periodic cell it has all
-    images and a neutralising background. An atom nearer than 0.01 A counts at that distance.
-
-    Parameters
-    ----------
-    mesh : Mesh
-    pairs : bool
-        Whether the pairs are summed beside the smooth part.
-    """
+    """A mesh sum at points; see :class:`vmdpotential.engines.AtPoints` and what prepares it."""
 
     def __init__(self, mesh: Mesh, pairs: bool) -> None:
         self.mesh, self.splitting, self._pairs = mesh, mesh.splitting, pairs

@@ -20,14 +20,7 @@ SPACING = 1.0
 
 
 class AtPoints(MeshSum):
-    """A mesh sum at points; see :class:`vmdpotential.engines.AtPoints`.
-
-    Parameters
-    ----------
-    mesh : Mesh
-    pairs : bool
-        Whether the pairs are summed beside the smooth part.
-    """
+    """A mesh sum at points; see :class:`vmdpotential.engines.AtPoints` and what prepares it."""
 
     def __init__(self, mesh: Mesh, pairs: bool) -> None:
         cell = mesh.cell
