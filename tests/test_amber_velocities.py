@@ -8,7 +8,7 @@ from MDAnalysisTests import datafiles
 from scipy.io import netcdf_file
 
 from vmdpotential import io
-from vmdpotential.io.amber_coordinates import VELOCITY, read_coordinates
+from vmdpotential.io.structures.amber_coordinates import VELOCITY, read_coordinates
 
 AMBER = Path(datafiles.PDB).parent / "Amber"
 TOP, COORDINATES = AMBER / "parmed_ala2_solv.parm7", AMBER / "parmed_ala2_solv.rst7"

@@ -16,8 +16,8 @@ from vmdpotential.commands.average import command
 from vmdpotential.errors import InputError, StoppedError, UsageError
 from vmdpotential.frames import blocks
 from vmdpotential.frontend.cli import main
-from vmdpotential.io.frames import Frame, Frames
 from vmdpotential.io.maps import read_map
+from vmdpotential.io.trajectories.frames import Frame, Frames
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
 
@@ -342,7 +342,7 @@ def test_a_real_trajectory():
     """Adenylate kinase between its open and closed form, protein alone: the mean of the maps one by one."""
     datafiles = pytest.importorskip("MDAnalysisTests.datafiles")
     from vmdpotential.frames.whole import Alignment
-    from vmdpotential.io.frames import Trajectory
+    from vmdpotential.io.trajectories.frames import Trajectory
 
     trajectory = Trajectory(datafiles.DCD, 3341, slice(0, 60, 30))
     structure = replace(io.read_topology(datafiles.PSF), positions=next(iter(trajectory)).positions)

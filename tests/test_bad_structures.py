@@ -12,7 +12,7 @@ from structure_files import MDA, SMALL, small_cif
 
 from vmdpotential import io
 from vmdpotential.errors import InputError
-from vmdpotential.io import recognise
+from vmdpotential.io.files import recognise
 
 RECOGNISED = [
     ("adk_closed.pdb", "pdb"), ("1hvr.pdb", "pdb"), ("5digitResid.pdb", "pdb"), ("adk_open.pqr", "pqr"),

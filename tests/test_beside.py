@@ -10,12 +10,12 @@ from test_blocks import Draws, total
 
 from vmdpotential import io, memory, progress
 from vmdpotential.commands.average import command
-from vmdpotential.engines.cpu import threads
+from vmdpotential.engines.cpu.compiling import threads
 from vmdpotential.errors import InputError
 from vmdpotential.frames import distribute, processes
 from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frontend import cli
-from vmdpotential.io import frames
+from vmdpotential.io.trajectories import frames
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.io.cellfile import boundary_text, parse_cell, with_cell
+from vmdpotential.io.files.cellfile import boundary_text, parse_cell, with_cell
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 

@@ -14,7 +14,7 @@ from vmdpotential.frames.profile import profile, profile_of_map
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io import write_structure
-from vmdpotential.io.frames import Loaded
+from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule.cell import Cell
 
 CUBE, LARGER = Cell.from_parameters(20, 20, 20, 90, 90, 90), Cell.from_parameters(21, 21, 21, 90, 90, 90)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.io.cmap import write_cmap
+from vmdpotential.io.maps.cmap import write_cmap
 
 pytest.importorskip("h5py")
 resource = pytest.importorskip("resource", reason="a limit on the size of files needs Unix")

@@ -14,7 +14,7 @@ from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 
 from vmdpotential.engines import LatticeSum
-from vmdpotential.engines.cpu import mesh as cpu
+from vmdpotential.engines.cpu.maps import mesh as cpu
 from vmdpotential.engines.cuda import ENGINE as CUDA
 from vmdpotential.engines.cuda import build, device, fft, maps, nodes
 from vmdpotential.engines.cuda.mean import MeshMean

@@ -10,8 +10,8 @@ from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 
 from vmdpotential.engines import LatticeSum
-from vmdpotential.engines.cpu import levels as cpu
-from vmdpotential.engines.cpu import mesh as cpu_mesh
+from vmdpotential.engines.cpu.maps import levels as cpu
+from vmdpotential.engines.cpu.maps import mesh as cpu_mesh
 from vmdpotential.engines.cuda import build, device, levels, maps
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell

@@ -8,7 +8,7 @@ from fuzz import seeds
 
 from vmdpotential import read_structure
 from vmdpotential.errors import InputError, one_line
-from vmdpotential.io.numbers import real, reals, residue_number, whole
+from vmdpotential.io.files.numbers import real, reals, residue_number, whole
 
 
 @pytest.mark.parametrize(("suffix", "content"), [*TEXTS, (".dx", DX), (".cube", CUBE)], ids=lambda value: value[:7])
@@ -153,8 +153,8 @@ def test_whatever_a_reader_raises_names_the_file(tmp_path, monkeypatch, error):
 
     (tmp_path / "a.pdb").write_text(PDB)
     (tmp_path / "a.dx").write_text(DX)
-    monkeypatch.setattr("vmdpotential.io.pdb.read_pdb", fail)
-    monkeypatch.setattr("vmdpotential.io.dx.read_dx", fail)
+    monkeypatch.setattr("vmdpotential.io.structures.pdb.read_pdb", fail)
+    monkeypatch.setattr("vmdpotential.io.maps.dx.read_dx", fail)
     for path in (tmp_path / "a.pdb", tmp_path / "a.dx"):
         line = refused(path, rf"cannot be read \({type(error).__name__}: .*; correct it, write it again")
         assert "Traceback" not in line
@@ -166,6 +166,6 @@ def test_what_keeps_its_meaning(tmp_path, monkeypatch, error):
         raise error
 
     (tmp_path / "a.pdb").write_text(PDB)
-    monkeypatch.setattr("vmdpotential.io.pdb.read_pdb", fail)
+    monkeypatch.setattr("vmdpotential.io.structures.pdb.read_pdb", fail)
     with pytest.raises(error):
         read_structure(tmp_path / "a.pdb")

@@ -14,7 +14,7 @@ from scipy.spatial import cKDTree
 from tolerances import FIELD, PAIRS
 
 from vmdpotential.engines import PRECISIONS, LatticeSum, get_engine
-from vmdpotential.engines.cpu import threads
+from vmdpotential.engines.cpu.compiling import threads
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell

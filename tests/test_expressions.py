@@ -17,7 +17,7 @@ from numpy.testing import assert_array_equal
 from vmdpotential.errors import BackendError, InputError, UsageError
 from vmdpotential.frontend.cli import main
 from vmdpotential.io import read_structure
-from vmdpotential.io.ndx import read_groups
+from vmdpotential.io.files.ndx import read_groups
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Picked, select
 from vmdpotential.molecule.structure import Structure

@@ -15,7 +15,7 @@ from vmdpotential.errors import InputError, MemoryPlanError, OutputError, UsageE
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io import maps, read_map
-from vmdpotential.io.field import field_paths, write_field
+from vmdpotential.io.maps.field import field_paths, write_field
 from vmdpotential.maps import potential_map
 from vmdpotential.methods import Estimate, Method
 from vmdpotential.molecule.cell import Cell
@@ -188,7 +188,7 @@ def test_map_and_field_are_written_together_or_not_at_all(tmp_path, monkeypatch)
             raise OSError(28, "No space left on device")
         put(grid, path)
 
-    monkeypatch.setattr("vmdpotential.io.field.put_map", full)
+    monkeypatch.setattr("vmdpotential.io.maps.field.put_map", full)
     with pytest.raises(OutputError, match="the disk is full; nothing was written"):
         registry.get("command", "map")(structure=structure, output=tmp_path / "map.dx", field=tmp_path / "f.dx",
                                        padding=2, force=True)

@@ -22,8 +22,8 @@ from vmdpotential.frames import field as fields
 from vmdpotential.frames.field import Places, bonds_between, field_at
 from vmdpotential.frontend import cli
 from vmdpotential.interactions import coulomb
-from vmdpotential.io.frames import Frame, Trajectory
-from vmdpotential.io.points import read_points
+from vmdpotential.io.files.points import read_points
+from vmdpotential.io.trajectories.frames import Frame, Trajectory
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Topology

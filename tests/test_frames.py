@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.frames import Frame, Trajectory, ahead, parse_frames, periodic_cell
 from vmdpotential.io.mdanalysis import read_frame
+from vmdpotential.io.trajectories.frames import Frame, Trajectory, ahead, parse_frames, periodic_cell
 from vmdpotential.molecule.cell import Cell
 
 MDA = pytest.importorskip("MDAnalysis")
@@ -94,7 +94,7 @@ def test_a_dcd_is_read_as_mdanalysis_reads_it(name):
 
 
 def test_frames_of_an_xtc_are_looked_for_once(monkeypatch, tmp_path):
-    from vmdpotential.io import xdr
+    from vmdpotential.io.trajectories import xdr
 
     path = tmp_path / "frames.xtc"
     shutil.copy(DATA.XTC, path)
@@ -117,7 +117,7 @@ def test_frames_of_an_xtc_are_looked_for_once(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_the_compiled_check_of_packed_frames_is_the_same(tmp_path):
-    from vmdpotential.io import xdr
+    from vmdpotential.io.trajectories import xdr
 
     data = Path(DATA.XTC).read_bytes()[: int(Trajectory(Path(DATA.XTC), 47681)._starts[1])]
     path, rng, refused = tmp_path / "a.xtc", np.random.default_rng(3), []

@@ -8,7 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from vmdpotential.errors import InputError
-from vmdpotential.io import gromacs_folder, read_topology
+from vmdpotential.io import read_topology
+from vmdpotential.io.topologies import gromacs_folder
 from vmdpotential.molecule.elements import fill
 
 INSTALLED = Path("/usr/share/gromacs/top")

@@ -12,7 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from structure_files import AMBER, PRMTOP, TOOLS, amber_of, bonded_atoms, ordered
 
 from vmdpotential.errors import InputError
-from vmdpotential.io import amber_coordinates, prmtop
+from vmdpotential.io.structures import amber_coordinates
+from vmdpotential.io.topologies import prmtop
 
 # ---- prmtop
 

@@ -21,8 +21,10 @@ from structure_files import MDA, ordered, universe
 
 from vmdpotential import io
 from vmdpotential.errors import BackendError, InputError
-from vmdpotential.io import amber_coordinates, mdanalysis, psf
-from vmdpotential.io.gro import read_gro
+from vmdpotential.io import mdanalysis
+from vmdpotential.io.structures import amber_coordinates
+from vmdpotential.io.structures.gro import read_gro
+from vmdpotential.io.topologies import psf
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import charges_and_report
 

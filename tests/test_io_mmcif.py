@@ -56,7 +56,7 @@ def test_mmcif_quotes_nulls_and_uncertainties(tmp_path):
 @pytest.mark.parametrize("text_field", [False, True])
 def test_mmcif_in_pieces_and_as_a_whole(tmp_path, monkeypatch, text_field):
     """The piecewise way gives what the parser gives at once, wherever the pieces end."""
-    from vmdpotential.io import mmcif
+    from vmdpotential.io.structures import mmcif
 
     whole = io.read_structure(MDA / "mmcif" / "1YJP.cif")
     content = (MDA / "mmcif" / "1YJP.cif").read_bytes()

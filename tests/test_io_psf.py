@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from structure_files import MDA, PSF, charmm_of, ordered, same_terms, universe
 
 from vmdpotential.errors import InputError
-from vmdpotential.io import psf
+from vmdpotential.io.topologies import psf
 from vmdpotential.molecule.structure import Topology
 
 

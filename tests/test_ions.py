@@ -18,7 +18,7 @@ from vmdpotential import read_structure
 from vmdpotential.commands.ionize import command
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.io.forcefield import nonbonded
+from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.ions import place_ions
 from vmdpotential.ions.edit import name_ion
 from vmdpotential.molecule.cell import Cell
@@ -353,7 +353,7 @@ def test_a_pdb_without_topology_gets_its_charges_from_templates(tmp_path):
 
 
 def test_outputs_appear_together_or_not_at_all(sin, tmp_path, monkeypatch):
-    from vmdpotential.io import pdbwrite
+    from vmdpotential.io.structures import pdbwrite
 
     def full(*_):
         raise OSError(28, "No space left on device")

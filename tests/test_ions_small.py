@@ -11,7 +11,7 @@ from scipy import constants
 
 import vmdpotential
 from vmdpotential.commands.ionize import command
-from vmdpotential.engines.cpu import ewald_pair
+from vmdpotential.engines.cpu.points import ewald_pair
 from vmdpotential.errors import InputError, NoRoomError
 from vmdpotential.ions import place_ions, potential
 from vmdpotential.molecule.cell import Cell

@@ -12,7 +12,7 @@ from scipy.ndimage import maximum_filter
 from scipy.spatial import cKDTree
 
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cpu import mesh as cpu_mesh
+from vmdpotential.engines.cpu.maps import mesh as cpu_mesh
 from vmdpotential.figures.atoms import _bonds
 from vmdpotential.figures.slices import _loop_below, _without_flats
 from vmdpotential.grid.lattice import Grid, Lattice

@@ -10,7 +10,7 @@ import pytest
 
 from vmdpotential.commands.between import warn_of_mixture
 from vmdpotential.frontend.cli import main
-from vmdpotential.io import forcefield
+from vmdpotential.io.topologies import forcefield
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.nonbonded import Nonbonded
 

@@ -14,8 +14,9 @@ from openmm_pairs import COULOMB, check_energy, check_plain, energy, places
 from structure_files import AMBER, MDA, TOOLS
 
 from vmdpotential.errors import InputError, listed
-from vmdpotential.io import read_structure, read_topology, tpr_nonbonded
-from vmdpotential.io.forcefield import nonbonded
+from vmdpotential.io import read_structure, read_topology
+from vmdpotential.io.topologies import tpr_nonbonded
+from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.molecule.nonbonded import Deferred
 
 TPRS = MDA / "tprs"
@@ -216,7 +217,7 @@ def test_a_part_has_the_energy_of_its_atoms():
 
 
 def test_a_prmtop_is_read_for_it_only_when_it_is_asked_for(monkeypatch):
-    monkeypatch.setitem(sys.modules, "vmdpotential.io.prmtop_nonbonded", None)  # cannot be imported
+    monkeypatch.setitem(sys.modules, "vmdpotential.io.topologies.prmtop_nonbonded", None)  # cannot be imported
     structure = read_topology(AMBER / "ache.prmtop")
     assert isinstance(structure.take(np.arange(9)).topology.nonbonded, Deferred)
     with pytest.raises(InputError, match="ModuleNotFoundError"):

@@ -14,8 +14,9 @@ from openmm_pairs import check_energy, check_plain, places
 from structure_files import AMBER, MDA, OPENMM
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
-from vmdpotential.io import charmm, forcefield, read_structure, read_topology
-from vmdpotential.io.forcefield import nonbonded
+from vmdpotential.io import read_structure, read_topology
+from vmdpotential.io.topologies import charmm, forcefield
+from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.molecule.nonbonded import Deferred, Nonbonded, lorentz_berthelot, pairs_by_bonds
 from vmdpotential.molecule.structure import Structure, Topology
 

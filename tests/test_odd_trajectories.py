@@ -10,7 +10,7 @@ import pytest
 from vmdpotential.commands import options
 from vmdpotential.errors import InputError
 from vmdpotential.io import read_structure
-from vmdpotential.io.frames import Trajectory, opened
+from vmdpotential.io.trajectories.frames import Trajectory, opened
 
 FILES = Path(pytest.importorskip("MDAnalysisTests").__file__).parent / "data"
 

@@ -12,8 +12,8 @@ from vmdpotential.commands.options import charged
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend.cli import main
 from vmdpotential.io import read_structure
-from vmdpotential.io.forcefield import nonbonded
-from vmdpotential.io.residue_charges import read_residue_charges
+from vmdpotential.io.topologies.forcefield import nonbonded
+from vmdpotential.io.topologies.residue_charges import read_residue_charges
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from helpers import working
 from pairs import reference
 
-from vmdpotential.engines.cpu import build
+from vmdpotential.engines.cpu.compiling import build
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import InputError, UsageError, VmdpotentialError
 from vmdpotential.interactions import buckingham, coulomb, ewald, lennard_jones, reaction_field, sigmoidal_dielectric
@@ -264,11 +264,11 @@ def test_a_pruned_list_holds_what_is_near_and_forgets_nothing(options):
 def test_threads_give_the_same(monkeypatch):
     cell = Cell(np.diag([14.0] * 3))
     some = atoms(600, cell)
-    monkeypatch.setattr("vmdpotential.engines.cpu.clusters.LEAST", 8)
+    monkeypatch.setattr("vmdpotential.engines.cpu.pairs.clusters.LEAST", 8)
     results = []
     for threads, at_once in (("1", 2**27), ("3", 2**27), ("3", 1)):
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", threads)
-        monkeypatch.setattr("vmdpotential.engines.cpu.pairs.AT_ONCE", at_once)  # parts one by one, or all
+        monkeypatch.setattr("vmdpotential.engines.cpu.pairs.pairs.AT_ONCE", at_once)  # parts one by one, or all
         results.append(compute(WATER, some, cell))
     assert errors(results[1], results[0]) < 1e-6
     for a, b in ((results[1].forces, results[2].forces), (results[1].energies, results[2].energies)):
@@ -324,7 +324,7 @@ def test_older_processors_and_plain_loops(environment, precision, said):
 
 def test_kernels_that_need_avx512_say_so():
     if not build.plain():
-        from vmdpotential.engines.cpu import simd
+        from vmdpotential.engines.cpu.compiling import simd
 
         if simd.LEVEL == "avx512":
             pytest.skip("this processor has AVX-512")

@@ -17,7 +17,7 @@ from vmdpotential.grid.compare import same_lattice
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_structure
 from vmdpotential.io.maps import read_map
-from vmdpotential.io.pqr import write_pqr
+from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import Wanted, plan_map, potential_map
 from vmdpotential.methods import Solution
 from vmdpotential.molecule.charges import assign_charges

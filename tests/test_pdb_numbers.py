@@ -11,7 +11,8 @@ import pytest
 from structure_files import assert_same, universe
 
 from vmdpotential import io
-from vmdpotential.io import columns, pdb_numbers
+from vmdpotential.io.files import columns
+from vmdpotential.io.structures import pdb_numbers
 from vmdpotential.molecule.structure import Structure
 
 

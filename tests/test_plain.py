@@ -9,7 +9,7 @@ import pytest
 
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cpu import build
+from vmdpotential.engines.cpu.compiling import build
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.program import Program
 
@@ -18,8 +18,8 @@ import sys
 import numpy as np
 from vmdpotential import registry
 from vmdpotential.engines import LatticeSum, get_engine
-from vmdpotential.engines.cpu.ewald_pair import EwaldPair
-from vmdpotential.engines.cpu.nearby import cutoff_at_points
+from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
+from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import over_cell
@@ -80,7 +80,7 @@ def definition(points, positions, charges, bound):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("broken", ["", "import sys\nsys.modules['vmdpotential.engines.cpu.simd'] = None\n"],
+@pytest.mark.parametrize("broken", ["", "import sys\nsys.modules['vmdpotential.engines.cpu.compiling.simd'] = None\n"],
                          ids=["asked for", "simd cannot be imported"])
 def test_plain_loops_compute_the_same(broken, vectors, tmp_path):
     sums, said, err = run(broken + SUMS, tmp_path, **({} if broken else {"VMDPOTENTIAL_PLAIN": "1"}))

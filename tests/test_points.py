@@ -12,8 +12,8 @@ from helpers import charges_at, rms, slow
 import vmdpotential
 from vmdpotential import potential_at
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cpu.ewald_pair import EwaldPair, EwaldSites
-from vmdpotential.engines.cpu.nearby import cutoff_at_points
+from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair, EwaldSites
+from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.interactions import coulomb, shifted_coulomb
 from vmdpotential.methods import at_points

@@ -15,8 +15,8 @@ from test_write_amber import AMBER, COORDINATES, TIP3P, TOP, energies, stripped
 from vmdpotential import io
 from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError
-from vmdpotential.io.prmtop import Sections
-from vmdpotential.io.prmtop_ions import definition_of
+from vmdpotential.io.topologies.prmtop import Sections
+from vmdpotential.io.topologies.prmtop_ions import definition_of
 from vmdpotential.molecule.structure import Structure
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the other programs warn

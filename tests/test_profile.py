@@ -17,7 +17,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames import profile as profiles
 from vmdpotential.frames.profile import middle, profile, profile_of_map, waves
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
-from vmdpotential.io.frames import Trajectory
+from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.selection import select

@@ -11,7 +11,7 @@ from structure_files import MDA, TOOLS
 
 from vmdpotential import io
 from vmdpotential.frontend import cli
-from vmdpotential.io.frames import Trajectory
+from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs.rdf import Counts, same_residue
 

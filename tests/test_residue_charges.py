@@ -17,7 +17,7 @@ from structure_files import MDA, TOOLS
 from vmdpotential.errors import ChargeError, InputError, UsageError
 from vmdpotential.frontend.cli import main
 from vmdpotential.io import read_structure
-from vmdpotential.io.residue_charges import read_residue_charges
+from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.given import ResidueCharges
 from vmdpotential.molecule.structure import Structure

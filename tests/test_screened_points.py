@@ -6,11 +6,11 @@ from helpers import charges_at, rms
 
 from vmdpotential import potential_at
 from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cpu.nearby import cutoff_at_points
+from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.frames import field
 from vmdpotential.frames.field import Places, field_at
 from vmdpotential.interactions.screened_coulomb import in_water
-from vmdpotential.io.frames import Frame
+from vmdpotential.io.trajectories.frames import Frame
 from vmdpotential.methods import at_points
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import coulomb_constant

@@ -10,7 +10,7 @@ from vmdpotential.commands.average import command as average
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.field import Places, field_at
 from vmdpotential.frames.profile import profile
-from vmdpotential.io.frames import Loaded
+from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
 

@@ -16,7 +16,7 @@ from fuzz import seeds
 from vmdpotential import read_map, read_structure, write_map
 from vmdpotential.errors import InputError, MemoryPlanError
 from vmdpotential.frontend import cli
-from vmdpotential.io import text
+from vmdpotential.io.files import text
 
 
 @pytest.fixture

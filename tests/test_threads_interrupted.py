@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from vmdpotential.engines.cpu import threads
+from vmdpotential.engines.cpu.compiling import threads
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from openmm import app, unit
 from vmdpotential import io
 from vmdpotential.commands.ionize import ionize
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.io.ion_parameters import attached
+from vmdpotential.io.topologies.ion_parameters import attached
 from vmdpotential.ions import place_ions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure

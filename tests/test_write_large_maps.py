@@ -12,8 +12,8 @@ from vmdpotential import progress, write_structure
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io import omezarr, output
-from vmdpotential.io.maps import MapWriters, read_map, write_map
+from vmdpotential.io.files import output
+from vmdpotential.io.maps import MapWriters, omezarr, read_map, write_map
 
 LARGE = [".zarr", ".cmap", ".mrc"]
 
@@ -48,7 +48,8 @@ def test_processes_write_different_shards_at_once(tmp_path):
     path = tmp_path / "m.zarr"
     writer = omezarr.ZarrWriter(path)
     writer.begin(grid.lattice)
-    program = ("import sys, numpy as np; from pathlib import Path; from vmdpotential.io.omezarr import ZarrWriter; "
+    program = ("import sys, numpy as np; from pathlib import Path; "
+               "from vmdpotential.io.maps.omezarr import ZarrWriter; "
                "values, start = np.load('values.npy'), int(sys.argv[1]); "
                "ZarrWriter(Path('m.zarr')).put(start, values[:, :, start:start + 32])")
     running = [subprocess.Popen([sys.executable, "-c", program, start], cwd=tmp_path) for start in ("0", "32")]

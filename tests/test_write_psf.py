@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from structure_files import MDA, PRMTOP, PSF, TOOLS, bonded_atoms, charmm_of, ordered, same_terms, universe
 
 from vmdpotential.errors import InputError
-from vmdpotential.io import prmtop, psf
+from vmdpotential.io.topologies import prmtop, psf
 from vmdpotential.molecule.structure import Structure, Topology
 
 

@@ -14,7 +14,7 @@ from structure_files import MDA, OPENMM, PER_ATOM, TOOLS, assert_same, atom_line
 
 from vmdpotential import io
 from vmdpotential.errors import ChargeError, OutputError, UsageError, VmdpotentialError
-from vmdpotential.io import columns
+from vmdpotential.io.files import columns
 from vmdpotential.molecule.cell import Cell
 
 SOURCES = [
@@ -85,7 +85,7 @@ def test_written_pdb_is_read_by_parmed_and_gemmi(tmp_path):
 
 def test_the_columns_of_vmd():
     """Files that VMD or OpenMM wrote come out byte for byte in the columns that matter."""
-    from vmdpotential.io import pdbwrite
+    from vmdpotential.io.structures import pdbwrite
 
     for path in (MDA / "cryst_then_model.pdb", MDA / "namd_cgenff.pdb", OPENMM / "POPC.pdb", MDA / "1hvr.pdb"):
         written = b"".join(pdbwrite._records(io.read_structure(path))).decode().splitlines()

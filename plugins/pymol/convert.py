@@ -15,8 +15,8 @@ from pymol import CmdException
 
 from vmdpotential.errors import InputError
 from vmdpotential.frontend import adapters
-from vmdpotential.io.columns import factor
-from vmdpotential.io.frames import Loaded
+from vmdpotential.io.files.columns import factor
+from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 from vmdpotential import __version__
-from vmdpotential.io.output import writing
+from vmdpotential.io.files.output import writing
 
 #: The folder in PyMOL's start-up folder, and the plugin's name in PyMOL's plugin manager.
 NAME = "vmdpotential_plugin"

@@ -8,7 +8,7 @@ from typing import Annotated
 from vmdpotential.commands.options import Index, read
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io import output as files
+from vmdpotential.io.files import output as files
 from vmdpotential.ions import Placement
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid, thinning
-from vmdpotential.io import text as files
-from vmdpotential.io.numbers import real
+from vmdpotential.io.files import text as files
+from vmdpotential.io.files.numbers import real
 from vmdpotential.ions import PlacedIon, Placement
 from vmdpotential.molecule.elements import ion_colour
 from vmdpotential.molecule.names import IONS

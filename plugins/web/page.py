@@ -18,7 +18,7 @@ import numpy as np
 from vmdpotential import __version__
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io import output
+from vmdpotential.io.files import output
 from vmdpotential.ions import PlacedIon, Placement
 from vmdpotential.molecule.selection import is_ion, select
 from vmdpotential.molecule.structure import Structure

@@ -13,7 +13,7 @@ import numpy as np
 import vmdpotential as vp
 from vmdpotential.figures.page import save
 from vmdpotential.figures.pairs import residues
-from vmdpotential.io.forcefield import nonbonded
+from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.molecule.selection import select
 from vmdpotential.pairs.energy import Between, by_residue
 

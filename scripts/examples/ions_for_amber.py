@@ -16,7 +16,7 @@ from MDAnalysisTests import datafiles
 import vmdpotential as vp
 from vmdpotential.figures.page import Panel, compose, save
 from vmdpotential.io import write_structures
-from vmdpotential.io.ion_parameters import attached
+from vmdpotential.io.topologies.ion_parameters import attached
 
 AMBER = Path(datafiles.PDB).parent / "Amber"
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/ions_for_amber")

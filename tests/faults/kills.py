@@ -18,7 +18,8 @@ import numpy as np
 from steps import Steps, hidden, kill
 
 from vmdpotential.frontend import cli
-from vmdpotential.io import output, write_structure
+from vmdpotential.io import write_structure
+from vmdpotential.io.files import output
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.structure import Structure

@@ -18,8 +18,8 @@ from steps import Steps, hidden, kill
 from vmdpotential import progress
 from vmdpotential.errors import OutputError, UsageError
 from vmdpotential.frontend import cli
-from vmdpotential.io import hidden as hiding
-from vmdpotential.io import output
+from vmdpotential.io.files import hidden as hiding
+from vmdpotential.io.files import output
 from vmdpotential.parameters import Command, Option, Report
 
 ION = "ATOM 1 C X 1 0.0 0.0 0.0 1.0 1.0\n"

@@ -18,9 +18,9 @@ from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, pl
 from vmdpotential.frames.blocks import folder_of, run_blocks
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io import output as files
-from vmdpotential.io.cellfile import boundary_text
-from vmdpotential.io.frames import Frames, opened
+from vmdpotential.io.files import output as files
+from vmdpotential.io.files.cellfile import boundary_text
+from vmdpotential.io.trajectories.frames import Frames, opened
 from vmdpotential.maps import Wanted
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -84,8 +84,8 @@ def average(
     StoppedError
         When the run was stopped, and `partial` asks for what is done.
     """
-    from vmdpotential.io.mapformat import check_finite
     from vmdpotential.io.maps import check_map_format, is_map, map_name, put_map, read_map
+    from vmdpotential.io.maps.mapformat import check_finite
 
     if output is None and isinstance(structure, Path):
         raise UsageError("output", "a file is needed for the mean", "such as {output mean.dx}")

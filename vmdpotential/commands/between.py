@@ -10,7 +10,7 @@ from typing import Annotated
 
 from vmdpotential import progress, registry
 from vmdpotential.errors import UsageError
-from vmdpotential.io.frames import Frame, Frames, cell_of, opened, parse_frames
+from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of, opened, parse_frames
 from vmdpotential.maps import choose_cell
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport

@@ -12,7 +12,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.grid.compare import difference, likeness, same_lattice, without
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
-from vmdpotential.io import output as files
+from vmdpotential.io.files import output as files
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 

@@ -30,8 +30,8 @@ from vmdpotential.commands.between import (
 )
 from vmdpotential.commands.options import CellOption, Charges, ForceField, Index, Water, charged, read
 from vmdpotential.errors import UsageError
-from vmdpotential.io import output as files
-from vmdpotential.io.cellfile import boundary_text
+from vmdpotential.io.files import output as files
+from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import Between, Energies, by_residue
@@ -126,7 +126,7 @@ def energy(
         For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
     """
     from vmdpotential.figures.page import check_figure_format, render
-    from vmdpotential.io.forcefield import nonbonded
+    from vmdpotential.io.topologies.forcefield import nonbonded
 
     if figure is not None:
         check_figure_format(figure)

@@ -30,8 +30,8 @@ from vmdpotential.errors import UsageError
 from vmdpotential.frames.blocks import clear, folder_of
 from vmdpotential.frames.field import EXCLUDED, FieldSeries, Places, bonds_between, field_at
 from vmdpotential.frames.statistics import standard_error
-from vmdpotential.io import output as files
-from vmdpotential.io.cellfile import boundary_text
+from vmdpotential.io.files import output as files
+from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
@@ -103,7 +103,7 @@ def field(
         For atoms without charges, or a trajectory of other atoms.
     """
     from vmdpotential.figures.page import check_figure_format, render
-    from vmdpotential.io.frames import opened
+    from vmdpotential.io.trajectories.frames import opened
 
     if output is not None and output.suffix.lower() not in (".csv", ".npz") and not files.is_standard(output):
         raise UsageError("output", f"{output}: fields cannot be written in this format", "name it .csv or .npz")
@@ -176,7 +176,7 @@ def _places(atoms: Structure, at: str | None, bonds: tuple[str, ...], points: Pa
     if bonds:
         pairs = bonds_between(atoms, *(select(atoms, text, "bonds") for text in bonds))
         return Places.bonds(pairs, [f"{label(atoms, int(i), False)}-{atoms.atom_names[j]}" for i, j in pairs])
-    from vmdpotential.io.points import read_points
+    from vmdpotential.io.files.points import read_points
 
     assert points is not None
     return Places.at(*read_points(points), atoms, None if fit is None else select(atoms, fit, "fit"))
@@ -231,7 +231,7 @@ def _write_rows(found: FieldSeries, scale: float, unit: str, path: Path) -> None
 
 
 def _write_arrays(found: FieldSeries, scale: float, unit: str, path: Path) -> None:
-    from vmdpotential.io.npz import put_arrays
+    from vmdpotential.io.maps.npz import put_arrays
 
     put_arrays(path, {
         "frames": found.frames, "places": np.array(found.places.names), "names": np.array(found.names),

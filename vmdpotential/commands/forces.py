@@ -25,8 +25,8 @@ from vmdpotential.commands.between import (
 )
 from vmdpotential.commands.options import CellOption, Charges, ForceField, Index, Water, charged, read
 from vmdpotential.errors import UsageError
-from vmdpotential.io import output as files
-from vmdpotential.io.cellfile import boundary_text
+from vmdpotential.io.files import output as files
+from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import Between
 from vmdpotential.parameters import Command, Option, Report
@@ -67,7 +67,7 @@ def forces(
     InputError
         For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
     """
-    from vmdpotential.io.forcefield import nonbonded
+    from vmdpotential.io.topologies.forcefield import nonbonded
 
     if output is not None and output.suffix.lower() not in (".csv", ".npz") and not files.is_standard(output):
         raise UsageError("output", f"{output}: forces cannot be written in this format", "name it .csv or .npz")

@@ -11,10 +11,10 @@ from typing import Annotated, NamedTuple
 from vmdpotential import registry
 from vmdpotential.commands.options import CellOption, Charges, ForceField, Index, Water, charged, read
 from vmdpotential.errors import UsageError
-from vmdpotential.io import output as files
-from vmdpotential.io.cellfile import boundary_text
-from vmdpotential.io.recognise import PRMTOP
-from vmdpotential.io.text import suffix
+from vmdpotential.io.files import output as files
+from vmdpotential.io.files.cellfile import boundary_text
+from vmdpotential.io.files.recognise import PRMTOP
+from vmdpotential.io.files.text import suffix
 from vmdpotential.ions import (
     CONVENTIONS,
     COUNT_METHODS,
@@ -208,7 +208,7 @@ def _numbered(path: Path, number: int) -> Path:
 
 def check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path], system: Structure) -> None:
     """Refuse topologies that would lack terms of ions of several atoms."""
-    from vmdpotential.io import gromacs_top, prmtop_ions
+    from vmdpotential.io.topologies import gromacs_top, prmtop_ions
 
     suffixes = {suffix.lower() for path in outputs for suffix in path.suffixes[-2:]}
     for name, ion in templates.items():
@@ -228,7 +228,7 @@ def _prepare(
 ) -> tuple[Structure, ChargeReport]:
     """Return the structure with charges and where they are from, and refuse outputs it cannot be written to."""
     from vmdpotential.io import check_formats
-    from vmdpotential.io.ion_parameters import attached
+    from vmdpotential.io.topologies.ion_parameters import attached
 
     system, report = charged(read(structure, topology, cell, index), force_field, water, charges)
     check_formats(system, outputs)

@@ -18,9 +18,9 @@ from vmdpotential.commands.options import charged, read
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.live import LiveMap
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io import output as files
-from vmdpotential.io.cellfile import boundary_text
-from vmdpotential.io.pdb import cell_of
+from vmdpotential.io.files import output as files
+from vmdpotential.io.files.cellfile import boundary_text
+from vmdpotential.io.structures.pdb import cell_of
 from vmdpotential.maps import Wanted
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure

@@ -25,8 +25,8 @@ from vmdpotential.commands.options import (
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import CheckError, UsageError
 from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.io import output as files
-from vmdpotential.io.cellfile import boundary_text
+from vmdpotential.io.files import output as files
+from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.maps import CUTOFF, potential_map
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
@@ -157,9 +157,9 @@ def map_(
             raise UsageError(option, "is for many structures", "give {batch}")
 
     from vmdpotential.grid.stored import StoredGrid
-    from vmdpotential.io.field import field_paths, put_field
-    from vmdpotential.io.mapformat import check_finite
     from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map, read_map
+    from vmdpotential.io.maps.field import field_paths, put_field
+    from vmdpotential.io.maps.mapformat import check_finite
 
     if output is None and field is None and isinstance(structure, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output map.dx}")
@@ -259,7 +259,7 @@ def map_(
 def _batch(source: Path | Structure, folder: Path | None, format: str, workers: int | None, scheduler: str, force: bool,
            options: Mapping[str, Any]) -> Report:
     """Make a map of each structure of a folder or a list."""
-    from vmdpotential.engines.cpu import threads
+    from vmdpotential.engines.cpu.compiling import threads
     from vmdpotential.frames.batch import REPORT, run_batch, structures_of
     from vmdpotential.frames.processes import sharers
     from vmdpotential.io.maps import check_map_format

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from vmdpotential.errors import ChargeError, UsageError
-from vmdpotential.io.cellfile import parse_cell, with_cell
+from vmdpotential.io.files.cellfile import parse_cell, with_cell
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
@@ -19,7 +19,7 @@ from vmdpotential.molecule.water import CHOICES
 from vmdpotential.parameters import Option
 
 if TYPE_CHECKING:
-    from vmdpotential.io.frames import Frames
+    from vmdpotential.io.trajectories.frames import Frames
 
 ForceField = Annotated[str, Option(
     "templates for charges that no topology gives; auto decides by the names of the whole structure",
@@ -68,7 +68,7 @@ def read(structure: Path | Structure, topology: Path | None, cell: Cell | None =
     elif topology is not None:
         raise UsageError("topology", "is for structures read from a file")
     if index is not None:
-        from vmdpotential.io.ndx import read_groups
+        from vmdpotential.io.files.ndx import read_groups
 
         structure = replace(structure, groups=read_groups(index, len(structure)))
     return with_cell(structure, cell)
@@ -95,8 +95,8 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     UsageError
         For a System beside other files, or charges of atoms that have some.
     """
-    from vmdpotential.io import openmm_system
-    from vmdpotential.io.residue_charges import read_residue_charges
+    from vmdpotential.io.topologies import openmm_system
+    from vmdpotential.io.topologies.residue_charges import read_residue_charges
     from vmdpotential.molecule.charges import charges_and_report
     from vmdpotential.molecule.selection import select
 
@@ -129,7 +129,7 @@ def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | 
     InputError
         When the frames cannot be read or are of other atoms, or there is none of this number.
     """
-    from vmdpotential.io.frames import Trajectory
+    from vmdpotential.io.trajectories.frames import Trajectory
 
     if trajectory is None and frame is None:
         return structure

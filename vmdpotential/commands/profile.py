@@ -27,8 +27,8 @@ from vmdpotential.commands.options import (
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.blocks import clear, folder_of
 from vmdpotential.frames.profile import QUANTITIES, Profile
-from vmdpotential.io import output as files
-from vmdpotential.io.frames import Frames
+from vmdpotential.io.files import output as files
+from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
@@ -167,7 +167,7 @@ def _of_atoms(
     temperature: float, blocks: Mapping[str, Any],
 ) -> tuple[Profile, list[str], dict[str, Any], dict[str, Any]]:
     from vmdpotential.frames.profile import profile as of_frames
-    from vmdpotential.io.frames import opened
+    from vmdpotential.io.trajectories.frames import opened
 
     if trajectory is None and frames is not None:
         raise UsageError("frames", "are of a trajectory", "give its file after the structure's")

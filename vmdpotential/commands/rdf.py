@@ -20,7 +20,7 @@ from vmdpotential.commands.between import (
 )
 from vmdpotential.commands.options import CellOption, Index, read
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.io import output as files
+from vmdpotential.io.files import output as files
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.rdf import Counts, same_residue
 from vmdpotential.parameters import Command, Option, Report

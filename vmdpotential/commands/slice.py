@@ -93,7 +93,7 @@ def slice_(
     from vmdpotential.figures import page as figures
     from vmdpotential.figures import slices
     from vmdpotential.grid import planes
-    from vmdpotential.io import output as files
+    from vmdpotential.io.files import output as files
     from vmdpotential.io.maps import map_name, open_map
 
     if not maps:

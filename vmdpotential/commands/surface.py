@@ -15,7 +15,7 @@ from vmdpotential.commands.options import Index, read
 from vmdpotential.commands.slice import Range, _range
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io import output as files
+from vmdpotential.io.files import output as files
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.surface import KINDS, PROBE, Row, Surface, molecular_surface, rows
@@ -72,8 +72,8 @@ def surface(
     from vmdpotential.figures.slices import check_range, quantity_label, robust_range
     from vmdpotential.figures.surfaces import VIEWS, vertex_colours
     from vmdpotential.figures.surfaces import figure as draw
+    from vmdpotential.io.files.meshes import SUFFIXES, is_mesh, put_mesh
     from vmdpotential.io.maps import map_name, read_map
-    from vmdpotential.io.meshes import SUFFIXES, is_mesh, put_mesh
 
     for path in output:
         if not is_mesh(path) and path.suffix.lower() != ".csv":

@@ -23,7 +23,7 @@ from vmdpotential.figures import atoms, layout, prepare
 from vmdpotential.figures.slices import check_range, draw_profile, draw_slice, drawable, quantity_label, robust_range
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane, middle, outline, values_on
-from vmdpotential.io import output
+from vmdpotential.io.files import output
 from vmdpotential.molecule.structure import Structure
 
 if TYPE_CHECKING:

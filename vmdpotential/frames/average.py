@@ -28,7 +28,7 @@ from vmdpotential.frames.processes import Cost
 from vmdpotential.frames.statistics import BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice
-from vmdpotential.io.frames import Frame, Frames, Trajectory, ahead, periodic_cell
+from vmdpotential.io.trajectories.frames import Frame, Frames, Trajectory, ahead, periodic_cell
 from vmdpotential.maps import MapPlan, Wanted, choose_cell, lay_lattice, plan_map
 from vmdpotential.methods import Method, Plan, Planned, Request
 from vmdpotential.molecule.cell import Cell

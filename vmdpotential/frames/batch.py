@@ -21,10 +21,10 @@ from vmdpotential import __version__
 from vmdpotential.errors import InputError, OutputError, UsageError, VmdpotentialError
 from vmdpotential.frames.blocks import fingerprint
 from vmdpotential.frames.distribute import unordered
-from vmdpotential.io import output as files
-from vmdpotential.io import recognise
-from vmdpotential.io import text as text_files
-from vmdpotential.io.hidden import collect
+from vmdpotential.io.files import output as files
+from vmdpotential.io.files import recognise
+from vmdpotential.io.files import text as text_files
+from vmdpotential.io.files.hidden import collect
 
 #: The table's name.
 REPORT = "report.csv"

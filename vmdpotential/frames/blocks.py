@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from vmdpotential import __version__, progress
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frames import distribute
-from vmdpotential.io import output as files
-from vmdpotential.io.hidden import collect
-from vmdpotential.io.npz import put_arrays
+from vmdpotential.io.files import output as files
+from vmdpotential.io.files.hidden import collect
+from vmdpotential.io.maps.npz import put_arrays
 
 log = logging.getLogger(__name__)
 

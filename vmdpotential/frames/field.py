@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import SOFT_CORE, AtPoints, get_engine, with_transforms
 from vmdpotential.engines.costs import AT_POINTS as COSTS
-from vmdpotential.engines.cpu.nearby import cutoff_at_points
-from vmdpotential.engines.cpu.points import field_at_points
+from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
+from vmdpotential.engines.cpu.points.points import field_at_points
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.frames.blocks import block_size, run_blocks
 from vmdpotential.frames.processes import Cost
 from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
 from vmdpotential.interactions import Bound
-from vmdpotential.io.frames import Frame, Frames, Trajectory, cell_of
+from vmdpotential.io.trajectories.frames import Frame, Frames, Trajectory, cell_of
 from vmdpotential.maps import Wanted, bind, choose_cell, in_medium
 from vmdpotential.methods.pme import split_of
 from vmdpotential.molecule.cell import Cell

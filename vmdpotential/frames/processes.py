@@ -27,9 +27,9 @@ import numpy as np
 
 from vmdpotential import memory
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cpu import threads
+from vmdpotential.engines.cpu.compiling import threads
 from vmdpotential.errors import TaskError, VmdpotentialError
-from vmdpotential.io.frames import on_demand
+from vmdpotential.io.trajectories.frames import on_demand
 
 Arrays = Mapping[str, Any]
 #: Which block, its result or why there is none, and the seconds it took.

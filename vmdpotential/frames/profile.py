@@ -30,7 +30,7 @@ from vmdpotential.frames.statistics import BlockMean
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.interactions import coulomb
-from vmdpotential.io.frames import Frame, Frames, cell_of
+from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import coulomb_constant

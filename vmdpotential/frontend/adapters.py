@@ -15,7 +15,7 @@ from vmdpotential.commands.slice import Range
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend.declarations import kind, takes_data
 from vmdpotential.grid.lattice import Grid, round_limit
-from vmdpotential.io.pdb import cell_of as cell_of_file
+from vmdpotential.io.structures.pdb import cell_of as cell_of_file
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import WORDS, Picked, select
 from vmdpotential.parameters import Command, Parameter, Report
@@ -23,7 +23,7 @@ from vmdpotential.parameters import Command, Parameter, Report
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from vmdpotential.io.frames import Loaded
+    from vmdpotential.io.trajectories.frames import Loaded
     from vmdpotential.molecule.structure import Structure
 
 

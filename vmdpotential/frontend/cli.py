@@ -139,7 +139,7 @@ def run(arguments: Sequence[str]) -> None:
     del values["verbose"]
     data_on_stdout = False
     if written := command.writes(values):
-        from vmdpotential.io.output import is_standard  # which not every command needs
+        from vmdpotential.io.files.output import is_standard  # which not every command needs
 
         data_on_stdout = any(map(is_standard, written))
     if as_json and data_on_stdout:

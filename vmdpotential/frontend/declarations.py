@@ -75,7 +75,7 @@ def _declare_option(parameter: Parameter) -> dict[str, Any]:
 def kind(parameter: Parameter) -> str:
     """Return what a parameter is to a viewer: a structure, a map or frames that it holds, or a value."""
     from vmdpotential.grid.lattice import Grid
-    from vmdpotential.io.frames import Frames
+    from vmdpotential.io.trajectories.frames import Frames
     from vmdpotential.molecule.structure import Structure
 
     if Structure in parameter.objects:

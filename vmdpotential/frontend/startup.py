@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.output import describe, writing
+from vmdpotential.io.files.output import describe, writing
 
 # the number is that of line ends that had to be added in front; both formats (Tcl, Python) have # comments
 _BEGIN = "# >>> vmdpotential, after {} added line ends >>>"

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from vmdpotential.errors import ChargeError, InputError, UsageError
-from vmdpotential.io import output, recognise
-from vmdpotential.io import text as files
-from vmdpotential.io.merge import merge
+from vmdpotential.io.files import output, recognise
+from vmdpotential.io.files import text as files
+from vmdpotential.io.structures.merge import merge
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.structure import Structure
 
@@ -24,13 +24,21 @@ __all__ = [
     "write_structures",
 ]
 
-_READERS = {"pdb": "pdb:read_pdb", "mmcif": "mmcif:read_mmcif", "gro": "gro:read_gro", "pqr": "pqr:read_pqr"}
-_TOPOLOGIES = {"psf": "psf:read_psf", "prmtop": "prmtop:read_prmtop", "gromacs-topology": "gromacs_top:read_top"}
+_READERS = {
+    "pdb": "structures.pdb:read_pdb", "mmcif": "structures.mmcif:read_mmcif", "gro": "structures.gro:read_gro",
+    "pqr": "structures.pqr:read_pqr",
+}
+_TOPOLOGIES = {
+    "psf": "topologies.psf:read_psf", "prmtop": "topologies.prmtop:read_prmtop",
+    "gromacs-topology": "topologies.gromacs_top:read_top",
+}
 _WRITERS = {
-    **dict.fromkeys((".pdb", ".ent"), "pdbwrite:write_pdb"), **dict.fromkeys((".cif", ".mmcif"), "mmcif:write_mmcif"),
-    ".pqr": "pqr:write_pqr", ".psf": "psf:write_psf", ".gro": "growrite:write_gro", ".top": "gromacs_top:write_top",
-    **dict.fromkeys(recognise.PRMTOP, "prmtopwrite:write_prmtop"),
-    **dict.fromkeys((".rst7", ".inpcrd"), "rst7write:write_coordinates"),
+    **dict.fromkeys((".pdb", ".ent"), "structures.pdbwrite:write_pdb"),
+    **dict.fromkeys((".cif", ".mmcif"), "structures.mmcif:write_mmcif"),
+    ".pqr": "structures.pqr:write_pqr", ".psf": "topologies.psf:write_psf",
+    ".gro": "structures.growrite:write_gro", ".top": "topologies.gromacs_top:write_top",
+    **dict.fromkeys(recognise.PRMTOP, "topologies.prmtopwrite:write_prmtop"),
+    **dict.fromkeys((".rst7", ".inpcrd"), "structures.rst7write:write_coordinates"),
 }  # fmt: skip
 _CAN_BE_WRITTEN = ".pdb, .cif, .psf, .pqr, .gro, .top, .prmtop or .rst7, each also with .gz"
 
@@ -84,14 +92,15 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
         names = elements.fill(_read_topology(topology))
     with files.reading(path):
         if kind == "amber-coordinates":
-            positions, cell = _find("amber_coordinates:read_coordinates")(path)
-            names = replace(names, velocities=_find("amber_coordinates:read_velocities")(path, len(positions)))
+            positions, cell = _find("structures.amber_coordinates:read_coordinates")(path)
+            velocities = _find("structures.amber_coordinates:read_velocities")(path, len(positions))
+            names = replace(names, velocities=velocities)
         elif kind == "frames":
             positions, cell = _find("mdanalysis:read_frame")(path, len(names))
         else:
             whole = _read_whole(path, kind)
     if kind in ("amber-coordinates", "frames"):
-        return _find("merge:place")(positions, cell, str(path), names)  # type: ignore[no-any-return]
+        return _find("structures.merge:place")(positions, cell, str(path), names)  # type: ignore[no-any-return]
     return merge(whole, names)
 
 
@@ -100,12 +109,12 @@ def read_first_frame(path: Path, trajectory: Path) -> Structure | None:
     path, trajectory = files.held(path), files.held(trajectory)
     if recognise.kind_of(path) not in _TOPOLOGIES:
         return None
-    from vmdpotential.io.frames import Trajectory
+    from vmdpotential.io.trajectories.frames import Trajectory
 
     with files.reading(path):
         names = elements.fill(_read_topology(path))
     begin = next(iter(Trajectory(trajectory, len(names), slice(1))))
-    return _find("merge:place")(begin.positions, begin.cell, str(trajectory), names)  # type: ignore[no-any-return]
+    return _find("structures.merge:place")(begin.positions, begin.cell, str(trajectory), names)  # type: ignore[no-any-return]
 
 
 def _kind_of_structure(path: Path, has_topology: bool) -> str:
@@ -187,7 +196,7 @@ def write_structures(
     """Write a structure to several files, all of them or, when one fails, none; see :func:`write_structure`.
 
     `beside` are files that belong to them, each with the function that writes it to a given path; `names` those by
-    which the formats are chosen (:func:`vmdpotential.io.output.named`), as `paths` unless given.
+    which the formats are chosen (:func:`vmdpotential.io.files.output.named`), as `paths` unless given.
     """
     targets = [Path(path) for path in paths]
     others = dict(beside or {})

@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
-from vmdpotential.io import amber_coordinates, gromacs_folder, tpr_nonbonded, xdr
-from vmdpotential.io.text import COMPRESSED, Held, first_bytes, held
+from vmdpotential.io.files.text import COMPRESSED, Held, first_bytes, held
+from vmdpotential.io.structures import amber_coordinates
+from vmdpotential.io.topologies import gromacs_folder, tpr_nonbonded
+from vmdpotential.io.trajectories import xdr
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Deferred
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology

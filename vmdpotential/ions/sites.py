@@ -355,7 +355,7 @@ def _pair(cell: Cell | None, engine: Engine) -> Pair:
     """Return what adds the potential of a charge, in a periodic cell with all its images."""
     if cell is None:
         return _OpenPair(engine)
-    from vmdpotential.engines.cpu.ewald_pair import EwaldPair
+    from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
 
     return EwaldPair(cell)
 

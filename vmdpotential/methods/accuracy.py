@@ -179,7 +179,7 @@ def _exact(request: Request, points: Floats, positions: Floats, charges: Floats,
     if cell is not None and reach is None and bound.decay is not None:
         far = bound.decay * float(np.log(BEYOND / request.tolerance))  # beyond what any method counts
         if not summed or 2 * far < np.linalg.norm(cell.reduced, axis=1).min():  # fewer pairs than all nearest images
-            from vmdpotential.engines.cpu.nearby import cutoff_at_points
+            from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 
             bound = bound.truncated(far)
             engine.at_points(points, positions, charges, cell, bound, distances)

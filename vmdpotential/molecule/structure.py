@@ -56,7 +56,7 @@ class Topology:
         -1 for "none"; ``term_values`` holds (M, ...) arrays that belong to the terms of the same name.
     nonbonded : Deferred or None
         How the atoms act on each other without bonds, where the file says it; ask
-        :func:`vmdpotential.io.forcefield.nonbonded`, which knows of other files too.
+        :func:`vmdpotential.io.topologies.forcefield.nonbonded`, which knows of other files too.
     """
 
     source: str

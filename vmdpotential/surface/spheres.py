@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines.cpu import build, threads
+from vmdpotential.engines.cpu.compiling import build, threads
 from vmdpotential.grid.lattice import Lattice
 
 Floats = NDArray[np.float64]

@@ -15,8 +15,8 @@ from chimerax.core.commands import AnnotationError
 from vmdpotential.errors import InputError, UsageError, VmdpotentialError
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.io.frames import Loaded
 from vmdpotential.io.maps import open_map
+from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure

@@ -11,8 +11,8 @@ from vmdpotential.engines.costs import CPU, Costs
 
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum
-    from vmdpotential.engines.cpu.nearby import AtPoints
-    from vmdpotential.engines.cpu.sums import CpuSum
+    from vmdpotential.engines.cpu.maps.sums import CpuSum
+    from vmdpotential.engines.cpu.points.nearby import AtPoints
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.interactions import Bound
     from vmdpotential.molecule.cell import Cell
@@ -30,21 +30,21 @@ class CpuEngine:
 
     def describe(self) -> str:
         """Return cores and vector instructions in use."""
-        from vmdpotential.engines.cpu import build, threads
+        from vmdpotential.engines.cpu.compiling import build, threads
 
         return f"{threads.count()} threads, {build.describe()}"
 
     def prepare(self, work: LatticeSum) -> CpuSum:
         """Return a lattice sum, ready to run, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu.sums import CpuSum
+        from vmdpotential.engines.cpu.maps.sums import CpuSum
 
         return CpuSum(work)
 
     def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
                   interaction: Bound | None = None, nearest: Floats | None = None) -> Floats:
         """Return the potential of all atoms at points, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu.nearby import cutoff_at_points
-        from vmdpotential.engines.cpu.points import at_points
+        from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
+        from vmdpotential.engines.cpu.points.points import at_points
 
         reach = None if interaction is None or nearest is not None else interaction.cutoff
         if interaction is not None and reach is not None and cell is not None and (4 * reach) ** 3 < cell.volume:
@@ -53,26 +53,26 @@ class CpuEngine:
 
     def prepare_points(self, mesh: Mesh, pairs: bool) -> AtPoints:
         """Return the sum by a mesh at points, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cpu.nearby import AtPoints
+        from vmdpotential.engines.cpu.points.nearby import AtPoints
 
         return AtPoints(mesh, pairs)
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""
-        from vmdpotential.engines.cpu import nbody, pairs
+        from vmdpotential.engines.cpu.pairs import nbody, pairs
 
         return nbody.AllPairs(work) if work.potential.cutoff is None else pairs.ClusterPairs(work)
 
     def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
                         bins: int) -> NDArray[np.int64]:
         """Return a histogram of the distances of pairs, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu.distances import count_distances
+        from vmdpotential.engines.cpu.pairs.distances import count_distances
 
         return count_distances(positions, others, cell, reach, bins)
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Return the sums of waves over atoms, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu.waves import structure_factors
+        from vmdpotential.engines.cpu.points.waves import structure_factors
 
         return structure_factors(fraction, charges, counts)
 

@@ -1,0 +1,82 @@
+"""What threads within compiled code share: numbers that they count up and wait for, and arrays by their address.
+
+Python's locks, and that of its interpreter, take what a sum of a few milliseconds cannot spare: threads that wait there
+sleep, and are woken late. Here they stay awake.
+"""
+
+# numba's intrinsics have no annotations that mypy could check
+# mypy: ignore-errors
+
+import os
+
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from vmdpotential.engines.cpu.compiling.threads import LINE, STOP
+
+I64 = ir.IntType(64)
+
+
+def _place(context, builder, sig, arguments):
+    """Return the address of an element of a board."""
+    return builder.gep(context.make_array(sig.args[0])(context, builder, arguments[0]).data, [arguments[1]])
+
+
+@intrinsic
+def _look(typing, board, index):
+    """Return a number that other threads may write."""
+
+    def codegen(context, builder, sig, arguments):
+        return builder.load_atomic(_place(context, builder, sig, arguments), "seq_cst", 8)
+
+    return types.int64(board, types.int64), codegen
+
+
+@intrinsic
+def _count(typing, board, index):
+    """Add 1 to a number that other threads may write; return what it was."""
+
+    def codegen(context, builder, sig, arguments):
+        return builder.atomic_rmw("add", _place(context, builder, sig, arguments), ir.Constant(I64, 1), "seq_cst")
+
+    return types.int64(board, types.int64), codegen
+
+
+@intrinsic
+def address(typing, number):
+    """Return the address that ``numba.carray`` makes an array of."""
+
+    def codegen(context, builder, sig, arguments):
+        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.int64), codegen
+
+
+if os.name == "posix":
+    _yield = types.ExternalFunction("sched_yield", types.intc())
+else:
+
+    @njit
+    def _yield():
+        return 0
+
+
+@njit(nogil=True)
+def take(board, counter):
+    """Return a counter's number and count it up: whoever comes takes the next part of some work."""
+    return _count(board, counter * LINE)
+
+
+@njit(nogil=True)
+def stop(board):
+    """Make all end what they do."""
+    _count(board, STOP)
+
+
+@njit(nogil=True)
+def wait(board, counter, number):
+    """Wait until a counter has come to a number; return whether the work goes on."""
+    while _look(board, counter * LINE) < number and not _look(board, STOP):
+        _yield()  # to whom has no processor
+    return _look(board, STOP) == 0

@@ -1,0 +1,1 @@
+"""Sums on the nodes of a grid: pairs, meshes and levels."""

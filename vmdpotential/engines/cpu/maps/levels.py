@@ -1,0 +1,98 @@
+"""Multilevel sums on the CPU: charges up the levels, potentials down, around the kernels."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.engines.cpu.maps import mesh
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.splitting.levels import Level, Levels, Table
+
+Floats = NDArray[np.float64]
+
+
+class LevelSum:
+    """The smooth part of a sum by levels.
+
+    Its slope is that of its interpolation, as in the 2009 paper.
+    """
+
+    def __init__(self, levels: Levels, lattice: Lattice, precision: str) -> None:
+        self.levels, self.lattice = levels, lattice
+        self.kernel = mesh.load(levels, precision, "nodal")
+        self.real = "single" if self.kernel.REAL is np.float32 else "double"
+        self.stencils = [Stencil(level, build.load("msm_kernel", precision=self.real)) for level in levels.levels]
+
+    def maps(self, positions: Floats, charges: Floats, field: bool) -> NDArray[np.float32]:
+        """Return the smooth part on the lattice, see :func:`~vmdpotential.engines.cpu.maps.mesh.smooth_maps`."""
+        return self.on(self.lattice, self.potential(positions, charges), field)
+
+    def potential(self, positions: Floats, charges: Floats) -> NDArray[Any]:
+        """Return the finest level's smooth potential."""
+        nodes = mesh.spread(self.kernel, self.levels, positions, charges)
+        return self.solve(nodes.astype(self.kernel.REAL, copy=False))
+
+    def on(self, part: Lattice, potential: NDArray[Any], field: bool) -> NDArray[np.float32]:
+        """Return it interpolated to a part of the lattice (:func:`~vmdpotential.engines.cpu.maps.mesh.smooth_maps`)."""
+        return mesh.smooth_maps(self.kernel, potential, self.levels, part, field)
+
+    def solve(self, charges: NDArray[Any]) -> NDArray[Any]:
+        """Return the finest level's potential for its charges, with that of all coarser ones."""
+        plan, kernel = self.levels, self.kernel
+        of_levels = [charges]
+        for n in range(len(plan.levels) - 1):
+            of_levels.append(mesh.separable(kernel, of_levels[-1], _tables(kernel, plan.restriction(n))))
+        potential = convolve(of_levels[-1], self.stencils[-1], plan.periodic)
+        for n in reversed(range(len(plan.levels) - 1)):
+            potential = mesh.separable(kernel, potential, _tables(kernel, plan.prolongation(n)))
+            potential += convolve(of_levels[n], self.stencils[n], plan.periodic)
+        return potential
+
+
+def _tables(kernel: Any, tables: tuple[Table, Table, Table]) -> tuple[mesh.Table, mesh.Table, mesh.Table]:
+    x, y, z = (None if table is None else (table[0], table[1].astype(kernel.REAL)) for table in tables)
+    return x, y, z
+
+
+class Stencil:
+    """The stencil of a level as the kernel reads it."""
+
+    def __init__(self, level: Level, kernel: Any) -> None:
+        self.level, self.kernel = level, kernel
+        _, dy, dz = level.stencil.shape
+        self.groups = groups = -(-dz // kernel.GROUP)
+        self.planes = level.equal_planes
+        stencil = np.pad(level.stencil[self.planes[:, 0]], [(0, 0), (0, 0), (0, groups * kernel.GROUP - dz)])
+        weights = np.zeros((len(self.planes), dy + kernel.ROWS - 1, groups, kernel.ROWS, kernel.GROUP), kernel.REAL)
+        for row in range(kernel.ROWS):
+            weights[:, row : row + dy, :, row] = stencil.reshape(-1, dy, groups, kernel.GROUP)
+        used = (weights != 0).any((3, 4))
+        self.low = used.argmax(-1)
+        self.high = np.where(used.any(-1), groups - used[:, :, ::-1].argmax(-1), self.low)
+        self.weights = weights.reshape(*weights.shape[:3], -1)
+
+
+def convolve(charges: NDArray[Any], stencil: Stencil, periodic: tuple[bool, bool, bool]) -> NDArray[Any]:
+    """Return the potential that the charges of a level make on it."""
+    level, kernel = stencil.level, stencil.kernel
+    # what lies around the level: periodic images, or nothing
+    for axis, (n, first, width) in enumerate(zip(level.shape, level.first, level.stencil.shape, strict=True)):
+        around = (-first, width - 1 + first)
+        if periodic[axis]:
+            charges = charges.take(np.arange(-around[0], n + around[1]) % n, axis)
+        else:
+            charges = np.pad(charges, [around if d == axis else (0, 0) for d in range(3)])
+    nx, ny, nz = level.shape
+    blocks = -(-nz // kernel.MOST)
+    block = -(-nz // (blocks * kernel.LANES)) * kernel.LANES
+    beyond = -nz % block + stencil.groups * kernel.GROUP - level.stencil.shape[2] + 1
+    charges = np.pad(charges, [(0, 0), (0, -ny % kernel.ROWS), (0, beyond)])
+    out = np.empty(level.shape, kernel.REAL)
+    threads.run(partial(kernel.convolve, charges, charges.any(-1), stencil.planes, stencil.weights, stencil.low,
+                        stencil.high, block, out), nx * -(-ny // kernel.ROWS), "multilevel sum", 4)
+    return out

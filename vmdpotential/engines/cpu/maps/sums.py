@@ -1,0 +1,91 @@
+"""Lattice sums on the CPU, prepared once and run for any charges: pairs, and the smooth part of a mesh or of levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines import LatticeSum, charges_and_positions, in_box
+from vmdpotential.engines.cpu.maps import levels, mesh, tiles
+from vmdpotential.engines.result import HostResult, Maps, Mean, MeanOfResults, check_frames
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.splitting.mesh import Mesh
+
+Floats = NDArray[np.float64]
+
+
+class CpuSum:
+    """A lattice sum; see :class:`vmdpotential.engines.Prepared`."""
+
+    def __init__(self, work: LatticeSum) -> None:
+        self.work = work
+        self.smooth: mesh.MeshSum | levels.LevelSum | None = None
+        if isinstance(work.smooth, Mesh):
+            self.smooth = mesh.MeshSum(work.smooth, work.lattice, work.precision)
+        elif work.smooth is not None:
+            self.smooth = levels.LevelSum(work.smooth, work.lattice, work.precision)
+
+    def run(self, positions: Any, charges: Any) -> HostResult:
+        """Return the sum for positions (N, 3), A, and charges (N,), e.
+
+        Raises
+        ------
+        InputError
+            For charges outside the box that an open boundary's smooth part was planned for.
+        """
+        return next(self.parts(positions, charges, [self.work.lattice]))
+
+    def parts(self, positions: Any, charges: Any, parts: Iterable[Lattice]) -> Iterator[HostResult]:
+        """Yield the sum on parts of the lattice; the smooth part's mesh is solved once."""
+        work = self.work
+        positions, charges = in_box(work, *charges_and_positions(positions, charges))
+        solved = self.smooth.potential(positions, charges) if self.smooth is not None and len(positions) else None
+        for part in parts:
+            smooth = None if solved is None or self.smooth is None else self.smooth.on(part, solved, work.field)
+            yield HostResult(self.with_pairs(part, positions, charges, smooth).reshape(-1, *part.shape))
+
+    def with_pairs(self, part: Lattice, positions: Floats, charges: Floats, smooth: Maps | None) -> Maps:
+        """Return the sum over pairs on a part of the lattice, added to a smooth part where there is one."""
+        work = self.work
+        if work.pairs is None:
+            return np.zeros((work.maps, *part.shape), np.float32) if smooth is None else smooth
+        if work.pairs.cutoff is None:
+            return tiles.direct(part, positions, charges, work.pairs, work.precision, work.field)
+        return tiles.cutoff(part, positions, charges, work.pairs, work.precision, work.cell, work.field, smooth)
+
+    def new_mean(self) -> Mean:
+        """Return the mean of no frames yet."""
+        return MeshMean(self, self.smooth) if isinstance(self.smooth, mesh.MeshSum) else MeanOfResults(self.run)
+
+
+class MeshMean:
+    """The mean of a sum by a mesh, with one transform at the end; see :class:`vmdpotential.engines.result.Mean`."""
+
+    def __init__(self, whole: CpuSum, smooth: mesh.MeshSum) -> None:
+        self.whole, self.smooth, self.count = whole, smooth, 0
+        work = whole.work
+        self._nodes = np.zeros(smooth.mesh.shape)
+        self._pairs = None if work.pairs is None else np.zeros((work.maps, *work.lattice.shape))
+
+    def add(self, positions: Any, charges: Any) -> None:
+        """Spread the charges of a frame, and sum its pairs."""
+        work = self.whole.work
+        positions, charges = in_box(work, *charges_and_positions(positions, charges))
+        if len(positions):
+            mesh.spread(self.smooth.kernel, self.smooth.mesh, positions, charges, self._nodes)
+        if self._pairs is not None:
+            self._pairs += self.whole.with_pairs(work.lattice, positions, charges, None)
+        self.count += 1
+
+    def result(self) -> HostResult:
+        """Return the mean."""
+        check_frames(self.count)
+        work = self.whole.work
+        solved = self.smooth.solved(self._nodes / self.count)
+        maps = self.smooth.on(work.lattice, solved, work.field).reshape(-1, *work.lattice.shape)
+        if self._pairs is not None:
+            maps += self._pairs / self.count
+        return HostResult(maps)

@@ -1,0 +1,92 @@
+"""Lattice sums on the CPU: sorting, scaling and tasks around :mod:`~vmdpotential.engines.cpu.maps.tile_kernel`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines import SOFT_CORE, near
+from vmdpotential.engines.cpu import cells
+from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.interactions import Bound, Scaled
+from vmdpotential.molecule.cell import Cell
+
+Floats = NDArray[np.float64]
+
+#: Cells per cutoff length: finer ones fit the sphere better, coarser ones make longer runs of atoms (measured: 3).
+CELLS_PER_CUTOFF = 3
+
+
+def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
+           precision: str = "single", field: bool = False) -> NDArray[np.float32]:
+    """Return the sum over all atoms at all lattice points, see :mod:`vmdpotential.engines`.
+
+    Work is N times the number of points. An interaction with a cutoff belongs in :func:`cutoff`.
+    """
+    if interaction.cutoff is not None:
+        return cutoff(lattice, positions, charges, interaction, precision, field=field)
+    scaled = interaction.scaled(float(lattice.spacing.max()))
+    kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=False, field=field)
+    start, bins = np.array([0, len(charges)]), np.ones(3, np.int64)  # one bin holds all
+    return _run(kernel, "direct sum", lattice, scaled, positions, charges, start, bins, scaled.length, np.zeros(3))
+
+
+def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str = "single",
+           cell: Cell | None = None, field: bool = False,
+           add_to: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    """Return the sum over the atoms within the cutoff, and their periodic images where a cell is given.
+
+    Parameters
+    ----------
+    field : bool
+        Whether the field is summed too.
+    add_to : (nx, ny, nz) or (4, nx, ny, nz) float32, optional
+        What the sum is added to, and what is returned then.
+
+    Returns
+    -------
+    (nx, ny, nz) float32, e/A, or with `field` (4, nx, ny, nz): potential, and field in e/A^2
+    """
+    reach = interaction.cutoff
+    if reach is None:
+        raise UsageError("interaction", f"{interaction} has no cutoff", "use {method direct}")
+    # a unit between the cutoff and twice it, in which the lattice points have exact coordinates
+    spacing = float(lattice.spacing.max())
+    scaled = interaction.scaled(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))
+    if cell is not None:
+        positions, index = cell.images_in_box(positions, lattice.origin - reach, lattice.last + reach)
+        charges = charges[index]
+    else:
+        positions, charges = near(lattice, reach, positions, charges)
+    if not len(positions):
+        return np.zeros((4, *lattice.shape) if field else lattice.shape, np.float32) if add_to is None else add_to
+    kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=interaction.masked,
+                        field=field)
+    sorted_by = cells.sort(positions, reach, CELLS_PER_CUTOFF)
+    return _run(kernel, "cutoff sum", lattice, scaled, positions[sorted_by.order], charges[sorted_by.order],
+                sorted_by.start, sorted_by.shape, sorted_by.side, sorted_by.low, add_to)
+
+
+def _run(kernel: Any, label: str, lattice: Lattice, scaled: Scaled, positions: Floats, charges: Floats,
+         start: NDArray[np.int64], bins: NDArray[np.int64], bin_size: float, low: Floats,
+         add_to: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    unit = scaled.length
+    atoms = np.zeros((4, len(charges) + 16))  # kernels read up to 15 places further
+    atoms[:3, : len(charges)] = ((positions - low) / unit).T
+    atoms[3, : len(charges)] = charges * kernel.CHARGE_FACTOR
+    x, y, z, q = atoms
+    shape = lattice.shape if kernel.MAPS == 1 else (kernel.MAPS, *lattice.shape)
+    out = np.empty(shape, np.float32) if add_to is None else add_to
+    # E = -2 q (x - x_j) dV/d(r^2)
+    factors = scaled.factor * np.array([1.0, *[-2 / unit] * 3])
+    fixed = (x, y, z, q, start, bins, bin_size / unit, scaled.cutoff or 0.0, out.reshape(-1, *lattice.shape),
+             (lattice.origin - low) / unit, lattice.spacing / unit,
+             np.array(scaled.values, np.float64), kernel.REAL(SOFT_CORE / unit), factors,
+             add_to is not None)
+    tasks = int(np.prod([(n + 7) // 8 for n in lattice.shape]))
+    threads.run(lambda first, last: kernel.run(*fixed, first, last), tasks, label, grain=16)
+    return out

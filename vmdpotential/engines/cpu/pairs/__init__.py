@@ -1,0 +1,1 @@
+"""Sums over pairs of atoms, and histograms of their distances."""

@@ -1,0 +1,273 @@
+"""Atoms in clusters, and the list of pairs of clusters in range."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import memory
+from vmdpotential.engines.cpu import cells
+from vmdpotential.engines.cpu.compiling import threads
+from vmdpotential.errors import InputError
+from vmdpotential.molecule.cell import Cell
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Atoms stand this close together in a chunk at least, A, or within three quarters of the reach: single precision
+#: would lose digits to coordinates in a chunk of a thin gas.
+CLOSE = 8.0
+
+#: Side of a column by that of a cube of as many atoms as a chunk: clusters, which are a quarter of it, are nearer to
+#: cubes then, and fewer chunks are in range of them.
+FLAT = 1.15
+
+#: Parts that a list is made in, and chunks of atoms i in a part at least.
+PARTS, LEAST = 64, 16
+
+
+@dataclass(frozen=True)
+class Brick:
+    """A rectangular box that holds one image of every atom, of any cell.
+
+    Turned so that the lattice vectors are lower triangular, every lattice has such a unit cell.
+
+    Parameters
+    ----------
+    turn : (3, 3) float64
+        Positions times this are those in the brick's axes.
+    vectors, inverse : (3, 3) float64
+        The lattice vectors there, rows, lower triangular; zeros where there is no cell.
+    low, sides : (3,) float64, A
+        Its corner there, and its sides.
+    """
+
+    turn: Floats
+    vectors: Floats
+    inverse: Floats
+    low: Floats
+    sides: Floats
+
+    @classmethod
+    def around(cls, cell: Cell | None, *sets: Floats) -> Brick:
+        """Return the brick of a cell, or that around sets of positions (N, 3)."""
+        if cell is None:
+            positions = np.concatenate(sets)
+            low = positions.min(0) if len(positions) else np.zeros(3)
+            sides = np.ptp(positions, axis=0) if len(positions) else np.zeros(3)
+            return cls(np.eye(3), np.zeros((3, 3)), np.zeros((3, 3)), low, sides)
+        vectors = cell.vectors if cell.orthogonal else cell.reduced
+        turn, upper = np.linalg.qr(vectors.T)
+        sign = np.where(np.diagonal(upper) < 0, -1.0, 1.0)
+        turn, lower = turn * sign, (upper.T * sign)
+        return cls(np.ascontiguousarray(turn), np.ascontiguousarray(lower), np.linalg.inv(lower), np.zeros(3),
+                   np.diagonal(lower).copy())
+
+    def shifts(self, reach: float, half: bool) -> Integers:
+        """Return the images (S, 3), in lattice vectors and itself first, that come within reach of the brick.
+
+        Of two that are opposite one, where `half` is asked for.
+        """
+        if not self.vectors.any():
+            return np.zeros((1, 3), np.int64)
+        # of |i a + j b + k c| < side + reach along z, y and x in turn
+        found = []
+        a, b, c = self.vectors
+        most = self.sides + reach
+        top = int(np.floor(most[2] / c[2]))
+        for k in range(0 if half else -top, top + 1):
+            y = k * c[1]
+            for j in range(int(np.ceil((-most[1] - y) / b[1])), int(np.floor((most[1] - y) / b[1])) + 1):
+                x = k * c[0] + j * b[0]
+                for i in range(int(np.ceil((-most[0] - x) / a[0])), int(np.floor((most[0] - x) / a[0])) + 1):
+                    if (k, j, i) > (0, 0, 0) or (not half and (k, j, i) != (0, 0, 0)):
+                        found.append((i, j, k))
+        if np.abs(found).max(initial=0) > 500:
+            raise InputError("the periodic cell is too small for the cutoff", "use a supercell")
+        return np.array([(0, 0, 0), *found], np.int64)
+
+
+def aligned(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
+    """Return an array whose rows of a whole vector lie in one cache line each, without values."""
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    room = np.empty(size + 64, np.uint8)
+    first = -room.ctypes.data % 64
+    found: NDArray[Any] = room[first : first + size].view(kind).reshape(shape)
+    return found
+
+
+class Clusters:
+    """Atoms of one set, sorted into chunks and clusters.
+
+    Parameters
+    ----------
+    kernel : module
+        Made of :mod:`~vmdpotential.engines.cpu.pairs.search_kernel`.
+    brick : Brick
+    positions : (N, 3) float64, A
+    rows : (R, N) float64
+        What stands beside coordinates in a chunk.
+    lacks : (N,) bool
+        Atoms that are to be last in clusters.
+    reach : float, A
+    """
+
+    def __init__(self, kernel: Any, brick: Brick, positions: Floats, rows: Floats, lacks: NDArray[np.bool_],
+                 reach: float) -> None:
+        self.brick, self.found = brick, positions
+        if not np.isfinite(positions).all():
+            raise InputError("a position is not a finite number")
+        count, n = len(positions), kernel.N
+        extent = np.maximum(brick.sides, 3.0)
+        limit = max(0.75 * reach, CLOSE)
+        side = min(FLAT * (n * np.prod(extent) / max(count, 1)) ** (1 / 3), limit)
+        while np.prod(np.ceil(extent[:2] / side)) > max(2**20, 4 * count):
+            side *= 2
+        self.shape = np.maximum(np.rint(extent[:2] / side), 1).astype(np.int64)
+        self.side = np.append(extent[:2] / self.shape, extent[2])
+        columns = int(np.prod(self.shape))
+        layers = min(4096, 2**32 // columns)
+        self.slack = float(self.side[2] / layers)
+        self.places = np.empty((count, 3))
+        column, key = np.empty(count, np.int64), np.empty(count, np.int64)
+        kernel.place(positions, brick.turn, brick.low, brick.vectors, brick.sides, self.shape, self.side, layers,
+                     self.places, column, key)
+        order = cells.order(key, columns * layers)
+        self.columns = np.zeros(columns + 1, np.int64)
+        none = np.empty(0, np.int64)
+        chunks = kernel.make_chunks(order, column, self.places, limit, none, self.columns)
+        memory.require(chunks * n * (8 * (3 + len(rows)) + 40), "the list of pairs", "use fewer atoms")
+        self.slots = np.full(chunks * n, -1, np.int64)
+        kernel.make_chunks(order, column, self.places, limit, self.slots, self.columns)
+        lack = lacks.astype(np.float64)[:, None]
+        kernel.make_clusters(self.slots, self.places, lack)
+        self.chunk_boxes = np.empty((chunks, 6))
+        kernel.bound(self.slots, self.places, self.chunk_boxes)
+        self.rows = np.empty((chunks, len(rows), n), kernel.REAL)
+        self.light = np.empty(chunks * kernel.EACH, np.bool_)
+        kernel.fill(self.slots, rows, lack, self.rows, self.light)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def centre(self, kernel: Any, grid: float) -> None:
+        """Choose the centres of chunks, multiples of `grid`."""
+        middle = (self.chunk_boxes[:, :3] + self.chunk_boxes[:, 3:]) / 2
+        self.centres = (np.rint(middle / grid) * grid).astype(kernel.REAL)
+        self.before, self.homes = (np.empty((len(self.rows), 3, kernel.N)) for _ in range(2))
+        kernel.remember(self.slots, self.found, self.places, self.centres, self.before, self.homes)
+        # half of the shortest way between two opposite faces of the cell
+        self.near2 = 0.25 / max(float((self.brick.inverse**2).sum(0).max()), 1e-300)
+
+    def chunks(self, kernel: Any) -> NDArray[Any]:
+        """Return the chunks (C, 3 + R, N) without positions of atoms."""
+        atoms = aligned((len(self.rows), 3 + self.rows.shape[1], kernel.N), kernel.REAL)
+        atoms[:, :3] = kernel.FAR
+        atoms[:, 3:] = self.rows
+        return atoms
+
+    def write(self, kernel: Any, positions: Floats, atoms: NDArray[Any], board: Integers | None = None,
+              counter: int = threads.TAKEN, longest: float = np.inf) -> float:
+        """Write positions to chunks; return how far an atom has moved at most since the search, A.
+
+        That is infinite where a position is not finite. With a board shared with other threads a part of them is
+        written, and an atom that has moved by more than `longest` stops all.
+        """
+        brick = self.brick
+        return math.sqrt(kernel.write_places(
+            threads.board() if board is None else board, counter, longest**2, self.slots, positions, brick.turn,
+            self.before, brick.vectors, brick.inverse, self.near2, self.homes, atoms))
+
+
+@dataclass(frozen=True)
+class Part:
+    """The list of some clusters, see :mod:`~vmdpotential.engines.cpu.pairs.search_kernel`."""
+
+    entries: Integers
+    chunks: NDArray[Any]
+    bits: NDArray[Any]
+    masks: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Search:
+    """What was searched: the parts of the list, what images move atoms i by, and the chunks of both sets."""
+
+    parts: list[Part]
+    steps: NDArray[Any]
+    rests: NDArray[Any]
+    chunks: list[NDArray[Any]]
+
+
+def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, exclusions: Integers | None,
+           around: bool, corrects: bool) -> Search:
+    """Return all pairs of clusters with atoms within reach (A), each pair of atoms once.
+
+    Parameters
+    ----------
+    i, j : Clusters
+        The same, or two sets.
+    exclusions : (E, 2) int64 or None
+        Pairs of one set.
+    around : bool
+        Whether the nearest image may be another one than the rounded one.
+    corrects : bool
+        Whether excluded pairs count.
+    """
+    same = i is j
+    images = brick.shifts(reach, same)
+    shifts = images @ brick.vectors
+    largest = float(np.abs(shifts).max() + np.max(brick.sides) + 2 * reach)
+    grid = 2.0 ** (np.ceil(np.log2(largest)) - 22)
+    steps = np.rint(shifts / grid) * grid
+    rests = (shifts - steps).astype(kernel.REAL)
+    steps = steps.astype(kernel.REAL)
+    for one in {id(i): i, id(j): j}.values():
+        one.centre(kernel, grid)
+    atoms_i = i.chunks(kernel)
+    atoms_j = atoms_i if same else j.chunks(kernel)
+    i.write(kernel, i.found, atoms_i)
+    if not same:
+        j.write(kernel, j.found, atoms_j)
+    starts, partners = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if exclusions is not None and len(exclusions):
+        slot = np.empty(len(i), np.int64)
+        real = np.flatnonzero(i.slots >= 0)
+        slot[i.slots[real]] = real
+        starts = np.zeros(len(i.slots) + 2, np.int64)
+        partners = np.empty(2 * len(exclusions), np.int64)
+        kernel.exclude(np.ascontiguousarray(exclusions, np.int64), slot, i.places, brick.vectors, brick.inverse,
+                       int(around), starts, partners)
+        starts = starts[:-1]
+    numbers = np.array([kernel.code(*image) for image in images.tolist()], np.int64)
+    chunks_i, each = len(i.chunk_boxes), kernel.EACH
+    size = max(-(-chunks_i // PARTS), LEAST)
+    parts: list[Part | None] = [None] * -(-chunks_i // size)
+    density = len(j) / max(float(np.prod(brick.sides)), 1.0)
+    near = 4.2 * (reach + 3 * CLOSE / 4) ** 3 * density / kernel.N / (2 if same else 1) + 8
+
+    def one_part(first: int, _: int) -> None:
+        begin, end = first * size, min(first * size + size, chunks_i)
+        entries = np.empty((4 * size * each + len(shifts), 9), np.int64)
+        chunks, bits = (np.empty(int(size * each * near) + 1024, kind) for kind in (np.int32, np.uint16))
+        masks = np.empty((8 * size * each + 1024, kernel.M, 2), np.uint16)
+        counts = np.zeros(3, np.int64)
+        while True:
+            begin = kernel.search(begin, end, same, i.slots, atoms_i, i.centres, i.chunk_boxes, j.slots, atoms_j,
+                                  j.centres, j.chunk_boxes, j.columns, j.shape, j.side, np.zeros(3), j.slack, shifts,
+                                  steps, rests, numbers, reach, starts, partners, corrects, i.light, entries,
+                                  chunks, bits, masks, counts)
+            if begin == end:
+                break
+            entries, chunks, bits, masks = (np.resize(a, (2 * len(a), *a.shape[1:]))
+                                            for a in (entries, chunks, bits, masks))
+        parts[first] = Part(entries[: counts[0]].copy(), chunks[: counts[1]].copy(), bits[: counts[1]].copy(),
+                            masks[: counts[2]].copy())
+
+    threads.run(one_part, len(parts), "list of pairs")
+    return Search([part for part in parts if part is not None and len(part.entries)], steps, rests,
+                  [atoms_i] if same else [atoms_i, atoms_j])

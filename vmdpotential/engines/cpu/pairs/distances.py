@@ -1,0 +1,112 @@
+"""Histograms of distances on the CPU, around :mod:`~vmdpotential.engines.cpu.pairs.distance_kernel`."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines.cpu import cells
+from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.errors import UsageError
+from vmdpotential.molecule.cell import Cell
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Cells along the reach, and atoms that a cell holds on average at least.
+PARTS, FEWEST = 2, 0.5
+
+
+def count_distances(positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
+                    bins: int) -> Integers:
+    """Return how many pairs (bins,) lie in each range of distance; see :class:`vmdpotential.engines.Engine`.
+
+    Distances are float64, and an end of a range belongs to the next one. Every image within reach counts, however
+    short the cell's vectors are, an atom's own images too, each pair of them once.
+
+    Raises
+    ------
+    UsageError
+        For positions that are not finite, or no range.
+    """
+    if not 0 < reach < np.inf or bins < 1:
+        raise UsageError("range", "of distances must be above 0", value=f"{reach:g}")
+    sets = [np.asarray(p, np.float64).reshape(-1, 3) for p in ([positions] if others is None else [positions, others])]
+    if not all(np.isfinite(p).all() for p in sets):
+        raise UsageError("positions", "are not all finite")
+    if min(map(len, sets)) == 0:
+        return np.zeros(bins, np.int64)
+    low = np.zeros(3)
+    if cell is None:
+        low = np.min([p.min(0) for p in sets], 0)
+        extent = np.max([p.max(0) for p in sets], 0) - low
+        basis = np.diag(np.maximum(extent, reach))
+    else:
+        basis = np.ascontiguousarray(cell.vectors if cell.orthogonal else cell.reduced)
+    heights = 1 / np.linalg.norm(np.linalg.inv(basis), axis=0)
+    shape = _shape(heights, reach, max(map(len, sets)))
+    tables = [_sorted(p, basis, low, shape, cell is not None) for p in sets]
+    rows = _rows(basis, heights, shape, reach, others is None)
+    kernel = build.load("distance_kernel")
+    count = int(shape.prod())
+    workers = min(threads.count(), count)
+    free = deque(np.zeros((4, bins + 1), np.int64) for _ in range(workers))
+    tasks = list(free)
+
+    def task(first: int, last: int) -> None:
+        found = free.pop()
+        kernel.run(*tables[0], *tables[-1], shape, basis, cell is not None, others is None, rows, bins / reach, bins,
+                   found, first, last)
+        free.append(found)
+
+    threads.run(task, count, "distances", max(1, count // (8 * workers)))
+    total: Integers = np.sum(tasks, axis=(0, 1))[:bins]
+    return total
+
+
+def _shape(heights: Floats, reach: float, atoms: int) -> Integers:
+    """Return how many cells there are along each vector: some in the reach, but few without atoms."""
+    shape = np.maximum(1, np.floor(heights * (PARTS / reach)))
+    while shape.prod() > max(1, atoms / FEWEST):
+        shape = np.maximum(1, shape // 2)
+    return np.asarray(shape, np.int64)
+
+
+def _sorted(positions: Floats, basis: Floats, low: Floats, shape: Integers, periodic: bool) -> tuple[Any, ...]:
+    """Return the columns of atoms by cells, and where the cells begin."""
+    fraction = (positions - low) @ np.linalg.inv(basis)
+    if periodic:
+        whole = np.floor(fraction)
+        positions, fraction = positions - whole @ basis, fraction - whole
+    place = np.clip((fraction * shape).astype(np.int64), 0, shape - 1)
+    key = (place[:, 0] * shape[1] + place[:, 1]) * shape[2] + place[:, 2]
+    count = int(shape.prod())
+    order = cells.order(key, count)
+    start = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(key, minlength=count), out=start[1:])
+    return (*np.ascontiguousarray(positions[order].T), start)
+
+
+def _rows(basis: Floats, heights: Floats, shape: Integers, reach: float, half: bool) -> Integers:
+    """Return the rows of cells in reach of a cell; with `half` of each and its opposite one, and of its own a half."""
+    most = np.ceil(reach * shape / heights).astype(np.int64)
+    steps = [np.arange(-m, m + 1) for m in most]
+    gap = [np.maximum(np.abs(s) - 1, 0) * h / n for s, h, n in zip(steps, heights, shape, strict=True)]
+    orthogonal = np.count_nonzero(basis) == 3
+    found = []
+    for (a, gap_a), (b, gap_b) in product(zip(steps[0], gap[0], strict=True), zip(steps[1], gap[1], strict=True)):
+        if half and (a, b) < (0, 0):
+            continue
+        # along axes the gaps add as squares; else each bounds the distance alone
+        nearest = np.sqrt(gap_a**2 + gap_b**2 + gap[2]**2) if orthogonal else np.maximum(max(gap_a, gap_b), gap[2])
+        near = steps[2][nearest < reach]
+        if half and a == 0 == b:
+            near = near[near >= 0]
+        if len(near):
+            found.append((a, b, near[0], near[-1]))
+    return np.array(found, np.int64)
+

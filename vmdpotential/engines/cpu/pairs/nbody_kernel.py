@@ -1,0 +1,172 @@
+"""Kernels of sums over all pairs of atoms: forces, energies and jerks.
+
+Each pair is computed once, for both atoms. Some atoms i, each broadcast to all lanes, meet vectors of atoms j; what
+they do to atoms i stays in registers, what they do to atoms j goes to a table of as many atoms as the caches hold, and
+both are carried over to float64 after some hundred terms. Vectors in which a pair does not count, of an atom and itself
+or one that was before, of no atom, or excluded, take a path of their own with a bit for each pair.
+
+This file is run once for each set of the constants that it declares, see
+:mod:`vmdpotential.engines.cpu.compiling.build`.
+"""
+
+# numba's kernels have no annotations that mypy could check
+# mypy: ignore-errors
+
+import numpy as np
+from numba import njit
+
+from vmdpotential.engines.cpu.pairs.nbody import PairShape
+
+#: What is summed, and how loops are unrolled.
+SHAPE: PairShape
+#: Whether to do without vector code.
+PLAIN: bool
+
+#: Atoms i that meet all atoms j of a tile, and vectors of these.
+ATOMS, VECTORS = 256, 128
+
+I = SHAPE.unroll_i  # noqa: E741
+SIZE = SHAPE.first + SHAPE.terms
+REAL = np.float64 if SHAPE.bits == 64 else np.float32
+FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
+
+if PLAIN:
+    from vmdpotential.engines.cpu.compiling.scalar import scalar_pairs
+
+    WIDTH = 16
+    TERMS, JERK, SYMMETRIC, FIRST = SHAPE.terms, SHAPE.jerk, SHAPE.symmetric, SHAPE.first
+    EXCLUDED = SHAPE.programs[1] is not None
+    RESULTS = 1 + JERK + TERMS
+    pair = scalar_pairs(SHAPE.programs[0], REAL, SHAPE.names, SHAPE.tables)
+    excluded_pair = scalar_pairs(SHAPE.programs[1], REAL, SHAPE.names, SHAPE.tables) if EXCLUDED else pair
+    QUARTER, HALF = REAL(0.25), REAL(0.5)
+
+    @njit(**FAST)
+    def add(sums, place, found, dx, dy, dz, ux, uy, uz, along):
+        """Add what a pair does to one of its atoms."""
+        slope = found[0]
+        sums[0, place] += slope * dx
+        sums[1, place] += slope * dy
+        sums[2, place] += slope * dz
+        if JERK:
+            bend = found[1] * along
+            sums[3, place] += slope * ux + bend * dx
+            sums[4, place] += slope * uy + bend * dy
+            sums[5, place] += slope * uz + bend * dz
+        for n in range(TERMS):
+            sums[FIRST + n, place] += found[1 + JERK + n]
+
+    @njit(**FAST)
+    def one(table_i, stride_i, first_i, rows_i, table_j, stride_j, rows_j, start, stop, base, left, excluded, values,
+            tables, types, soft2, sums, scratch, stride):
+        """Add the pairs of atoms i and vectors start to stop of atoms j; see `sum_pairs` of nbody_loop."""
+        zero = REAL(0)
+        for k in range(I):
+            i = first_i + k
+            for j in range(start * WIDTH, stop * WIDTH):
+                bit = np.uint64(1) << np.uint64(k * WIDTH + j % WIDTH)
+                if left & bit:
+                    continue
+                dx, dy, dz = (table_i[0, i] - table_j[0, j], table_i[1, i] - table_j[1, j],
+                              table_i[2, i] - table_j[2, j])
+                r2 = dx * dx + dy * dy + dz * dz + soft2
+                rinv = REAL(2) / np.sqrt(r2)
+                r2 *= QUARTER
+                ux = uy = uz = along = zero
+                if JERK:
+                    ux, uy, uz = (table_i[3, i] - table_j[3, j], table_i[4, i] - table_j[4, j],
+                                  table_i[5, i] - table_j[5, j])
+                    along = (dx * ux + dy * uy + dz * uz) * HALF
+                other = EXCLUDED and (excluded & bit) != 0
+                pi, pj = table_i[FIRST:, i], table_j[FIRST:, j]
+                table = tables[:, rows_i[i], rows_j[j]] if len(rows_i) else tables[:, 0, 0]
+                found = (excluded_pair(r2, rinv, pi, pj, table, values) if other else
+                         pair(r2, rinv, pi, pj, table, values))
+                add(sums, k * WIDTH, found, dx, dy, dz, ux, uy, uz, along)
+                if not SYMMETRIC:
+                    found = (excluded_pair(r2, rinv, pj, pi, table, values) if other else
+                             pair(r2, rinv, pj, pi, table, values))
+                add(scratch, j - base * WIDTH, found, -dx, -dy, -dz, -ux, -uy, -uz, along)
+
+    many = one
+
+    @njit(**FAST)
+    def fold(sums, out, stride, first_i):
+        """Add the sums of atoms i to out in float64, and make them zero."""
+        for n in range(SIZE):
+            for k in range(I):
+                out[n, first_i + k] += sums[n, k * WIDTH]
+                sums[n, k * WIDTH] = 0
+
+else:
+    from vmdpotential.engines.cpu.compiling.simd import LANES
+    from vmdpotential.engines.cpu.pairs.nbody_loop import vector_loops
+
+    WIDTH = LANES[SHAPE.bits]
+    many, one, fold = vector_loops(SHAPE)
+
+
+@njit(**FAST)
+def run(table_i, rows_i, table_j, rows_j, vectors, values, tables, types, soft2, alone, start, step, left,
+        excluded, sums, scratch, atoms, out_i, out_j, part, parts):
+    """Sum one of some parts of the tiles of pairs.
+
+    Parameters
+    ----------
+    table_i, table_j : (columns, stride) float32 or float64
+        Coordinates, velocities for jerks, and parameters of the atoms.
+    rows_i, rows_j : (N,) int64
+        Their rows in the tables (T, types, types); empty without tables.
+    vectors : int
+        Of atoms j, the last one filled up.
+    values : 1-d
+        Uniform parameters.
+    soft2 : float
+    alone : bool
+        Whether atoms j are atoms i: of two the later one is then j.
+    start : (groups + 1,) int64
+        Where the vectors of I atoms i begin in the next three, for which not all pairs count.
+    step : (S,) int64
+        Vectors of atoms j, ascending in each group.
+    left, excluded : (S,) uint64
+        Bits (I, WIDTH) of the pairs that do not count, and of those that count otherwise.
+    sums, scratch : (size, I * WIDTH), (size, VECTORS * WIDTH), zeros
+    atoms : int
+        Atoms i in a tile, a multiple of I.
+    out_i, out_j : (size, stride) float64
+    """
+    groups, stride_i, stride_j = len(start) - 1, table_i.shape[1], table_j.shape[1]
+    many_groups = atoms // I
+    tile = 0
+    for first in range(0, groups, many_groups):
+        last = min(groups, first + many_groups)
+        for base in range(0, vectors, VECTORS):
+            end = min(vectors, base + VECTORS)
+            if alone and end * WIDTH <= first * I:
+                continue
+            tile += 1
+            if tile % parts != part:
+                continue
+            for group in range(first, last):
+                i = group * I
+                vector = max(base, i // WIDTH) if alone else base
+                place = start[group]
+                while place < start[group + 1] and step[place] < vector:
+                    place += 1
+                while vector < end:
+                    following = min(end, step[place]) if place < start[group + 1] else end
+                    if vector < following:
+                        many(table_i, stride_i, i, rows_i, table_j, stride_j, rows_j, vector, following, base,
+                             np.uint64(0), np.uint64(0), values, tables, types, soft2, sums, scratch,
+                             VECTORS * WIDTH)
+                    if following < end:
+                        one(table_i, stride_i, i, rows_i, table_j, stride_j, rows_j, following, following + 1, base,
+                            left[place], excluded[place], values, tables, types, soft2, sums, scratch,
+                            VECTORS * WIDTH)
+                        place += 1
+                    vector = following + 1
+                fold(sums, out_i, out_i.shape[1], i)
+            for n in range(SIZE):
+                for k in range((end - base) * WIDTH):
+                    out_j[n, base * WIDTH + k] += scratch[n, k]
+                    scratch[n, k] = 0

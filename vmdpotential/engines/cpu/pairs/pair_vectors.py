@@ -1,0 +1,463 @@
+"""The inner loops of pair sums in vector code: a cluster of M atoms i and the chunks of N atoms j of a list's entry.
+
+Where the processor packs vectors without branches (AVX-512), the atoms j in range are packed into a buffer in the
+first-level cache first, a dense loop sums them, and what it gives them is unpacked. Elsewhere whole chunks are summed.
+"""
+
+# numba's intrinsics have no annotations that mypy could check
+# mypy: ignore-errors
+
+from functools import partial
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from vmdpotential.engines.cpu.compiling.simd import I32, I64, LEVEL, Vector, constant, pointer
+from vmdpotential.interactions.program import run as run_program
+
+I16 = ir.IntType(16)
+
+#: Length of a row of the buffer of packed atoms; not a multiple of 4 KiB, whose rows would push each other out.
+ROW = 1104
+
+#: Atoms i whose pairs are computed side by side: a processor sees too few instructions ahead to find those of the next
+#: atom while it waits for a result, and it has too few registers for more.
+BESIDE = 2
+
+
+class _Pairs(Vector):
+    """Vector code for programs whose unit of length is twice that of the distances."""
+
+    raw = quarter = None
+    #: Where parameters stand, of those that are loaded.
+    places: dict = {}  # noqa: RUF012
+
+    def square(self, r2):
+        """Return the program's r2 for a squared distance."""
+        self.raw, self.quarter = r2, super().mul(r2, self.const(0.25))
+        return self.quarter
+
+    def mul(self, a, b):
+        """Return a * b; the unit goes into what r2 is multiplied by, which mostly is the same in every pass."""
+        if b is self.quarter and b is not None:
+            a, b = b, a
+        if a is self.quarter and a is not None and b is not a:
+            return super().mul(self.raw, super().mul(b, self.const(0.25)))
+        return super().mul(a, b)
+
+    def fma(self, a, b, c):
+        """Return a * b + c, likewise."""
+        if b is self.quarter and b is not None:
+            a, b = b, a
+        if a is self.quarter and a is not None and b is not a:
+            return super().fma(self.raw, super().mul(b, self.const(0.25)), c)
+        return super().fma(a, b, c)
+
+    def bits_of(self, number):
+        """Return the vector of flags that the lowest bits of an i16 are."""
+        if self.lanes < 16:
+            number = self.builder.trunc(number, ir.IntType(self.lanes))
+        return self.builder.bitcast(number, ir.VectorType(ir.IntType(1), self.lanes))
+
+    def _numbers(self, name, mask):
+        """Return 0, 1, 2 ... packed or unpacked by a mask: which elements :meth:`pick` is to take to do that to others.
+
+        A permutation is half of the work of packing.
+        """
+        whole = ir.VectorType(self.integer, self.lanes)
+        count = ir.Constant(whole, list(range(self.lanes)))
+        return self.call(f"llvm.x86.avx512.mask.{name}.v{self.lanes}i{self.bits}",
+                         [count, ir.Constant(whole, None), mask], whole)
+
+    def packing(self, mask):
+        """Return which elements are where the mask is set, one after another."""
+        return self._numbers("compress", mask)
+
+    def unpacking(self, mask):
+        """Return which elements go where the mask is set."""
+        return self._numbers("expand", mask)
+
+    def pick(self, vector, numbers):
+        """Return some elements of a vector of 512 bits."""
+        kind = "sf" if self.bits == 32 else "df"
+        return self.call(f"llvm.x86.avx512.permvar.{kind}.512", [vector, numbers], self.type)
+
+    def opaque(self, vector):
+        """Return a vector that LLVM knows nothing of: it neither reorders sums with it nor makes a scalar of it."""
+        kind, width = {"avx512": ("v", 512), "avx2": ("x", 256)}.get(LEVEL, ("", 0))
+        if not 128 <= self.lanes * self.bits <= width:  # no register holds just that
+            return vector
+        return self.builder.asm(ir.FunctionType(self.type, [self.type]), "", f"={kind},0", [vector], False)
+
+    def shuffle(self, a, b, lanes):
+        """Return some lanes of two vectors."""
+        return self.builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, len(lanes)), lanes))
+
+    def sums(self, vectors):
+        """Return the sums of vectors, a power of two of them, as one vector."""
+        width, several = self.lanes, list(vectors)
+        while len(several) > 1:
+            groups, width = self.lanes // width, width // 2
+            low = [2 * width * g + n for g in range(groups) for n in range(width)]
+            low += [self.lanes + n for n in low]
+            high = [n + width for n in low]
+            several = [self.add(self.shuffle(a, b, low), self.shuffle(a, b, high))
+                       for a, b in zip(several[::2], several[1::2], strict=True)]
+        total, step = several[0], width // 2
+        while step:
+            total = self.add(total, self.shuffle(total, total, [n ^ step for n in range(self.lanes)]))
+            step //= 2
+        return self.shuffle(total, total, list(range(0, self.lanes, width)))
+
+    def look_up(self, address, index):
+        """Return the elements of a table."""
+        if LEVEL == "avx512" and self.lanes * self.bits == 512 and self.bits == 32:
+            mask = ir.Constant(ir.VectorType(ir.IntType(1), 16), [1] * 16)
+            pointer8 = self.builder.bitcast(address, ir.IntType(8).as_pointer())
+            return self.call("llvm.x86.avx512.mask.gather.dps.512",
+                             [ir.Constant(self.type, None), pointer8, index, mask, ir.Constant(I32, 4)], self.type)
+        result = ir.Constant(self.type, ir.Undefined)
+        for n in range(self.lanes):
+            lane = ir.Constant(I32, n)
+            one = self.builder.load(self.builder.gep(address, [self.builder.extract_element(index, lane)]))
+            result = self.builder.insert_element(result, one, lane)
+        return result
+
+
+    def interpolate(self, a, first, *others):
+        """Return what lies between two values of a table in memory."""
+        index = self.builder.fptosi(a, ir.VectorType(I32, self.lanes))
+        table = self.places[first]
+        low = self.look_up(table, index)
+        high = self.look_up(self.builder.gep(table, [constant(1)]), index)
+        return self.fma(self.sub(a, self.builder.sitofp(index, self.type)), self.sub(high, low), low)
+
+
+class _Loop:
+    """A loop over [first, end) that carries some values, possibly none times."""
+
+    def __init__(self, builder, first, end, state, step=1):
+        self.builder, self.end, self.step, self.start = builder, end, step, state
+        self.before = builder.block
+        self.body, self.after = builder.append_basic_block("pass"), builder.append_basic_block("passed")
+        builder.cbranch(builder.icmp_signed("<", first, end), self.body, self.after)
+        builder.position_at_end(self.body)
+        self.index = builder.phi(I64)
+        self.index.add_incoming(first, self.before)
+        self.state = [builder.phi(value.type) for value in state]
+        for phi, value in zip(self.state, state, strict=True):
+            phi.add_incoming(value, self.before)
+
+    def close(self, new):
+        """End the loop; return what it carries out."""
+        builder = self.builder
+        following = builder.add(self.index, constant(self.step))
+        last = builder.block
+        for phi, value in zip([self.index, *self.state], [following, *new], strict=True):
+            phi.add_incoming(value, last)
+        builder.cbranch(builder.icmp_signed("<", following, self.end), self.body, self.after)
+        builder.position_at_end(self.after)
+        out = []
+        for old, value in zip(self.start, new, strict=True):
+            phi = builder.phi(value.type)
+            phi.add_incoming(old, self.before)
+            phi.add_incoming(value, last)
+            out.append(phi)
+        return out
+
+
+def _align_stack(builder, kind):
+    """Make LLVM align the stack for vectors: it spills them across cache lines where no variable asks for it."""
+    slot = cgutils.alloca_once(builder, kind)
+    slot.align = 64
+    kept = ir.FunctionType(ir.VoidType(), [slot.type])
+    builder.asm(kept, "", "r", [slot], side_effect=True)  # no code, but the variable may not be dropped
+
+
+def range_filter(m, n, bits, clusters):
+    """Return the function that tells which atoms of a chunk of N are in range of some clusters of M atoms."""
+    real = types.float64 if bits == 64 else types.float32
+
+    @intrinsic
+    def in_range(typing, place, atoms, chunk, limit, x, y, z):
+        """Return which atoms of a chunk, moved by (x, y, z), are nearer to an atom of a cluster than the limit.
+
+        N bits for each M of the places (3, clusters * M), the lowest for the first.
+        """
+        signature = types.int64(place, atoms, types.int64, real, real, real, real)
+
+        def codegen(context, builder, sig, arguments):
+            v = Vector(builder, bits, n)
+            p_place, p_atoms = (pointer(context, builder, sig.args[k], arguments[k], v.element) for k in range(2))
+            strides = context.make_array(sig.args[1])(context, builder, arguments[1]).strides
+            stride = builder.sdiv(builder.extract_value(strides, 0), constant(bits // 8))
+            first = builder.mul(arguments[2], stride)
+            j = [v.add(v.load(p_atoms, builder.add(first, constant(d * n))), v.broadcast(arguments[4 + d]))
+                 for d in range(3)]
+            limit, found = v.broadcast(arguments[3]), constant(0)
+            for c in range(clusters):
+                least = limit
+                for i in range(c * m, c * m + m):
+                    dx, dy, dz = (v.sub(v.load_one(p_place, constant(d * clusters * m + i)), j[d]) for d in range(3))
+                    least = v.min(v.fma(dx, dx, v.fma(dy, dy, v.mul(dz, dz))), least)
+                near = builder.zext(builder.bitcast(v.less(least, limit), ir.IntType(n)), I64)
+                found = builder.or_(found, builder.shl(near, constant(c * n)))
+            return found
+
+        return signature, codegen
+
+    return in_range
+
+
+@intrinsic
+def ones(typing, number):
+    """Return how many bits of a whole number are set."""
+
+    def codegen(context, builder, sig, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.int64), codegen
+
+
+def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, soft, one_sided):
+    """Return the function that sums one entry of a list.
+
+    Parameters
+    ----------
+    programs : tuple of Program
+        For pairs that are not excluded, for these where atoms of the second half of i lack a term, or None, and for
+        excluded pairs, or None; each returns the slope and then energies.
+    names, tables : tuple of str
+        Parameters of an atom, in the order of rows of a chunk from the fourth on, and those of two types.
+    m, n, bits : int
+        Atoms of a cluster and of a chunk, and bits of a float.
+    packed : bool
+        Whether atoms j are packed.
+    outputs : tuple of tuple of int
+        Which energy each result of each program but the first is.
+    virial, soft, one_sided : bool
+        Whether the virial is wanted, distances are softened, and i and j do not enter alike.
+    """
+    program, light, excluded = programs
+    real = types.float64 if bits == 64 else types.float32
+    rows = 3 + len(names) + (1 if tables else 0)
+    energies = len(outputs[0])
+    channels = 3 + energies
+    steps = 2 if bits == 64 else 1
+
+    @intrinsic
+    def entry(typing, atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, chunks, bitsets, masks, values,
+              pair_tables, types_count, step, rest, cutoff2, soft2, aside, chunk_i, lane_i, first, dense, packs, end,
+              mask, buffer, total):
+        i = types.int64
+        signature = types.void(atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, chunks, bitsets, masks, values,
+                               pair_tables, i, step, rest, real, real, real, i, i, i, i, i, i, i, buffer, total)
+
+        def codegen(context, builder, sig, arguments):
+            v = _Pairs(builder, bits, n)
+            element = v.element
+            _align_stack(builder, v.type)
+
+            def array(k, kind=element):
+                return pointer(context, builder, sig.args[k], arguments[k], kind)
+
+            p_i, p_centre_i, p_sum_i, p_j, p_centre_j, p_sum_j = (array(k) for k in range(6))
+            p_chunks, p_bits, p_masks = array(6, I32), array(7, I16), array(8, I16)
+            p_values, p_tables, p_step, p_rest = array(9), array(10), array(12), array(13)
+            p_buffer, p_total = array(24), array(25, ir.DoubleType())
+            kinds, chunk_i, lane_i, first, dense, packs, end, mask = (arguments[k] for k in (11, *range(17, 24)))
+            cutoff2, soft2, aside = (v.broadcast(arguments[k]) for k in (14, 15, 16))
+
+            def at(address, index):
+                return builder.load(builder.gep(address, [index]), align=bits // 8)
+
+            # what stays the same: of atoms i, and of programs
+            base = builder.add(builder.mul(chunk_i, constant(rows * n)), lane_i)
+            origin = [v.opaque(v.broadcast(builder.fadd(
+                at(p_centre_i, builder.add(builder.mul(chunk_i, constant(3)), constant(d))), at(p_step, constant(d)))))
+                      for d in range(3)]
+            mine = []
+            for k in range(rows):
+                row = [at(p_i, builder.add(base, constant(k * n + a))) for a in range(m)]
+                if k < 3:
+                    row = [builder.fadd(x, at(p_rest, constant(k))) for x in row]
+                if k == 3 + len(names):
+                    row = [builder.mul(builder.fptosi(x, I64), kinds) for x in row]
+                    mine.append(row)
+                else:
+                    mine.append([v.broadcast(x) for x in row])
+            value = {name: v.load_one(p_values, constant(k)) for k, name in enumerate(program.parameters)}
+            v.places = {value[name]: builder.gep(p_values, [constant(k)]) for k, name in enumerate(value)}
+
+            def own(some):
+                """Return of each atom i what a program makes of it alone."""
+                if some is None:
+                    return None
+                known = run_program(some, v, value, part="uniform")
+                if one_sided:
+                    return [known] * m
+                return [run_program(some, v, {f"i.{name}": mine[3 + k][a] for k, name in enumerate(names)},
+                                    part="own", done=known) for a in range(m)]
+
+            done, done_light, done_excluded = (own(some) for some in programs)
+
+            def evaluate(some, known, a, j, r2, rinv):
+                """Return the slope and the energies of atom a with atoms j, and those of these with it."""
+                inputs = {"rinv": rinv, "r2": v.square(r2)}
+                inputs |= {f"j.{name}": j[3 + k] for k, name in enumerate(names)}
+                for k, name in enumerate(tables):
+                    if f"pair.{name}" in some.inputs:
+                        table = builder.gep(p_tables, [builder.add(
+                            builder.mul(constant(k), builder.mul(kinds, kinds)), mine[-1][a])])
+                        inputs[f"pair.{name}"] = v.look_up(table, j[-1])
+                if one_sided:
+                    inputs |= {f"i.{name}": mine[3 + k][a] for k, name in enumerate(names)}
+                result = run_program(some, v, inputs, done=known[a])
+                result = [result[k] for k in some.results]
+                if not one_sided:
+                    return result, result
+                swap = {"i": "j", "j": "i"}
+                inputs = {(swap[k[0]] + k[1:] if k[1] == "." else k): x for k, x in inputs.items()}
+                back = run_program(some, v, inputs, done=known[a])
+                return result, [back[k] for k in some.results]
+
+            def distance(a, j, flags):
+                """Return the way from atoms j to atom a, its square, twice 1 over its length, and whether it counts."""
+                d = [v.sub(mine[k][a], j[k]) for k in range(3)]
+                r2 = v.fma(d[0], d[0], v.fma(d[1], d[1], v.fma(d[2], d[2], soft2) if soft else v.mul(d[2], d[2])))
+                use = v.less(r2, cutoff2)
+                if flags is not None:
+                    use = builder.and_(use, flags[a][0])
+                    r2 = v.select(use, r2, cutoff2)
+                return d, r2, v.rsqrt_twice(r2, v.rsqrt_estimate(r2), steps), use
+
+            def slopes(a, j, r2, rinv, use, flags):
+                """Return slopes and energies that count, of atom a with atoms j, of these with it; and which terms."""
+                some, known, of = program, done, outputs[0]
+                if light is not None and a >= m // 2:
+                    some, known, of = light, done_light, outputs[1]
+                mine_of, theirs_of = evaluate(some, known, a, j, r2, rinv)
+                if flags is not None and excluded is not None:
+                    ours, theirs = evaluate(excluded, done_excluded, a, j, r2, rinv)
+                    ours, theirs = ([x[0], *(x[1 + k] for k in of)] for x in (ours, theirs))
+                    mine_of = [v.select(flags[a][1], x, y) for x, y in zip(mine_of, ours, strict=True)]
+                    theirs_of = [v.select(flags[a][1], x, y) for x, y in zip(theirs_of, theirs, strict=True)]
+                mine_of = [v.select(use, x, v.const(0.0)) for x in mine_of]
+                return mine_of, [v.select(use, x, v.const(0.0)) for x in theirs_of] if one_sided else mine_of, of
+
+            def add(new, given, a, d, mine_of, theirs_of, of):
+                """Add to the sums of atom a, and to those of atoms j."""
+                for k in range(3):
+                    new[channels * a + k] = v.fma(mine_of[0], d[k], new[channels * a + k])
+                    given[k] = v.fma(theirs_of[0], d[k], given[k])
+                for k, name in enumerate(of):
+                    new[channels * a + 3 + name] = v.add(new[channels * a + 3 + name], mine_of[1 + k])
+                    given[3 + name] = v.add(given[3 + name], theirs_of[1 + k])
+                if virial:
+                    both = v.mul(v.add(mine_of[0], theirs_of[0]), v.const(0.5)) if one_sided else mine_of[0]
+                    pull = [v.mul(both, x) for x in d]
+                    for k, (x, y) in enumerate(((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))):
+                        new[channels * m + k] = v.fma(pull[x], d[y], new[channels * m + k])
+
+            def block(j, sums, flags=None):
+                """Add what atoms j do to the sums of atoms i and return what these do to them."""
+                new = list(sums)
+                given = [v.const(0.0)] * channels
+                for first_a in range(0, m, BESIDE):
+                    some_a = range(first_a, first_a + BESIDE)
+                    distances = {a: distance(a, j, flags) for a in some_a}
+                    found = {a: slopes(a, j, *distances[a][1:], flags) for a in some_a}
+                    for a in some_a:
+                        add(new, given, a, distances[a][0], *found[a])
+                return new, given
+
+            def chunk_at(index):
+                return builder.zext(builder.load(builder.gep(p_chunks, [index]), align=4), I64)
+
+            def load(chunk, picked=lambda row: row):
+                """Return the rows of a chunk, or some atoms of it, relative to the centre of atoms i."""
+                start, centre = builder.mul(chunk, constant(rows * n)), builder.mul(chunk, constant(3))
+                j = [picked(v.load(p_j, builder.add(start, constant(k * n)))) for k in range(rows)]
+                for k in range(3):
+                    # an exact difference, which may not be taken apart
+                    j[k] = v.add(j[k], v.opaque(v.sub(v.load_one(p_centre_j, builder.add(centre, constant(k))),
+                                                      origin[k])))
+                return j
+
+            def with_types(j):
+                return [*j[:-1], builder.fptosi(j[-1], ir.VectorType(I32, n))] if tables else j
+
+            def hand_over(chunk, given):
+                """Add to the sums of a chunk; forces on j are those on i, reversed."""
+                start = builder.mul(chunk, constant(channels * n))
+                for k in range(channels):
+                    place = builder.add(start, constant(k * n))
+                    before = v.load(p_sum_j, place)
+                    v.store(p_sum_j, place, v.sub(before, given[k]) if k < 3 else v.add(before, given[k]))
+
+            sums = [v.const(0.0)] * (channels * m + (6 if virial else 0))
+
+            loop = _Loop(builder, first, dense, sums)
+            chunk = chunk_at(loop.index)
+            where = builder.mul(builder.add(mask, builder.sub(loop.index, first)), constant(2 * m))
+            flags = [[v.bits_of(builder.load(builder.gep(p_masks, [builder.add(where, constant(2 * a + k))]), align=2))
+                      for k in range(2)] for a in range(m)]
+            new, given = block(with_types(load(chunk)), loop.state, flags)
+            hand_over(chunk, given)
+            sums = loop.close(new)
+
+            loop = _Loop(builder, dense, packs if packed else end, sums)
+            chunk = chunk_at(loop.index)
+            new, given = block(with_types(load(chunk)), loop.state)
+            hand_over(chunk, given)
+            sums = loop.close(new)
+
+            if packed:
+                def flags_at(index):
+                    number = builder.load(builder.gep(p_bits, [index]), align=2)
+                    return v.bits_of(number), builder.zext(v.call("llvm.ctpop.i16", [number], I16), I64)
+
+                loop = _Loop(builder, packs, end, [constant(0)])
+                filled, = loop.state
+                flag, count = flags_at(loop.index)
+                numbers = v.packing(flag)
+                for k, row in enumerate(load(chunk_at(loop.index), partial(v.pick, numbers=numbers))):
+                    v.store(p_buffer, builder.add(filled, constant(k * ROW)), row)
+                filled, = loop.close([builder.add(filled, count)])
+                for k in range(rows):
+                    v.store(p_buffer, builder.add(filled, constant(k * ROW)), aside if k < 3 else v.const(0.0))
+
+                loop = _Loop(builder, constant(0), filled, sums, n)
+                j = [v.load(p_buffer, builder.add(loop.index, constant(k * ROW))) for k in range(rows)]
+                new, given = block(with_types(j), loop.state)
+                for k in range(channels):
+                    v.store(p_buffer, builder.add(loop.index, constant((rows + k) * ROW)), given[k])
+                sums = loop.close(new)
+
+                loop = _Loop(builder, packs, end, [constant(0)])
+                filled, = loop.state
+                flag, count = flags_at(loop.index)
+                numbers, zero = v.unpacking(flag), v.const(0.0)
+                hand_over(chunk_at(loop.index), [
+                    v.select(flag, v.pick(v.load(p_buffer, builder.add(filled, constant((rows + k) * ROW))), numbers),
+                             zero) for k in range(channels)])
+                loop.close([builder.add(filled, count)])
+
+            start = builder.add(builder.mul(chunk_i, constant(channels * n)), lane_i)
+            few = Vector(builder, bits, m)
+            for k in range(channels):
+                place = builder.add(start, constant(k * n))
+                few.store(p_sum_i, place, few.add(few.load(p_sum_i, place), v.sums([sums[channels * a + k]
+                                                                                    for a in range(m)])))
+            for k in range(6 if virial else 0):
+                one = builder.extract_element(v.sums([sums[channels * m + k]]), ir.Constant(I32, 0))
+                place = builder.gep(p_total, [constant(k)])
+                one = one if bits == 64 else builder.fpext(one, ir.DoubleType())
+                builder.store(builder.fadd(builder.load(place), one), place)
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return entry

@@ -1,0 +1,322 @@
+"""Sums over pairs of atoms within a cutoff on the CPU: parameters, kernels and threads around lists of clusters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import progress
+from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.engines.cpu.pairs.clusters import Brick, Clusters, Part, Search, aligned, search
+from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.interactions.pairs import PairPotential
+
+Floats = NDArray[np.float64]
+
+#: Unit of length of programs, A: of the inverse root that kernels make, which is twice that of the distance in A.
+LENGTH = 2.0
+
+#: Layouts by name: atoms of a cluster i and of a chunk j, 0 for as many as a vector has.
+LAYOUTS = {"2x2": (2, 2), "4x4": (4, 4), "4x8": (4, 8), "8x8": (8, 8), "4x16": (4, 16), "compressed": (4, 0)}
+
+#: A term that so many of the atoms lack is left out for clusters in which half of them do.
+WORTH = 0.25
+
+#: Pairs that a thread computes before it looks for Ctrl-C: in a tenth of a second or so.
+AT_ONCE = 2**27
+
+#: Pairs that take as long as a chunk and an entry of the list take beside their own.
+PAIRS_OF_CHUNK, PAIRS_OF_ENTRY = 45, 250
+
+#: Energies that nobody wants.
+NONE = np.empty((0, 0))
+
+
+def layout(name: str, precision: str) -> tuple[int, int, bool]:
+    """Return atoms of a cluster, atoms of a chunk, and whether atoms j are packed, for a layout by name.
+
+    Raises
+    ------
+    UsageError
+        For one that is unknown, or that this processor has no instructions for.
+    """
+    bits = 32 if precision == "single" else 64
+    lanes, packs = 256 // bits, False
+    if not build.plain():
+        from vmdpotential.engines.cpu.compiling import simd
+
+        lanes, packs = simd.LANES[bits], simd.LEVEL == "avx512"
+    if name == "auto":
+        return 4, lanes, packs
+    if name not in LAYOUTS:
+        raise UsageError("layout", f"choose one of auto, {', '.join(LAYOUTS)}", value=name)
+    if name == "compressed":
+        if not packs:
+            raise UsageError("layout", "needs a processor with AVX-512", "use another {layout}", value=name)
+        return 4, lanes, True
+    return *LAYOUTS[name], False
+
+
+def lacking(potential: PairPotential, atoms: Atoms) -> tuple[tuple[int, ...], NDArray[np.bool_]]:
+    """Return terms that are worth leaving out for atoms that lack them all, and these atoms (N,)."""
+    best: tuple[tuple[int, ...], NDArray[np.bool_]] = ((), np.zeros(len(atoms), bool))
+    if len(potential.terms) < 2 or not len(atoms):
+        return best
+    for number, term in enumerate(potential.terms):
+        if term.rule.pair:
+            continue
+        mine = SimpleNamespace(**{name: atoms.parameters[name] for name in term.rule.atoms})
+        theirs = SimpleNamespace(**dict.fromkeys(term.rule.atoms, 1.0))
+        made = term.rule.combine(mine, theirs, SimpleNamespace())
+        of = [np.broadcast_to(np.asarray(value) == 0, len(atoms)) for value in made.values()]
+        lacks = of[list(made).index("weight")] if "weight" in made else np.logical_and.reduce(of)
+        if lacks.mean() > max(WORTH, best[1].mean()):
+            best = ((number,), lacks)
+    return best
+
+
+class ClusterPairs:
+    """A pair sum with a cutoff; see :class:`vmdpotential.engines.pairs.PreparedPairs`."""
+
+    def __init__(self, work: PairSum) -> None:
+        if work.potential.cutoff is None or work.reach is None:
+            raise UsageError("cutoff", "pairs are listed up to a cutoff, and this potential has none")
+        if work.jerk:
+            raise UsageError("jerk", "there are jerks without a cutoff only")
+        self.work, self.reach = work, work.reach
+        self.m, self.n, self.packed = layout(work.layout, work.precision)
+        self.outputs = ("slope", "energy") if work.energy else ("slope",)
+        self.scaled = work.potential.scaled(self.outputs, LENGTH)
+        inputs = self.scaled.program.inputs
+        # gravity's sources, of which j's alone acts on i
+        self.one_sided = {n[2:] for n in inputs if n.startswith("i.")} != {n[2:] for n in inputs if n.startswith("j.")}
+
+    def kernels(self, without: tuple[int, ...]) -> tuple[Any, Any]:
+        """Return the modules that search and sum, the latter with a program without some terms, too."""
+        work, terms = self.work, self.work.potential.terms
+        bits = 32 if work.precision == "single" else 64
+        every = tuple(range(len(terms)))
+        kept = tuple(k for k in every if k not in without)
+        light = excluded = None
+        if without and not self.one_sided:
+            potential = PairPotential(tuple(terms[k] for k in kept), work.potential.softening)
+            light = potential.scaled(self.outputs, LENGTH).program
+        if work.potential.corrects_excluded:
+            excluded = work.potential.scaled(self.outputs, LENGTH, excluded=True).program
+        names = (every, kept) if work.energy else ((), ())
+        sums = build.load("pair_kernel", programs=(self.scaled.program, light, excluded), outputs=names,
+                          names=tuple(work.potential.atoms), tables=tuple(work.potential.tables), m=self.m, n=self.n,
+                          bits=bits, packed=self.packed, virial=work.virial, soft=work.potential.softening > 0,
+                          one_sided=self.one_sided)
+        return build.load("search_kernel", m=self.m, n=self.n, bits=bits), sums
+
+    def search(self, atoms: Atoms, others: Atoms | None = None) -> ClusterList:
+        """Return the pairs in range, see :mod:`vmdpotential.engines.pairs`."""
+        work = self.work
+        brick = Brick.around(work.cell, *(_positions(a.positions) for a in (atoms, others) if a is not None))
+        without, lacks = lacking(work.potential, atoms)
+        kernel, sums = self.kernels(without)
+        sets = [Clusters(kernel, brick, _positions(a.positions), self._rows(a), some, self.reach)
+                for a, some in ((atoms, lacks), (others, None if others is None else np.zeros(len(others), bool)))
+                if a is not None and some is not None]
+        tables = self._tables(atoms)
+        around = work.cell is not None and not work.cell.orthogonal
+        found = search(kernel, brick, sets[0], sets[-1], self.reach, None if others is not None else atoms.exclusions,
+                       around, work.potential.corrects_excluded)
+        return ClusterList(self, kernel, sums, sets, found, tables)
+
+    def run(self, atoms: Atoms, others: Atoms | None = None) -> PairResult:
+        """Return the sum over the pairs in range."""
+        return self.search(atoms, others).run(atoms.positions, None if others is None else others.positions)
+
+    def _rows(self, atoms: Atoms) -> Floats:
+        """Return what atoms bring beside their places (R, N), in units of the programs."""
+        potential = self.work.potential
+        rows = []
+        for name, power in potential.atoms.items():
+            if name not in atoms.parameters:
+                raise UsageError("parameters", f"atoms need {name}")
+            rows.append(np.asarray(atoms.parameters[name], np.float64) / LENGTH**power)
+        if potential.tables:
+            if atoms.types is None:
+                raise UsageError("types", "atoms need the rows of the tables that they look up")
+            rows.append(np.asarray(atoms.types, np.float64))
+        for row in rows:
+            if row.shape != (len(atoms),):
+                raise UsageError("parameters", f"{row.shape} do not fit {len(atoms)} atoms")
+        return np.array(rows).reshape(len(rows), len(atoms))
+
+    def _tables(self, atoms: Atoms) -> tuple[NDArray[Any], int]:
+        """Return tables by two types (K, T * T), and T."""
+        real = np.float32 if self.work.precision == "single" else np.float64
+        found = [np.asarray(atoms.tables[name], np.float64) / LENGTH**power
+                 for name, power in self.work.potential.tables.items()]
+        if not found:
+            return np.zeros((1, 1), real), 0
+        return np.array([table.ravel() for table in found]).astype(real), len(found[0])
+
+
+def _positions(given: Any) -> Floats:
+    positions: Floats = np.ascontiguousarray(given, np.float64)
+    if positions.ndim != 2 or positions.shape[1] != 3:
+        raise UsageError("positions", f"{positions.shape} are not (N, 3)")
+    return positions
+
+
+class ClusterList:
+    """Pairs of clusters in range; see :class:`vmdpotential.engines.pairs.PairList`."""
+
+    def __init__(self, pairs: ClusterPairs, kernel: Any, sums: Any, sets: list[Clusters], found: Search,
+                 tables: tuple[NDArray[Any], int]) -> None:
+        self.pairs, self.kernel, self.sums = pairs, kernel, sums
+        self.sets, self.found = sets, found
+        self.totals = [np.empty(0) for _ in sets]
+        extent = sets[0].chunk_boxes
+        # not so far away that powers of the distance are denormal numbers, which take a hundred cycles
+        self.aside = -2 * (pairs.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1
+        scaled, real = pairs.scaled, kernel.REAL
+        values = np.array(scaled.values, real) if scaled.values else np.zeros(1, real)
+        self.fixed = (values, *tables, found.steps, found.rests, real(scaled.cutoff2 * LENGTH**2),
+                      real(scaled.softening2 * LENGTH**2), real(self.aside))
+        self._keep(found.parts)
+
+    def _keep(self, parts: list[Part]) -> None:
+        """Take a list, that of the search or what pruning has left of it."""
+        self.parts = parts
+        #: Pairs that are computed, in range or not.
+        self.slots = sum(self._slots(part.entries) for part in parts)
+        self.shares: list[int] = []
+        self.step = max(1, int(len(parts) * AT_ONCE / max(self.slots, 1)))
+        self.addresses = np.array([(part.entries.ctypes.data, len(part.entries), part.chunks.ctypes.data,
+                                    part.bits.ctypes.data, part.masks.ctypes.data) for part in parts],
+                                  np.int64).reshape(-1, 5)
+
+    def _shares(self, workers: int) -> tuple[list[int], list[NDArray[Any]]]:
+        """Return the first part of each worker, and the end, and room for their sums."""
+        if len(self.shares) != workers + 1:
+            work = np.cumsum([0] + [self._slots(part.entries) + PAIRS_OF_CHUNK * len(part.chunks)
+                                    + PAIRS_OF_ENTRY * len(part.entries) for part in self.parts])
+            ends = np.searchsorted(work[1:], work[-1] * np.arange(workers) / workers - 0.5)
+            self.shares = [*ends.tolist(), len(self.parts)]
+        if len(self.totals[0]) != workers:
+            self.totals = [aligned((workers, len(c), self.sums.CHANNELS, self.kernel.N), self.kernel.REAL)
+                           for c in self.found.chunks]
+        return self.shares, self.totals
+
+    def _slots(self, entries: NDArray[np.int64]) -> int:
+        """Return how many pairs some entries compute."""
+        m, n = self.pairs.m, self.pairs.n
+        whole = entries[:, 5] - entries[:, 2]
+        if self.pairs.packed:
+            whole = entries[:, 4] - entries[:, 2] - (-entries[:, 8] // n)
+        return int(whole.sum()) * m * n
+
+    @property
+    def entries(self) -> int:
+        """How many times a cluster i meets chunks of one image."""
+        return sum(len(part.entries) for part in self.parts)
+
+    @property
+    def masked(self) -> int:
+        """Pairs of a cluster and a chunk that need masks."""
+        return sum(len(part.masks) for part in self.parts)
+
+    def _given(self, positions: Floats, others: Floats | None) -> list[Floats]:
+        """Return the positions of each set.
+
+        Raises
+        ------
+        UsageError
+            When they are of others than the list.
+        """
+        given = [_positions(x) for x in (positions, others) if x is not None]
+        if [len(x) for x in given] != [len(x) for x in self.sets]:
+            raise UsageError("positions", "others than the pairs were searched for")
+        return given
+
+    def _check(self, way: float) -> None:
+        """Raise an error when atoms have moved further than the list allows."""
+        if not math.isfinite(way):
+            raise InputError("a position is not a finite number")
+        longest = self.pairs.work.buffer / 2
+        if not way <= longest:
+            raise UsageError("buffer", f"an atom has moved by {way:.3g} A since the pairs were searched, and they hold "
+                             f"up to {longest:g} A", "search them again, or use a longer {buffer}")
+
+    def prune(self, positions: Floats, buffer: float, others: Floats | None = None) -> None:
+        """Leave pairs out of the sums until the next pruning, see :class:`vmdpotential.engines.pairs.PairList`."""
+        if not 0 <= buffer <= self.pairs.work.buffer:
+            raise UsageError("buffer", f"a list is pruned to 0 to {self.pairs.work.buffer:g} A, its own buffer",
+                             value=f"{buffer:g}")
+        self._check(max(one.write(self.kernel, x, chunks) for one, x, chunks in zip(
+            self.sets, self._given(positions, others), self.found.chunks, strict=True)))
+        found, kernel, chunks = self.found, self.kernel, self.found.chunks
+        reach = self.pairs.reach - self.pairs.work.buffer + buffer
+        left: list[Part | None] = [None] * len(found.parts)
+
+        def prune_one(number: int, _: int) -> None:
+            part = found.parts[number]
+            entries = np.empty((kernel.entries_left(part.entries), part.entries.shape[1]), np.int64)
+            some, bits = (np.empty(len(old) + 1, old.dtype) for old in (part.chunks, part.bits))
+            count, filled = kernel.prune(part.entries, part.chunks, part.bits, chunks[0], self.sets[0].centres,
+                                         chunks[-1], self.sets[-1].centres, found.steps, found.rests, reach, entries,
+                                         some, bits)
+            left[number] = Part(entries[:count], some[:filled], bits[:filled], part.masks)
+
+        if threads.count() == 1:
+            for number in range(len(found.parts)):
+                prune_one(number, number + 1)
+        else:
+            threads.run(prune_one, len(found.parts), "pairs")
+        self._keep([part for part in left if part is not None])
+
+    def run(self, positions: Floats, others: Floats | None = None) -> PairResult:
+        """Return the sum for the atoms, which have moved by less than half of the buffer since the search.
+
+        Raises
+        ------
+        UsageError
+            When they have moved further.
+        """
+        given = self._given(positions, others)
+        kernel, sums, work = self.kernel, self.sums, self.pairs.work
+        chunks, sets, step = self.found.chunks, self.sets, self.step
+        workers = max(1, min(threads.count(), len(self.parts)))
+        shares, totals = self._shares(workers)
+        ways, virials = [0.0] * workers, np.zeros((workers, 6))
+        results = [PairResult(np.empty((len(one), 3)), np.empty((len(one), sums.ENERGIES)) if work.energy else None)
+                   for one in sets]
+
+        def share(worker: int, board: NDArray[np.int64]) -> None:
+            """Write, sum and gather what falls to a thread; in between it waits for the others."""
+            for n, (one, x) in enumerate(zip(sets, given, strict=True)):
+                ways[worker] = max(ways[worker], one.write(kernel, x, chunks[n], board, threads.TAKEN + n,
+                                                           work.buffer / 2))
+            first, last = shares[worker : worker + 2]
+            for at in range(first, max(last, first + 1), step):
+                sums.run(board, workers * len(sets), at, min(at + step, last), first, last, self.addresses, chunks[0],
+                         sets[0].centres, totals[0][worker], chunks[-1], sets[-1].centres, totals[-1][worker],
+                         *self.fixed, virials[worker])
+                if board[threads.STOP]:
+                    return
+                if worker == 0:
+                    progress.report("pairs", min((at + step - first) / max(last - first, 1), 0.999))
+            for n, (one, result) in enumerate(zip(sets, results, strict=True)):
+                sums.gather(board, workers, threads.TAKEN + len(sets) + n, one.slots, totals[n], one.brick.turn,
+                            1 / LENGTH**2, result.forces, NONE if result.energies is None else result.energies)
+
+        threads.together(share, workers)
+        self._check(max(ways))
+        progress.report("pairs", 1.0)
+        virial = None
+        if work.virial:
+            xx, xy, xz, yy, yz, zz = virials.sum(0) / LENGTH**2
+            turn = self.sets[0].brick.turn
+            virial = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
+        return replace(results[0], virial=virial, other=results[1] if others is not None else None)

@@ -1,0 +1,1 @@
+"""Sums at arbitrary points."""

@@ -1,0 +1,149 @@
+"""Sums at arbitrary points in linear time: pairs within a cutoff, and all pairs by a mesh."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import memory
+from vmdpotential.engines import SOFT_CORE
+from vmdpotential.engines.cpu import cells
+from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.engines.cpu.maps import mesh as engine
+from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import bounds
+from vmdpotential.interactions import Bound
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.mesh import Mesh
+
+Floats = NDArray[np.float64]
+
+#: Cells per cutoff length: finer ones fit the sphere better, coarser ones make longer runs of atoms (measured: 1 or 2).
+CELLS_PER_CUTOFF = 2
+
+#: Points that a thread does in one go.
+GRAIN = 1024
+
+#: Where there are so many times as many atoms as points, images are made of the points.
+FEW = 4
+
+#: Points are taken block by block of as many nodes along each axis, so that a thread finds them in its cache.
+BLOCK = 8
+
+
+class AtPoints:
+    """A mesh sum at points; see :class:`vmdpotential.engines.AtPoints` and what prepares it."""
+
+    def __init__(self, mesh: Mesh, pairs: bool) -> None:
+        self.mesh, self.splitting, self._pairs = mesh, mesh.splitting, pairs
+        self._kernel, self._influence = engine.load(mesh, "double"), mesh.influence()
+        self._inverse = np.linalg.inv(mesh.steps)
+
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> tuple[Floats, Floats | None]:
+        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, of charges at positions."""
+        kernel, mesh = self._kernel, self.mesh
+        points = np.asarray(points, np.float64).reshape(-1, 3)
+        nodes = engine.spread(kernel, mesh, positions, charges)
+        smooth = np.ascontiguousarray(engine.solve(kernel, mesh, nodes, self._influence))
+        places = mesh.coordinates(points)
+        block = (places / BLOCK).astype(np.int64)
+        _, rows, columns = block.max(0, initial=0) + 1
+        key = (block[:, 0] * rows + block[:, 1]) * columns + block[:, 2]
+        order = np.argsort(key.astype(np.int16) if key.max(initial=0) < 2**15 else key, kind="stable")
+        places, points = places[order], points[order]
+        values = np.empty((4 if field else 1, len(points)))
+        threads.run(lambda first, last: kernel.gather(smooth, places, values[0], first, last), len(points),
+                    "interpolation", GRAIN)
+        for n, out in enumerate(values[1:]):
+            threads.run(lambda first, last, n=n, out=out: kernel.gather_along(  # type: ignore[misc]
+                smooth, places, n, out, first, last), len(points), "interpolation", GRAIN)
+        if field:
+            values[1:] = -self._inverse @ values[1:]
+        if self._pairs and mesh.short is not None:
+            near = np.empty((len(points), 3)) if field else None
+            values[0] += cutoff_at_points(points, positions, charges, mesh.short, mesh.cell, near)
+            if near is not None:
+                values[1:] += near.T
+        out = np.empty_like(values)
+        out[:, order] = values
+        return out[0], out[1:].T if field else None
+
+
+def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound,
+                     cell: Cell | None = None, field: Floats | None = None) -> Floats:
+    """Return the sum over the atoms within the cutoff, and all their periodic images where a cell is given.
+
+    Parameters
+    ----------
+    points : (P, 3) float64, A
+    positions : (N, 3) float64, A
+    charges : (N,) float64, e
+    interaction : Bound
+        With a cutoff, of any length.
+    cell : Cell or None
+    field : (P, 3) float64, optional
+        Filled with the field, e/A^2.
+
+    Returns
+    -------
+    (P,) float64, e/A
+        Exact to rounding; an atom nearer than 0.01 A counts at that distance, and makes no field.
+    """
+    cutoff = interaction.cutoff
+    if cutoff is None:
+        raise UsageError("interaction", f"{interaction} has no cutoff")
+    points = np.asarray(points, np.float64).reshape(-1, 3)
+    out = np.zeros((1 if field is None else 4, len(points)))
+    total: Floats = out[0]
+    if field is not None:
+        field[:] = 0
+    if not len(points) or not len(positions):
+        return total
+    if cell is not None:
+        compact = cell if cell.orthogonal else Cell(cell.reduced)  # its box holds fewer images
+        if FEW * len(points) < len(positions):
+            return _by_images_of_points(points, positions, charges, interaction, compact, field)
+        points = compact.wrap(points)
+        low, high = points.min(0) - cutoff, points.max(0) + cutoff
+        images = len(positions) * float(np.prod(high - low)) / cell.volume
+        memory.require(int(150 * images), f"a cutoff of {cutoff:g} A with {images:.3g} periodic images of atoms",
+                       "use a shorter {cutoff} or fewer {atoms}")
+        positions, index = compact.images_in_box(positions, low, high)
+        charges = charges[index]
+    else:
+        low, high = points.min(0) - cutoff, points.max(0) + cutoff
+        near = ((positions >= low) & (positions <= high)).all(1)
+        positions, charges = positions[near], charges[near]
+    if not len(positions):
+        return total
+    sorted_by = cells.sort(positions, cutoff, CELLS_PER_CUTOFF)
+    order, low = sorted_by.order, sorted_by.low
+    scaled = interaction.scaled()
+    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=interaction.masked,
+                        field=field is not None)
+    columns = [np.ascontiguousarray(a[:, d]) for a in (points - low, positions[order] - low) for d in range(3)]
+    fixed = (*columns, np.ascontiguousarray(charges[order], np.float64), sorted_by.start,
+             sorted_by.shape, sorted_by.side, np.array(scaled.values, np.float64), SOFT_CORE**2, cutoff**2, out)
+    threads.run(lambda first, last: kernel.within(*fixed, first, last), len(points), "pairs at points", GRAIN)
+    out *= scaled.factor
+    if field is not None:
+        field[:] = -out[1:].T
+    return total
+
+
+def _by_images_of_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound, cell: Cell,
+                         field: Floats | None) -> Floats:
+    """Return the sum at all images of each point that are within reach of the atoms' own, one for each."""
+    cutoff = interaction.cutoff
+    assert cutoff is not None
+    positions = cell.wrap(positions)
+    low, high = bounds(positions)
+    memory.require(int(150 * len(points) * cell.images_near(low, high, cutoff)),
+                   f"a cutoff of {cutoff:g} A with periodic images of {len(points)} points", "use a shorter {cutoff}")
+    images, index = cell.images_in_box(points, low - cutoff, high + cutoff)
+    part = None if field is None else np.empty((len(images), 3))
+    values = cutoff_at_points(images, positions, charges, interaction, None, part)
+    if field is not None and part is not None:
+        for d in range(3):
+            field[:, d] = np.bincount(index, part[:, d], len(points))
+    return np.bincount(index, values, len(points)).astype(np.float64, copy=False)

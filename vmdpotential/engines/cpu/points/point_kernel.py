@@ -1,0 +1,346 @@
+"""Kernels of sums at arbitrary points, in float64: nearest images of all atoms, atoms within a cutoff, one charge.
+
+With FIELD, the functions ``run_field`` and ``within`` sum the potential and its gradient, and no others are there.
+
+This file is run once for each set of the constants that it declares, see
+:mod:`vmdpotential.engines.cpu.compiling.build`.
+"""
+
+# numba's kernels have no annotations that mypy could check
+# mypy: ignore-errors
+
+import numpy as np
+from numba import njit
+
+from vmdpotential.engines.cpu.compiling.scalar import scalar
+from vmdpotential.interactions.program import Program
+
+#: The traced radial function.
+PROGRAM: Program
+#: One of vmdpotential.engines.PRECISIONS.
+PRECISION: str
+#: Whether pairs beyond the cutoff must be masked.
+MASKED: bool
+#: Whether the gradient is summed beside the potential.
+FIELD: bool
+#: Whether to do without vector code.
+PLAIN: bool
+
+assert PRECISION == "double"
+BLOCK = 64  # points whose sums are carried through all atoms together
+BUFFER = 512  # atoms in range of a point that are collected before they are summed
+
+FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
+FLAT = {**FAST, "inline": "always"}
+
+
+radial = scalar(PROGRAM, np.float64, FIELD)
+
+
+@njit(**FLAT)
+def nearest(px, py, pz, count, x, y, z, basis, inverse, shifts, dx, dy, dz, r2):
+    """Write the squared distances of points to the nearest image of an atom; dx, dy and dz are scratch.
+
+    basis (3, 3): lattice vectors as rows, inverse its inverse. shifts (S, 3): displacements to images
+    that may be nearer than the rounded one.
+    """
+    for i in range(count):
+        a, b, c = px[i] - x, py[i] - y, pz[i] - z
+        u = np.rint(a * inverse[0, 0] + b * inverse[1, 0] + c * inverse[2, 0])
+        v = np.rint(a * inverse[0, 1] + b * inverse[1, 1] + c * inverse[2, 1])
+        w = np.rint(a * inverse[0, 2] + b * inverse[1, 2] + c * inverse[2, 2])
+        a -= u * basis[0, 0] + v * basis[1, 0] + w * basis[2, 0]
+        b -= u * basis[0, 1] + v * basis[1, 1] + w * basis[2, 1]
+        c -= u * basis[0, 2] + v * basis[1, 2] + w * basis[2, 2]
+        dx[i], dy[i], dz[i] = a, b, c
+        r2[i] = a * a + b * b + c * c
+    for k in range(len(shifts)):
+        sx, sy, sz = shifts[k, 0], shifts[k, 1], shifts[k, 2]
+        for i in range(count):
+            a, b, c = dx[i] + sx, dy[i] + sy, dz[i] + sz
+            r2[i] = min(r2[i], a * a + b * b + c * c)
+
+
+@njit(**FAST)
+def run(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, out, least,
+        first_block, last_block):
+    """Sum all atoms at the points of some blocks; basis and inverse (zeros: not periodic) as in :func:`nearest`.
+
+    The squared distances to the nearest atom go to `least`.
+    """
+    dx, dy, dz = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    r2, sums, smallest = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    # a box turned away from the axes needs no shifts, but all of its basis
+    along_axes = (basis[0, 1] == 0 and basis[0, 2] == 0 and basis[1, 0] == 0 and basis[1, 2] == 0
+                  and basis[2, 0] == 0 and basis[2, 1] == 0)
+    for block in range(first_block, last_block):
+        first = block * BLOCK
+        count = min(BLOCK, len(px) - first)
+        bx, by, bz = px[first : first + count], py[first : first + count], pz[first : first + count]
+        for i in range(BLOCK):
+            sums[i] = 0
+            smallest[i] = np.inf
+        for j in range(len(x)):
+            xj, yj, zj, qj = x[j], y[j], z[j], q[j]
+            if along_axes:
+                for i in range(count):
+                    a, b, c = bx[i] - xj, by[i] - yj, bz[i] - zj
+                    a -= np.rint(a * inverse[0, 0]) * basis[0, 0]
+                    b -= np.rint(b * inverse[1, 1]) * basis[1, 1]
+                    c -= np.rint(c * inverse[2, 2]) * basis[2, 2]
+                    r2[i] = a * a + b * b + c * c
+            else:
+                nearest(bx, by, bz, count, xj, yj, zj, basis, inverse, shifts, dx, dy, dz, r2)
+            for i in range(count):
+                smallest[i] = min(smallest[i], r2[i])
+                s = max(r2[i], soft2)
+                term = qj * radial(s, 1 / np.sqrt(s), values)
+                if MASKED:
+                    term = term if s < cutoff2 else 0.0
+                sums[i] += term
+        for i in range(count):
+            out[first + i], least[first + i] = sums[i], smallest[i]
+
+
+if FIELD:
+
+    @njit(**FAST)
+    def add(r2, dx, dy, dz, q, count, values, soft2, out, point):
+        """Add potential and gradient of atoms at some distances to a point."""
+        total, a, b, c = 0.0, 0.0, 0.0, 0.0
+        for i in range(count):
+            s = max(r2[i], soft2)
+            term, slope = radial(s, 1 / np.sqrt(s), values)
+            slope = 2 * q[i] * (slope if r2[i] >= soft2 else 0.0)
+            total += q[i] * term
+            a += slope * dx[i]
+            b += slope * dy[i]
+            c += slope * dz[i]
+        out[0, point] += total
+        out[1, point] += a
+        out[2, point] += b
+        out[3, point] += c
+
+else:
+
+    @njit(**FAST)
+    def add(r2, dx, dy, dz, q, count, values, soft2, out, point):
+        """Add the potential of atoms at some distances to a point."""
+        total = 0.0
+        for i in range(count):
+            s = max(r2[i], soft2)
+            total += q[i] * radial(s, 1 / np.sqrt(s), values)
+        out[0, point] += total
+
+
+@njit(**FAST)
+def run_field(px, py, pz, x, y, z, q, values, soft2, out, first_point, last_point):
+    """Add potential and gradient, out (4, P), of all atoms to some points."""
+    dx, dy, dz, r2 = np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER)
+    for i in range(first_point, last_point):
+        for first in range(0, len(x), BUFFER):
+            count = min(BUFFER, len(x) - first)
+            for j in range(count):
+                a, b, c = px[i] - x[first + j], py[i] - y[first + j], pz[i] - z[first + j]
+                dx[j], dy[j], dz[j], r2[j] = a, b, c, a * a + b * b + c * c
+            add(r2, dx, dy, dz, q[first : first + count], count, values, soft2, out, i)
+
+
+@njit(**FLAT)
+def span(place, reach, size, count):
+    """Return the first and the last of the bins along an axis that lie within reach."""
+    return max(0, int(np.floor((place - reach) / size))), min(count - 1, int(np.floor((place + reach) / size)))
+
+
+@njit(**FAST)
+def within(px, py, pz, x, y, z, q, start, bins, size, values, soft2, cutoff2, out, first_point, last_point):
+    """Add the sum of the atoms within the cutoff to some points, out (1, P), with FIELD (4, P).
+
+    Atoms start[b] : start[b + 1] lie in bin b of side `size`, of which there are bins (3,), x slowest;
+    coordinates start at the corner of the first.
+    """
+    nx, ny, nz = bins
+    cutoff = np.sqrt(cutoff2)
+    r2, charge = np.empty(BUFFER), np.empty(BUFFER)
+    dx, dy, dz = np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER)
+    for i in range(first_point, last_point):
+        a, b, c = px[i], py[i], pz[i]
+        count = 0
+        first_x, last_x = span(a, cutoff, size, nx)
+        for bx in range(first_x, last_x + 1):
+            gx = max(0.0, bx * size - a, a - (bx + 1) * size)
+            rest_x = cutoff2 - gx * gx
+            if rest_x <= 0:
+                continue
+            first_y, last_y = span(b, np.sqrt(rest_x), size, ny)
+            for by in range(first_y, last_y + 1):
+                gy = max(0.0, by * size - b, b - (by + 1) * size)
+                rest = rest_x - gy * gy
+                if rest <= 0:
+                    continue
+                # the bins along z that the cutoff reaches are one run of atoms
+                first_z, last_z = span(c, np.sqrt(rest), size, nz)
+                if first_z > last_z:
+                    continue
+                row = (bx * ny + by) * nz
+                for j in range(start[row + first_z], start[row + last_z + 1]):
+                    u, v, w = x[j] - a, y[j] - b, z[j] - c
+                    square = u * u + v * v + w * w
+                    r2[count] = square
+                    charge[count] = q[j]
+                    if FIELD:
+                        dx[count], dy[count], dz[count] = -u, -v, -w
+                    count += int(square < cutoff2)
+                    if count == BUFFER:
+                        add(r2, dx, dy, dz, charge, count, values, soft2, out, i)
+                        count = 0
+        add(r2, dx, dy, dz, charge, count, values, soft2, out, i)
+
+
+@njit(**FLAT)
+def cubic(t):
+    """Return the weights of the 4 nodes around a point, a fraction t from the second, by a cubic B-spline."""
+    s = 1 - t
+    return s * s * s / 6, (4 - 3 * t * t * (2 - t)) / 6, (4 - 3 * s * s * (2 - s)) / 6, t * t * t / 6
+
+
+if PLAIN:
+
+    @njit(**FLAT)
+    def weighted(smooth, at, wa, wb, wc):
+        """Return the sum over 4^3 nodes from one on."""
+        values, plane, row = smooth.ravel(), smooth.shape[1] * smooth.shape[2], smooth.shape[2]
+        total = 0.0
+        for j in range(4):
+            for k in range(4):
+                for n in range(4):
+                    total += wa[j] * wb[k] * wc[n] * values[at + j * plane + k * row + n]
+        return total
+
+else:
+    from vmdpotential.engines.cpu.maps.filters import weighted
+
+
+@njit(**FAST)
+def one_charge(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, smooth, out, first_block,
+               last_block):
+    """Add the potential of one charge with all its periodic images to the points of some blocks.
+
+    The radial function ends at a cutoff that only the nearest image may be within; the rest comes from
+    `smooth`, coefficients of cubic B-splines on a mesh over the cell, with the charge at its corner.
+    It begins one node before that and ends two nodes after the last one, where it repeats itself.
+    """
+    dx, dy, dz, r2 = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    ux, uy, uz, at = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    wa, wb, wc = np.empty((4, BLOCK)), np.empty((4, BLOCK)), np.empty((4, BLOCK))
+    na, nb, nc = smooth.shape[0] - 3, smooth.shape[1] - 3, smooth.shape[2] - 3
+    row, plane = smooth.shape[2], smooth.shape[1] * smooth.shape[2]
+    for block in range(first_block, last_block):
+        first = block * BLOCK
+        count = min(BLOCK, len(px) - first)
+        bx, by, bz = px[first : first + count], py[first : first + count], pz[first : first + count]
+        sums = out[first : first + count]
+        for i in range(count):
+            a, b, c = bx[i] - x, by[i] - y, bz[i] - z
+            u = a * inverse[0, 0] + b * inverse[1, 0] + c * inverse[2, 0]
+            v = a * inverse[0, 1] + b * inverse[1, 1] + c * inverse[2, 1]
+            w = a * inverse[0, 2] + b * inverse[1, 2] + c * inverse[2, 2]
+            u, v, w = u - np.rint(u), v - np.rint(v), w - np.rint(w)
+            a = u * basis[0, 0] + v * basis[1, 0] + w * basis[2, 0]
+            b = u * basis[0, 1] + v * basis[1, 1] + w * basis[2, 1]
+            c = u * basis[0, 2] + v * basis[1, 2] + w * basis[2, 2]
+            dx[i], dy[i], dz[i] = a, b, c
+            r2[i] = a * a + b * b + c * c
+            ux[i], uy[i], uz[i] = (u + (u < 0)) * na, (v + (v < 0)) * nb, (w + (w < 0)) * nc
+        for k in range(len(shifts)):
+            sx, sy, sz = shifts[k, 0], shifts[k, 1], shifts[k, 2]
+            for i in range(count):
+                a, b, c = dx[i] + sx, dy[i] + sy, dz[i] + sz
+                r2[i] = min(r2[i], a * a + b * b + c * c)
+        for i in range(count):
+            # a fraction may round up to 1
+            ia, ib, ic = min(np.floor(ux[i]), na - 1.0), min(np.floor(uy[i]), nb - 1.0), min(np.floor(uz[i]), nc - 1.0)
+            at[i] = np.int64(ia * plane + ib * row + ic)
+            wa[0, i], wa[1, i], wa[2, i], wa[3, i] = cubic(ux[i] - ia)
+            wb[0, i], wb[1, i], wb[2, i], wb[3, i] = cubic(uy[i] - ib)
+            wc[0, i], wc[1, i], wc[2, i], wc[3, i] = cubic(uz[i] - ic)
+        for i in range(count):
+            s = max(r2[i], soft2)
+            term = radial(s, 1 / np.sqrt(s), values)
+            sums[i] += q * (term if r2[i] < cutoff2 else 0.0)
+        for i in range(count):
+            sums[i] += q * weighted(smooth, at[i], (wa[0, i], wa[1, i], wa[2, i], wa[3, i]),
+                                    (wb[0, i], wb[1, i], wb[2, i], wb[3, i]),
+                                    (wc[0, i], wc[1, i], wc[2, i], wc[3, i]))
+
+
+@njit(**FAST)
+def one_short(px, py, pz, start, centres, radius, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, out,
+              first_bin, last_bin):
+    """Add what ends at the cutoff of the potential of one charge to the points of some bins.
+
+    Points start[b] : start[b + 1] lie in bin b, within `radius` of its centre (3, B). The rest is as in
+    :func:`one_charge`.
+    """
+    dx, dy, dz, r2, gap2 = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    far2 = (np.sqrt(cutoff2) + radius) ** 2
+    for group in range(first_bin, last_bin, BLOCK):
+        end = min(group + BLOCK, last_bin)
+        nearest(centres[0, group:end], centres[1, group:end], centres[2, group:end], end - group, x, y, z,
+                basis, inverse, shifts, dx, dy, dz, gap2)
+        for b in range(group, end):
+            if gap2[b - group] > far2:
+                continue
+            for first in range(start[b], start[b + 1], BLOCK):
+                last = min(first + BLOCK, start[b + 1])
+                count, sums = last - first, out[first:last]
+                nearest(px[first:last], py[first:last], pz[first:last], count, x, y, z,
+                        basis, inverse, shifts, dx, dy, dz, r2)
+                for i in range(count):
+                    s = max(r2[i], soft2)
+                    term = radial(s, 1 / np.sqrt(s), values)
+                    sums[i] += q * (term if r2[i] < cutoff2 else 0.0)
+
+
+@njit(**FAST)
+def one_smooth(smooth, u, v, w, q, total):
+    """Add the smooth part of one charge at mesh coordinates u, v and w to a sum; return the largest size in that.
+
+    Both are coefficients of cubic B-splines: `smooth` (NX, NY, NZ) those of a unit charge on the first node, and
+    `total` (NX + 3, NY + 3, NZ + 3) those of the sum, laid out as :func:`one_charge` takes them.
+    """
+    nx, ny, nz = smooth.shape
+    iu, iv, iw = int(min(np.floor(u), nx - 1.0)), int(min(np.floor(v), ny - 1.0)), int(min(np.floor(w), nz - 1.0))
+    wu, wv, ww = cubic(u - iu), cubic(v - iv), cubic(w - iw)
+    plane, line, most = np.empty((ny, nz)), np.empty(2 * nz + 5), np.zeros(nz + 3)
+    turn = (2 * nz - iw - 3) % nz  # of a line, so that it begins with the last node that the first one hears of
+    for a in range(nx + 3):
+        p0, p1 = smooth[(a - iu + nx) % nx], smooth[(a - iu - 1 + nx) % nx]
+        p2, p3 = smooth[(a - iu - 2 + nx) % nx], smooth[(a - iu - 3 + 2 * nx) % nx]
+        for j in range(ny):
+            for k in range(nz):
+                plane[j, k] = wu[0] * p0[j, k] + wu[1] * p1[j, k] + wu[2] * p2[j, k] + wu[3] * p3[j, k]
+        for b in range(ny + 3):
+            r0, r1 = plane[(b - iv + ny) % ny], plane[(b - iv - 1 + ny) % ny]
+            r2, r3 = plane[(b - iv - 2 + ny) % ny], plane[(b - iv - 3 + 2 * ny) % ny]
+            for k in range(nz):
+                line[k] = q * (wv[0] * r0[k] + wv[1] * r1[k] + wv[2] * r2[k] + wv[3] * r3[k])
+            for k in range(nz + 5):
+                line[k + nz] = line[k]
+            row = total[a, b]
+            for c in range(nz + 3):
+                row[c] += (ww[3] * line[c + turn] + ww[2] * line[c + turn + 1] + ww[1] * line[c + turn + 2]
+                           + ww[0] * line[c + turn + 3])
+                most[c] = max(most[c], abs(row[c]))
+    return most.max()
+
+
+@njit(**FAST)
+def smooth_at(u, v, w, smooth, out, first, last):
+    """Add a sum of smooth parts, as :func:`one_smooth` makes it, at some mesh coordinates."""
+    na, nb, nc = smooth.shape[0] - 3, smooth.shape[1] - 3, smooth.shape[2] - 3
+    row, plane = smooth.shape[2], smooth.shape[1] * smooth.shape[2]
+    for i in range(first, last):
+        a, b, c = min(np.floor(u[i]), na - 1.0), min(np.floor(v[i]), nb - 1.0), min(np.floor(w[i]), nc - 1.0)
+        at = np.int64(a * plane + b * row + c)
+        out[i] += weighted(smooth, at, cubic(u[i] - a), cubic(v[i] - b), cubic(w[i] - c))

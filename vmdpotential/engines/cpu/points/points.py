@@ -1,0 +1,77 @@
+"""Sums at arbitrary points on the CPU, around :mod:`~vmdpotential.engines.cpu.points.point_kernel`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines import SOFT_CORE
+from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.interactions import Bound
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+from vmdpotential.molecule.cell import Cell
+
+Floats = NDArray[np.float64]
+
+
+def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
+              interaction: Bound | None = None, nearest: Floats | None = None) -> Floats:
+    """Return the potential of all atoms, each at its nearest image where a cell is given.
+
+    Parameters
+    ----------
+    points : (P, 3) float64, A
+    positions : (N, 3) float64, A
+    charges : (N,) float64, e
+    cell : Cell or None
+    interaction : Bound
+        Coulomb unless given.
+    nearest : (P,) float64, optional
+        Filled with the distances to the nearest atom, A.
+
+    Returns
+    -------
+    (P,) float64, e/A
+        Exact to rounding (about 1e-13); an atom nearer than 0.01 A counts at that distance.
+    """
+    bound = interaction or COULOMB.bind()
+    scaled = bound.scaled()
+    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=bound.masked, field=False)
+    if cell is None:
+        basis, inverse, shifts = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((0, 3))
+    else:
+        basis = np.ascontiguousarray(cell.vectors if cell.orthogonal else cell.reduced)
+        inverse = np.ascontiguousarray(np.linalg.inv(basis))
+        shifts = np.ascontiguousarray(cell.neighbours[1:])
+    points = np.asarray(points, np.float64).reshape(-1, 3)
+    out, least = np.zeros(len(points)), np.full(len(points), np.inf)
+    fixed = (*_columns(points, positions), np.ascontiguousarray(charges, np.float64), basis, inverse, shifts,
+             np.array(scaled.values, np.float64), SOFT_CORE**2, (scaled.cutoff or 0.0) ** 2, out, least)
+    blocks = -(-len(points) // kernel.BLOCK)
+    # a million pairs a task, but something to do for every thread
+    grain = max(1, min(10**6 // (kernel.BLOCK * max(1, len(positions))), blocks // threads.count()))
+    threads.run(lambda first, last: kernel.run(*fixed, first, last), blocks, "potential at points", grain)
+    out *= scaled.factor
+    if nearest is not None:
+        np.sqrt(least, out=nearest)
+    return out
+
+
+def field_at_points(points: Floats, positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
+    """Return the Coulomb potential (P,), e/A, and field (P, 3), e/A^2, of all atoms, without images.
+
+    Parameters are those of :func:`at_points`. An atom nearer than 0.01 A makes no field.
+    """
+    scaled = COULOMB.bind().scaled()
+    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=False, field=True)
+    out = np.zeros((4, len(points)))
+    fixed = (*_columns(points, positions), np.ascontiguousarray(charges, np.float64),
+             np.array(scaled.values, np.float64), SOFT_CORE**2, out)
+    grain = max(1, min(10**6 // max(1, len(positions)), len(points) // threads.count()))
+    threads.run(lambda first, last: kernel.run_field(*fixed, first, last), len(points), "field at points", grain)
+    out *= scaled.factor
+    return out[0], -out[1:].T
+
+
+def _columns(points: Floats, positions: Floats) -> list[Floats]:
+    return [np.ascontiguousarray(a[:, d]) for a in (points, np.asarray(positions, np.float64)) for d in range(3)]

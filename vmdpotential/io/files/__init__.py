@@ -1,0 +1,1 @@
+"""The file layer: bytes and text in, whole files out."""

@@ -1,0 +1,81 @@
+"""A periodic cell that a user gives: three lengths, with or without angles, or a file of NAMD that states it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from vmdpotential.errors import InputError
+from vmdpotential.io.files import text as files
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
+
+log = logging.getLogger(__name__)
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+
+
+def parse_cell(text: str) -> Cell:
+    """Return the cell of ``60,60,80``, of ``60,60,80,90,90,60`` (A and degrees), or of a file, see :func:`read_cell`.
+
+    Raises
+    ------
+    ValueError
+        When it is neither; InputError where the numbers or the file make no cell.
+    """
+    words = re.split(r"[,\s]+", text.strip().strip(","))
+    if all(_NUMBER.fullmatch(word) for word in words):
+        if len(words) not in (3, 6):
+            raise ValueError("three lengths in A are needed, or these and three angles, such as 60,60,80")
+        return Cell.from_parameters(*map(float, words))
+    if not Path(text).is_file():
+        raise ValueError("give lengths such as 60,60,80, lengths and angles, or an XSC file that exists")
+    return read_cell(Path(text))
+
+
+def read_cell(path: Path) -> Cell:
+    """Return the cell of NAMD's extended system (XSC; the last line of an XST), or of its configuration file.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read or states no cell.
+    """
+    with files.reading(path):
+        return _read_cell(path)
+
+
+def _read_cell(path: Path) -> Cell:
+    content = files.read_text(path, 10, 500).decode("latin-1")
+    basis = dict(re.findall(r"^\s*cellBasisVector([123])[\s=]+([^#;\n]+)", content, re.MULTILINE | re.IGNORECASE))
+    if len(basis) == 3:
+        words = [word for key in "123" for word in basis[key].split()[:3]]
+    else:
+        rows = [line.split() for line in content.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        words = rows[-1][1:10] if rows else []  # after the number of the step
+    if len(words) != 9 or not all(_NUMBER.fullmatch(word) for word in words):
+        raise InputError(f"{path}: states no periodic cell: it is neither an XSC file nor a NAMD configuration",
+                         "give three lengths instead, such as {cell 60,60,80}")
+    try:
+        return Cell([[float(word) for word in words[k : k + 3]] for k in (0, 3, 6)])  # type: ignore[arg-type]
+    except InputError as error:
+        raise InputError(f"{path}: {error.text}", error.cure) from None
+
+
+def with_cell(structure: Structure, cell: Cell | None) -> Structure:
+    """Return the structure with the cell that a user gave, if any; a warning says when the file has another."""
+    if cell is None:
+        return structure
+    if structure.cell is not None and max(
+        abs(a - b) for a, b in zip(structure.cell.parameters, cell.parameters, strict=True)
+    ) > 0.01:
+        log.warning("%s: its cell (%s) is replaced by the one given (%s)",
+                    structure.where, structure.cell, cell)
+    return replace(structure, cell=cell)
+
+
+def boundary_text(cell: Cell | None) -> str:
+    """Return what a report says of a boundary, with the periodic cell or without one."""
+    return "open boundary" if cell is None else f"periodic boundary (cell {cell})"

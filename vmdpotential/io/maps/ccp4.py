@@ -1,0 +1,234 @@
+"""MRC and CCP4 maps, one binary format with two ways to say where the map is.
+
+``.mrc`` and ``.map`` are written with the ORIGIN words and NSTART 0, which electron-microscopy
+programs read; ``.ccp4`` with NSTART only, which counts whole spacings, because programs of
+crystallography ignore ORIGIN. Both at once would be added up by some readers.
+
+Layout (words of four bytes): https://www.ccpem.ac.uk/mrc-format/mrc2014/
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import memory
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.stored import StoredGrid
+from vmdpotential.io.files import text as files
+from vmdpotential.io.maps.mapformat import check_header, exact_lattice, finish, header_lines, parse_header, write_layers
+
+_HEADER = 1024
+_LABELS, _LABEL = 10, 80
+_MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2", 12: "f2"}
+
+
+def starts(path: Path, lattice: Lattice) -> NDArray[np.int64]:
+    """Return the first node of a lattice, counted in spacings from 0 0 0, as a ``.ccp4`` file states it.
+
+    Raises
+    ------
+    UsageError
+        When the lattice does not start at whole spacings, so that a ``.ccp4`` file would move it.
+    """
+    exact = lattice.origin / lattice.spacing
+    whole = np.rint(exact)
+    if (np.abs(exact - whole) > 1e-3).any() or (np.abs(whole) > 2**31 - 1).any():
+        raise UsageError(
+            "", f"{path}: a CCP4 map starts at a whole number of spacings, and this one does not (origin "
+            f"{' '.join(f'{x:g}' for x in lattice.origin)}, spacing {' '.join(f'{x:g}' for x in lattice.spacing)}"
+            " A)", "write .mrc or .dx",
+        )
+    return whole.astype(np.int64)
+
+
+class Ccp4Writer:
+    """Writes a map in mode 2 slab by slab, placed by ORIGIN, or by NSTART if `use_nstart`.
+
+    The provenance fills the ten labels of the header, and goes on in the extended header, whose size has to be known
+    before the values come: `reserve` is how many lines it has room for.
+    """
+
+    def __init__(self, path: Path, use_nstart: bool = False, reserve: int = 200) -> None:
+        self.path, self.use_nstart, self.reserve = path, use_nstart, reserve
+
+    def begin(self, lattice: Lattice) -> None:
+        """Make the file; what is in it is removed."""
+        self.lattice = lattice
+        self.sums, self.squares = np.zeros((2, lattice.shape[2]))
+        self.low, self.high = np.inf, -np.inf
+        if self.use_nstart:
+            starts(self.path, lattice)
+        self.data = _HEADER + _LABEL * self.reserve
+        self.path.write_bytes(b"")
+
+    def put(self, start: int, values: NDArray[np.float32]) -> None:
+        """Write the planes (nx, ny, n) from `start` on along z."""
+        nx, ny, nz = values.shape
+        with open(self.path, "r+b") as stream:
+            stream.seek(self.data + 4 * nx * ny * start)
+            step = 16
+            for k in range(0, nz, step):
+                sections = np.ascontiguousarray(values[:, :, k : k + step].transpose(2, 1, 0), "<f4")
+                stream.write(sections.data)
+                for n, plane in enumerate(sections, start + k):
+                    self.sums[n] = plane.sum(dtype=np.float64)
+                    self.squares[n] = np.square(plane, dtype=np.float64).sum()
+                self.low, self.high = min(self.low, sections.min()), max(self.high, sections.max())
+
+    def finish(self, grid: Grid) -> None:
+        """Write the header; the map's values are not looked at."""
+        lattice = self.lattice
+        records = header_lines(grid, _LABEL)[: _LABELS + self.reserve]
+        extended = b"".join(text.encode("ascii").ljust(_LABEL, b"\0") for text in records[_LABELS:])
+        words = np.zeros(_HEADER // 4, "<i4")
+        floats = words.view("<f4")
+        text = words.view("u1")
+        words[0:3] = lattice.shape
+        words[3] = 2
+        words[7:10] = lattice.shape
+        floats[10:13] = lattice.spacing * lattice.shape
+        floats[13:16] = 90
+        words[16:19] = 1, 2, 3
+        mean = self.sums.sum() / lattice.size
+        floats[19:22] = self.low, self.high, mean
+        words[22:24] = 1, _LABEL * self.reserve
+        if self.reserve:
+            text[104:108] = bytearray(b"TEXT")
+        words[27] = 20140
+        if self.use_nstart:
+            words[4:7] = starts(self.path, lattice)
+        else:
+            floats[49:52] = lattice.origin
+        text[208:216] = bytearray(b"MAP \x44\x44\0\0")
+        floats[54] = np.sqrt(max(0.0, self.squares.sum() / lattice.size - mean**2))
+        labels = records[:_LABELS]
+        words[55] = len(labels)
+        for n, label in enumerate(labels):
+            start = 224 + _LABEL * n
+            text[start : start + len(label)] = bytearray(label, "ascii")
+        with open(self.path, "r+b") as stream:
+            stream.write(words.tobytes() + extended)
+
+
+def write_ccp4(path: Path, grid: Grid, use_nstart: bool = False) -> None:
+    """Write a map that is in memory, see :class:`Ccp4Writer`."""
+    write_layers(Ccp4Writer(path, use_nstart, max(0, len(header_lines(grid, _LABEL)) - _LABELS)), grid, 16)
+
+
+def read_ccp4(path: Path) -> Grid:
+    """Read an MRC or CCP4 map of either byte order, any order of axes, and real values.
+
+    ORIGIN counts where it is not zero, else NSTART.
+
+    Raises
+    ------
+    InputError
+        When the file is not such a map, is truncated, holds complex values, or is not orthogonal.
+    """
+    with files.seekable(path) as stream:
+        dtype, shape, offset, words, floats, header = _header(path, stream)
+        count = math.prod(shape)
+        memory.require(offset + count * (dtype.itemsize + 8), f"reading {path}", "read a smaller map")
+        stream.seek(offset)
+        data = np.frombuffer(stream.read(count * dtype.itemsize), dtype).reshape(shape)
+    lattice, values = _place(path, words, floats, data)
+    return finish(path, lattice, np.ascontiguousarray(values, np.float32), header)
+
+
+def open_ccp4(path: Path) -> StoredGrid:
+    """Return a map of which only parts are read, from a file that is not compressed; errors as :func:`read_ccp4`."""
+    with open(path, "rb") as stream:
+        dtype, shape, offset, words, floats, header = _header(path, stream)
+    data = np.memmap(path, dtype, "r", offset, shape)
+    lattice, values = _place(path, words, floats, data)
+    check_header(path, header)
+
+    def read(low: NDArray[np.int64], high: NDArray[np.int64], step: int) -> NDArray[np.float32]:
+        part = tuple(slice(int(a), int(b), step) for a, b in zip(low, high, strict=True))
+        return np.ascontiguousarray(values[part], np.float32)
+
+    return StoredGrid(exact_lattice(lattice, header), header or {"quantity": ""}, read, str(path))
+
+
+def _header(path: Path, stream: IO[bytes]) -> tuple[
+        np.dtype[Any], tuple[int, int, int], int, NDArray[np.int32], NDArray[np.float32], dict[str, str]]:
+    """Return type, shape and place of the values in a file, words and floats of its header, and what it says."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(0)
+    header = stream.read(_HEADER)
+    if len(header) < _HEADER or header[208:211] != b"MAP":
+        what = "is empty" if not size else "has no 'MAP' at byte 208"
+        raise InputError(f"{path}: {what}, so it is not an MRC or CCP4 map")
+    order = _byte_order(header, size)
+    words = np.frombuffer(header, order + "i4")
+    floats = np.frombuffer(header, order + "f4")
+    mode, extension = int(words[3]), int(words[23])
+    if mode not in _MODES:
+        raise InputError(f"{path}: holds values of mode {mode}", "write a real map (mode 2)")
+    dtype = np.dtype(order + _MODES[mode])
+    sections, rows, columns = (int(n) for n in words[2::-1])
+    if min(sections, rows, columns) < 1:
+        raise InputError(f"{path}: states {columns} x {rows} x {sections} points; the header is damaged")
+    wanted = sections * rows * columns * dtype.itemsize
+    if size == _HEADER + wanted:
+        extension = 0  # some programs announce symmetry records and write none
+    if extension < 0 or size != _HEADER + extension + wanted:
+        problem = "is truncated" if size < _HEADER + extension + wanted else "does not fit its header"
+        raise InputError(
+            f"{path}: {problem}: {columns} x {rows} x {sections} points need {_HEADER + extension + wanted:,} "
+            f"bytes, the file has {size:,}"
+        )
+    memory.require(2 * extension, f"reading {path}", "read a smaller map")
+    labels = header[224:] + (stream.read(extension) if header[104:108] == b"TEXT" else b"")
+    lines = [labels[n : n + _LABEL].rstrip(b"\0").decode("latin-1") for n in range(0, len(labels), _LABEL)]
+    return (dtype, (sections, rows, columns), _HEADER + extension, words, floats, parse_header(filter(None, lines)))
+
+
+def _byte_order(header: bytes, size: int) -> str:
+    """Return the byte order in which a header makes sense; where it does in none or both, the usual one."""
+    def fits(order: str) -> bool:
+        columns, rows, sections, mode = (int(n) for n in np.frombuffer(header[:16], order + "i4"))
+        if min(columns, rows, sections) < 1 or mode not in _MODES:
+            return False
+        return _HEADER + columns * rows * sections * np.dtype(_MODES[mode]).itemsize <= size
+
+    if fits("<") != fits(">"):
+        return "<" if fits("<") else ">"
+    # else the mode tells, a small number
+    return "<" if 0 <= int.from_bytes(header[12:16], "little", signed=True) < 256 else ">"
+
+
+def _place(
+    path: Path, words: NDArray[np.int32], floats: NDArray[np.float32], data: NDArray[Any]
+) -> tuple[Lattice, NDArray[Any]]:
+    """Return the lattice, and the values with the axes x, y and z, not copied."""
+    axes = [int(n) for n in words[16:19]] if words[16:19].any() else [1, 2, 3]
+    if sorted(axes) != [1, 2, 3]:
+        raise InputError(f"{path}: the axes are numbered {axes}, not 1, 2, 3 in some order; the header is damaged")
+    angles, cell, intervals = floats[13:16], floats[10:13].astype(np.float64), words[7:10]
+    if (np.abs(angles - 90) > 1e-3).any() and angles.any():
+        raise InputError(
+            f"{path}: its cell angles are {' '.join(f'{x:g}' for x in angles)}, not 90 90 90",
+            "resample the map on an orthogonal lattice",
+        )
+    if not ((cell > 0).all() and np.isfinite(cell).all() and (intervals > 0).all()):
+        raise InputError(f"{path}: its header states no cell, so that the spacing is not known")
+    spacing = cell / intervals
+    # data is (section, row, column); column is the first of `axes`
+    position = [axes.index(n) for n in (1, 2, 3)]
+    values = data.transpose([2 - p for p in position])
+    first = words[4:7][position]
+    origin = floats[49:52].astype(np.float64)
+    if not np.isfinite(origin).all():
+        raise InputError(f"{path}: its origin is not a number")
+    if not origin.any():
+        origin = first * spacing
+    nx, ny, nz = values.shape
+    return Lattice(origin, spacing, (nx, ny, nz)), values

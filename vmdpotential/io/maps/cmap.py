@@ -1,0 +1,215 @@
+"""CMAP: Chimera's HDF5 maps, which ChimeraX opens without reading all of them, in several resolutions.
+
+As Chimera writes them: the group ``/Chimera/image1`` with ``step``, ``origin`` (x, y, z; A) and ``cell_angles``, the
+map ``data_zyx`` (z, y, x) float32, and thinned ones ``data_zyx_2``, ``data_zyx_4`` ... with ``subsample_spacing``: one
+node of every 2, 4 ... along each axis, the first among them. Blocks of 1 MiB are not compressed, since that would
+need plugins of HDF5. What this package says of a map, as in other formats, is text in ``vmdpotential``, bytes.
+
+Written by h5py: cmapfile makes its thinned maps of a whole one in memory, and by interpolation, so that nodes move.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import extras, progress
+from vmdpotential.errors import InputError
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.stored import StoredGrid
+from vmdpotential.io.files import text as files
+from vmdpotential.io.maps.mapformat import (
+    MARK,
+    check_header,
+    exact_lattice,
+    header_lines,
+    parse_header,
+    title,
+    write_layers,
+)
+
+#: Values of a block along z, y and x.
+BLOCK = (16, 128, 128)
+
+#: Points of the coarsest level, at most.
+COARSEST = 2**21
+
+_IMAGE, _DATA, _HEADER = "Chimera/image1", "data_zyx", "vmdpotential"
+
+
+def library() -> Any:
+    """Return the package h5py.
+
+    Raises
+    ------
+    BackendError
+    """
+    return extras.load("h5py", "CMAP files", "large", "use .mrc or .dx")
+
+
+class _Kept:
+    """A file for HDF5, which crashes when it closes one that cannot be written: the error is kept, and told after."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        while len(rest) and self.error is None:
+            rest = rest[self._try(self.file.write, rest) :]
+        return size
+
+    def truncate(self, size: int) -> int:
+        self._try(self.file.truncate, size)
+        return size
+
+    def _try(self, act: Callable[[Any], int], what: Any) -> int:
+        try:
+            return 0 if self.error is not None else act(what)
+        except OSError as error:
+            self.error = error
+            return 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+
+@contextlib.contextmanager
+def _writing(path: Path, mode: str) -> Iterator[Any]:
+    """Give an HDF5 file to write; raises OSError when a disk is full."""
+    with path.open("w+b" if mode == "w" else "r+b", buffering=0) as file:
+        kept = _Kept(file)
+        try:
+            with library().File(kept, mode) as made:
+                yield made
+        finally:
+            if kept.error is not None:
+                raise kept.error
+
+
+class CmapWriter:
+    """Writes a map slab by slab (:class:`vmdpotential.methods.slabs.Sink` has the order)."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def begin(self, lattice: Lattice) -> None:
+        """Make the file; what is in it is removed."""
+        with _writing(self.path, "w") as file:
+            image = file.create_group(_IMAGE)
+            image.attrs["step"] = lattice.spacing
+            image.attrs["origin"] = lattice.origin
+            image.attrs["cell_angles"] = np.full(3, 90.0)
+            _create(image, _DATA, lattice)
+
+    def put(self, start: int, values: NDArray[np.float32]) -> None:
+        """Write the planes (nx, ny, n) from `start` on along z."""
+        with _writing(self.path, "r+") as file:
+            data = file[_IMAGE][_DATA]
+            for z in range(0, values.shape[2], BLOCK[0]):  # a copy of a few planes
+                part = values[:, :, z : z + BLOCK[0]].transpose(2, 1, 0)
+                data[start + z : start + z + len(part)] = np.ascontiguousarray(part)
+
+    def finish(self, grid: Grid) -> None:
+        """Write the thinned maps, and what the map is; its values are not looked at."""
+        lattice = grid.lattice
+        with _writing(self.path, "r+") as file:
+            image = file[_IMAGE]
+            image.attrs["name"] = title(grid)
+            fine, step = image[_DATA], 2
+            while lattice.every(step // 2).size > COARSEST:
+                coarse = _create(image, f"{_DATA}_{step}", lattice.every(step))
+                coarse.attrs["subsample_spacing"] = np.full(3, step)
+                for z in range(0, coarse.shape[0], BLOCK[0] // 2):
+                    planes = fine[2 * z : 2 * z + BLOCK[0]]
+                    coarse[z : z + BLOCK[0] // 2] = planes[::2, ::2, ::2]
+                    progress.report("coarser levels of the map", min(0.999, z / coarse.shape[0]))
+                fine, step = coarse, 2 * step
+            progress.report("coarser levels of the map", 1.0)
+            image[_HEADER] = np.frombuffer("\n".join(header_lines(grid, 2**30)).encode("ascii"), np.uint8)
+
+
+def _create(image: Any, name: str, lattice: Lattice) -> Any:
+    shape = lattice.shape[::-1]
+    return image.create_dataset(name, shape, "<f4", chunks=tuple(map(min, shape, BLOCK)), fillvalue=0.0)
+
+
+def write_cmap(path: Path, grid: Grid) -> None:
+    """Write a map that is in memory."""
+    write_layers(CmapWriter(path), grid, BLOCK[0])
+
+
+def open_cmap(path: Path) -> StoredGrid:
+    """Return a map of a CMAP file of which only parts are read.
+
+    Raises
+    ------
+    InputError
+        When it is no such file, holds several maps, or is skewed or turned.
+    """
+    h5py = library()
+    with _opened(path) as file:
+        images: dict[str, list[Any]] = {}
+
+        def visit(name: str, item: Any) -> None:
+            if isinstance(item, h5py.Dataset) and item.ndim == 3 and item.dtype.kind in "fiu" and item.size:
+                images.setdefault(item.parent.name, []).append(item)
+
+        file.visititems(visit)
+        if len(images) != 1:
+            raise InputError(f"{path}: holds {len(images)} maps", "keep one" if images else "give an HDF5 file of maps")
+        name, arrays = next(iter(images.items()))
+        image = file[name]
+        whole = [array for array in arrays if "subsample_spacing" not in array.attrs]
+        if not whole:
+            raise InputError(f"{path}: holds thinned maps alone", "write it again")
+        angles = np.asarray(image.attrs.get("cell_angles", (90, 90, 90)), np.float64)
+        turned = float(np.asarray(image.attrs.get("rotation_angle", 0.0)))
+        if (np.abs(angles - 90) > 1e-3).any() or abs(turned) > 1e-5:
+            state = f"cell angles are {' '.join(f'{x:g}' for x in angles)}" if not turned else \
+                f"rotation is {turned:g} degrees"
+            raise InputError(f"{path}: its {state}; a map has axes along x, y and z",
+                             "resample it, in ChimeraX by: volume resample")
+        nz, ny, nx = whole[0].shape
+        lattice = Lattice(np.asarray(image.attrs.get("origin", np.zeros(3)), np.float64),
+                          np.asarray(image.attrs.get("step", np.ones(3)), np.float64), (nx, ny, nz))
+        text = bytes(image[_HEADER][:]).decode("latin-1") if _HEADER in image else ""
+        levels = {1: whole[0].name}
+        if text.startswith(MARK):  # others interpolate, so that nodes are elsewhere
+            for array in arrays:
+                step = {int(n) for n in array.attrs.get("subsample_spacing", (1,))}
+                if len(step) == 1 and lattice.every(max(step)).shape == array.shape[::-1]:
+                    levels[max(step)] = array.name
+    header = parse_header(text.split("\n"))
+    check_header(path, header)
+
+    def read(low: NDArray[np.int64], high: NDArray[np.int64], step: int) -> NDArray[np.float32]:
+        with files.reading(path), _opened(path) as file:
+            best = max(n for n in levels if step % n == 0 and not (low % n).any())
+            (i, j, k), (p, q, r) = (low // best).tolist(), (-(-high // best)).tolist()
+            data, every = file[levels[best]], step // best
+            if every == 1:
+                return np.asarray(data[k:r, j:q, i:p], np.float32).transpose(2, 1, 0)
+            # HDF5 is slow with steps along all axes, and all of a plane may be more than is wanted
+            planes = [np.asarray(data[n, j:q, i:p][::every, ::every], np.float32) for n in range(k, r, every)]
+            return np.stack(planes).transpose(2, 1, 0)
+
+    return StoredGrid(exact_lattice(lattice, header), header or {"quantity": ""}, read, str(path))
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return library().File(path, "r")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if error.errno:
+            raise
+        raise InputError(f"{path}: is no HDF5 file, or is damaged", "copy it again, or write it again") from None

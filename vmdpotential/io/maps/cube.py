@@ -1,0 +1,142 @@
+"""Gaussian cube maps: text, lengths in bohr.
+
+A dummy atom is written, because VMD takes a file without atoms for one of orbitals. VMD also holds
+the two comment lines in buffers of 255 and 1,023 characters, so the provenance is kept below that:
+input files lose their folders where it would be longer. Values carry six digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from vmdpotential import progress
+from vmdpotential.errors import InputError
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.io.files import text as files
+from vmdpotential.io.files.numbers import real, whole
+from vmdpotential.io.maps.mapformat import (
+    MARK,
+    entries,
+    finish,
+    header_lines_of,
+    oriented,
+    parse_header,
+    read_numbers,
+    title,
+)
+
+_COMMENT = 1000
+
+
+def _bohr() -> float:
+    from scipy import constants
+
+    return float(constants.physical_constants["Bohr radius"][0] / constants.angstrom)
+
+
+def write_cube(path: Path, grid: Grid) -> None:
+    """Write a map as a Gaussian cube file; the values keep the map's unit."""
+    lattice, bohr = grid.lattice, _bohr()
+    origin = lattice.origin / bohr
+    first = title(grid).encode("ascii", "replace").decode()
+    lines = [f"{MARK}: {first}"[:200], _comment(grid), _row(1, origin.tolist())]
+    for axis in range(3):
+        step = np.zeros(3)
+        step[axis] = lattice.spacing[axis] / bohr
+        lines.append(_row(lattice.shape[axis], step.tolist()))
+    lines.append(_row(0, [0.0, *origin.tolist()]))
+    nx, ny, nz = lattice.shape
+    rows, rest = divmod(nz, 6)
+    column = ("%13.5E" * 6 + "\n") * rows + ("%13.5E" * rest + "\n" if rest else "")
+    pattern = column * ny
+    with open(path, "wb") as stream:
+        stream.write("".join(f"{line}\n" for line in lines).encode("ascii"))
+        for i in range(nx):
+            stream.write((pattern % tuple(grid.values[i].ravel().tolist())).encode("ascii"))
+            progress.report("writing the map", (i + 1) / nx)
+
+
+def _row(count: int, numbers: Iterable[float]) -> str:
+    """Return a line in the columns of Fortran's I5 and F12.6, each number with as many decimals as fit in."""
+    return f"{count:5d}" + "".join(f" {x:11.{min(9, max(6, 10 - len(f'{x:.0f}')))}f}" for x in numbers)
+
+
+def _comment(grid: Grid) -> str:
+    items = entries(grid)
+    for shorten in (False, True):
+        if shorten and "inputs" in items:
+            items["inputs"] = "|".join(name.rsplit("/", 1)[-1] for name in items["inputs"].split("|"))
+        text = "; ".join(f"{name}: {value}" for name, value in items.items())
+        if len(text) <= _COMMENT:
+            return text
+    # names beyond all measure: what counts is at the front, and nothing is cut in the middle
+    while len(text) > _COMMENT:
+        items.pop(max(items, key=lambda name: len(items[name])))
+        text = "; ".join(f"{name}: {value}" for name, value in items.items())
+    return text
+
+
+def read_cube(path: Path) -> Grid:
+    """Read a Gaussian cube file of one set of values, in bohr or (negative counts) angstrom.
+
+    Raises
+    ------
+    InputError
+        When the file is not a cube, is truncated, holds several orbitals, or is not orthogonal.
+    """
+    with files.opened(path) as stream:
+        return _read(path, stream)
+
+
+def _read(path: Path, stream: IO[bytes]) -> Grid:
+    lines = header_lines_of(path, stream, "a cube file")
+    comments = [next(lines)[1], next(lines)[1]]
+    number, words = _split(next(lines))
+    atoms, origin, sets = _vector(path, number, words)
+    counts, steps = [], []
+    for _ in range(3):
+        number, words = _split(next(lines))
+        count, step, _extra = _vector(path, number, words)
+        if not count:
+            raise InputError(f"{path}: line {number}: an axis of 0 points")
+        counts.append(count)
+        steps.append(step)
+    for _ in range(abs(atoms)):
+        number, words = _split(next(lines))
+        if len(words) < 5:
+            raise InputError(f"{path}: line {number}: an atom needs a number, a charge and a position")
+    if atoms < 0:
+        number, words = _split(next(lines))
+        if len(words) < 2 or not all(word.isascii() and word.isdigit() for word in words):
+            raise InputError(f"{path}: line {number}: the numbers of the orbitals are missing")
+        sets = [real(words[0])]
+    if sets and sets[0] != 1:
+        raise InputError(f"{path}: line {number}: holds {sets[0]:g} orbitals", "write one map to a file")
+    if min(counts) < 0 < max(counts):
+        raise InputError(f"{path}: the counts of its axes ({' '.join(map(str, counts))}) differ in sign",
+                         "make all positive (bohr) or all negative (A)")
+    # all counts negative means angstrom
+    unit = 1.0 if max(counts) < 0 else _bohr()
+    shape = [abs(count) for count in counts]
+    values, _rest = read_numbers(path, stream, shape[0] * shape[1] * shape[2], number + 1)
+    lattice, ordered = oriented(path, np.array(origin) * unit, np.array(steps) * unit, values.reshape(shape))
+    text = [comments[0], *comments[1].split("; ")] if comments[0].startswith(MARK) else comments
+    return finish(path, lattice, ordered, parse_header(text))
+
+
+def _split(line: tuple[int, str]) -> tuple[int, list[str]]:
+    return line[0], line[1].split()
+
+
+def _vector(path: Path, number: int, words: list[str]) -> tuple[int, list[float], list[float]]:
+    try:
+        count, x, y, z = whole(words[0]), *(real(word) for word in words[1:4])
+        return count, [x, y, z], [real(word) for word in words[4:5]]
+    except (ValueError, IndexError):
+        raise InputError(
+            f"{path}: line {number}: a whole number and three coordinates belong here, so it is not a cube file"
+        ) from None

@@ -1,0 +1,190 @@
+"""OpenDX maps, the exchange format that every viewer reads.
+
+What is written suits VMD (comments before ``object 1`` only, fixed order, short lines), ChimeraX
+(no blank lines, diagonal deltas), PyMOL (``type double``, no exponent below -100, which float32
+cannot have), APBS (six decimals in the deltas at least) and NAMD (the type without quotes). Values
+carry seven digits. Origin and spacing stand with six to twelve decimals where others look for them, so
+that the last of a thousand points is right to 1e-9 A, and exactly in the comments.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import progress
+from vmdpotential.errors import InputError
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.io.files import text as files
+from vmdpotential.io.files.numbers import real, whole
+from vmdpotential.io.maps.mapformat import (
+    finish,
+    header_lines,
+    header_lines_of,
+    oriented,
+    parse_header,
+    read_numbers,
+    scientific,
+    title,
+)
+
+_BLOCK = 60_000  # values formatted at once; a multiple of the three on a line
+_BINARY = {"float": "f4", "double": "f8", "int": "i4", "short": "i2", "byte": "i1"}
+
+
+def write_dx(path: Path, grid: Grid, compress: bool = False) -> None:
+    """Write a map as OpenDX text, gzipped if `compress`."""
+    lattice = grid.lattice
+    counts = " ".join(map(str, lattice.shape))
+    hx, hy, hz = (_length(float(h)) for h in lattice.spacing)
+    lines = [
+        *(f"# {line}" for line in header_lines(grid, 1000)),
+        f"object 1 class gridpositions counts {counts}",
+        "origin " + " ".join(_length(float(x)) for x in lattice.origin),
+        f"delta {hx} 0 0",
+        f"delta 0 {hy} 0",
+        f"delta 0 0 {hz}",
+        f"object 2 class gridconnections counts {counts}",
+        f"object 3 class array type double rank 0 items {lattice.size} data follows",
+    ]
+    name = title(grid).encode("ascii", "replace").decode().replace('"', "'")
+    tail = [
+        'attribute "dep" string "positions"',
+        f'object "{name}" class field',
+        'component "positions" value 1',
+        'component "connections" value 2',
+        'component "data" value 3',
+    ]
+    values = grid.values.reshape(-1)
+    with open(path, "wb") as stream, _compressed(stream) if compress else _plain(stream) as write:
+        write("".join(f"{line}\n" for line in lines).encode("ascii"))
+        for start in range(0, len(values), _BLOCK):
+            text = scientific(values[start : start + _BLOCK])
+            text[2::3, -1] = text[-1, -1] = ord("\n")
+            write(text.tobytes())
+            progress.report("writing the map", min(1.0, (start + _BLOCK) / len(values)))
+        write("".join(f"{line}\n" for line in tail).encode("ascii"))
+
+
+def _length(x: float) -> str:
+    """Return a length with the decimals that it needs, six to twelve."""
+    text = f"{x:.12f}"
+    # below a thousandth of an angstrom decimals would say little
+    return f"{x:.9e}" if 0 < abs(x) < 1e-3 else text[:-6] + text[-6:].rstrip("0")
+
+
+@contextmanager
+def _plain(stream: IO[bytes]) -> Iterator[Callable[[bytes], object]]:
+    yield stream.write
+
+
+@contextmanager
+def _compressed(stream: IO[bytes]) -> Iterator[Callable[[bytes], object]]:
+    """Compress in a thread of its own while the caller formats the next block."""
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)  # 31: with the gzip header
+    pending: deque[Future[int]] = deque()
+
+    with ThreadPoolExecutor(1) as pool:
+        def write(block: bytes) -> None:
+            pending.append(pool.submit(lambda: stream.write(packer.compress(block))))
+            while len(pending) > 8:
+                pending.popleft().result()
+
+        try:
+            yield write
+            while pending:
+                pending.popleft().result()
+            stream.write(packer.flush())
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def read_dx(path: Path) -> Grid:
+    """Read an OpenDX map: text or binary, gzipped or not.
+
+    Raises
+    ------
+    InputError
+        When the file is not such a map, is truncated, or its axes are not along x, y and z.
+    """
+    with files.opened(path) as stream:
+        return _read(path, stream)
+
+
+def _read(path: Path, stream: IO[bytes]) -> Grid:
+    comments: list[str] = []
+    counts: list[int] = []
+    origin: list[float] = []
+    steps: list[list[float]] = []
+    for number, line in header_lines_of(path, stream, "an OpenDX map"):
+        words = line.split()
+        if not words:
+            continue
+        try:
+            if line.startswith("#"):
+                comments.append(line[1:].removeprefix(" "))
+            elif words[0] == "origin":
+                origin = [real(x) for x in words[1:4]]
+            elif words[0] == "delta":
+                steps.append([real(x) for x in words[1:4]])
+            elif words[0] == "object" and words[words.index("class") + 1] == "gridpositions":
+                at = words.index("counts") + 1
+                counts = [whole(x) for x in words[at : at + 3]]
+            elif words[0] == "object" and words[words.index("class") + 1] == "gridconnections":
+                continue
+            elif words[0] == "object" and words[words.index("class") + 1] == "array":
+                break
+            else:
+                raise ValueError
+        except (ValueError, IndexError):
+            raise InputError(f"{path}: line {number}: '{line[:60]}' does not belong in an OpenDX grid") from None
+    if len(counts) != 3 or min(counts) < 1:
+        raise InputError(f"{path}: line {number}: three positive counts are missing before the data")
+    if len(origin) != 3 or [len(step) for step in steps] != [3, 3, 3]:
+        raise InputError(f"{path}: line {number}: an origin and three deltas are missing before the data")
+    values, tail = _array(path, stream, words, counts, number)
+    lattice, ordered = oriented(path, origin, steps, values.reshape(counts))
+    return finish(path, lattice, ordered, parse_header([*comments, _field_name(tail)]))
+
+
+def _array(
+    path: Path, stream: IO[bytes], words: list[str], counts: list[int], line: int
+) -> tuple[NDArray[np.float32], str]:
+    where = f"{path}: line {line}"
+    try:
+        items = whole(words[words.index("items") + 1])
+        kind = words[words.index("type") + 1].strip('"')
+        rank = words[words.index("rank") + 1] if "rank" in words else "0"
+    except (ValueError, IndexError):
+        raise InputError(f"{where}: the array states no type, rank or number of items") from None
+    count = counts[0] * counts[1] * counts[2]
+    if rank != "0" and ("shape" not in words or words[words.index("shape") + 1 :][:1] != ["1"]):
+        raise InputError(f"{where}: holds vectors (rank {rank}); a map has one number at a point")
+    if items != count:
+        raise InputError(f"{where}: {items:,} items do not fill {' x '.join(map(str, counts))} = {count:,} points")
+    if words[-1] != "follows":
+        raise InputError(f"{where}: the data is in another file", "join them first")
+    if not {"binary", "ieee"} & set(words):
+        return read_numbers(path, stream, count, line + 1, (b"attribute", b"object", b"component"))
+    if kind not in _BINARY:
+        raise InputError(f"{where}: binary data of type '{kind}' is not known")
+    dtype = np.dtype(_BINARY[kind]).newbyteorder(">" if "msb" in words else "<")
+    data = files.take(stream, path, 5, count * dtype.itemsize)
+    if len(data) < count * dtype.itemsize:
+        raise InputError(f"{path}: ends after {len(data) // dtype.itemsize:,} of {count:,} values; it is truncated")
+    return np.frombuffer(data, dtype).astype(np.float32), stream.read(4096).decode("latin-1")
+
+
+def _field_name(tail: str) -> str:
+    # some programs state the unit in the name of the field only
+    return next((line.split('"')[1] for line in tail.splitlines()
+                 if line.startswith("object") and "field" in line and line.count('"') > 1), "")

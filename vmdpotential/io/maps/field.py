@@ -1,0 +1,79 @@
+"""Fields out: three maps, of the components along x, y and z.
+
+A ``.npz`` file holds all three, as entries ``x``, ``y`` and ``z`` (nx, ny, nz) float32 beside those of a
+map (:mod:`vmdpotential.io.maps.npz`). Other formats hold one scalar map: three files, with ``_x``, ``_y`` and
+``_z`` before the suffix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io.files import output
+from vmdpotential.io.maps import check_map_format, map_name, put_map
+from vmdpotential.io.maps.mapformat import check_finite
+from vmdpotential.io.maps.npz import write_arrays
+
+
+def field_paths(path: Path | str, lattice: Lattice | None = None) -> list[Path]:
+    """Return the files that :func:`write_field` makes, one or three.
+
+    Raises
+    ------
+    UsageError
+        When the suffix is of no map format, or the format cannot hold the lattice.
+    """
+    path = Path(path)
+    check_map_format(path, lattice)
+    name = map_name(path)
+    suffix = path.name[len(name) :]
+    return [path] if suffix.lower() == ".npz" else [path.with_name(f"{name}_{axis}{suffix}") for axis in "xyz"]
+
+
+def write_field(components: Sequence[Grid], path: Path | str, force: bool = False) -> list[Path]:
+    """Write a field, whole or not at all, with its unit and provenance.
+
+    Parameters
+    ----------
+    components : (3,) Grid
+        Along x, y and z (:attr:`vmdpotential.grid.lattice.Grid.field`).
+    path : Path
+        As in :func:`vmdpotential.io.maps.write_map`; see above for the names of three files.
+    force : bool
+        Whether files that exist may be replaced.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+
+    Raises
+    ------
+    UsageError
+        For an unknown suffix, an existing file, or a lattice that ``.ccp4`` cannot hold.
+    InputError
+        When a value is not finite.
+    OutputError
+        When a file cannot be written.
+    """
+    paths = field_paths(path, components[0].lattice)
+    output.check(paths, force)
+    for grid in components:
+        check_finite(Path(path), grid.lattice, grid.values)
+    with output.writing(paths, force) as temporary:
+        put_field(components, temporary)
+    return paths
+
+
+def put_field(components: Sequence[Grid], paths: Sequence[Path]) -> None:
+    """Write a checked field to one or three temporary paths of :func:`vmdpotential.io.files.output.writing`."""
+    if len(paths) == 1:
+        values = {axis: grid.values for axis, grid in zip("xyz", components, strict=True)}
+        made = replace(components[0].provenance, quantity="electric field")
+        write_arrays(paths[0], replace(components[0], provenance=made), values)
+    else:
+        for path, grid in zip(paths, components, strict=True):
+            put_map(grid, path)

@@ -1,0 +1,360 @@
+"""What all map formats share: provenance as text, exact lattices, axes in order, columns of numbers."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Protocol
+from urllib.parse import quote, unquote
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential import memory, progress
+from vmdpotential.errors import InputError
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io.files.numbers import real
+from vmdpotential.io.files.text import MARK as BYTE_ORDER_MARK
+
+Floats = NDArray[np.float64]
+
+#: First words of the text that this package leaves in a file; what follows is ours to read back.
+MARK = "vmdpotential map"
+
+# printable ASCII but '%', the escape itself, and ';', which separates entries on one line
+_PLAIN = "".join(chr(n) for n in range(32, 127) if chr(n) not in "%;")
+
+
+_BLOCK = 1 << 23
+#: Bytes of memory that a value takes while a map is read, at most.
+_VALUE = 16
+#: Longest line of a text map's header, the longest header, and its most lines.
+_LINE, _HEADER, _LINES = 1 << 16, 1 << 24, 200_000
+#: What the header says of numbers, and which are possible.
+_POSITIVE = ("temperature", "dielectric", "cutoff")
+_NOT_NEGATIVE = ("tolerance", "error", "error_away", "error_field", "error_field_away")
+
+#: Powers of ten that bring float32 numbers to seven digits; negative ones stand at the end.
+_POWERS = np.array([10.0**n for n in (*range(55), *range(-45, 0))])
+
+def title(grid: Grid) -> str:
+    """Return quantity, unit and medium on one line: ``electrostatic potential, kT/e at 298.15 K, vacuum ...``."""
+    text = grid.provenance.quantity or "map"
+    if grid.unit:
+        text += f", {grid.unit}"
+        if grid.temperature is not None and grid.unit.startswith("kT"):
+            text += f" at {grid.temperature:g} K"
+    return f"{text}, {grid.provenance.medium}" if grid.provenance.medium else text
+
+
+def entries(grid: Grid) -> dict[str, str]:
+    """Return the provenance of a map and its exact lattice as ``{name: text}``, printable ASCII only."""
+    items = grid.header()
+    items["origin"] = " ".join(repr(float(x)) for x in grid.lattice.origin)
+    items["spacing"] = " ".join(repr(float(x)) for x in grid.lattice.spacing)
+    return {name: _escape(text) for name, text in items.items()}
+
+
+def header_lines(grid: Grid, width: int) -> list[str]:
+    """Return ``name: text`` lines of at most `width` characters; a continuation starts with a blank."""
+    lines = [f"{MARK}: {_escape(title(grid))}"[:width]]
+    for name, text in entries(grid).items():
+        line = f"{name}: {text}"
+        while len(line) > width:
+            lines.append(line[:width])
+            line = " " + line[width:]
+        lines.append(line)
+    return lines
+
+
+def parse_header(lines: Iterable[str]) -> dict[str, str]:
+    """Return what :func:`header_lines` wrote; of other programs' lines the unit and the temperature."""
+    joined: list[str] = []
+    for line in lines:
+        if line.startswith(" ") and joined:
+            joined[-1] += line[1:]
+        else:
+            joined.append(line)
+    if any(line.startswith(MARK) for line in joined):
+        pairs = (line.partition(": ") for line in joined if not line.startswith(MARK))
+        return {name.strip(): unquote(text, errors="surrogateescape") for name, colon, text in pairs if colon}
+    return _foreign(" ".join(joined))
+
+
+def _escape(text: str) -> str:
+    text = quote(text, safe=_PLAIN, errors="surrogateescape")  # names of files may be any bytes
+    if text.endswith(" "):  # a blank at the end of a line is lost
+        text = text[:-1] + "%20"
+    return "%20" + text[1:] if text.startswith(" ") else text
+
+
+def _foreign(text: str) -> dict[str, str]:
+    # APBS: "POTENTIAL (kT/e)"; pmepot: "PME potential (kT/e, T=300K)"
+    found: dict[str, str] = {}
+    unit = re.search(r"\b(kT/e|kcal/mol/e)\b", text)
+    temperature = re.search(r"\bT ?= ?(\d+(?:\.\d+)?) ?K\b", text)
+    if unit:
+        found["unit"] = unit.group(1)
+    if temperature:
+        found["temperature"] = temperature.group(1)
+    return found
+
+
+def exact_lattice(lattice: Lattice, header: Mapping[str, str]) -> Lattice:
+    """Return the lattice that the header states exactly, where the format's rounded numbers agree with it."""
+    try:
+        origin = np.array([real(x) for x in header["origin"].split()])
+        spacing = np.array([real(x) for x in header["spacing"].split()])
+    except (KeyError, ValueError):
+        return lattice
+    if origin.shape != (3,) or spacing.shape != (3,):
+        return lattice
+    # formats keep six decimals or seven digits
+    same = np.allclose(origin, lattice.origin, rtol=2e-7, atol=2e-6)
+    if same and np.allclose(spacing, lattice.spacing, rtol=1e-3, atol=2e-6):
+        return Lattice(origin, spacing, lattice.shape)
+    return lattice
+
+
+def oriented(
+    path: Path, origin: ArrayLike, steps: ArrayLike, values: NDArray[Any]
+) -> tuple[Lattice, NDArray[np.float32]]:
+    """Return lattice and values with axes along +x, +y, +z.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    origin : (3,) A
+    steps : (3, 3) A
+        Row d is the step from node to node along axis d of `values`.
+    values : (n0, n1, n2)
+
+    Raises
+    ------
+    InputError
+        When a step is not along one of x, y and z.
+    """
+    origin, steps = np.array(origin, np.float64), np.array(steps, np.float64)
+    if not (np.isfinite(steps).all() and np.isfinite(origin).all()):
+        raise InputError(f"{path}: its origin or spacing is not a number")
+    largest = np.abs(steps).argmax(1)
+    along = np.abs(steps[range(3), largest])
+    others = np.abs(steps).sum(1) - along
+    if sorted(largest) != [0, 1, 2] or not (along > 0).all() or (others > 1e-5 * along).any():
+        text = "; ".join(" ".join(f"{x:g}" for x in row) for row in steps)
+        raise InputError(
+            f"{path}: its axes ({text}) do not lie along x, y and z", "resample the map on an orthogonal lattice"
+        )
+    for axis in range(3):
+        step = steps[axis, largest[axis]]
+        if step < 0:
+            values = np.flip(values, axis)
+            origin[largest[axis]] += step * (values.shape[axis] - 1)
+    order = np.argsort(largest)
+    values = np.ascontiguousarray(values.transpose(order), dtype=np.float32)
+    nx, ny, nz = values.shape
+    return Lattice(origin, along[order], (nx, ny, nz)), values
+
+
+def finish(path: Path, lattice: Lattice, values: NDArray[Any], header: Mapping[str, str]) -> Grid:
+    """Return the map, after a last look at its values.
+
+    Raises
+    ------
+    InputError
+        When a value is NaN or infinite; the message names its place.
+    """
+    values = np.ascontiguousarray(values, np.float32)
+    check_finite(path, lattice, values)
+    check_header(path, header)
+    if not header.get("quantity") and not header.get("unit"):
+        header = {**header, "quantity": ""}  # it may be a map of anything
+    return Grid.from_header(exact_lattice(lattice, header), values, header)
+
+
+def check_header(path: Path, header: Mapping[str, str]) -> None:
+    """Raise InputError where a header states what cannot be, such as a temperature of inf K."""
+    for names, least in ((_POSITIVE, np.nextafter(0, 1)), (_NOT_NEGATIVE, 0.0)):
+        for name in names:
+            if name not in header:
+                continue
+            try:
+                good = least <= real(header[name]) < np.inf
+            except ValueError:
+                good = False
+            if not good:
+                raise InputError(f"{path}: its header states {name}: {header[name][:40]}", "correct the header")
+
+
+def header_lines_of(path: Path, stream: IO[bytes], what: str) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines at the start of a text map.
+
+    Raises
+    ------
+    InputError
+        When the file ends, or what comes is no text; the message says that it is not `what`.
+    """
+    number = size = 0
+    while True:
+        text = stream.readline(_LINE)
+        number += 1
+        if number == 1:
+            text = text.removeprefix(BYTE_ORDER_MARK)
+        size += len(text)
+        if not text:
+            problem = "is empty" if number == 1 else f"line {number}: ends within its header"
+            raise InputError(f"{path}: {problem}, so it is not {what}")
+        line = text.rstrip(b"\r\n")
+        if len(text) == _LINE or size > _HEADER or number > _LINES or b"\0" in line:
+            raise InputError(f"{path}: line {number}: its header is no text, or too long, so it is not {what}")
+        if b"\r" in line:
+            raise InputError(f"{path}: line {number} ends in a carriage return alone",
+                             "convert line ends, such as with mac2unix")
+        yield number, line.decode("latin-1")
+
+
+def check_finite(path: Path, lattice: Lattice, values: NDArray[np.float32]) -> None:
+    """Raise InputError naming the first value that is NaN or infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):  # one pass and no temporary array
+            return
+    bad = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
+    place = " ".join(f"{x:g}" for x in lattice.points(np.array(bad)))
+    raise InputError(
+        f"{path}: the value at {place} A (node {' '.join(map(str, bad))}) is {values[bad]}; "
+        "a map needs finite numbers"
+    )
+
+
+class Writer(Protocol):
+    """What writes a map in layers along z."""
+
+    def begin(self, lattice: Lattice) -> None:
+        """Make the file, in which every value is to be written."""
+
+    def put(self, start: int, values: NDArray[np.float32]) -> None:
+        """Write layers from the one at `start` on."""
+
+    def finish(self, grid: Grid) -> None:
+        """Write what the file says of the map."""
+
+
+def write_layers(writer: Writer, grid: Grid, step: int) -> None:
+    """Write a map that is in memory, `step` layers at a time."""
+    writer.begin(grid.lattice)
+    nz = grid.lattice.shape[2]
+    for start in range(0, nz, step):
+        writer.put(start, grid.values[:, :, start : start + step])
+        progress.report("writing the map", min(1.0, (start + step) / nz))
+    writer.finish(grid)
+
+
+def read_numbers(
+    path: Path, stream: IO[bytes], count: int, line: int, ends: Sequence[bytes] = ()
+) -> tuple[NDArray[np.float32], str]:
+    """Read `count` numbers, separated by blanks and line ends, from a text file.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    stream : binary file
+    count : int
+    line : int
+        Number of the next line, for messages.
+    ends : sequence of bytes
+        Words that end the numbers.
+
+    Returns
+    -------
+    numbers : (count,) float32
+    rest : str
+        What has been read after the numbers.
+
+    Raises
+    ------
+    InputError
+        When there are fewer or more numbers, or something else; the message names the line.
+    """
+    parts: list[NDArray[np.float32]] = []
+    have = 0
+    finished, rest, begun = False, "", b""
+    while not finished:
+        block = stream.read(_BLOCK)
+        finished = not block
+        block = begun + block
+        # a word that may go on in the next block waits for it
+        cut = len(block) if finished else 1 + max(block.rfind(blank) for blank in (b"\n", b" ", b"\t", b"\r"))
+        block, begun = block[:cut], block[cut:]
+        if len(begun) > _LINE:
+            raise InputError(f"{path}: line {line}: holds a word of more than {_LINE} characters")
+        stops = [at for at in (block.find(word) for word in ends) if at >= 0]
+        if stops:
+            finished, rest = True, (block[min(stops) :] + begun + stream.read(4096))[:4096].decode("latin-1")
+            block = block[: min(stops)]
+        if block.strip():
+            parts.append(_numbers(path, block, line))
+            have += len(parts[-1])
+        line += block.count(b"\n")
+        memory.require(_VALUE * have, f"{path}: a map of {have:,} or more values", "read a smaller map")
+        if have > count:
+            raise InputError(f"{path}: line {line}: has more than the {count:,} values that its header announces")
+        progress.report("reading the map", have / count)
+    if have < count:
+        raise InputError(
+            f"{path}: line {line}: ends after {have:,} of {count:,} values; the file is truncated", "write it again"
+        )
+    return np.concatenate(parts), rest
+
+
+def _numbers(path: Path, block: bytes, line: int) -> NDArray[np.float32]:
+    for text in (block, block.translate(bytes.maketrans(b"Dd", b"ee"))):  # 1.0D+00 of Fortran
+        try:
+            with warnings.catch_warnings(), np.errstate(over="ignore"):
+                warnings.simplefilter("error")  # numpy 1 only warns of text that is no number
+                numbers = np.fromstring(text, sep=" ").astype(np.float32)
+        except (ValueError, DeprecationWarning):
+            continue
+        if np.isfinite(numbers).all():
+            return numbers
+        break
+    for row in block.translate(bytes.maketrans(b"Dd", b"ee")).split(b"\n"):
+        for word in row.split():
+            try:
+                with np.errstate(over="ignore"):
+                    good = np.isfinite(np.float32(real(word.decode("latin-1"))))
+            except ValueError:
+                good = False
+            if not good:
+                shown = word[:40].decode("latin-1")
+                raise InputError(f"{path}: line {line}: '{shown}' is not a finite number")
+        line += 1
+    raise InputError(f"{path}: line {line}: holds something that is not a number")
+
+
+def scientific(values: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Return numbers as text, (N, 14) of ASCII: sign or blank, seven digits, exponent, a blank (``-1.234567e+02``).
+
+    Four times as fast as ``%`` does it.
+    """
+    size = np.abs(values.astype(np.float64))
+    with np.errstate(divide="ignore"):
+        exponent = np.where(size > 0, np.floor(np.log10(size)), 0.0).astype(np.int32)
+    digits = np.rint(size * _POWERS[6 - exponent]).astype(np.int32)
+    above = digits >= 10_000_000  # rounded up to the next power
+    exponent += above
+    digits[above] = 1_000_000
+    text = np.empty((len(values), 14), np.uint8)
+    text[:, 0] = np.where(np.signbit(values), ord("-"), ord(" "))
+    text[:, 2], text[:, 9], text[:, 13] = ord("."), ord("e"), ord(" ")
+    for column in (8, 7, 6, 5, 4, 3, 1):
+        rest = digits // 10
+        text[:, column] = digits - 10 * rest + ord("0")
+        digits = rest
+    text[:, 10] = np.where(exponent < 0, ord("-"), ord("+"))
+    tens = np.abs(exponent) // 10
+    text[:, 11], text[:, 12] = tens + ord("0"), np.abs(exponent) - 10 * tens + ord("0")
+    return text

@@ -1,0 +1,1 @@
+"""Files of structures: coordinates, with names and cells."""

@@ -1,0 +1,236 @@
+"""Amber's coordinates (inpcrd, rst7, NetCDF), with boxes and velocities.
+
+Formats: ambermd.org/FileFormats.php and ambermd.org/netcdf/nctraj.xhtml.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from vmdpotential.errors import InputError
+from vmdpotential.io.files.numbers import reals
+from vmdpotential.io.files.text import first_bytes, held, read_text, seekable
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Floats
+
+log = logging.getLogger(__name__)
+
+#: Amber's unit of velocities, A/ps.
+VELOCITY = 20.455
+
+#: Bytes of memory for a byte and for a line of a file, at most (measured).
+MEMORY = (20.0, 100.0)
+
+
+def cell_of(lengths: tuple[float, ...], angles: tuple[float, ...], path: Path) -> Cell | None:
+    """Return the cell that a file states, none where all lengths are 0."""
+    if all(length == 0 for length in lengths):
+        return None
+    try:
+        return Cell.from_parameters(*map(float, (*lengths, *angles)))
+    except InputError as error:
+        raise InputError(f"{path}: {error.text}", error.cure) from None
+
+
+def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
+    """Read positions and box of an inpcrd, rst7 or NetCDF restart, or of the first frame of a NetCDF trajectory.
+
+    Parameters
+    ----------
+    path : str or Path
+        Plain or compressed.
+
+    Returns
+    -------
+    positions : (N, 3) float64, A
+    cell : Cell or None
+
+    Raises
+    ------
+    InputError
+        When the file is truncated, holds asterisks, is NetCDF-4 (HDF5), or is no coordinate file.
+    """
+    path = held(path)
+    magic = first_bytes(path, 8)
+    if magic.startswith(b"\x89HDF"):
+        raise InputError(f"{path}: is NetCDF-4 (HDF5)", "convert it to NetCDF-3, as Amber writes it, with nccopy -3")
+    if magic.startswith(b"CDF"):
+        return _read_netcdf(path)
+    return _read_ascii(path)
+
+
+def _read_netcdf(path: Path) -> tuple[Floats, Cell | None]:
+    positions, cell, frames = read_netcdf_frame(path, 0)
+    tell_of_frames(path, frames)
+    return positions, cell
+
+
+def tell_of_frames(path: Path, frames: int) -> None:
+    """Say that the first one is used where a file holds several frames."""
+    if frames > 1:
+        log.warning("%s: holds %d frames; the first one is used", path, frames)
+
+
+def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]:
+    """Return positions, cell and number of frames of a NetCDF-3 file of Amber.
+
+    Raises
+    ------
+    InputError
+        When the file is damaged, not of Amber, or has no such frame.
+    """
+    found, count = _variables(path, frame, ("coordinates", "cell_lengths", "cell_angles"))
+    if count is None:
+        raise InputError(f"{path}: is NetCDF without the variable 'coordinates', so not a file of Amber")
+    if not found:
+        raise InputError(f"{path}: has {count} frames, no frame {frame}")
+    positions = found["coordinates"].reshape(-1, 3)
+    _check_finite(positions, path)
+    if len(found) < 3:
+        return positions, None, count
+    return positions, cell_of(tuple(found["cell_lengths"]), tuple(found["cell_angles"]), path), count
+
+
+def _variables(path: Path, frame: int, names: Sequence[str]) -> tuple[dict[str, Floats], int | None]:
+    """Return those of some variables that a NetCDF file has, of a frame, by their scale factors, and its frames.
+
+    These are None where the file is none of Amber's.
+    """
+    from scipy.io import netcdf_file
+
+    count = 1
+    try:
+        # mapped, so that of a long trajectory only one frame is read; what is kept must be a copy
+        with (warnings.catch_warnings(), _netcdf(path) as source,
+              netcdf_file(source, "r", mmap=isinstance(source, _Clamped)) as file):
+            warnings.simplefilter("ignore")  # of a damaged file that it cannot close
+            variables = file.variables
+            if "coordinates" in variables and variables["coordinates"].dimensions[:1] == ("frame",):
+                count = int(variables["coordinates"].shape[0])
+            found = {name: _copied(variables[name], frame) * float(getattr(variables[name], "scale_factor", 1.0))
+                     for name in names if name in variables and -count <= frame < count}
+            return found, count if "coordinates" in variables else None
+    except InputError:
+        raise
+    except (OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError):
+        raise InputError(f"{path}: the NetCDF file is damaged or cut short", "copy it again") from None
+
+
+class _Clamped(io.FileIO):
+    """A file of which no more is asked for than it has, whatever its header says."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        rest = os.fstat(self.fileno()).st_size - self.tell()
+        return super().read(rest if size is None or size < 0 else min(size, rest))
+
+
+@contextlib.contextmanager
+def _netcdf(path: Path) -> Iterator[IO[bytes]]:
+    """Open a NetCDF file, as one that can be mapped into memory where it is one of the disk."""
+    with seekable(path) as file:
+        if isinstance(file, io.BytesIO):
+            yield file
+        else:
+            with _Clamped(path) as plain:
+                yield plain  # type: ignore[misc]
+
+
+def _copied(variable: Any, frame: int) -> Floats:
+    data = variable.data
+    if variable.dimensions[:1] == ("frame",):
+        data = data[frame]
+    return np.array(data, dtype=np.float64).reshape(-1)
+
+
+def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
+    lines = read_text(path, *MEMORY).decode("latin-1").rstrip().split("\n")
+    head = lines[1].split() if len(lines) > 1 else []
+    if not head or not re.fullmatch("[0-9]{1,12}", head[0]) or int(head[0]) < 1:
+        raise InputError(f"{path}: is not an inpcrd or rst7, its second line does not begin with the number of atoms")
+    count = int(head[0])
+    needed = -(-count // 2)  # two atoms in a line
+    body = [line for line in lines[2:] if line.strip()]
+    rest = len(body) - needed
+    # after the positions: nothing, a box (one line), velocities, or velocities and a box
+    if rest not in (0, 1, needed, needed + 1):
+        raise InputError(
+            f"{path}: holds {len(body)} lines of numbers, and {count} atoms need {needed}, or {2 * needed} with "
+            "velocities, and one for a box; the file is truncated or of another system"
+        )
+    positions = _fixed_numbers(body[:needed], path)
+    if len(positions) != 3 * count:
+        raise InputError(f"{path}: holds {len(positions)} coordinates instead of {3 * count}; the file is damaged")
+    cell = None
+    if rest in (1, needed + 1):
+        box = _fixed_numbers(body[-1:], path)
+        # with one or two atoms one line of velocities stands where a box may; its last numbers are no angles
+        whole_line = rest == needed and len(box) == 3 * count - 6 * (needed - 1)
+        velocities = whole_line and not (len(box) == 6 and (box[3:] > 20).all())
+        if not velocities and len(box) in (3, 6):
+            cell = cell_of(tuple(box[:3]), tuple(box[3:]) or (90.0, 90.0, 90.0), path)
+        elif not velocities:
+            raise InputError(f"{path}: its last line should be a box of 3 or 6 numbers and holds {len(box)}")
+    return positions.reshape(-1, 3), cell
+
+
+def read_velocities(path: str | Path, count: int) -> Floats | None:
+    """Return the velocities of an inpcrd, rst7 or NetCDF restart, (N, 3) A/ps; None where it has none."""
+    path = held(path)
+    try:
+        if first_bytes(path, 3) == b"CDF":
+            found = _variables(path, 0, ("velocities",))[0].get("velocities")
+        else:
+            found = _ascii_velocities(path, count)
+        velocities = None if found is None else found.reshape(count, 3)
+        if velocities is not None:
+            _check_finite(velocities, path)
+    except (InputError, ValueError):
+        log.warning("%s: not all atoms have velocities, so they are left out", path)
+        return None
+    return velocities
+
+
+def _ascii_velocities(path: Path, count: int) -> Floats | None:
+    lines = [line for line in read_text(path, *MEMORY).decode("latin-1").rstrip().split("\n")[2:] if line.strip()]
+    needed = -(-count // 2)
+    if count < 3 or len(lines) < 2 * needed:  # one or two atoms have a line, as a box has
+        return None
+    return VELOCITY * _fixed_numbers(lines[needed : 2 * needed], path)
+
+
+def _fixed_numbers(lines: list[str], path: Path) -> Floats:
+    """Return the numbers of lines with 12 characters for each (Fortran's 6F12.7)."""
+    words = [line[i : i + 12] for line in lines for i in range(0, len(line.rstrip()), 12)]
+    try:
+        numbers = reals(words)
+    except ValueError:
+        for i, word in enumerate(words):
+            if "*" in word:
+                raise InputError(
+                    f"{path}: number {i + 1} (atom {i // 3 + 1}) is written as asterisks: it was too large for its "
+                    "columns",
+                    "image the system into its box and write the file again, or use NetCDF"
+                ) from None
+            try:
+                reals([word])
+            except ValueError:
+                raise InputError(f"{path}: number {i + 1} (atom {i // 3 + 1}): '{word}' is not a number") from None
+        raise
+    _check_finite(numbers[: len(numbers) // 3 * 3].reshape(-1, 3), path)
+    return numbers
+
+
+def _check_finite(positions: Floats, path: Path) -> None:
+    bad = np.flatnonzero(~np.isfinite(positions).all(1))
+    if len(bad):
+        raise InputError(f"{path}: atom {bad[0] + 1} has coordinates that are not numbers", "repair the file")

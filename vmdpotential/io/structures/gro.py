@@ -1,0 +1,209 @@
+"""GRO files of GROMACS: fixed columns, nm, any number of decimals; positions become A, velocities A/ps."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from vmdpotential.errors import InputError
+from vmdpotential.io.files import columns
+from vmdpotential.io.files import text as files
+from vmdpotential.io.files.numbers import real, whole
+from vmdpotential.molecule import elements, residues
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Floats, Integers, Structure
+
+log = logging.getLogger(__name__)
+
+_BLOCK = 100_000
+#: Bytes of memory for a byte and for a line of a file, at most (measured).
+_MEMORY = (4.0, 130.0)
+#: Longest line that velocities are read of.
+_WIDEST = 256
+
+
+def read_gro(path: Path) -> Structure:
+    """Return the structure of a GRO file (plain, .gz or .bz2), with velocities where all atoms have them.
+
+    The first frame counts. Residue numbers wrap after 99,999 and stay as they are.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, is cut short, or has columns that are not numbers; the
+        message names the line.
+    """
+    lines = columns.Lines(files.read_text(path, *_MEMORY))
+    count = _count(path, lines)
+    first_column, width = _precision(path, lines)
+    positions = np.empty((count, 3))
+    velocities: Floats | None = None
+    if first_column + 6 * width <= min(len(lines.text(2)), _WIDEST):
+        velocities = np.empty((count, 3))
+    labels = np.empty((count, 15), np.uint8)
+    stop = first_column + 3 * width
+    for start in range(0, count, _BLOCK):
+        rows = np.arange(start + 2, min(start + _BLOCK, count) + 2)
+        table = lines.table(rows, stop if velocities is None else stop + 3 * width)
+        part = slice(start, start + len(rows))
+        labels[part] = table[:, :15]
+        positions[part] = _coordinates(path, lines, rows, table[:, first_column:stop], width)
+        if velocities is not None:
+            try:
+                velocities[part] = _numbers(table[:, stop:], width)
+            except ValueError:
+                velocities[part] = np.nan
+            if not np.isfinite(velocities[part]).all():
+                log.warning("%s: not all atoms have velocities, so they are left out", path)
+                velocities = None
+    names = columns.words(labels[:, 10:15])
+    nameless = np.flatnonzero(names == "")
+    if len(nameless):
+        raise InputError(f"{path}: line {nameless[0] + 3}: the atom has no name (columns 11-15)")
+    residue_names = columns.words(labels[:, 5:10])
+    changed = np.concatenate([[True], (labels[1:, :10] != labels[:-1, :10]).any(1)])
+    first = residues.starts(changed, residue_names, columns.pack(labels[:, 10:15]))
+    index = residues.index(first, count)
+    numbers = np.array([_residue_number(path, int(atom), word) for atom, word in
+                        zip(first, columns.words(labels[first, :5]), strict=True)], np.int64)
+    positions *= 10
+    return Structure(
+        positions=positions, atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
+        residue_index=index, elements=elements.guess_all(names, residue_names), cell=_cell(path, lines, count + 2),
+        title=lines.text(0).strip(), sources=(str(path),), velocities=None if velocities is None else velocities * 10,
+    )  # fmt: skip
+
+
+def frames(path: Path, atoms: int) -> Iterator[int]:
+    """Yield where each frame of a plain GRO file begins, bytes.
+
+    Raises
+    ------
+    InputError
+        At a frame of other atoms, or one that is cut short.
+    """
+    with path.open("rb") as file:
+        for number in itertools.count():
+            start = file.tell()
+            title, count = file.readline(), file.readline().strip()
+            if number and not (title + count).strip():  # no more, or empty lines at the end
+                return
+            where = f"{path}: frame {number}"
+            if not re.fullmatch(rb"[0-9]{1,12}", count):
+                raise InputError(f"{where} states no number of atoms in its second line", "write the file again")
+            if int(count) != atoms:
+                raise InputError(
+                    f"{where} has {int(count)} atoms and the structure {atoms}", "give files of one system")
+            if sum(1 for _ in itertools.islice(file, atoms + 1)) <= atoms:
+                raise InputError(f"{where} is cut short", "copy or write it again")
+            yield start
+
+
+def read_frame(path: Path, start: int, stop: int | None, atoms: int) -> tuple[Floats, Cell | None, float | None]:
+    """Return positions (N, 3), A, the cell, and the time, ps, of the frame between two bytes of a GRO file.
+
+    Raises
+    ------
+    InputError
+        When it has columns that are not numbers; the message names the line of the frame.
+    """
+    with path.open("rb") as file:
+        file.seek(start)
+        lines = columns.Lines(file.read(-1 if stop is None else stop - start).replace(b"\r", b""))
+    first, width = _precision(path, lines)
+    rows = np.arange(2, atoms + 2)
+    table = lines.table(rows, first + 3 * width)
+    time = re.search(r"\bt=\s*(-?\d+(?:\.\d*)?)", lines.text(0))
+    return (10 * _coordinates(path, lines, rows, table[:, first:], width), _cell(path, lines, atoms + 2),
+            float(time[1]) if time else None)
+
+
+def _count(path: Path, lines: columns.Lines) -> int:
+    """Return the number of atoms that the second line states, after a look whether the file has as many."""
+    text = lines.text(1).strip() if len(lines) > 1 else ""
+    if not re.fullmatch("[0-9]{1,12}", text):
+        raise InputError(f"{path}: line 2 must be the number of atoms of a GRO file, and is '{text[:40]}'")
+    count = int(text)
+    if count == 0:
+        raise InputError(f"{path}: has no atoms")
+    if len(lines) < count + 3:
+        raise InputError(
+            f"{path}: states {count} atoms but has {len(lines)} lines; it is cut short (a line for each atom and one "
+            "for the box are needed)"
+        )
+    if len(lines) >= 2 * (count + 3):
+        log.warning("%s: holds several frames; the first one is used", path)
+    return count
+
+
+def _precision(path: Path, lines: columns.Lines) -> tuple[int, int]:
+    """Return where coordinates start and how wide each is, from the points of the first atom line."""
+    line = lines.text(2)
+    points = [match.start() for match in re.finditer(r"\.", line[20:])]
+    if len(points) < 3 or points[1] - points[0] != points[2] - points[1] or points[1] - points[0] > 60:
+        raise InputError(f"{path}: line 3 is not an atom line of a GRO file: '{line[:60]}'")
+    return 20, points[1] - points[0]
+
+
+def _coordinates(path: Path, lines: columns.Lines, rows: Integers, table: columns.Bytes, width: int) -> Floats:
+    try:
+        return _numbers(table, width)
+    except ValueError:
+        pass
+    fields = np.ascontiguousarray(table).view(f"S{width}")
+    for row, triple in zip(rows.tolist(), fields, strict=True):
+        try:
+            for field in triple:
+                real(field.decode("latin-1"))
+        except ValueError:
+            line = lines.text(row)[:60]
+            raise InputError(f"{path}: line {row + 1} has no three coordinates after column 20: '{line}'") from None
+    raise AssertionError("the lines are good one by one")
+
+
+def _numbers(table: columns.Bytes, width: int) -> Floats:
+    """Return the numbers of fields, (N, fields); raises ValueError where one holds none."""
+    table = np.ascontiguousarray(table)
+    if (table == 95).any():  # numpy takes 1_0 for 10
+        raise ValueError
+    return table.view(f"S{width}").astype(np.float64)
+
+
+def _residue_number(path: Path, atom: int, word: str) -> int:
+    if not word.strip("*"):  # none, or one that was too large for its columns
+        return 0
+    try:
+        return whole(word)
+    except ValueError:
+        raise InputError(f"{path}: line {atom + 3}: columns 1-5 hold no residue number: '{word}'") from None
+
+
+def _cell(path: Path, lines: columns.Lines, row: int) -> Cell | None:
+    """Return the cell of the box line: 3 lengths, or 9 numbers v1x v2y v3z v1y v1z v2x v2z v3x v3y."""
+    line = lines.text(row)
+    fields = line.split()
+    if any(field.count(".") > 1 for field in fields):  # lengths that fill their columns, as many decimals each
+        decimals = len(line) - line.rindex(".") - 1
+        fields = re.findall(rf"-?\d+\.\d{{{decimals}}}", line)
+    try:
+        values = [real(field) * 10 for field in fields]
+    except ValueError:
+        values = []
+    if len(values) not in (3, 9):
+        raise InputError(f"{path}: line {row + 1} must be the box, 3 or 9 numbers, and is '{line[:60]}'")
+    if not any(values):
+        return None
+    if not min(values[:3]) > 0:
+        raise InputError(f"{path}: line {row + 1}: the lengths of the box must be positive: '{line[:60]}'")
+    vectors = np.diag(values[:3])
+    if len(values) == 9:
+        vectors[0, 1:], vectors[1, [0, 2]], vectors[2, :2] = values[3:5], values[5:7], values[7:9]
+    try:
+        return Cell(vectors)
+    except InputError as error:
+        raise InputError(f"{path}: line {row + 1}: {error.text}", error.cure) from None

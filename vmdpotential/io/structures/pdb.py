@@ -1,0 +1,250 @@
+"""PDB files, read in the file's order with residues intact; :mod:`~vmdpotential.io.structures.pdbwrite` writes them.
+
+gemmi parses coordinates, occupancies and B-factors. It groups atoms by residue number, which
+reorders the wrapped and repeated numbers of large solvated systems, so it is given the atoms under
+names and numbers of our own; the names and numbers of the file are taken from its columns.
+
+Rules: the first model counts. Of alternate locations one conformer a residue is kept, the one with
+the largest sum of occupancies. TER separates residues; ANISOU, CONECT and the rest are ignored.
+CRYST1 1 1 1 and zero lengths mean "no box". Serial numbers are never read.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.errors import InputError
+from vmdpotential.io.files import columns
+from vmdpotential.io.files import text as files
+from vmdpotential.io.files.numbers import real
+from vmdpotential.io.structures import pdb_numbers
+from vmdpotential.molecule import elements, residues
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Floats, Integers, Structure
+
+log = logging.getLogger(__name__)
+
+Mask = NDArray[np.bool_]
+
+#: Bytes of memory for a byte and for a line of a file, at most (measured).
+MEMORY = (5.0, 64.0)
+#: Which characters stand in numbers.
+_NUMERIC = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.eE ", np.uint8))
+
+#: Atoms given to gemmi at once: serial numbers stay below 100,000 and memory small.
+_BLOCK = 90_000
+_WIDTH = 80
+#: A line that other programs, or a person, may take for a record that it is not.
+_NEARLY = re.compile(
+    rb"(?:\s|\xef\xbb\xbf)*(?:(ATOM|HETATM)[\s\d].*\.\d|(CRYST1)[\s\d.]+|(MODEL)\s+\d+\s*$|(ENDMDL|END|TER)\s*$)",
+    re.IGNORECASE)
+#: Columns 17-27 as gemmi gets them: one residue for all, so that it has nothing to sort.
+_ONE_RESIDUE = np.frombuffer(b" RES A   1 ", np.uint8)
+
+
+def read_pdb(path: Path) -> Structure:
+    """Return the structure of a PDB file (plain, .gz or .bz2).
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, has no atoms, or has columns that are not numbers; the
+        message names the line.
+    """
+    lines = columns.Lines(files.read_text(path, *MEMORY))
+    words = lines.table(slice(None), 6)
+    is_atom = (words[:, :4] == np.frombuffer(b"ATOM", np.uint8)).all(1) | _starts(words, b"HETATM")
+    atoms = np.flatnonzero(is_atom)
+    _check_records(path, lines, words, is_atom)
+    if not len(atoms):
+        raise InputError(f"{path}: has no ATOM or HETATM records, so it is not a PDB file with coordinates")
+    atoms = _first_model(path, words, atoms)
+    hetero = words[atoms, 0] == 72  # H of HETATM
+    separated = _separated(atoms, np.flatnonzero(_starts(words, b"TER")))
+    heads = {record: np.flatnonzero(_starts(words, record)) for record in (b"CRYST1", b"TITLE ")}
+    del words, is_atom
+    return _structure(path, lines, atoms, hetero, separated, heads)
+
+
+def _check_records(path: Path, lines: columns.Lines, words: columns.Bytes, is_atom: Mask) -> None:
+    """Refuse lines that would be records but for blanks or their case: leaving them out would say nothing."""
+    first = words[:, 0]
+    odd = ((first < 65) | (first > 90) | ((words >= 97) & (words <= 122)).any(1)) & (words != 32).any(1) & ~is_atom
+    for row in np.flatnonzero(odd):
+        check_record(lines.text(int(row)), f"{path}: line {row + 1}")
+
+
+def check_record(line: str, where: str) -> None:
+    """Raise InputError when a line would be a record but for blanks in front or its case."""
+    match = _NEARLY.match(line.encode("latin-1", "replace"))
+    if match is not None:
+        name = next(filter(None, match.groups())).decode().upper()
+        if not line.startswith(name):
+            raise InputError(f"{where}: '{line[:12].rstrip()}' is no record, and would be {name} without the blanks "
+                             "or in capitals", "correct that line")
+
+
+def _starts(words: columns.Bytes, record: bytes) -> Mask:
+    found: Mask = (words[:, : len(record)] == np.frombuffer(record, np.uint8)).all(1)
+    return found
+
+
+def _first_model(path: Path, words: columns.Bytes, atoms: Integers) -> Integers:
+    """Return the atom lines of the first model."""
+    ended = np.flatnonzero(_starts(words, b"ENDMDL") | _starts(words, b"MODEL ") | _starts(words, b"END   "))
+    ended = ended[ended > atoms[0]]
+    if not len(ended) or ended[0] > atoms[-1]:
+        return atoms
+    count = int(np.searchsorted(atoms, ended[0]))
+    others = len(atoms) - count
+    if words[ended[0], 3] == 32 and others % count:  # END, not ENDMDL or MODEL
+        raise InputError(
+            f"{path}: line {ended[0] + 1} is END, but {others} more atoms follow",
+            "remove that line, or what follows it",
+        )
+    log.warning("%s: holds several models; the first one (%d atoms) is used", path, count)
+    return atoms[:count]
+
+
+def _separated(atoms: Integers, ters: Integers) -> Mask:
+    """Return which atoms follow a TER record."""
+    mask = np.zeros(len(atoms) + 1, bool)
+    mask[np.searchsorted(atoms, ters)] = True
+    return mask[:-1]
+
+
+def _structure(
+    path: Path, lines: columns.Lines, atoms: Integers, hetero: Mask, separated: Mask, heads: dict[bytes, Integers]
+) -> Structure:
+    count = len(atoms)
+    positions, occupancies, b_factors = np.empty((count, 3)), np.empty(count), np.empty(count)
+    # columns 13-27 and 73-78: what our residues and names are made of
+    labels = np.empty((count, 21), np.uint8)
+    for start in range(0, count, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        table = lines.table(atoms[part], _WIDTH)
+        labels[part, :15], labels[part, 15:] = table[:, 12:27], table[:, 72:78]
+        values, occupancies[part], b_factors[part] = _parse(table)
+        positions[part] = _checked(path, lines, atoms[part], table, values)
+    changed = (labels[1:, 5:19] != labels[:-1, 5:19]).any(1)  # residue name to insertion code, segment
+    changed = np.concatenate([[True], changed]) | separated
+    names, residue_names = columns.words(labels[:, :4]), columns.words(labels[:, 5:9])
+    locations = columns.words(labels[:, 4:5])
+    keep: Mask | slice = slice(None)
+    if (locations != "").any():
+        numbered = (labels[1:, 8:19] != labels[:-1, 8:19]).any(1)
+        kept = residues.alternates(locations, names, occupancies, np.concatenate([[True], numbered]) | separated)
+        if not kept.all():
+            log.warning("%s: %d atoms of alternate locations are left out", path, int((~kept).sum()))
+            # a residue may lose its first atom: whether residues differ is asked again of those left
+            run = np.cumsum(changed)[kept]
+            changed = np.concatenate([[True], run[1:] != run[:-1]])
+            keep = kept
+    labels, names, residue_names = labels[keep], names[keep], residue_names[keep]
+    unnumbered = (labels[:, 10:14] == 42).any(1)
+    first = residues.starts(changed, residue_names, columns.pack(labels[:, :5]), unnumbered)
+    try:
+        numbers, codes = pdb_numbers.numbers(labels[first, 10:15])
+    except ValueError as error:
+        row = atoms[keep][first[error.args[0]]]
+        raise InputError(f"{path}: line {row + 1}: columns 23-27 hold no residue number: '{lines.text(row)[22:27]}'"
+                         ) from None
+    index = residues.index(first, len(names))
+    return Structure(
+        positions=positions[keep], atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
+        residue_index=index, chain_ids=columns.words(labels[:, 9:10]), segment_ids=columns.words(labels[:, 15:19]),
+        elements=elements.complete(columns.words(labels[:, 19:21]), names, residue_names),
+        insertion_codes=codes[index], hetero=hetero[keep], occupancies=occupancies[keep], b_factors=b_factors[keep],
+        cell=_cell(path, lines, heads[b"CRYST1"]), title=_title(lines, heads[b"TITLE "]), sources=(str(path),),
+    )  # fmt: skip
+
+
+def _parse(table: columns.Bytes) -> tuple[Floats, Floats, Floats]:
+    """Return coordinates, occupancies and B-factors of atom lines, parsed by gemmi in their order."""
+    import gemmi
+
+    count = len(table)
+    clean = np.full((count, _WIDTH + 1), 32, np.uint8)
+    clean[:, _WIDTH] = 10
+    clean[:, :6] = np.frombuffer(b"ATOM  ", np.uint8)
+    clean[:, 6:11] = columns.integers(np.arange(1, count + 1), 5)
+    clean[:, 12:16] = np.frombuffer(b" C  ", np.uint8)
+    clean[:, 16:27] = _ONE_RESIDUE
+    # what is no digit is looked at by our caller; a NUL or a letter could end the line for gemmi
+    clean[:, 30:66] = np.where(_NUMERIC[table[:, 30:66]], table[:, 30:66], 32)
+    flat = gemmi.FlatStructure(gemmi.read_pdb_string(clean.tobytes()))
+    if len(flat.pos) != count or not (np.diff(flat.serials) > 0).all():
+        raise AssertionError("gemmi did not keep the order of the atoms")
+    occupancies = np.where((table[:, 54:60] == 32).all(1), 1.0, _six_columns(flat.occ, 1.0))
+    return np.array(flat.pos, np.float64), occupancies, _six_columns(flat.b_iso, 0.0)
+
+
+def _six_columns(values: NDArray[np.float32], default: float) -> Floats:
+    """Return what the six columns said (gemmi keeps float32), the default for what is no finite number."""
+    values64 = np.round(np.asarray(values, np.float64), 4)
+    return np.where(np.isfinite(values64), values64, default)
+
+
+def _checked(path: Path, lines: columns.Lines, rows: Integers, table: columns.Bytes, values: Floats) -> Floats:
+    """Return the coordinates, after a look at every field that is not plain digits: gemmi would read it as 0."""
+    plain = columns.plain_numbers(table[:, 30:54].reshape(-1, 8)).reshape(-1, 3)
+    for i in np.flatnonzero(~plain.all(1)):
+        for k in range(3):
+            field = table[i, 30 + 8 * k : 38 + 8 * k].tobytes().decode("latin-1")
+            try:
+                values[i, k] = real(field)
+            except ValueError:
+                line = lines.text(int(rows[i]))
+                hint = "; this looks like a PQR file, name it .pqr" if _like_pqr(line) else ""
+                raise InputError(
+                    f"{path}: line {rows[i] + 1}: columns 31-54 are not three coordinates: '{line[30:54]}'{hint}"
+                ) from None
+    return values
+
+
+def _like_pqr(line: str) -> bool:
+    words = line.split()[-5:]
+    return len(words) == 5 and all(re.fullmatch(r"-?\d*\.\d*", word) for word in words)
+
+
+def _cell(path: Path, lines: columns.Lines, rows: Integers) -> Cell | None:
+    """Return the cell of the first CRYST1 record, None for none and for the placeholders of no box."""
+    if not len(rows):
+        return None
+    line = lines.text(int(rows[0]))
+    return cell_of_record(line, f"{path}: line {rows[0] + 1}")
+
+
+def cell_of_record(line: str, where: str) -> Cell | None:
+    """Return the cell that a CRYST1 record states, None for the placeholders of "no box"."""
+    fields = line[6:].split()[:6]
+    for trial in (fields, [line[a:b] for a, b in ((6, 15), (15, 24), (24, 33), (33, 40), (40, 47), (47, 54))]):
+        try:
+            values = [real(field) for field in trial]
+        except ValueError:
+            continue
+        if len(values) == 6:
+            return cell_of(values, where, line[55:66])
+    raise InputError(f"{where}: CRYST1 does not state three lengths and three angles: '{line}'")
+
+
+def cell_of(values: list[float], where: str, space_group: str = "P 1") -> Cell | None:
+    """Return the cell of three lengths and three angles, None where all lengths are 1 or some are 0."""
+    if any(value == 0 for value in values[:3]):
+        return None
+    if values[:3] == [1, 1, 1]:  # of NMR and electron microscopy
+        log.warning("%s: a cell of 1 x 1 x 1 A stands for none", where)
+        return None
+    try:
+        return Cell.from_parameters(*values, space_group=space_group)
+    except InputError as error:
+        raise InputError(f"{where}: {error.text}", error.cure) from None
+
+
+def _title(lines: columns.Lines, rows: Integers) -> str:
+    return " ".join(lines.text(int(row))[10:80].strip() for row in rows[:100])

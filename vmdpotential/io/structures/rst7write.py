@@ -1,0 +1,55 @@
+"""Writing Amber's coordinates (rst7, inpcrd) as text. Format: ambermd.org/FileFormats.php."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from vmdpotential.errors import UsageError
+from vmdpotential.io.files import columns
+from vmdpotential.io.files.text import write_bytes
+from vmdpotential.io.structures.amber_coordinates import VELOCITY
+from vmdpotential.io.structures.pdbwrite import tell_turned
+from vmdpotential.molecule.structure import Floats, Structure
+
+
+def check(structure: Structure, path: Path) -> None:
+    """Raise UsageError when a structure does not fit the columns of an rst7 or inpcrd."""
+    wide = ~((structure.positions > -999) & (structure.positions < 9999)).all(1)
+    if wide.any():
+        atom = int(np.argmax(wide))
+        raise UsageError("", f"{path}: atom {atom + 1} ({structure.label(atom)}) is too far away for the columns of "
+                         "Amber's coordinates", "wrap the system into its box, or write .pdb instead")
+    if structure.velocities is not None and not (np.abs(structure.velocities) < 999 * VELOCITY).all():
+        raise UsageError("", f"{path}: velocities of {999 * VELOCITY:g} A/ps and more do not fit the columns of "
+                         "Amber's coordinates", "write .pdb instead")
+
+
+def write_coordinates(structure: Structure, path: Path) -> None:
+    """Write Amber's coordinates as text (rst7, inpcrd), with velocities where the input has them, and the box.
+
+    Raises
+    ------
+    UsageError
+        When positions do not fit their columns.
+    """
+    check(structure, path)
+    write_bytes(path, _coordinates(structure))
+
+
+def _coordinates(s: Structure) -> Iterator[bytes]:
+    title = " ".join(s.title.encode("ascii", "replace").decode().split())[:80] or "written by vmdpotential"
+    yield f"{title}\n{len(s):5d}\n".encode() if s.velocities is None else f"{title}\n{len(s):5d}{0:15.7E}\n".encode()
+    yield _six(s.positions)
+    if s.velocities is not None:
+        yield _six(s.velocities / VELOCITY)
+    if s.cell is not None:
+        tell_turned(s.cell)
+        yield _six(np.array(s.cell.parameters))
+
+
+def _six(values: Floats) -> bytes:
+    """Return numbers as Fortran's 6F12.7."""
+    return columns.lines(columns.fixed(values.reshape(-1), 12, 7), 6)

@@ -1,0 +1,1 @@
+"""Topologies and force fields: charges, bonds, types and Lennard-Jones parameters."""

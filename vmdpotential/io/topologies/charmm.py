@@ -1,0 +1,190 @@
+"""CHARMM parameter files (.prm, .par, .str, .rtf), by ParmEd (extra ``forcefields``), for atoms with types and bonds.
+
+Exclusions are those of CHARMM's ``nbxmod 5``: 1-2 and 1-3 pairs, and the 1-4 pairs, which are summed apart.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vmdpotential.errors import BackendError, InputError, listed
+from vmdpotential.io.files.text import read_text, reading, suffix
+from vmdpotential.molecule.nonbonded import Floats, Integers, Nonbonded, pairs_by_bonds, unique_pairs
+from vmdpotential.molecule.structure import Structure, Topology
+
+#: Suffixes of parameter files, in the order in which they must be read: topologies (for numbered types) first.
+SUFFIXES = (".rtf", ".prm", ".par", ".inp", ".str")
+
+_E14FAC = re.compile(rb"\be14fac[ \t]+([0-9.]+)", re.IGNORECASE)
+_COMMENT = re.compile(rb"!.*")
+
+
+def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
+    """Return how atoms act on each other by CHARMM's parameters for their types.
+
+    Parameters
+    ----------
+    structure : Structure
+        With a topology that has types and bonds, as a PSF gives them.
+    files : sequence of Path
+
+    Raises
+    ------
+    InputError
+        When a file cannot be read, or types have no parameters; all of them are listed.
+    BackendError
+        When ParmEd is not installed.
+    """
+    topology, source = structure.topology, structure.sources[-1] if structure.sources else "the structure"
+    if topology is None or not len(topology.bonds) or (topology.types == "").any():
+        raise InputError(f"{source}: has no types and bonds, which CHARMM's parameters are for",
+                         "give the PSF of these atoms as {topology}")
+    if "DRUDE" in topology.flags or "anisotropies" in topology.extra.get("terms", {}):
+        raise InputError(f"{source}: is of a Drude model, whose polarizable charges are not known here")
+    kinds, types = np.unique(topology.types, return_inverse=True)
+    found, e14fac = _read(files, all(name.isdigit() for name in kinds.tolist()))
+    atoms = [found(name) for name in kinds.tolist()]
+    missing = [name for name, atom in zip(kinds.tolist(), atoms, strict=True) if atom is None or atom.epsilon is None]
+    names = ", ".join(path.name for path in files)
+    if missing:
+        raise InputError(f"{listed([names], 60)}: no Lennard-Jones for the types {listed(missing, 120)}",
+                         "give the parameter files that define them too")
+    c6, c12 = _table(atoms, found.geometric, False)
+    c6_14, c12_14 = _table(atoms, found.geometric, True)
+    for i, first in enumerate(atoms):
+        for j, second in enumerate(atoms[: i + 1]):
+            special = found.special(first.name, second.name)
+            if special:
+                rmin, epsilon, rmin14, epsilon14 = special
+                c6[i, j], c12[i, j] = _coefficients(rmin, epsilon)
+                c6_14[i, j], c12_14[i, j] = _coefficients(rmin14, epsilon14)
+                for table in (c6, c12, c6_14, c12_14):
+                    table[j, i] = table[i, j]
+    exclusions, pairs14 = _pairs(topology)
+    kind = tuple(types[pairs14].T)
+    return Nonbonded(
+        source=f"CHARMM {names}", names=tuple(kinds.tolist()), types=types.reshape(-1), c6=c6, c12=c12,
+        exclusions=exclusions, pairs14=pairs14, c6_14=c6_14[kind], c12_14=c12_14[kind],
+        charges14=np.full(len(pairs14), e14fac),
+    )
+
+
+def lennard_jones(path: Path, types: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return sigma, A, and epsilon, kcal/mol, of those types that a parameter file has; errors as :func:`nonbonded`."""
+    found = _read([path], False)[0]
+    atoms = {name: atom for name in types if (atom := found(name)) is not None and atom.epsilon is not None}
+    return {name: (float(atom.sigma), abs(float(atom.epsilon))) for name, atom in atoms.items()}
+
+
+class _Types(dict[str, Any]):
+    """Types by their names, where ParmEd puts what it reads of them.
+
+    ParmEd knows types by their MASS lines only, drops all parameters after the first without one, and forgets those of
+    a type whose line comes again.
+    """
+
+    def __init__(self, make: Any) -> None:
+        self.make = make
+
+    def __missing__(self, name: str) -> Any:
+        self[name] = self.make(name, None, 0.0)
+        return self[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name not in self:
+            super().__setitem__(name, value)
+
+
+class _Found:
+    """What parameter files say of types and of special pairs of them."""
+
+    def __init__(self, parameters: Any) -> None:
+        self.parameters = parameters
+        self.geometric = parameters.combining_rule == "geometric"
+
+    def __call__(self, name: str) -> Any:
+        """Return a type by its name or number, or None."""
+        if name.isdigit() and int(name) in self.parameters.atom_types_int:
+            name = self.parameters.atom_types_int[int(name)].name
+        return self.parameters.atom_types_str.get(name.upper())
+
+    def special(self, first: str, second: str) -> Any:
+        """Return Rmin and epsilon of a special pair (NBFIX), and those of its 1-4 pairs, or None."""
+        return self.parameters.atom_types_str[first].nbfix.get(second)
+
+
+def _read(files: Sequence[Path], numbered: bool) -> tuple[_Found, float]:
+    """Return the parameters, and the factor of the charges of 1-4 pairs."""
+    try:
+        from parmed import AtomType
+        from parmed.charmm import CharmmParameterSet
+    except ImportError:
+        raise BackendError(f"{files[0]}: needs ParmEd to be read",
+                           "install it with pip install 'vmdpotential[forcefields]'") from None
+    parameters = CharmmParameterSet()
+    parameters.atom_types_str = _Types(AtomType)
+    factors = {}
+    for path in sorted(files, key=lambda path: SUFFIXES.index(suffix(path))):
+        kind = suffix(path)
+        is_topology = kind == ".rtf" or (kind == ".inp" and "top" in path.name.lower())
+        with reading(path), warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+            warnings.simplefilter("ignore")
+            data = read_text(path)
+            for match in _E14FAC.finditer(_COMMENT.sub(b"", data)):
+                factors[float(match[1])] = path
+            if is_topology and not numbered:  # its residues are the PSF's, and its types those of the parameters
+                continue
+            # comments are in any encoding, and compressed files may be of any size
+            plain = Path(folder) / f"parameters{kind}"
+            plain.write_text(data.decode("ascii", "replace"), encoding="ascii", errors="replace")
+            read = (parameters.read_topology_file if is_topology else
+                    parameters.read_stream_file if kind == ".str" else parameters.read_parameter_file)
+            read(str(plain))
+    if len(factors) > 1:
+        names, values = listed([path.name for path in factors.values()], 80), listed([f"{x:g}" for x in factors], 40)
+        raise InputError(f"{names}: scale charges of 1-4 pairs differently (e14fac {values})", "give files that agree")
+    return _Found(parameters), next(iter(factors), 1.0)
+
+
+def _table(atoms: Sequence[Any], geometric: bool, is14: bool) -> tuple[Floats, Floats]:
+    half = np.array([atom.rmin_14 if is14 else atom.rmin for atom in atoms], np.float64)
+    epsilon = np.abs(np.array([atom.epsilon_14 if is14 else atom.epsilon for atom in atoms], np.float64))
+    rmin = 2 * np.sqrt(np.outer(half, half)) if geometric else half[:, None] + half
+    return _coefficients(rmin, np.sqrt(np.outer(epsilon, epsilon)))
+
+
+def _coefficients(rmin: Any, epsilon: Any) -> tuple[Any, Any]:
+    """Return c6 and c12 of a minimum of -epsilon at rmin."""
+    return 2 * epsilon * rmin**6, epsilon * rmin**12
+
+
+def _pairs(topology: Topology) -> tuple[Integers, Integers]:
+    """Return exclusions and 1-4 pairs: those by bonds, and what the PSF lists (NNB) beside them."""
+    count, terms = len(topology.types), topology.extra.get("terms", {})
+    bonds = topology.bonds
+    if len(terms.get("lone_pairs", ())):
+        bonds = _with_lone_pairs(bonds, terms["lone_pairs"][:, :2], count)
+    exclusions, pairs14 = pairs_by_bonds(bonds, count)
+    if not len(terms.get("exclusions", ())):
+        return exclusions, pairs14
+    given = unique_pairs(terms["exclusions"], count)
+    apart = np.isin(pairs14 @ [count, 1], given @ [count, 1])
+    return unique_pairs(np.concatenate([exclusions, given]), count), pairs14[~apart]
+
+
+def _with_lone_pairs(bonds: Integers, pairs: Integers, count: int) -> Integers:
+    """Return bonds, and those that lone pairs without any need to be excluded as their first hosts are."""
+    from scipy.sparse import csr_matrix
+
+    pairs = pairs[~np.isin(pairs[:, 0], bonds)]
+    both = np.concatenate([bonds, bonds[:, ::-1]])
+    near = csr_matrix((np.ones(len(both)), tuple(both.T)), shape=(count, count))
+    found = (csr_matrix((np.ones(len(pairs)), tuple(pairs.T)), shape=(count, count)) @ near).tocoo()
+    return np.concatenate([bonds, pairs, np.stack([found.row, found.col], axis=1).astype(np.int64)])

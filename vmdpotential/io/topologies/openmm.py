@@ -1,0 +1,273 @@
+"""Force fields of OpenMM (.xml), by OpenMM (extra ``forcefields``), for atoms with names and residues or bonds.
+
+A force field's file may hold scripts, which OpenMM runs.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vmdpotential import units
+from vmdpotential.errors import BackendError, InputError, listed
+from vmdpotential.io.files.text import COMPRESSED, Held, read_text, reading
+from vmdpotential.io.topologies.openmm_system import is_system
+from vmdpotential.molecule import elements
+from vmdpotential.molecule.nonbonded import (
+    Floats,
+    Integers,
+    Nonbonded,
+    lennard_jones,
+    lorentz_berthelot,
+    positions_of,
+    unique_pairs,
+)
+from vmdpotential.molecule.structure import Structure
+
+#: kJ/mol in kcal/mol; kJ/mol nm^6 and nm^12 in kcal/mol A^6 and A^12.
+_ENERGY = 1 / units.CALORIE
+_C6, _C12 = 1e6 * _ENERGY, 1e12 * _ENERGY
+
+#: Forces that are no pairs: bonded ones, and what moves the system.
+_NOT_PAIRS = {
+    "HarmonicBondForce", "HarmonicAngleForce", "PeriodicTorsionForce", "RBTorsionForce", "CMAPTorsionForce",
+    "CustomAngleForce", "CustomTorsionForce", "CustomExternalForce", "CMMotionRemover", "AndersenThermostat",
+    "MonteCarloBarostat", "MonteCarloAnisotropicBarostat", "MonteCarloMembraneBarostat", "MonteCarloFlexibleBarostat",
+}
+#: The forces that ``<LennardJonesForce>`` makes, of types with special pairs (NBFIX).
+_TABLE = "acoef(type1, type2)/r^12 - bcoef(type1, type2)/r^6;"
+_BONDS14 = re.compile(r"([0-9.e+-]+)\*epsilon\*\(\(sigma/r\)\^12-\(sigma/r\)\^6\)")
+
+#: Longest bond, A, from one residue of a chain to the next.
+_LONGEST = 2.5
+
+
+def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
+    """Return how atoms act on each other by a force field of OpenMM.
+
+    Parameters
+    ----------
+    structure : Structure
+        With bonds, or with residues and atoms of standard names.
+    files : sequence of Path
+        Also names of those that come with OpenMM, such as ``amber14-all.xml``; or a whole System (``XmlSerializer``).
+
+    Raises
+    ------
+    InputError
+        When a file cannot be read, residues have no template (all of them are listed), or the force field is more than
+        charges and Lennard-Jones.
+    BackendError
+        When OpenMM is not installed.
+    """
+    try:
+        from openmm import XmlSerializer, app
+    except ImportError:
+        raise BackendError(f"{files[0]}: needs OpenMM to be read",
+                           "install it with pip install 'vmdpotential[forcefields]'") from None
+    names = ", ".join(str(path) if len(path.parts) < 3 else path.name for path in files)
+    system = next((path for path in files if is_system(path)), None)
+    if system is not None:
+        if len(files) > 1:
+            raise InputError(f"{system}: is a whole System, which no other file goes with", "give it alone")
+        with reading(system):
+            return _of_system(XmlSerializer.deserialize(read_text(system).decode("utf-8")), f"OpenMM System {names}")
+    force_field = app.ForceField()
+    for path in files:
+        with reading(path), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _load(force_field, path)
+    with reading(Path(", ".join(map(str, files)))), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        topology = _topology(elements.fill(structure))
+        try:
+            system = force_field.createSystem(topology, rigidWater=False, removeCMMotion=False)
+        except ValueError:
+            lacking = Counter(residue.name for residue in force_field.getUnmatchedResidues(topology))
+            if not lacking:
+                raise
+            text = listed([f"{name} ({number})" for name, number in lacking.most_common()], 120)
+            raise InputError(f"no template fits the residues {text}",
+                             "add their hydrogens, or give force fields that know them") from None
+        except KeyError as error:
+            raise InputError(
+                f"has no Lennard-Jones for the type {error.args[0]}", "give the file that has it") from None
+        return _of_system(system, f"OpenMM {names}")
+
+
+def _load(force_field: Any, path: Path) -> None:
+    if path.suffix.lower() in COMPRESSED or isinstance(path, Held):
+        force_field.loadFile(io.StringIO(read_text(path).decode("utf-8")))
+        return
+    if path.exists():
+        read_text(path)  # tells what is no text before anything else happens
+    try:
+        force_field.loadFile(str(path))
+    except Exception as error:  # its parser raises anything
+        if "Could not locate" in str(error):
+            raise InputError(f"{path}: there is no such file, and none of that name comes with OpenMM",
+                             "check its name and folder") from None
+        reason = str(error).rpartition('": ')[2].split("\n")[0]
+        raise InputError(f"{path}: is no force field of OpenMM ({reason[:100]})", "write it again") from None
+
+
+def _topology(structure: Structure) -> Any:
+    """Return OpenMM's topology of a structure, with names of residues and atoms as OpenMM has them."""
+    from openmm import Vec3, app, unit
+
+    app.PDBFile._loadNameReplacementTables()
+    result = app.Topology()
+    starts = structure.residue_starts
+    ends = _chain_ends(structure)
+    chain = None
+    symbols = {symbol: _element(symbol) for symbol in np.unique(structure.elements).tolist()}
+    for r, (start, stop) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)):
+        if chain is None or ends[r]:
+            chain = result.addChain(str(structure.chain_ids[start]))
+        name = str(structure.residue_names[start])
+        name = app.PDBFile._residueNameReplacements.get(name, name)
+        others = app.PDBFile._atomNameReplacements.get(name, {})
+        residue = result.addResidue(name, chain, str(structure.residue_ids[start]))
+        for atom, symbol in zip(structure.atom_names[start:stop].tolist(), structure.elements[start:stop].tolist(),
+                                strict=True):
+            result.addAtom(others.get(atom, atom), symbols[symbol], residue)
+    if structure.topology is not None and len(structure.topology.bonds):
+        hydrogen = structure.elements == "H"
+        bonds = structure.topology.bonds
+        atoms = list(result.atoms())
+        for i, j in unique_pairs(bonds[~hydrogen[bonds].all(1)], len(structure)).tolist():  # rigid water has H-H
+            result.addBond(atoms[i], atoms[j])
+    else:
+        result.createStandardBonds()
+        result.createDisulfideBonds([Vec3(*place) / 10 for place in structure.positions.tolist()] * unit.nanometer)
+    return result
+
+
+def _element(symbol: str) -> Any:
+    """Return OpenMM's element, or None, as for sites without mass."""
+    from openmm.app.element import Element
+
+    try:
+        return Element.getBySymbol(symbol)
+    except KeyError:
+        return None
+
+
+def _chain_ends(structure: Structure) -> Any:
+    """Return for each residue whether it begins a chain: another name, or too far from the one before to be bonded."""
+    starts = structure.residue_starts
+    first = starts[:-1]
+    ends = np.zeros(len(first), bool)
+    for names in (structure.chain_ids, structure.segment_ids):
+        ends[1:] |= names[first[1:]] != names[first[:-1]]
+    for tail, head in (("C", "N"), ("O3'", "P")):
+        at = np.full((2, len(first) + 1), -1)
+        for row, name in enumerate((tail, head)):
+            atoms = np.flatnonzero(structure.atom_names == name)
+            at[row, structure.residue_index[atoms]] = atoms
+        i, j = at[0, :-2], at[1, 1:-1]
+        gap = structure.positions[i] - structure.positions[j]
+        if structure.cell is not None:
+            gap = structure.cell.minimum_image(gap)
+        ends[1:] |= (i >= 0) & (j >= 0) & ((gap * gap).sum(1) > _LONGEST**2)
+    return ends
+
+
+def _of_system(system: Any, source: str) -> Nonbonded:
+    forces: dict[str, Any] = {}
+    for force in system.getForces():
+        kind = type(force).__name__
+        known = kind in ("NonbondedForce", "CustomNonbondedForce", "CustomBondForce") and kind not in forces
+        if known and kind == "CustomNonbondedForce":
+            known = force.getEnergyFunction() == _TABLE
+        if known and kind == "CustomBondForce":
+            known = _BONDS14.fullmatch(force.getEnergyFunction()) is not None
+        if not known and kind not in _NOT_PAIRS:
+            raise InputError(f"makes a {kind}, which is more than charges and Lennard-Jones of pairs",
+                             "leave out the file that adds it, or compute it with OpenMM")
+        forces[kind] = force
+    if "NonbondedForce" not in forces:
+        raise InputError("has no charges and Lennard-Jones", "give the files that hold them")
+    plain = forces["NonbondedForce"]
+    if plain.getNumParticleParameterOffsets() or plain.getNumExceptionParameterOffsets():
+        raise InputError("has charges or Lennard-Jones that change with a parameter (offsets)",
+                         "compute it with OpenMM")
+    charges, own = _particles(forces["NonbondedForce"])
+    table = forces.get("CustomNonbondedForce")
+    special = np.zeros(len(charges))
+    if table is not None:
+        special = np.array([table.getParticleParameters(i)[0] for i in range(len(charges))])
+    rows, types = np.unique(np.column_stack([own, special]), axis=0, return_inverse=True)
+    c6, c12 = lorentz_berthelot(rows[:, 0], rows[:, 1])
+    if table is not None:
+        kinds = rows[:, 2].astype(np.int64)
+        for name, target, factor in (("acoef", c12, _C12), ("bcoef", c6, _C6)):
+            functions = [table.getTabulatedFunctionName(k) for k in range(table.getNumTabulatedFunctions())]
+            width, _, values = table.getTabulatedFunction(functions.index(name)).getFunctionParameters()
+            target += np.array(values).reshape(-1, width)[np.ix_(kinds, kinds)] * factor
+    names = []
+    with np.errstate(all="ignore"):
+        sigmas = (np.diagonal(c12) / np.diagonal(c6)) ** (1 / 6)
+        epsilons = np.diagonal(c6) ** 2 / (4 * np.diagonal(c12))
+    for sigma, epsilon in zip(np.nan_to_num(sigmas), np.nan_to_num(epsilons), strict=True):
+        names.append(f"sigma {sigma:.5g} epsilon {epsilon:.5g}")
+    exclusions, pairs14, c6_14, c12_14, products = _exceptions(forces, len(charges))
+    return Nonbonded(
+        source=source, names=tuple(names), types=types.reshape(-1).astype(np.int64), c6=c6, c12=c12,
+        exclusions=exclusions, pairs14=pairs14, c6_14=c6_14, c12_14=c12_14,
+        charges14=_factors(products, charges[pairs14].prod(1)),
+    )
+
+
+def _value(quantity: Any) -> float:
+    """Return a number in its own unit: e, nm or kJ/mol, in which forces have theirs."""
+    return float(quantity.value_in_unit(quantity.unit))
+
+
+def _particles(force: Any) -> tuple[Floats, Floats]:
+    """Return charges (N,), e, and sigma, A, and epsilon, kcal/mol (N, 2), where epsilon is not 0."""
+    found = [force.getParticleParameters(i) for i in range(force.getNumParticles())]
+    values = np.array([[_value(part) for part in parts] for parts in found]).reshape(-1, 3) * (1, 10, _ENERGY)
+    values[values[:, 2] == 0, 1] = 0
+    return values[:, 0], values[:, 1:]
+
+
+def _exceptions(forces: dict[str, Any], count: int) -> tuple[Integers, Integers, Floats, Floats, Floats]:
+    """Return exclusions, 1-4 pairs, and of these c6, c12 and the product of the charges, e^2."""
+    force = forces["NonbondedForce"]
+    found = [force.getExceptionParameters(k) for k in range(force.getNumExceptions())]
+    pairs = np.sort(np.array([entry[:2] for entry in found], np.int64).reshape(-1, 2), axis=1)
+    values = np.array([[_value(part) for part in entry[2:]] for entry in found]).reshape(-1, 3) * (1, 10, _ENERGY)
+    exclusions = unique_pairs(pairs, count)
+    where = positions_of(pairs, exclusions, count)
+    products, c6, c12 = (np.zeros(len(exclusions)) for _ in range(3))
+    products[where] = values[:, 0]
+    c6[where], c12[where] = lennard_jones(values[:, 1], values[:, 2])
+    table, bonds = forces.get("CustomNonbondedForce"), forces.get("CustomBondForce")
+    if table is not None and table.getNumExclusions() != len(exclusions):
+        raise InputError("excludes other pairs from charges than from Lennard-Jones", "compute it with OpenMM")
+    if bonds is not None:
+        factor = float(_BONDS14.fullmatch(bonds.getEnergyFunction())[1]) / 4  # type: ignore[index]
+        entries = [bonds.getBondParameters(k) for k in range(bonds.getNumBonds())]
+        own = np.array([entry[2] for entry in entries]).reshape(-1, 2) * (10, factor * _ENERGY)
+        places = positions_of(np.sort([entry[:2] for entry in entries], axis=1).reshape(-1, 2), exclusions, count)
+        for target, more in zip((c6, c12), lennard_jones(own[:, 0], own[:, 1]), strict=True):
+            np.add.at(target, places, more)
+    apart = (products != 0) | (c12 != 0)
+    return exclusions, exclusions[apart], c6[apart], c12[apart], products[apart]
+
+
+def _factors(products: Floats, plain: Floats) -> Floats:
+    """Return the factors on products of charges; where one charge is 0 it is that of most other pairs."""
+    known = plain != 0
+    factors = np.divide(products, plain, out=np.ones_like(plain), where=known)
+    if known.any():
+        factors[~known] = np.median(factors[known])
+    return factors

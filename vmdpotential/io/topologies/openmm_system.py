@@ -1,0 +1,158 @@
+"""A whole system as OpenMM writes it (``XmlSerializer`` of a ``System``): the charges of its particles.
+
+OpenMM itself is not needed: of the file, which has no names, only masses, charges and the kinds of forces are read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.io.files.numbers import real
+from vmdpotential.io.files.text import first_bytes, read_bytes, reading, suffix
+from vmdpotential.molecule.elements import masses
+from vmdpotential.molecule.structure import Structure
+
+Floats = NDArray[np.float64]
+
+#: Forces whose charges are more than one number for each atom.
+_OTHER_CHARGES = ("DrudeForce", "AmoebaMultipoleForce")
+
+#: By how much the mass of a residue may differ, u: heavier hydrogens take their mass from their neighbours.
+_MASS = 0.6
+
+
+@dataclass
+class System:
+    """What is read of a file.
+
+    Parameters
+    ----------
+    masses : list of float, u
+    charges : list of float, e
+    forces : list of str
+        Their kinds.
+    sites : int
+        Particles whose places follow from others.
+    offsets : int
+        Charges that a parameter of the simulation changes.
+    """
+
+    masses: list[float] = field(default_factory=list)
+    charges: list[float] = field(default_factory=list)
+    forces: list[str] = field(default_factory=list)
+    sites: int = 0
+    offsets: int = 0
+
+
+def is_system(path: Path) -> bool:
+    """Return whether a file is such a system, by its name and its first bytes; what is no file of a disk is none."""
+    if suffix(path) != ".xml" or not path.is_file():
+        return False
+    with reading(path):
+        return b"<System" in first_bytes(path, 4096)
+
+
+def with_charges(structure: Structure, path: Path) -> Structure:
+    """Return a structure with the charges of a system, whose particles are its atoms in the same order.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, has no charges, or others than one for each atom, or is of other atoms.
+    UsageError
+        When the structure has charges.
+    """
+    if structure.charges is not None:
+        raise UsageError("charges", "are for atoms without charges, and these have some", "leave it out",
+                         value=str(path))
+    with reading(path):
+        system = _read(path)
+        charges = np.array(system.charges)
+        _check(system, path)
+        whole = structure if structure.whole is None else structure.whole
+        rows = slice(None) if structure.whole_rows is None else structure.whole_rows
+        where = Path(structure.sources[0]).name if structure.sources else "the structure"
+        if len(charges) != len(whole):
+            without = len(charges) - system.sites == len(whole)
+            raise InputError(
+                f"{path}: is a System of {len(charges)} particles"
+                f"{f', {system.sites} of them virtual sites' if system.sites else ''}, and {where} has {len(whole)} "
+                f"atoms{' without these sites' if without else ''}",
+                "give the structure that it was made of, as OpenMM writes it, with all particles")
+        _compare(whole, np.array(system.masses), path, where)
+    sites = f", {system.sites} virtual sites" if system.sites else ""
+    return replace(structure, charges=charges[rows], charge_source=f"OpenMM System {path.name}{sites}")
+
+
+def _read(path: Path) -> System:
+    system = System()
+    within: list[str] = []
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        parent = within[-1] if within else ""
+        if name == "Particle" and parent == "Particles":
+            if len(within) == 2:  # System, Particles
+                system.masses.append(real(attributes["mass"]))
+            elif system.forces and system.forces[-1] == "NonbondedForce":
+                system.charges.append(real(attributes["q"]))
+        elif name == "Force" and parent == "Forces":
+            system.forces.append(attributes.get("type", ""))
+        elif len(within) == 3 and parent == "Particle":  # described below a particle of the system itself
+            system.sites += 1
+        elif parent == "ParticleOffsets" and real(attributes.get("q", "0")):
+            system.offsets += 1
+        within.append(name)
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: within.pop()
+    try:
+        parser.Parse(read_bytes(path, 5), True)
+    except expat.ExpatError as error:
+        raise InputError(f"{path}: is no XML ({error})", "write it again with OpenMM's XmlSerializer") from None
+    except KeyError as error:
+        raise InputError(f"{path}: line {parser.CurrentLineNumber}: a particle without its {error.args[0]}",
+                         "write it again with OpenMM's XmlSerializer") from None
+    return system
+
+
+def _check(system: System, path: Path) -> None:
+    """Raise InputError when charges are not one number for each particle."""
+    other = next((kind for kind in _OTHER_CHARGES if kind in system.forces), "")
+    if other:
+        raise InputError(f"{path}: has a {other}, and charges that are not of its atoms alone",
+                         "give charges of a force field without polarisation")
+    count = system.forces.count("NonbondedForce")
+    if count != 1 or len(system.charges) != len(system.masses):
+        raise InputError(f"{path}: has {count} NonbondedForces, and charges of {len(system.charges)} of its "
+                         f"{len(system.masses)} particles", "give a System with one that has them all")
+    if system.offsets:
+        raise InputError(f"{path}: {system.offsets} of its charges change with a parameter (particle offsets)",
+                         "write the System with the charges that are meant, without offsets")
+    if not np.isfinite(system.charges).all():
+        raise InputError(f"{path}: the charge of particle {int(np.argmin(np.isfinite(system.charges)))} is no number")
+
+
+def _compare(structure: Structure, found: Any, path: Path, where: str) -> None:
+    """Raise InputError when residues do not weigh what they should: atoms are in another order, or others."""
+    own = masses(structure)
+    starts = structure.residue_starts[:-1]
+    if not len(starts):
+        return
+    sums = np.add.reduceat(own, starts), np.add.reduceat(found, starts)
+    # sites and atoms that are held have no mass in a system, others none in a structure
+    known = np.minimum.reduceat(((own > 0) == (found > 0)).astype(np.int8), starts) > 0
+    wrong = np.flatnonzero(known & (abs(sums[0] - sums[1]) > _MASS))
+    if len(wrong):
+        atom = int(starts[wrong[0]])
+        raise InputError(
+            f"{path}: its particles from {atom + 1} on weigh {sums[1][wrong[0]]:.1f} u, and the residue "
+            f"{structure.label(atom)} of {where} {sums[0][wrong[0]]:.1f} u: other atoms, or another order",
+            "give the structure that it was made of, as OpenMM writes it")

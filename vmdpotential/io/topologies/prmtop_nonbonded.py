@@ -1,0 +1,118 @@
+"""Lennard-Jones, exclusions and 1-4 pairs of an Amber prmtop, Chamber ones among them (ambermd.org/FileFormats.php)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from vmdpotential.errors import InputError
+from vmdpotential.io.topologies.prmtop import Sections
+from vmdpotential.molecule.nonbonded import Floats, Integers, Nonbonded, positions_of, unique_pairs
+
+#: What Amber divides the charges and the Lennard-Jones of 1-4 pairs by, where a file does not say.
+SCEE, SCNB = 1.2, 2.0
+_CURE = "compute it with Amber"
+
+
+def read_nonbonded(path: Path) -> Nonbonded:
+    """Read what a prmtop says of pairs that are not bonded.
+
+    Raises
+    ------
+    InputError
+        When the file is damaged or has terms that are no Lennard-Jones (12-6-4, 10-12).
+    """
+    sections = Sections(path)
+    pointers = sections.integers("POINTERS", None)
+    if len(pointers) < 30 or pointers[:2].min() < 1:
+        raise InputError(f"{sections.path}: section POINTERS is incomplete", "write it again")
+    count, kinds = int(pointers[0]), int(pointers[1])
+    if "LENNARD_JONES_CCOEF" in sections and sections.floats("LENNARD_JONES_CCOEF", kinds * (kinds + 1) // 2).any():
+        raise InputError(f"{sections.path}: has 12-6-4 terms (LENNARD_JONES_CCOEF), which are not known here", _CURE)
+    types = sections.integers("ATOM_TYPE_INDEX", count) - 1
+    _check(sections, "ATOM_TYPE_INDEX", types, kinds)
+    rows = _rows(sections, kinds, pointers)
+    c12, c6 = _table(sections, "LENNARD_JONES", rows)
+    exclusions = _exclusions(sections, count, int(pointers[10]))
+    pairs, scee, scnb = _pairs14(sections, pointers, count)
+    kind = "LENNARD_JONES_14" if "LENNARD_JONES_14_ACOEF" in sections else "LENNARD_JONES"
+    c12_14, c6_14 = (table[types[pairs[:, 0]], types[pairs[:, 1]]] / scnb for table in _table(sections, kind, rows))
+    if (positions_of(pairs, exclusions, count) < 0).any():
+        exclusions = unique_pairs(np.concatenate([exclusions, pairs]), count)
+    labels = sections.words("AMBER_ATOM_TYPE", count, blank=True)
+    used, first = np.unique(types, return_index=True)
+    names = dict(zip(used.tolist(), labels[first].tolist(), strict=True))
+    return Nonbonded(
+        source="prmtop", names=tuple(names.get(k) or f"type {k + 1}" for k in range(kinds)), types=types,
+        c6=c6, c12=c12, exclusions=exclusions, pairs14=pairs, c6_14=c6_14, c12_14=c12_14, charges14=1 / scee,
+    )
+
+
+def _check(sections: Sections, name: str, index: Integers, count: int) -> None:
+    """Raise InputError where 0-based numbers of a section are not below `count`."""
+    if len(index) and not (index.min() >= 0 and index.max() < count):
+        line = sections.found[name].line
+        raise InputError(f"{sections.path}: section {name} (line {line}) holds numbers that are not 1 to {count}",
+                         "write it again")
+
+
+def _rows(sections: Sections, kinds: int, pointers: Integers) -> Integers:
+    """Return where the coefficients of two types stand in their list, (T, T); -1 where they have none."""
+    rows = sections.integers("NONBONDED_PARM_INDEX", kinds**2).reshape(kinds, kinds)
+    bonds = -rows[rows < 0] - 1
+    if len(bonds):  # 10-12 terms, which since 1994 are there but 0
+        for name in ("HBOND_ACOEF", "HBOND_BCOEF"):
+            values = sections.floats(name, int(pointers[19]))
+            _check(sections, "NONBONDED_PARM_INDEX", bonds, len(values))
+            if values[bonds].any():
+                raise InputError(f"{sections.path}: has 10-12 terms ({name}), which are not known here", _CURE)
+    rows = np.where(rows < 0, 0, rows)
+    _check(sections, "NONBONDED_PARM_INDEX", rows, kinds * (kinds + 1) // 2 + 1)
+    return rows - 1
+
+
+def _table(sections: Sections, kind: str, rows: Integers) -> tuple[Floats, Floats]:
+    """Return c12 and c6 of all pairs of types, (T, T)."""
+    result = []
+    for name in (f"{kind}_ACOEF", f"{kind}_BCOEF"):
+        values = sections.floats(name, len(rows) * (len(rows) + 1) // 2)
+        if not np.isfinite(values).all():
+            raise InputError(f"{sections.path}: section {name} (line {sections.found[name].line}) holds no numbers")
+        table = np.append(values, 0.0)[rows]  # -1 is the last one
+        result.append((table + table.T) / 2)
+    return result[0], result[1]
+
+
+def _exclusions(sections: Sections, count: int, entries: int) -> Integers:
+    """Return the excluded pairs (E, 2); the 0 that stands for an atom without some is left out."""
+    sizes = sections.integers("NUMBER_EXCLUDED_ATOMS", count)
+    partners = sections.integers("EXCLUDED_ATOMS_LIST", entries)
+    if (sizes < 0).any() or sizes.sum() != entries:
+        line = sections.found["NUMBER_EXCLUDED_ATOMS"].line
+        raise InputError(f"{sections.path}: section NUMBER_EXCLUDED_ATOMS (line {line}) disagrees with the list of "
+                         f"{entries} excluded atoms", "write it again")
+    _check(sections, "EXCLUDED_ATOMS_LIST", partners, count + 1)
+    pairs = np.stack([np.repeat(np.arange(count), sizes), partners - 1], axis=1)
+    return unique_pairs(pairs[partners > 0], count)
+
+
+def _pairs14(sections: Sections, pointers: Integers, count: int) -> tuple[Integers, Floats, Floats]:
+    """Return the 1-4 pairs (P, 2), and what their charges and their Lennard-Jones are divided by."""
+    rows = np.concatenate([
+        sections.integers(f"DIHEDRALS_{name}_HYDROGEN", 5 * int(entries)).reshape(-1, 5)
+        for name, entries in (("INC", pointers[6]), ("WITHOUT", pointers[14]))
+    ])
+    rows = rows[(rows[:, 2] >= 0) & (rows[:, 3] >= 0)]  # not of rings and further terms, nor of impropers
+    pairs, kind = rows[:, [0, 3]] // 3, rows[:, 4] - 1
+    number = int(pointers[17])
+    for name, index, most in (("DIHEDRALS", pairs, count), ("DIHEDRALS", kind, number)):
+        if index.size and not (index.min() >= 0 and index.max() < most):
+            raise InputError(f"{sections.path}: the sections {name} name atoms or types that are not there")
+    scales = []
+    for name, default in (("SCEE_SCALE_FACTOR", SCEE), ("SCNB_SCALE_FACTOR", SCNB)):
+        values = sections.floats(name, number)[kind] if name in sections else np.full(len(pairs), default)
+        if not (values > 0).all():
+            raise InputError(f"{sections.path}: section {name} holds a factor of 1-4 pairs that is not above 0")
+        scales.append(values)
+    return np.sort(pairs, axis=1), scales[0], scales[1]

@@ -1,0 +1,359 @@
+"""Writing Amber topologies (prmtop), from the one that was read.
+
+The sections of the prmtop that was read are kept as they are, or, where they list atoms, residues, molecules or terms,
+without those that were taken out and with the ions that were added. Format: ambermd.org/FileFormats.php.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.errors import InputError
+from vmdpotential.io.files import columns
+from vmdpotential.io.files.text import read_text, write_bytes
+from vmdpotential.io.topologies.ion_parameters import lennard_jones_of
+from vmdpotential.io.topologies.prmtop import AMBER_CHARGE, CHAMBER_CHARGE, Sections
+from vmdpotential.io.topologies.prmtop_ions import PARAMETERS, TERMS, Defined, definition_of
+from vmdpotential.io.topologies.prmtop_nonbonded import read_nonbonded
+from vmdpotential.molecule.names import IONS, Ion
+from vmdpotential.molecule.nonbonded import lennard_jones
+from vmdpotential.molecule.structure import Integers, Structure
+
+#: Sections with a value for each atom, and what an ion has there that is not in the prmtop; None: see below.
+_ATOMS: dict[str, Any] = {
+    "ATOM_NAME": None, "CHARGE": None, "ATOM_TYPE_INDEX": None, "ATOMIC_NUMBER": None, "MASS": None,
+    "AMBER_ATOM_TYPE": None, "TREE_CHAIN_CLASSIFICATION": "BLA", "JOIN_ARRAY": 0, "IROTAT": 0, "RADII": 1.5,
+    "SCREEN": 0.8, "ATOM_BFACTOR": 0.0, "ATOM_OCCUPANCY": 1.0, "ATOM_NUMBER": 0, "ATOM_ELEMENT": None,
+}  # fmt: skip
+#: Of these an ion has its own, whatever others of its kind have.
+_OWN = ("ATOM_NAME", "CHARGE", "ATOM_NUMBER", "ATOM_BFACTOR", "ATOM_OCCUPANCY")
+_RESIDUES = ("RESIDUE_LABEL", "RESIDUE_NUMBER", "RESIDUE_CHAINID", "RESIDUE_ICODE")
+
+#: Terms with atoms from 1 on: atoms in each, and the section whose first number counts them.
+_COUNTED = {
+    "CHARMM_UREY_BRADLEY": (2, "CHARMM_UREY_BRADLEY_COUNT"), "CHARMM_IMPROPERS": (4, "CHARMM_NUM_IMPROPERS"),
+    "CHARMM_CMAP_INDEX": (5, "CHARMM_CMAP_COUNT"), "CMAP_INDEX": (5, "CMAP_COUNT"),
+}  # fmt: skip
+#: Sections that hold for any atoms.
+_KEPT = re.compile(
+    r"C?TITLE|(BOND|ANGLE|DIHEDRAL)_(FORCE_CONSTANT|EQUIL_VALUE|PERIODICITY|PHASE)|SC(EE|NB)_SCALE_FACTOR|SOLTY|HBCUT"
+    r"|HBOND_[AB]COEF|RADIUS_SET|IPOL|FORCE_FIELD_TYPE|CHARMM_UREY_BRADLEY_(FORCE_CONSTANT|EQUIL_VALUE)"
+    r"|CHARMM_NUM_IMPR_TYPES|CHARMM_IMPROPER_(FORCE_CONSTANT|PHASE)|(CHARMM_)?CMAP_(RESOLUTION|PARAMETER_\d+)"
+    r"|LENNARD_JONES_[CD]COEF")
+_COEFFICIENTS = re.compile(r"LENNARD_JONES_(14_)?([AB])COEF")
+
+_CURE = "write .pdb, for tleap"
+
+Fields = NDArray[np.bytes_]
+
+
+class _Format(NamedTuple):
+    """How a section's values are written: so many in a line, as text, whole or real numbers."""
+
+    per_line: int
+    kind: str
+    width: int
+    decimals: int
+
+    @classmethod
+    def of(cls, sections: Sections, name: str) -> _Format:
+        per_line, width = sections.layout(name)
+        match = re.search(r"([a-zA-Z])[0-9]+(?:\.([0-9]+))?", sections.found[name].format)
+        assert match is not None
+        return cls(per_line, match[1].upper(), width, int(match[2] or 0))
+
+    def fields(self, values: Any) -> Fields:
+        """Return values as fields."""
+        if self.kind == "A":
+            texts = [str(value).ljust(self.width) for value in values]
+        elif self.kind == "I":
+            letters = columns.integers(np.asarray(values, np.int64), self.width)
+            return np.ascontiguousarray(letters).view(f"S{self.width}").reshape(-1)
+        else:
+            texts = [f"{value:{self.width}.{self.decimals}{self.kind}}" for value in np.asarray(values).tolist()]
+        wide = [text for text in texts if len(text) > self.width]
+        if wide:
+            raise InputError(f"'{wide[0].strip()}' does not fit the {self.width} columns of a prmtop's field")
+        return np.array(texts, dtype=f"S{self.width}")
+
+    def body(self, fields: Fields) -> bytes:
+        """Return the lines of fields; an empty one where there are none."""
+        return columns.lines(np.frombuffer(fields.tobytes(), np.uint8).reshape(len(fields), self.width), self.per_line)
+
+
+def write_prmtop(structure: Structure, path: Path) -> None:
+    """Write the prmtop that a structure was read with, for the atoms that it has now.
+
+    Ions take the type of others of their kind in it; else their Lennard-Jones parameters are those of the files
+    that :func:`vmdpotential.io.topologies.ion_parameters.attached` adds, with Lorentz' and Berthelot's rules. Those of
+    several atoms have all their terms from a prmtop among these files, or from the one that was read.
+
+    Raises
+    ------
+    InputError
+        When parts of residues are missing, more than ions was added, or an ion has no parameters.
+    """
+    write_bytes(path, _Edit(structure).parts())
+
+
+class _Edit:
+    """A prmtop and what becomes of its atoms."""
+
+    def __init__(self, structure: Structure) -> None:
+        topology = structure.topology
+        assert topology is not None
+        self.structure = structure
+        self.path: Path = topology.extra["file"]
+        self.rows: Integers = topology.extra["rows"]
+        self.sections = Sections(self.path)
+        self.pointers = self.sections.integers("POINTERS", None).copy()
+        self.old, kept = int(self.pointers[0]), len(self.rows)
+        self.count = len(structure)
+        self.added = slice(kept, self.count)
+        starts = self.sections.integers("RESIDUE_POINTER", int(self.pointers[11])) - 1
+        sizes = np.diff(starts, append=self.old)
+        left = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[self.rows], minlength=len(sizes))
+        if ((left > 0) & (left < sizes)).any():
+            raise InputError(f"{self.path}: parts of its residues are missing, so no prmtop can be written")
+        self.first = starts
+        self.residues = np.flatnonzero(left)
+        self.sizes = np.concatenate([sizes[self.residues], np.diff(structure.residue_starts)[len(self.residues):]])
+        if len(self.sizes) != structure.residue_count:
+            raise InputError(f"{self.path}: parts of its residues are missing, so no prmtop can be written")
+        self.several = self._several()
+        self.new = np.full(self.old + 1, -1)  # index, counted from 0, of each atom; the last is none
+        self.new[self.rows] = np.arange(kept)
+        self.changed: dict[str, bytes] = {}
+        self.like = self._alike(sizes)
+        self._refuse()
+        self._edit_atoms()
+        self._edit_terms()
+        self._edit_molecules()
+        self._put("POINTERS", self.pointers)
+
+    def _several(self) -> list[tuple[int, str, Defined]]:
+        """Return where ions of several atoms begin, their names, and what defines them."""
+        s, found = self.structure, list[tuple[int, str, Defined]]()
+        defined: dict[str, Defined] = {}
+        for start, size in zip(s.residue_starts[len(self.residues):-1].tolist(),
+                               self.sizes[len(self.residues):].tolist(), strict=True):
+            name = str(s.residue_names[start])
+            if size == 1 and name.upper() in IONS:
+                continue
+            if name not in defined:
+                defined[name] = definition_of(s, name, s.atom_names[start:start + size].tolist())
+            found.append((start, name, defined[name]))
+        return found
+
+    def parts(self) -> Iterator[bytes]:
+        """Yield the parts of the file."""
+        for part in re.split(rb"(?m)^(?=%FLAG)", read_text(self.path)):
+            match = re.match(rb"%FLAG\s+(\S+)[^\n]*\n(?:%[^\n]*\n)*", part)
+            body = self.changed.get(match[1].decode("latin-1")) if match else None
+            yield part if match is None or body is None else match[0] + body
+
+    def _alike(self, sizes: Integers) -> Integers:
+        """Return for each ion that was added an atom of the prmtop that is the same ion, -1 where there is none."""
+        labels = self.sections.words("RESIDUE_LABEL", len(sizes))
+        there: dict[Ion, int] = {}
+        for residue in np.flatnonzero(sizes == 1).tolist():
+            ion = IONS.get(str(labels[residue]).upper())
+            if ion is not None:
+                there.setdefault(ion, int(self.first[residue]))
+        ions = [IONS.get(str(name).upper()) for name in self.structure.residue_names[self.added]]
+        return np.array([-1 if ion is None else there.get(ion, -1) for ion in ions], np.int64)
+
+    def _refuse(self) -> None:
+        """Raise InputError for what would be lost or wrong."""
+        known = {*_ATOMS, *_RESIDUES, *TERMS, *_COUNTED, *(count for _, count in _COUNTED.values()), "POINTERS",
+                 "RESIDUE_POINTER", "NUMBER_EXCLUDED_ATOMS", "EXCLUDED_ATOMS_LIST", "NONBONDED_PARM_INDEX",
+                 "SOLVENT_POINTERS", "ATOMS_PER_MOLECULE", "BOX_DIMENSIONS"}
+        for name, section in self.sections.found.items():
+            if name not in known and not _KEPT.fullmatch(name) and not _COEFFICIENTS.fullmatch(name):
+                raise InputError(f"{self.path}: its section {name} (line {section.line}) is not understood and would "
+                                 "be lost", _CURE)
+        if len(self.pointers) > 29 and self.pointers[29]:
+            raise InputError(f"{self.path}: has a cap of water, which cannot be changed", _CURE)
+
+    def _fields(self, name: str, count: int) -> Fields:
+        fields = self.sections.fields(name, count)
+        if _Format.of(self.sections, name).kind != "A" and len(b" ".join(fields.tolist()).split()) != count:
+            line = self.sections.found[name].line
+            raise InputError(f"{self.path}: section {name} (line {line}) is not in the columns of its format",
+                             "write it again")
+        return fields
+
+    def _put(self, name: str, values: Any, before: Fields | None = None) -> None:
+        """Change a section to `before`, fields, and values."""
+        form = _Format.of(self.sections, name)
+        fields = form.fields(values)
+        self.changed[name] = form.body(fields if before is None else np.concatenate([before, fields]))
+
+    def _edit_atoms(self) -> None:
+        import gemmi
+
+        s, topology = self.structure, self.structure.topology
+        assert topology is not None
+        unit = CHAMBER_CHARGE if "CTITLE" in self.sections else AMBER_CHARGE
+        values = {
+            "ATOM_NAME": s.atom_names[self.added], "CHARGE": s.known_charges[self.added] * unit,
+            "ATOMIC_NUMBER": [gemmi.Element(str(symbol)).atomic_number for symbol in s.elements[self.added]],
+            "MASS": topology.masses[self.added], "AMBER_ATOM_TYPE": topology.types[self.added],
+            "ATOM_ELEMENT": s.elements[self.added], "ATOM_TYPE_INDEX": self._types(),
+        }
+        for name, default in _ATOMS.items():
+            if name not in self.sections:
+                continue
+            form, fields = _Format.of(self.sections, name), self._fields(name, self.old)
+            new = form.fields(values.get(name, np.full(len(self.like), default)))
+            for start, _, definition in self.several:
+                own = definition.of_atoms(name)
+                if own is not None:
+                    new[start - self.added.start:][:len(own)] = form.fields(own)
+            if name not in _OWN:
+                alike = self.like >= 0
+                new[alike] = fields[self.like[alike]]
+            self.changed[name] = form.body(np.concatenate([fields[self.rows], new]))
+        first = s.residue_starts[len(self.residues):-1]
+        chains = np.where(s.chain_ids == "", "*", s.chain_ids)[first]
+        of_residues: list[Any] = [s.residue_names[first], s.residue_ids[first], chains, np.full(len(first), "")]
+        for name, new_values in zip(_RESIDUES, of_residues, strict=True):
+            if name in self.sections:
+                self._put(name, new_values, self._fields(name, len(self.first))[self.residues])
+        self._put("RESIDUE_POINTER", np.cumsum(self.sizes) - self.sizes + 1)
+        self.pointers[0], self.pointers[11], self.pointers[28] = self.count, len(self.sizes), self.sizes.max()
+        if len(self.pointers) > 30 and self.pointers[30]:  # extra points
+            self.pointers[30] = (topology.masses == 0).sum()
+
+    def _types(self) -> Integers:
+        """Return the types of the ions, from 1, and extend the tables by those that the prmtop does not have."""
+        kinds = int(self.pointers[1])
+        of_ions: Integers = self.sections.integers("ATOM_TYPE_INDEX", self.old)[self.like]
+        keys: list[Ion | str | None] = [IONS.get(str(name).upper())
+                                        for name in self.structure.residue_names[self.added]]
+        values: dict[str, tuple[float, float]] = {}
+        for start, name, definition in self.several:
+            for place, kind in enumerate(definition.types.tolist(), start - self.added.start):
+                keys[place] = key = f"{name} {kind}"
+                values[key] = float(definition.nonbonded.sigma[kind]), float(definition.nonbonded.epsilon[kind])
+        lacking = list(dict.fromkeys(key for key, row in zip(keys, self.like, strict=True) if row < 0))
+        if not lacking:
+            return of_ions
+        if any(f"LENNARD_JONES_{letter}COEF" in self.sections for letter in "CD"):
+            raise InputError(f"{self.path}: has 12-6-4 terms, and none for the ions", _CURE)
+        single = [key for key in lacking if isinstance(key, Ion)]
+        sigma, epsilon = lennard_jones_of(self.structure, single) if single else (np.zeros(0), np.zeros(0))
+        lacking = [*single, *values]
+        sigma, epsilon = (np.concatenate([of, [pair[n] for pair in values.values()]])
+                          for n, of in enumerate((sigma, epsilon)))
+        table = read_nonbonded(self.path)
+        sigma, epsilon = np.concatenate([table.sigma, sigma]), np.concatenate([table.epsilon, epsilon])
+        number = kinds + len(lacking)
+        index = np.zeros((number, number), np.int64)
+        index[:kinds, :kinds] = self.sections.integers("NONBONDED_PARM_INDEX", kinds**2).reshape(kinds, kinds)
+        rows, others = np.tril_indices(number)
+        new = rows >= kinds
+        rows, others = rows[new], others[new]
+        index[rows, others] = index[others, rows] = rows * (rows + 1) // 2 + others + 1
+        self._put("NONBONDED_PARM_INDEX", index.reshape(-1))
+        c6, c12 = lennard_jones((sigma[rows] + sigma[others]) / 2, np.sqrt(epsilon[rows] * epsilon[others]))
+        for name in self.sections.found:
+            match = _COEFFICIENTS.fullmatch(name)
+            if match:
+                self._put(name, c12 if match[2] == "A" else c6, self._fields(name, kinds * (kinds + 1) // 2))
+        self.pointers[1] = number
+        number_of = {key: kinds + 1 + n for n, key in enumerate(lacking)}
+        return np.array([number_of.get(key, row) for key, row in zip(keys, of_ions, strict=True)], np.int64)
+
+    def _add_parameters(self) -> dict[tuple[str, int], dict[int, int]]:
+        """Add the bonded parameters of ions of several atoms, and return their numbers there and here, from 1."""
+        here: dict[tuple[str, int], dict[int, int]] = {}
+        several = {name: definition for _, name, definition in self.several}
+        for size, (place, sections) in PARAMETERS.items():
+            old = count = int(self.pointers[place])
+            for name, definition in several.items():
+                used = definition.used(size).tolist()
+                here[name, size] = {kind: count + 1 + n for n, kind in enumerate(used)}
+                count += len(used)
+            if count == old:
+                continue
+            self.pointers[place] = count
+            for section, default in sections.items():
+                values = np.concatenate([definition.parameters(section, size, default)
+                                         for definition in several.values()])
+                if section in self.sections:
+                    self._put(section, values, self._fields(section, old))
+                elif default is None or (values != default).any():
+                    raise InputError(f"{self.path}: has no section {section}, which an ion needs", _CURE)
+        return here
+
+    def _edit_terms(self) -> None:
+        here = self._add_parameters()
+        for name, (size, places) in TERMS.items():
+            terms = self.sections.integers(name, int(self.pointers[places[0]]) * (size + 1)).reshape(-1, size + 1)
+            atoms = self.new[np.abs(terms[:, :size]) // 3]
+            keep = (atoms >= 0).all(1)
+            atoms, signs = atoms[keep], np.where(terms[keep, :size] < 0, -1, 1)
+            if size == 4:  # a sign says of the third and fourth that there are no 1-4 pairs, or that it is an improper
+                backwards = (atoms[:, 2:] == 0).any(1)  # 0 has no sign
+                atoms[backwards] = atoms[backwards, ::-1]
+            rows = [np.column_stack([3 * atoms * signs, terms[keep, size]])]
+            for start, ion, definition in self.several:
+                own = definition.terms[name]
+                kinds = np.array([here[ion, size][kind] for kind in own[:, size].tolist()], np.int64)
+                rows.append(np.column_stack([3 * (start + own[:, :size]) * definition.signs[name], kinds]))
+            self._put(name, np.concatenate(rows).reshape(-1))
+            self.pointers[list(places)] = sum(map(len, rows))
+        for name, (size, count) in _COUNTED.items():
+            if name in self.sections:
+                counts = self.sections.integers(count, None).copy()
+                terms = self.sections.integers(name, int(counts[0]) * (size + 1)).reshape(-1, size + 1)
+                atoms = self._renumbered(name, terms[:, :size])
+                keep = (atoms >= 0).all(1)
+                self._put(name, np.column_stack([atoms + 1, terms[:, size]])[keep].reshape(-1))
+                counts[0] = keep.sum()
+                self._put(count, counts)
+        sizes = self.sections.integers("NUMBER_EXCLUDED_ATOMS", self.old)
+        partners = self.sections.integers("EXCLUDED_ATOMS_LIST", int(self.pointers[10]))
+        if (sizes < 0).any() or sizes.sum() != len(partners):
+            raise InputError(f"{self.path}: section NUMBER_EXCLUDED_ATOMS disagrees with the list of excluded atoms")
+        partners = self._renumbered("EXCLUDED_ATOMS_LIST", partners)
+        owners = self.new[np.repeat(np.arange(self.old), sizes)]
+        there = (owners >= 0) & (partners >= 0)
+        pairs = np.concatenate([np.column_stack([owners[there], partners[there]]),
+                                *(start + definition.exclusions for start, _, definition in self.several)])
+        owners, partners = pairs[:, 0], pairs[:, 1] + 1
+        alone = np.flatnonzero(np.bincount(owners, minlength=self.count) == 0)  # has 0 in its list
+        owners, partners = np.append(owners, alone), np.append(partners, np.zeros_like(alone))
+        self._put("NUMBER_EXCLUDED_ATOMS", np.bincount(owners, minlength=self.count))
+        self._put("EXCLUDED_ATOMS_LIST", partners[np.argsort(owners, kind="stable")])
+        self.pointers[10] = len(partners)
+
+    def _renumbered(self, name: str, numbers: Integers) -> Integers:
+        """Return the new indices, from 0, of atoms that a section names by numbers from 1; -1 for what is gone."""
+        if numbers.size and not (numbers.min() >= 0 and numbers.max() <= self.old):
+            line = self.sections.found[name].line
+            raise InputError(f"{self.path}: section {name} (line {line}) names atoms that are not 1 to {self.old}")
+        return self.new[numbers - 1]  # that of 0, which stands for none, is the last
+
+    def _edit_molecules(self) -> None:
+        if "SOLVENT_POINTERS" in self.sections:
+            last, number, first_solvent = self.sections.integers("SOLVENT_POINTERS", 3).tolist()
+            atoms = self.sections.integers("ATOMS_PER_MOLECULE", number)
+            if (atoms < 0).any() or atoms.sum() != self.old:
+                raise InputError(f"{self.path}: section ATOMS_PER_MOLECULE does not divide the {self.old} atoms")
+            left = np.bincount(np.repeat(np.arange(number), atoms)[self.rows], minlength=number)
+            ions = self.sizes[len(self.residues):]
+            self._put("ATOMS_PER_MOLECULE", np.append(left[left > 0], ions))
+            self._put("SOLVENT_POINTERS", [
+                (self.residues < last).sum(), (left > 0).sum() + len(ions), (left[:first_solvent - 1] > 0).sum() + 1])
+        cell = self.structure.cell
+        if "BOX_DIMENSIONS" in self.sections and cell is not None:
+            a, b, c, _, beta, _ = cell.parameters
+            self._put("BOX_DIMENSIONS", [beta, a, b, c])

@@ -1,0 +1,144 @@
+"""Charges of single residues (ligands) in files: MOL2, topologies of GROMACS, force fields of OpenMM, plain tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+from vmdpotential.errors import InputError, one_line
+from vmdpotential.io.files.numbers import real
+from vmdpotential.io.files.text import held, read_text, reading, suffix
+from vmdpotential.io.topologies.gromacs_folder import read_lines
+from vmdpotential.molecule.given import ResidueCharges
+
+#: A residue's key in its file (its number, say), its name, an atom's name and charge, and where that stands.
+_Row = tuple[object, str, str, float, str]
+
+
+def read_residue_charges(path: str | Path) -> list[ResidueCharges]:
+    """Return the residues of a file, with charges of all of their atoms.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.mol2``; ``.itp`` or ``.top`` of GROMACS; ``.xml``, a force field of OpenMM; else a table of lines
+        ``residue,atom,charge``, with commas or blanks between.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, has no charges, or names two atoms of a residue alike.
+    """
+    path = held(path)
+    read = _READERS.get(suffix(path), _table)
+    residues: dict[object, tuple[str, dict[str, float]]] = {}
+    with reading(path):
+        for key, residue, atom, charge, where in read(path):
+            charges = residues.setdefault(key, (residue, {}))[1]
+            if atom in charges:
+                raise InputError(f"{where}: residue {residue} has two atoms {atom}",
+                                 "name its atoms differently, as the structure does")
+            if not math.isfinite(charge):
+                raise InputError(f"{where}: the charge of {residue} {atom} is no number")
+            charges[atom] = charge
+        if not residues:
+            raise InputError(f"{path}: holds no charges", "give a MOL2, ITP, OpenMM XML, or lines residue,atom,charge")
+    # a file may have a molecule many times
+    different = {(name, tuple(charges.items())): ResidueCharges(name, charges, path.name, _short(name, key))
+                 for key, (name, charges) in residues.items()}
+    return list(different.values())
+
+
+def _short(name: str, key: object) -> str:
+    """Return the name of a MOL2's residue without its number."""
+    return name.removesuffix(key[1]) if isinstance(key, tuple) and name.endswith(key[1]) else ""
+
+
+def _lines(path: Path) -> Iterator[tuple[str, list[str], str]]:
+    for number, line in enumerate(read_text(path, 20, 200).decode("utf-8", "replace").split("\n"), 1):
+        yield line, line.split(), f"{path}: line {number}"
+
+
+def _number(word: str, where: str) -> float:
+    try:
+        return real(word)
+    except ValueError:
+        raise InputError(f"{where}: '{one_line(word)}' is no charge") from None
+
+
+def _table(path: Path) -> Iterator[_Row]:
+    first = True
+    for line, _, where in _lines(path):
+        words = line.split("#")[0].replace(",", " ").split()
+        if not words:
+            continue
+        if len(words) != 3:
+            raise InputError(f"{where}: a residue, an atom and its charge are needed")
+        header, first = first and words[2].lower().startswith(("charge", "q")), False
+        if not header:
+            yield words[0], words[0], words[1], _number(words[2], where), where
+
+
+def _mol2(path: Path) -> Iterator[_Row]:
+    section, molecule, seen = "", 0, 0
+    for line, words, where in _lines(path):
+        if line.startswith("@<TRIPOS>"):
+            section, seen = line[9:].strip(), 0
+            molecule += section == "MOLECULE"
+        elif section == "MOLECULE":
+            seen += 1
+            if seen == 4 and line.strip() == "NO_CHARGES":
+                raise InputError(f"{where}: says that its charges are none", "write them into it")
+        elif section == "ATOM" and words and not line.startswith("#"):
+            if len(words) < 9:
+                raise InputError(f"{where}: an atom without a residue and a charge")
+            yield (molecule, words[6]), words[7], words[1], _number(words[8], where), where
+
+
+def _gromacs(path: Path) -> Iterator[_Row]:
+    section = molecule = ""
+    of_types: dict[str, str] = {}
+    for line in read_lines(path):
+        words, where = line.text.split(), f"{line.path}: line {line.number}"
+        if words[0].startswith("["):
+            section = line.text.strip("[ ]")
+        elif section == "atomtypes" and len(words) > 5:
+            kind = next((k for k in range(len(words) - 1, 1, -1) if words[k] in ("A", "S", "V", "D")), 0)
+            of_types[words[0]] = words[kind - 1] if kind else ""  # the charge stands before the particle's type
+        elif section == "moleculetype":
+            molecule = words[0]
+        elif section == "atoms":
+            if len(words) < 5:
+                raise InputError(f"{where}: an atom without a residue and a name")
+            charge = words[6] if len(words) > 6 else of_types.get(words[1], "")
+            if not charge:
+                raise InputError(f"{where}: the atom {words[4]} has no charge, and its type {words[1]} none either")
+            yield f"{molecule} {words[2]}", words[3], words[4], _number(charge, where), where
+
+
+def _openmm(path: Path) -> Iterator[_Row]:
+    try:
+        root = ElementTree.fromstring(read_text(path, 30))
+    except ElementTree.ParseError as error:
+        raise InputError(f"{path}: is no XML ({error})") from None
+    if root.tag != "ForceField":
+        raise InputError(f"{path}: is no force field of OpenMM: it begins with <{root.tag}>",
+                         "give one with <Residues> and their charges, or a <System> of all atoms")
+    of_types = {atom.get("type") or atom.get("class"): atom.get("charge")
+                for atom in root.iterfind("NonbondedForce/Atom")}
+    classes = {kind.get("name"): kind.get("class") for kind in root.iterfind("AtomTypes/Type")}
+    for place, residue in enumerate(root.iterfind("Residues/Residue")):
+        name = residue.get("name", "")
+        for atom in residue.iterfind("Atom"):
+            kind, where = atom.get("type"), f"{path}: residue {name}"
+            charge = atom.get("charge") or of_types.get(kind) or of_types.get(classes.get(kind))
+            if charge is None:
+                raise InputError(f"{where}: the atom {atom.get('name')} has no charge",
+                                 "give the file that has <NonbondedForce> too")
+            yield place, name, atom.get("name", ""), _number(charge, where), where
+
+
+_READERS: dict[str, Callable[[Path], Iterator[_Row]]] = {
+    ".mol2": _mol2, ".itp": _gromacs, ".top": _gromacs, ".xml": _openmm}

@@ -1,0 +1,456 @@
+"""Frames of a trajectory, one after another: positions and the cell of each, read ahead while others are computed."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import queue
+import re
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.errors import InputError
+from vmdpotential.io import mdanalysis
+from vmdpotential.io.files.text import first_bytes, held
+from vmdpotential.io.structures import gro, mmcif
+from vmdpotential.io.trajectories import xdr
+from vmdpotential.molecule.cell import Cell
+
+log = logging.getLogger(__name__)
+
+#: Frames that are read before they are asked for.
+AHEAD = 2
+
+_ahead: ContextVar[bool] = ContextVar("ahead", default=True)
+
+#: Time of a DCD, in ps.
+AKMA = 4.888821e-2
+
+#: By how much a cell's volume may differ from that of the first frame.
+JUMP = 0.2
+
+#: Files whose frames are found before they are read; of GRO and mmCIF files MDAnalysis reads the first one alone.
+_FOUND = (".xtc", ".trr", ".gro")
+_MODELS = (".cif", ".mmcif", ".pdbx")
+
+#: Atoms times frames from which the check of packed ones is compiled.
+OFTEN = 10_000_000
+
+
+class Frame(NamedTuple):
+    """One frame.
+
+    Parameters
+    ----------
+    number : int
+        0-based.
+    positions : (N, 3) float64, or as the file has them where that was asked for, A
+    cell : Cell or None
+    total : int
+        How many frames are read.
+    time : float or None
+        ps, where the file tells.
+    """
+
+    number: int
+    positions: NDArray[Any]
+    cell: Cell | None
+    total: int = 1
+    time: float | None = None
+
+
+@runtime_checkable
+class Frames(Protocol):
+    """Frames of a file, or of a viewer: iterable, picklable where workers shall read them, and divisible."""
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield the frames."""
+
+    def numbers(self) -> range:
+        """Return the numbers of the frames, without reading them."""
+
+    def part(self, numbers: range) -> Frames:
+        """Return some of the frames, by number."""
+
+
+def parse_frames(text: str) -> slice:
+    """Return which frames ``b:e:s`` means: from b on, before e, every s-th, as slices of Python; or one number.
+
+    Raises
+    ------
+    ValueError
+    """
+    words = text.split(":")
+    if len(words) > 3 or not all(re.fullmatch(r"\s*(-?\d{1,15})?\s*", word, re.ASCII) for word in words):
+        raise ValueError("frames are written as begin:end:step, such as 100:, ::10 or 0:500:5")
+    numbers = [int(word) if word.strip() else None for word in words]
+    if len(numbers) == 1:
+        if numbers[0] is None:
+            raise ValueError("frames are written as begin:end:step, such as 100:, ::10 or 0:500:5")
+        return slice(numbers[0], numbers[0] + 1 or None)
+    if len(numbers) == 3 and numbers[2] is not None and numbers[2] < 1:
+        raise ValueError("the step between frames is at least 1")
+    return slice(*numbers)
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A file of frames; every iteration opens it anew, so that each worker may have its own.
+
+    Nothing is written beside it.
+
+    Parameters
+    ----------
+    path : Path
+        XTC, TRR, DCD, NetCDF, H5MD, PDB, mmCIF or GRO of several models, or anything else that MDAnalysis reads.
+    atoms : int
+        How many atoms every frame must have.
+    frames : slice
+        Which frames are wanted.
+    single : bool
+        Whether positions stay float32 where the file has them so.
+    """
+
+    path: Path
+    atoms: int
+    frames: slice = field(default_factory=lambda: slice(None))
+    single: bool = False
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield the frames, in their order.
+
+        Raises
+        ------
+        InputError
+            When the file cannot be read, has other atoms, or none of the frames.
+        BackendError
+            When MDAnalysis is not installed.
+        """
+        return ahead(self._frames())
+
+    def numbers(self) -> range:
+        """Return the numbers of the frames, without reading them; raises as :meth:`__iter__`."""
+        path = held(self.path)
+        with mdanalysis.reading(path):
+            if path.suffix.lower() in _FOUND:
+                return _chosen(path, self.frames, len(self._starts))
+            if path.suffix.lower() in _MODELS:
+                return _chosen(path, self.frames, len(self._models))
+            with self._reader() as reader:
+                return _chosen(path, self.frames, _count(reader))
+
+    def part(self, numbers: range) -> Trajectory:
+        """Return some of the frames, by number."""
+        stop: int | None = numbers.stop
+        if numbers.step < 0 and numbers.stop < 0:
+            stop = None
+        part = replace(self, frames=slice(numbers.start, stop, numbers.step))
+        if "_starts" in self.__dict__:  # found once for all parts
+            part.__dict__["_starts"] = self._starts
+        return part
+
+    def seconds(self) -> float:
+        """Return how long a frame takes to be read: of the first few, opening the file left out."""
+        frames = itertools.islice(self._frames(), 4)
+        next(frames)
+        start = time.perf_counter()
+        count = sum(1 for _ in frames)
+        return (time.perf_counter() - start) / max(1, count)
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        """Where the frames of an XTC or TRR begin, bytes: its library would write a file of them beside it."""
+        path = held(self.path)
+        if path.suffix.lower() == ".gro":
+            return np.array(list(gro.frames(path, self.atoms)), np.int64)
+        return np.array(list(xdr.frames(path, self.atoms, path.suffix.lower() == ".xtc")), np.int64)
+
+    def _frames(self) -> Iterator[Frame]:
+        path = held(self.path)
+        with mdanalysis.reading(path):
+            ways = {".xtc": self._xdr, ".trr": self._xdr, ".gro": self._gro, **dict.fromkeys(_MODELS, self._mmcif)}
+            frames = ways.get(path.suffix.lower(), self._others)(path)
+            first = next(frames)  # whatever is wrong with the file as a whole is found here
+        yield first
+        with mdanalysis.explained(path):
+            yield from frames
+
+    def _dtype(self, found: NDArray[Any]) -> Any:
+        return np.float32 if self.single and found.dtype == np.float32 else np.float64
+
+    def _xdr(self, path: Path) -> Iterator[Frame]:
+        """Read by the file classes of MDAnalysis: its readers leave lock and offset files beside the trajectory."""
+        from MDAnalysis.lib.formats.libmdaxdr import TRRFile, XTCFile
+
+        is_xtc = path.suffix.lower() == ".xtc"
+        with (XTCFile if is_xtc else TRRFile)(str(path)) as file:
+            file.set_offsets(self._starts)
+            chosen = _chosen(path, self.frames, len(self._starts))
+            often = self.atoms * len(self._starts) > OFTEN
+            for number in chosen:
+                if is_xtc:
+                    xdr.check_packed(path, int(self._starts[number]), self.atoms, often)
+                file.seek(number)
+                step = file.read()
+                if not getattr(step, "hasx", True):
+                    raise InputError(f"{path}: frame {number} holds no positions", "choose other {frames}")
+                box = np.array(step.box, np.float64) * 10  # nm to A
+                positions = mdanalysis.checked(step.x, path, self._dtype(step.x), number)
+                positions *= 10
+                yield Frame(number, positions, Cell(box) if box.any() else None, len(chosen), float(step.time))
+
+    def _gro(self, path: Path) -> Iterator[Frame]:
+        chosen = _chosen(path, self.frames, len(self._starts))
+        ends = [*self._starts[1:].tolist(), None]
+        for number in chosen:
+            positions, cell, time = gro.read_frame(path, int(self._starts[number]), ends[number], self.atoms)
+            yield Frame(number, mdanalysis.checked(positions, path, frame=number), cell, len(chosen), time)
+
+    @cached_property
+    def _models(self) -> list[tuple[NDArray[np.float64], Cell | None]]:
+        """Positions and cells of the models of an mmCIF file."""
+        models = [(model.positions, model.cell) for model in mmcif.read_models(held(self.path))]
+        for positions, _ in models:
+            mdanalysis.check_atoms(self.path, len(positions), self.atoms)
+        return models
+
+    def _mmcif(self, path: Path) -> Iterator[Frame]:
+        chosen = _chosen(path, self.frames, len(self._models))
+        for number in chosen:
+            yield Frame(number, self._models[number][0].copy(), self._models[number][1], len(chosen))
+
+    def _reader(self) -> Any:
+        """Open the file by MDAnalysis."""
+        path, suffix = held(self.path), held(self.path).suffix.lower()
+        if suffix == ".dcd":  # a damaged one is found here: the reader would print a traceback
+            from MDAnalysis.lib.formats.libdcd import DCDFile
+
+            file = DCDFile(str(path))
+            mdanalysis.check_atoms(path, file.header["natoms"], self.atoms)
+            return file
+        told = {} if suffix in (".nc", ".ncdf") else {"n_atoms": self.atoms}
+        reader = mdanalysis.opened(path, **told)
+        mdanalysis.check_atoms(path, reader.n_atoms, self.atoms)
+        return reader
+
+    def _others(self, path: Path) -> Iterator[Frame]:
+        with self._reader() as reader:
+            chosen = _chosen(path, self.frames, _count(reader))
+            if path.suffix.lower() == ".dcd":
+                step = _dcd_step(reader.header)
+                for number in chosen:
+                    reader.seek(number)
+                    found = reader.read()
+                    time = None if step is None else step[0] + number * step[1]
+                    yield Frame(number, mdanalysis.checked(found.xyz, path, self._dtype(found.xyz), number),
+                                mdanalysis.cell_of(_dcd_cell(found.unitcell), path), len(chosen), time)
+                return
+            for number in chosen:
+                found = reader[number]
+                yield Frame(number, mdanalysis.checked(found.positions, path, self._dtype(found.positions), number),
+                            mdanalysis.cell_of(found.dimensions, path), len(chosen), found.data.get("time"))
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Frames that a viewer holds.
+
+    Parameters
+    ----------
+    name : str
+        Of what they are, for errors.
+    held : sequence of (positions, cell)
+        Of every frame: (N, 3), A, and the cell, or None.
+    frames : slice
+        Which frames are wanted.
+    """
+
+    name: str
+    held: Sequence[tuple[NDArray[Any], Cell | None]]
+    frames: slice = field(default_factory=lambda: slice(None))
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield the frames, in their order."""
+        numbers = self.numbers()
+        for number in numbers:
+            positions, cell = self.held[number]
+            yield Frame(number, np.asarray(positions, np.float64), cell, len(numbers))
+
+    def numbers(self) -> range:
+        """Return the numbers of the frames; raises InputError where there are none."""
+        return _chosen(self.name, self.frames, len(self.held))
+
+    def part(self, numbers: range) -> Loaded:
+        """Return some of the frames, by number."""
+        return replace(self, frames=slice(numbers.start, None if numbers.stop < 0 else numbers.stop, numbers.step))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def opened(trajectory: Path | Frames | None, atoms: int, frames: slice | None, single: bool = False) -> Frames | None:
+    """Return the frames of a file, or those that a viewer has chosen."""
+    if not isinstance(trajectory, Path):
+        return trajectory
+    if trajectory.suffix.lower() == ".dcd" and _cut_short(trajectory, atoms):
+        log.warning("%s: ends within a frame, which is left out; it is cut short, or still written", trajectory)
+    return Trajectory(trajectory, atoms, frames or slice(None), single)
+
+
+def _cut_short(path: Path, atoms: int) -> bool:
+    """Return whether a DCD ends within a frame: its reader takes the whole ones without a word.
+
+    Each record has its size before and after it: a header of 84 bytes, titles, the number of atoms; then for every
+    frame the cell, where the header says so, and x, y and z of all atoms. Files of another kind are not judged.
+    """
+    start = first_bytes(path, 4096)
+    words = np.frombuffer(start[: len(start) // 4 * 4], "<i4" if start[:1] == b"T" else ">i4")
+    if len(words) < 24 or words[0] != 84:
+        return False
+    fixed, has_cell, fourth = words[[10, 12, 13]]
+    count = 23 + int(words[23]) // 4 + 2
+    if fixed or fourth or words[count : count + 3].tolist() != [4, atoms, 4]:
+        return False
+    frame = 12 * atoms + 24 + (56 if has_cell else 0)
+    return (path.stat().st_size - 4 * (count + 3)) % frame > 0
+
+
+def _count(reader: Any) -> int:
+    return int(reader.n_frames)
+
+
+def _chosen(path: Path | str, frames: slice, count: int) -> range:
+    chosen = range(count)[frames]
+    if not chosen:
+        raise InputError(f"{path}: has {count} frames, and none of them is asked for", "choose other {frames}")
+    if frames.stop is not None and frames.stop > count:
+        log.warning("%s: has %d frames, none from %d to %d", path, count, count, frames.stop - 1)
+    return chosen
+
+
+def _dcd_step(header: Any) -> tuple[float, float] | None:
+    """Return the time of a DCD's first frame and that between frames, ps; None where it tells none."""
+    step = header["nsavc"] * header["delta"] * AKMA
+    if not (np.isfinite(step) and step > 0):
+        return None
+    return header["istart"] * header["delta"] * AKMA, step
+
+
+def _dcd_cell(found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return lengths and angles of the cell in a DCD, as one of its dialects has them.
+
+    NAMD and CHARMM before version 25 write ``a, gamma, b, beta, alpha, c`` with angles, or their cosines; CHARMM since
+    then the six numbers of a symmetric matrix. MDAnalysis tells them apart by their values, and so do we.
+    """
+    cell: NDArray[np.float64] = np.array(found, np.float64)[[0, 2, 5, 4, 3, 1]]
+    angles = cell[3:]
+    if (np.abs(angles) <= 1).all():
+        cell[3:] = 90 - np.degrees(np.arcsin(angles))
+    elif (cell < 0).any() or (angles > 180).any():
+        from MDAnalysis.lib.mdamath import triclinic_box
+
+        a, b, c = (found[rows] for rows in ([0, 1, 3], [1, 2, 4], [3, 4, 5]))
+        cell[:] = triclinic_box(a, b, c)
+    return cell
+
+
+def cell_of(source: Frames | Path | str | None, frame: Frame) -> Cell:
+    """Return the cell of a frame of a trajectory whose first one has a cell.
+
+    Raises
+    ------
+    InputError
+        When the frame has none: that of another would be wrong without a word.
+    """
+    if frame.cell is None:
+        raise InputError(f"{getattr(source, 'path', source)}: frame {frame.number} has no periodic cell",
+                         "choose other {frames}, or give {cell}")
+    return frame.cell
+
+
+def periodic_cell(path: Path | str, frame: Frame, like: Cell) -> Cell:
+    """Return the cell of a frame of a periodic trajectory.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    frame : Frame
+    like : Cell
+        That of the first frame.
+
+    Raises
+    ------
+    InputError
+        When the frame has none, or one whose volume is another by more than :data:`JUMP`.
+    """
+    cell = cell_of(path, frame)
+    change = cell.volume / like.volume - 1
+    if abs(change) > JUMP:
+        raise InputError(f"{path}: the cell of frame {frame.number} is {100 * (1 + change):.0f} % as large as that "
+                         "of the first one", "choose other {frames}, or give {cell}")
+    return cell
+
+
+@contextlib.contextmanager
+def on_demand() -> Iterator[None]:
+    """Read frames when they are asked for: where other threads compute meanwhile, and none is idle."""
+    token = _ahead.set(False)
+    try:
+        yield
+    finally:
+        _ahead.reset(token)
+
+
+def ahead(items: Iterator[Frame], count: int = AHEAD) -> Iterator[Frame]:
+    """Yield items that a thread makes, up to `count` before they are asked for; see :func:`on_demand`."""
+    if not _ahead.get():
+        with contextlib.closing(items):  # type: ignore[type-var]
+            yield from items
+        return
+    made: queue.Queue[Any] = queue.Queue(count)
+    stop = threading.Event()
+
+    def put(what: Any) -> bool:
+        while not stop.is_set():
+            with contextlib.suppress(queue.Full):
+                made.put(what, timeout=0.1)
+                return True
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not put(item):
+                    return
+            put(None)
+        except BaseException as error:  # told where the frames are taken
+            put(error)
+        finally:
+            items.close()  # type: ignore[attr-defined]
+
+    # the first one is made here, with what listens to warnings in this thread
+    try:
+        yield next(items)
+    except StopIteration:
+        return
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    try:
+        while (item := made.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stop.set()
+        worker.join()
