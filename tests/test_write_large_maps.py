@@ -148,7 +148,7 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     np.save(tmp_path / "new.npy", new.values)
     program = (
         "import os, signal, numpy as np; from pathlib import Path; from vmdpotential import write_map, read_map\n"
-        "from vmdpotential.io import output\n"
+        "from vmdpotential.io.files import output\n"
         "move = os.replace\n"
         "def stop(a, b):\n"
         "    if STEP and str(b).endswith('/m.zarr'): os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -164,7 +164,7 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
         assert sorted(os.listdir(tmp_path)) == ["m.zarr", "new.npy"]
         write_map(old, path, force=True)
     # killed while it writes: what it left is removed, and the old one is there
-    killed = program.replace("os.replace = stop", "from vmdpotential.io import omezarr\n"
+    killed = program.replace("os.replace = stop", "from vmdpotential.io.maps import omezarr\n"
                              "omezarr.ZarrWriter.finish = lambda *_: os.kill(os.getpid(), 9)").replace("STEP", "0")
     assert subprocess.run([sys.executable, "-c", killed], cwd=tmp_path).returncode == -9
     assert len(os.listdir(tmp_path)) == 4

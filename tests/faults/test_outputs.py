@@ -250,7 +250,7 @@ def test_leftovers_of_the_dead_go(tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows lets nobody remove a file that is open")
 def test_what_a_living_run_writes_stays(tmp_path):
-    code = ("import sys, time\nfrom pathlib import Path\nfrom vmdpotential.io import output\n"
+    code = ("import sys, time\nfrom pathlib import Path\nfrom vmdpotential.io.files import output\n"
             "with output.writing([Path(sys.argv[1])]) as (path,):\n    path.write_text('half')\n"
             "    print(flush=True)\n    time.sleep(600)\n")
     with subprocess.Popen([sys.executable, "-c", code, tmp_path / "a.dx"], stdout=subprocess.PIPE) as process:
