@@ -41,6 +41,9 @@ BetweenOption = Annotated[tuple[str, ...], Option(
 Parameters = Annotated[tuple[Path, ...], Option(
     "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml (force fields, or a "
     "whole System)", metavar="FILE")]
+AllowScripts = Annotated[bool, Option(
+    "run the Python code in OpenMM force fields given as parameters (<Script>); it can do anything that you can, so "
+    "only for files that you trust")]
 Boundary = Annotated[str, Option("open, or with all periodic images", choices=("auto", "open", "periodic"))]
 Electrostatics = Annotated[str, Option(
     "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
