@@ -1,7 +1,7 @@
 """How much of its periodic cell a structure fills: whether the cell is that of all its matter.
 
-A deposited asymmetric unit that was written with the space group P 1, and a molecule whose solvent was taken away, keep a
-cell that they fill to a part; the images in it are where no simulation and no crystal has them.
+A deposited asymmetric unit that was written with the space group P 1, and a molecule whose solvent was taken away, keep
+a cell that they fill to a part; the images in it are where no simulation and no crystal has them.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def filled(structure: Structure) -> tuple[float, bool]:
 def is_part(structure: Structure) -> float | None:
     """Return the part of its cell that a structure fills where it is not the cell's whole content, else None.
 
-    A cell that is filled to less than :data:`LEAST` holds a part, unless there is water that reaches through it along an
-    axis, such as a slab below a vacuum.
+    A cell that is filled to less than :data:`LEAST` holds a part, unless there is water that reaches through it along
+    an axis, such as a slab below a vacuum.
     """
     if len(structure) < FEWEST or (structure.cell is not None and np.abs(structure.cell.vectors).max() > HUGE):
         return None
