@@ -24,8 +24,8 @@ DENSEST = 1.0
 def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None:
     """Return the periodic cell, None for an open boundary; `method` and `boundary` may be ``auto``.
 
-    A crystal's asymmetric unit, and a molecule without its solvent, are a part of what the cell holds: by themselves they
-    have an open boundary.
+    A crystal's asymmetric unit, and a molecule without its solvent, are a part of what the cell holds: by themselves
+    they have an open boundary.
 
     Raises
     ------
