@@ -70,7 +70,8 @@ def map_(
         "how it is summed", choices=lambda: _names("method"),
         listed=lambda: ("auto", *registry.listed("method")))] = "auto",
     boundary: Annotated[str, Option(
-        "open, or with all periodic images", choices=("auto", "open", "periodic"))] = "auto",
+        "open, or with all periodic images; auto is periodic where "
+        "the atoms fill the cell", choices=("auto", "open", "periodic"))] = "auto",
     spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100, front=True)] = 0.5,
     padding: Annotated[float, Option("around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0,
     cutoff: Annotated[float | None, Option(
