@@ -110,7 +110,9 @@ def map_(
         "which frame of the trajectory, or of the structure file where there is none, counted from 0",
         viewer=False)] = None,
     output: Annotated[Path | None, Option(
-        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; a map larger than memory goes to "
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; .mrc and .map are for programs of "
+        "electron microscopy and viewers, .ccp4 for those of crystallography and gemmi, which ignore the origin of the "
+        "others; a map larger than memory goes to "
         ".zarr, .cmap, .mrc, .map or .ccp4 in slabs; - is standard output", short="o", viewer=False,
         written=True)] = None,
     field: Annotated[Path | None, Option(

@@ -24,7 +24,7 @@ from vmdpotential.frames.distribute import unordered
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files import recognise
 from vmdpotential.io.files import text as text_files
-from vmdpotential.io.files.hidden import collect
+from vmdpotential.io.files.hidden import remove_abandoned
 
 #: The table's name.
 REPORT = "report.csv"
@@ -208,7 +208,7 @@ def run_batch(make: Make, paths: Sequence[Path], folder: Path, suffix: str, opti
                     _write(report, rows)
                     written = time.perf_counter()
                     interval = max(INTERVAL, TIMES * (written - now))
-    collect(folder)  # what processes left that died
+    remove_abandoned(folder)  # what processes left that died
     return Outcome(rows, len(rows) - len(todo), time.perf_counter() - start)
 
 

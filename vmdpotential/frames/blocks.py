@@ -25,7 +25,7 @@ from vmdpotential import __version__, progress
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frames import distribute
 from vmdpotential.io.files import output as files
-from vmdpotential.io.files.hidden import collect
+from vmdpotential.io.files.hidden import remove_abandoned
 from vmdpotential.io.maps.npz import put_arrays
 
 log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ def clear(folder: Path | None) -> None:
     """Remove the blocks that are kept in a folder: what was made of them is safe."""
     if folder is not None and folder.is_dir():
         with contextlib.suppress(OSError):
-            collect(folder)
+            remove_abandoned(folder)
         for path in folder.glob(_CALLED):
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # another run's, or what is not ours
