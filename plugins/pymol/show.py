@@ -16,7 +16,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
-from vmdpotential.molecule.elements import ion_colour
+from vmdpotential.figures.colours import sign_colour
 from vmdpotential.parameters import Command, Report
 
 from .convert import Selected, load_ions, load_structure
@@ -246,7 +246,7 @@ class Results:
         cmd.show_as("spheres", ions)
         cmd.set("sphere_scale", 0.6, ions)
         for sign, condition in ((-1, "< 0"), (1, "> 0")):
-            cmd.color(ion_colour(sign).replace("#", "0x"), f"{ions} and partial_charge {condition}")
+            cmd.color(sign_colour(sign).replace("#", "0x"), f"{ions} and partial_charge {condition}")
         if self.options.get("labels"):
             cmd.label(ions, "'%.1f' % b")
             cmd.set("label_position", [0, 1.8, 3], ions)  # above the sphere and before it, not inside

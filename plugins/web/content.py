@@ -18,7 +18,7 @@ from vmdpotential.grid.stored import StoredGrid, thinning
 from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import real
 from vmdpotential.ions import PlacedIon, Placement
-from vmdpotential.molecule.elements import ion_colour
+from vmdpotential.figures.colours import sign_colour
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.selection import is_ion
 from vmdpotential.molecule.structure import Structure
@@ -186,7 +186,7 @@ def _ion(name: str, number: int, position: list[float], charge: int | None) -> d
     if charge is None:
         charge = 0 if known is None else known.charge
     return {"name": name, "number": number, "element": "" if known is None else known.element, "charge": charge,
-            "colour": ion_colour(charge), "position": position, "water": "", "solute": None, "ion": None,
+            "colour": sign_colour(charge), "position": position, "water": "", "solute": None, "ion": None,
             "energy": None, "final": None}
 
 

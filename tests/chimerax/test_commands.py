@@ -11,7 +11,7 @@ from PIL import Image
 from salt import IONS
 
 import vmdpotential as vp
-from vmdpotential.molecule.elements import SIGN_COLOURS
+from vmdpotential.figures.colours import SIGN_COLOURS
 from vmdpotential.parameters import Report
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import vmdpotential as vp
 from vmdpotential import registry
-from vmdpotential.molecule.elements import ion_colour
+from vmdpotential.figures.colours import sign_colour
 from vmdpotential.parameters import Report
 from vmdpotential.plugins.pymol.convert import read_selection
 from vmdpotential.plugins.pymol.show import Results
@@ -60,7 +60,7 @@ def test_ionize(dhfr, do, placement):
     assert dhfr.count_atoms("new_ions and rep spheres") == len(placement.ions)
     colours = {}
     dhfr.iterate("new_ions", "colours.setdefault(formal_charge, set()).add(color)", space={"colours": colours})
-    assert colours == {sign: {dhfr.get_color_index(ion_colour(sign).replace("#", "0x"))} for sign in (1, -1)}
+    assert colours == {sign: {dhfr.get_color_index(sign_colour(sign).replace("#", "0x"))} for sign in (1, -1)}
 
     # the new object, read again, is the structure that the package made
     new = read_selection(dhfr, "new").structure

@@ -17,7 +17,7 @@ cell that breathes meet at equal fractions of it, and are drawn in the mean cell
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.interactions import coulomb
 from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of
+from vmdpotential.maps import stated_medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import coulomb_constant
@@ -355,7 +356,8 @@ def profile(
     else:
         frames = trajectory.numbers()
         found = list(run_blocks(work, frames, size=max(1, -(-len(frames) // 32)), **blocks))
-    return _result(work, found, names, zero if isinstance(zero, str) else "region", unit)
+    result = _result(work, found, names, zero if isinstance(zero, str) else "region", unit)
+    return replace(result, medium=stated_medium(result.medium, structure))
 
 
 def parts_of(atoms: int, sources: Mapping[str, Mask] | None) -> tuple[list[str], list[NDArray[np.int64]], Mask]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vmdpotential.commands.slice import Range
+from vmdpotential.figures.colours import Range
 from vmdpotential.errors import UsageError
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.molecule.elements import ion_colour
+from vmdpotential.figures.colours import sign_colour
 from vmdpotential.parameters import Report
 
 from .convert import Selected
@@ -241,7 +241,7 @@ def _add_ions(session: Any, model: Any, structure: Any, first: int, selected: Se
         residue.add_atom(atom)
         atom.coord = structure.positions[row]
         atom.draw_mode = atom.SPHERE_STYLE
-        atom.color = (*bytes.fromhex(ion_colour(charge)[1:]), 255)
+        atom.color = (*bytes.fromhex(sign_colour(charge)[1:]), 255)
         added.append(atom)
     if selected.structure.charges is not None:
         _set_charges(session, added, structure.known_charges[first:])
