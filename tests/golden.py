@@ -18,7 +18,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure, Topology
 
 LENGTHS = np.array([24.0, 25.0, 26.0])
-MAP_OPTIONS = {"spacing": 1.0, "method": "cutoff", "cutoff": 9.0}
+MAP_OPTIONS = {"medium": "explicit", "spacing": 1.0, "method": "cutoff", "cutoff": 9.0}
 ION_OPTIONS = {"concentration": 0.2}
 #: Of the net charge, -3 e, and 0.2 mol/L of salt in this box: set by the counts' own tests, not here.
 NET_CHARGE = -3.0

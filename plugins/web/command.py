@@ -80,8 +80,8 @@ def view(
     summary = page.summary
     lines = [f"{page.title}: {summary['atoms']} atoms, {summary['ions']} ions; drawn by {summary['viewer']}"]
     for item in summary["maps"]:
-        shape, spacing = (" x ".join(map(str, values)) for values in (
-            item["shape"], dict.fromkeys(f"{h:.3g}" for h in item["spacing"])))
+        shape = " x ".join(map(str, item["shape"]))
+        spacing = distances(Lattice(np.array(item["origin"]), np.array(item["spacing"]), tuple(item["shape"])), 3)
         lines.append(f"{item['name']}: {shape} points, {spacing} A apart{' (thinned)' if item['thinned'] else ''}, "
                      f"{item['minimum']:.4g} to {item['maximum']:.4g} {item['unit']}".rstrip()
                      + (f", {item['medium']}" if item["medium"] else ""))

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vmdpotential.figures.colours import Range
 from vmdpotential.errors import UsageError
+from vmdpotential.figures.colours import Range, sign_colour
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.figures.colours import sign_colour
 from vmdpotential.parameters import Report
 
 from .convert import Selected
