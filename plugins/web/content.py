@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -145,7 +145,7 @@ def about(grid: Grid, kept: Grid) -> list[list[str]]:
     """Return rows (what, value) of where a map comes from and what of it the page holds."""
     header = {"unit": "not stated", "temperature": "not stated", **grid.header()}
     header["inputs"] = header.get("inputs", "").replace("|", ", ")
-    header["spacing"] = distances(grid.lattice, 4)
+    header["spacing"] = distances(grid.lattice.spacing, 4)
     if grid.provenance.cell is not None:
         vectors = np.reshape(grid.provenance.cell, (3, 3))
         header["cell"] = "; ".join(f"{name} {' '.join(f'{x:.4g}' for x in vector)}"
@@ -159,13 +159,13 @@ def about(grid: Grid, kept: Grid) -> list[list[str]]:
             stated = value != "not stated"
             rows.append([what, f"{value}{_UNITS.get(key, '') if stated else ''}"])
     points = " × ".join(map(str, kept.lattice.shape))
-    rows.append(["In this page", f"{points} points, {distances(kept.lattice, 3)} Å apart; {PRECISION}"])
+    rows.append(["In this page", f"{points} points, {distances(kept.lattice.spacing, 3)} Å apart; {PRECISION}"])
     return rows
 
 
-def distances(lattice: Lattice, digits: int) -> str:
+def distances(spacing: Iterable[float], digits: int) -> str:
     """Return the spacing along x, y and z, or one number where they are equal."""
-    steps = [f"{h:.{digits}g}" for h in lattice.spacing]
+    steps = [f"{h:.{digits}g}" for h in spacing]
     return steps[0] if len(set(steps)) == 1 else " × ".join(steps)
 
 

@@ -117,7 +117,8 @@ def test_wrong_use_is_one_line(dhfr, do, line, message):
 
 
 def test_map_of_part_of_an_object(dhfr, do, structure):
-    output = do(f"potential_map dhfr and resi 1-60 and polymer, part, '{PSF}', spacing=2, method=direct, boundary=open, medium=vacuum")
+    output = do(f"potential_map dhfr and resi 1-60 and polymer, part, '{PSF}', spacing=2, method=direct, "
+                "boundary=open, medium=vacuum")
     part = structure.take((structure.residue_ids <= 60) & (structure.segment_ids == "DHFR"))
     expected = vp.potential_map(part, spacing=2.0, method="direct", boundary="open")
     assert "kT/e at 298.15 K, vacuum, no screening" in output

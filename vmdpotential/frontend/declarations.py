@@ -20,7 +20,8 @@ def declarations() -> dict[str, Any]:
     -------
     dict
         ``{"version": ..., "commands": {name: {"summary", "description", "medium", "options"}}, "broken": {name:
-        reason}, "media": ...}``; an option has ``name``, ``kind`` (``structure``, ``map``, ``trajectory``, ``selection``, ``file``,
+        reason}, "media": ...}``; an option has ``name``, ``kind`` (``structure``, ``map``,
+        ``trajectory``, ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
         ``shell``, ``front`` (what a dialog shows at once), ``default`` (as text, empty for none), ``help``, ``unit``,
         ``choices``,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from vmdpotential.figures.colours import STOPS
 from vmdpotential.parameters import Command
 
 #: Values of parameters by the word that stands for them; those that a user sets take precedence.
@@ -51,6 +52,7 @@ def in_medium(command: Command, medium: str, given: Mapping[str, Any]) -> dict[s
 
 
 def declaration() -> dict[str, Any]:
-    """Return the media as plain data, for viewers that talk to the program."""
+    """Return the media, and the lowest, middle and highest colour, as plain data for viewers that run the program."""
     return {"default": DEFAULT, "help": HELP, "others": list(_OTHERS), "with_water": list(_WITH_WATER),
+            "colours": [[channel / 255 for channel in bytes.fromhex(STOPS[n][1:])] for n in (0, 3, 6)],
             "words": {word: {name: str(value) for name, value in values.items()} for word, values in MEDIA.items()}}
