@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from vmdpotential.commands import map as map_
 from vmdpotential.commands.options import charged, read
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.figures.colours import colour_range
 from vmdpotential.frames.live import LiveMap
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
@@ -38,9 +39,10 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
     it fast. Inside a viewer a map is computed for the newest frame, and frames that arrive meanwhile are dropped.
 
     In a shell it serves a viewer: for each line "frame NUMBER [A B C ALPHA BETA GAMMA]" on standard input, followed by
-    the positions of all atoms (32-bit numbers, A), it writes the map into the output and answers "map NUMBER LIMIT".
-    The first answer is for the structure's own positions. Every frame is answered, so a viewer should send the next
-    one after the answer. At the end of its input the program removes the output.
+    the positions of all atoms (32-bit numbers, A), it writes the map into the output and answers "map NUMBER LEVEL
+    LIMIT": a level for isosurfaces, and the limit of the colours. The first answer is for the structure's own
+    positions. Every frame is answered, so a viewer should send the next one after the answer. At the end of its input
+    the program removes the output.
 
     Raises
     ------
@@ -78,7 +80,8 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
         place = output.with_name(f".part-{output.name}")
         put_map(grid, place)
         os.replace(place, output)
-        print(f"map {number} {grid.display_limit():.9g}", flush=True)
+        colours = max(map(abs, colour_range([grid], [grid.values])))
+        print(f"map {number} {grid.display_limit():.9g} {colours:.9g}", flush=True)
 
     count = 0
     try:

@@ -62,7 +62,7 @@ def slice_(
     slab: Annotated[float, Option("thickness of the layer of atoms that is drawn", unit="A", above=0)] = 3.0,
     waters: Annotated[bool, Option("draw waters too, but for sites that are no atoms")] = False,
     range: Annotated[Range | None, Option(
-        "range of the colours, such as -20,20; unless given -5,5 kT/e for a potential in water (screened or continuum), "
+        "range of the colours, such as -20,20; unless given -5,5 kT/e for a potential in water (screened, continuum), "
         "otherwise wide enough for 98 % of what is shown", parse=_range, metavar="LO,HI", front=True)] = None,
     contours: Annotated[int, Option(
         "about how many contour levels, at round values; without small loops around atoms", low=0, high=50)] = 0,
@@ -152,7 +152,8 @@ def _report(
         shown.append({
             "map": panel.name, "plane": plane.label, "point": plane.point.tolist(), "normal": plane.normal.tolist(),
             "right": plane.right.tolist(), "up": plane.up.tolist(), "minimum": low, "maximum": high,
-            "range": list(limits), "within_range": inside, "unit": panel.grid.unit, "medium": panel.grid.provenance.medium,
+            "range": list(limits), "within_range": inside, "unit": panel.grid.unit,
+            "medium": panel.grid.provenance.medium,
         })
         where = f"through {' '.join(f'{x:.6g}' for x in plane.point)} A, " if plane.axis is None else ""
         letter = f"{page.axes[n].get_label()}: " if len(page.axes) > 1 else ""

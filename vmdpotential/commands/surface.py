@@ -46,7 +46,8 @@ def surface(
         "of the lattice that the surface is found on", unit="A", low=0.05, high=2)] = 0.3,
     by: Annotated[str, Option("what has a row of the table", choices=("residue", "atom", "vertex"))] = "residue",
     range: Annotated[Range | None, Option(
-        "range of the colours, such as -5,5; unless given that for a potential in water (screened or continuum) in kT/e, "
+        "range of the colours, such as -5,5; unless given that, in kT/e, for a potential in water (screened, "
+        "continuum), "
         "otherwise wide enough for 98 % of the surface",
         parse=_range, metavar="LO,HI", front=True)] = None,
     output: Annotated[tuple[Path, ...], Option(

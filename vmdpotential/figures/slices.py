@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -218,8 +218,8 @@ def _length(line: Floats) -> float:
 
 
 def draw_profile(
-    ax: Axes, grids: Sequence[Grid], axis: int, names: Sequence[str] = (), value_range: tuple[float, float] | None = None,
-    upright: bool = False, short: bool = False,
+    ax: Axes, grids: Sequence[Grid], axis: int, names: Sequence[str] = (),
+    value_range: tuple[float, float] | None = None, upright: bool = False, short: bool = False,
 ) -> None:
     """Draw the plane-averaged curves of one or more maps along x, y or z (axis 0, 1 or 2).
 

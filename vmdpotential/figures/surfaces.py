@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.figures import prepare
-from vmdpotential.figures.page import WIDTHS, style
 from vmdpotential.figures.colours import rgb_of
+from vmdpotential.figures.page import WIDTHS, style
 from vmdpotential.figures.slices import colours
 from vmdpotential.surface import Surface
 

@@ -210,7 +210,9 @@ def drawn(report: Report) -> dict[str, Any]:
     grid = report.objects["grid"]
     if not isinstance(grid, Grid):
         return {}
-    return {"range": list(surface_range(grid, report.objects.get("structure"))), "meaning": meaning(grid)}
+    title = ", ".join(filter(None, (grid.unit, grid.provenance.medium.partition(",")[0])))
+    span = surface_range(grid, report.objects.get("structure"))
+    return {"range": list(span), "meaning": meaning(grid), "title": title}
 
 
 def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -> Structure:

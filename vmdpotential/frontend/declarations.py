@@ -19,9 +19,9 @@ def declarations() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``{"version": ..., "commands": {name: {"summary", "description", "medium", "options"}}, "broken": {name: reason},
-        "media": ...}``;
-        an option has ``name``, ``kind`` (``structure``, ``map``, ``trajectory``, ``selection``, ``file``,
+        ``{"version": ..., "commands": {name: {"summary", "description", "medium", "options"}}, "broken": {name:
+        reason}, "media": ...}``; an option has ``name``, ``kind`` (``structure``, ``map``,
+        ``trajectory``, ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
         ``shell``, ``front`` (what a dialog shows at once), ``default`` (as text, empty for none), ``help``, ``unit``,
         ``choices``,

@@ -157,7 +157,8 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
         summed = bound
     provenance = Provenance(
         method=summing.name, interaction=summing.sums(request, summed),
-        medium=stated_medium(summing.medium(request, dielectric, temperature), structure, chosen), boundary=request.boundary,
+        medium=stated_medium(summing.medium(request, dielectric, temperature), structure, chosen),
+        boundary=request.boundary,
         cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=summed.cutoff,
         tolerance=None if errors is None else tolerance, precision=precision, engine=backend.name,
         atoms=str(named_selection(atoms)),
