@@ -211,7 +211,7 @@ class Trajectory:
                 box = np.array(step.box, np.float64) * 10  # nm to A
                 positions = mdanalysis.checked(step.x, path, self._dtype(step.x), number)
                 positions *= 10
-                yield Frame(number, positions, Cell(box) if box.any() else None, len(chosen), float(step.time))
+                yield Frame(number, positions, mdanalysis.box_of(box, path), len(chosen), float(step.time))
 
     def _gro(self, path: Path) -> Iterator[Frame]:
         chosen = _chosen(path, self.frames, len(self._starts))
@@ -263,7 +263,8 @@ class Trajectory:
                                 mdanalysis.cell_of(_dcd_cell(found.unitcell), path), len(chosen), time)
                 return
             for number in chosen:
-                found = reader[number]
+                with mdanalysis.quiet():
+                    found = reader[number]
                 yield Frame(number, mdanalysis.checked(found.positions, path, self._dtype(found.positions), number),
                             mdanalysis.cell_of(found.dimensions, path), len(chosen), found.data.get("time"))
 
