@@ -173,7 +173,9 @@ def _table(atoms: Sequence[Any], geometric: bool, is14: bool) -> tuple[Floats, F
 
 def _coefficients(rmin: Any, epsilon: Any) -> tuple[Any, Any]:
     """Return c6 and c12 of a minimum of -epsilon at rmin."""
-    return 2 * epsilon * rmin**6, epsilon * rmin**12
+    with np.errstate(all="ignore"):  # what is no finite number is refused afterwards
+        rmin6 = np.asarray(rmin, np.float64) ** 6
+        return 2 * epsilon * rmin6, epsilon * rmin6 * rmin6
 
 
 def _pairs(topology: Topology) -> tuple[Integers, Integers]:
