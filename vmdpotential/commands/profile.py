@@ -27,6 +27,7 @@ from vmdpotential.commands.options import (
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.blocks import clear, folder_of
 from vmdpotential.frames.profile import QUANTITIES, Profile
+from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.io.files import output as files
 from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.molecule.selection import select
@@ -117,7 +118,7 @@ def profile(
               for name, u in zip(QUANTITIES, found.units, strict=True)]
     drawn = None
     if figure is not None or not paths:
-        drawn = profiles(found.z, found.names, found.values, found.errors, labels, axis,
+        drawn = profiles(found.z, found.names, found.values, found.intervals, labels, axis,
                          found.integral if integral else None)
     with files.writing(paths, force) as places:
         if output is not None:
@@ -126,7 +127,7 @@ def profile(
             places[-1].write_bytes(render(drawn, figure, title=f"profile along {axis}"))
     clear(kept)
     phi = found.values[0, 2]
-    error = None if found.errors is None else found.errors[0, 2]
+    error = None if found.errors is None or np.isnan(found.errors[0, 2, 0]) else found.errors[0, 2]
     low, high = int(phi.argmin()), int(phi.argmax())
 
     def told(n: int) -> str:
@@ -143,6 +144,10 @@ def profile(
     ]
     if abs(found.charge) > 1e-3:
         lines.append(f"the net charge of the cell, {found.charge:.4f} e, has a neutralising background")
+    if found.frames > 1:
+        lines.append(TOO_SHORT if error is None or found.intervals is None else
+                     "+- is the standard error of the mean; the mean is known to +- "
+                     f"{float(found.intervals[0, 2].max()):.4f} {unit} or better with a confidence of 95 %")
     if integral:
         lines.append(f"the double integral from the left edge ends at {found.integral[-1]:.4f} {unit}, where the "
                      "periodic potential is what it was at the beginning")
@@ -151,8 +156,10 @@ def profile(
         "axis": axis, axis: found.z.tolist(), "names": list(found.names), "unit": unit, "medium": found.medium,
         "units": list(found.units),
         **{name.replace(" ", "_"): found.values[:, n].tolist() for n, name in enumerate(QUANTITIES)},
-        "errors": None if found.errors is None else {
-            name.replace(" ", "_"): found.errors[:, n].tolist() for n, name in enumerate(QUANTITIES)},
+        **{key: None if values is None else {
+            name.replace(" ", "_"): [None if np.isnan(curve[0]) else curve.tolist() for curve in values[:, n]]
+            for n, name in enumerate(QUANTITIES)}
+           for key, values in (("errors", found.errors), ("intervals", found.intervals))},
         "zero": zero, "shift": found.shift, "period": found.period, "period_std": found.deviation,
         "net_charge": found.charge, "frames": found.frames, "blocks": found.blocks, "seconds": seconds,
         "integral": found.integral.tolist() if integral else None, "files": [str(path) for path in paths],
@@ -204,7 +211,7 @@ def _write(found: Profile, path: Path, integral: bool) -> None:
             of = "" if n == 0 else f" of {name}"
             columns.append(f"{quantity}{of} ({unit})")
             table.append(found.values[n, k])
-            if found.errors is not None:
+            if found.errors is not None and np.isfinite(found.errors[n, k, 0]):
                 columns.append(f"{quantity}{of} error ({unit})")
                 table.append(found.errors[n, k])
     if integral:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.blocks import run_blocks
-from vmdpotential.frames.statistics import BlockMean
+from vmdpotential.frames.statistics import BLOCKS, as_equal, uncertainty
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.interactions import coulomb
@@ -70,7 +70,7 @@ class Profile:
     values : (names, 3, n) float64
         Charge density, e/A^3, field, V/A, and potential, in `unit`.
     errors : (names, 3, n) float64 or None
-        Their standard errors, None of fewer than two blocks of frames.
+        Their standard errors, not a number for curves that have none, None where all have none.
     integral : (n + 1,) float64, in `unit`
         The potential as the double integral of the density from the left edge has it, which takes field and
         potential there for 0; at the nodes and at the right edge.
@@ -86,6 +86,8 @@ class Profile:
         Of the cell.
     medium : str
         What is between the charges, empty where it is not known.
+    intervals : (names, 3, n) float64 or None
+        Half the widths of their 95 % intervals.
     """
 
     axis: int
@@ -103,6 +105,7 @@ class Profile:
     deviation: float = 0.0
     charge: float = 0.0
     medium: str = ""
+    intervals: Floats | None = None
 
     def __repr__(self) -> str:
         phi = self.values[0, 2]
@@ -354,7 +357,7 @@ def profile(
         found = [work.over([Frame(0, structure.positions, first)])]
     else:
         frames = trajectory.numbers()
-        found = list(run_blocks(work, frames, size=max(1, -(-len(frames) // 32)), **blocks))
+        found = list(run_blocks(work, frames, size=max(1, len(frames) // BLOCKS), **blocks))
     return _result(work, found, names, zero if isinstance(zero, str) else "region", unit)
 
 
@@ -401,19 +404,20 @@ def _result(work: Profiles, found: Sequence[Mapping[str, Floats]], names: Sequen
         weights /= weights.sum()
     shifts = values[:, :, 2] @ weights
     values[:, :, 2] -= shifts[..., None]
-    means, errors = np.empty(values.shape[1:]), np.empty(values.shape[1:])
-    for n in range(3):
-        mean = BlockMean(values.shape[1:2] + values.shape[3:], spread=False)
-        for count, block in zip(counts, values[:, :, n], strict=True):
-            mean.add(int(count), block)
-        means[:, n], errors[:, n] = mean.mean, mean.standard_error()
+    means = np.tensordot(counts / total, values, 1)
+    deviations, errors, intervals = as_equal(counts, values), np.full_like(means, np.nan), np.full_like(means, np.nan)
+    for name, quantity in np.ndindex(means.shape[:2]):  # each curve by itself, whatever others there are
+        if (found_error := uncertainty(deviations[:, name, quantity])) is not None:
+            errors[name, quantity], intervals[name, quantity] = found_error.error, found_error.interval
+    stated = np.isfinite(errors).any()
     charge = float(work.charges.sum())
     z = period * (np.arange(work.nodes) / work.nodes + (work.start if work.centre is None else -0.5))
     return Profile(
-        work.axis, z, names, means, errors if len(found) > 1 else None,
+        work.axis, z, names, means, errors if stated else None,
         integral(z, means[0, 1], means[0, 2], charge * per_volume, work.constant), unit, zero,
         float(shifts[:, 0] @ counts / total), int(total), len(found), float(period),
-        float(np.sqrt(max(0.0, squares - period**2))), charge, coulomb.INTERACTION.bind().medium(1.0, 298.15))
+        float(np.sqrt(max(0.0, squares - period**2))), charge, coulomb.INTERACTION.bind().medium(1.0, 298.15),
+        intervals if stated else None)
 
 
 def integral(z: Floats, field: Floats, potential: Floats, background: float, constant: float) -> Floats:
