@@ -61,6 +61,9 @@ def profile(
         low=0, high=100)] = None,
     integral: Annotated[bool, Option(
         "show beside it the potential as the double integral from the left edge has it (gmx potential)")] = False,
+    slab_correction: Annotated[bool, Option(
+        "take away the field that conducting (tinfoil) surroundings make in the vacuum beside a slab (Yeh and "
+        "Berkowitz)")] = False,
     topology: Annotated[Path | None, Option(
         "file with charges (PSF, prmtop, TPR ...)", viewer=False)] = None,
     force_field: ForceField = "auto",
@@ -82,7 +85,8 @@ def profile(
     """Compute charge density (e/A^3), electric field (V/A) and potential along an axis of a periodic cell.
 
     The mean over the planes across the axis, and over the frames of a trajectory, with standard errors by blocks of
-    frames. Poisson's equation is solved on the periodic cell, so that nothing depends on where the cell begins.
+    frames. Poisson's equation is solved on the periodic cell, in conducting (tinfoil) surroundings, so that nothing
+    depends on where the cell begins; a slab with a dipole then has a field in the vacuum beside it.
 
     Raises
     ------
@@ -97,6 +101,8 @@ def profile(
 
     if figure is not None:
         check_figure_format(figure)
+    if slab_correction and integral:
+        raise UsageError("slab_correction", "has no double integral beside it", "leave out {integral}")
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
     start, kept = time.perf_counter(), folder_of(output, resume)
@@ -104,14 +110,15 @@ def profile(
         if isinstance(structure, Path) and is_map(structure):
             given = {"trajectory": trajectory, "from": from_, "center": center, "topology": topology, "cell": cell,
                      "charges": charges, "index": index,
-                     "frames": frames}
+                     "frames": frames, "slab_correction": slab_correction}
             found, head, data = _of_map(structure, axis, zero, unit, given)
             objects: dict[str, Any] = {}
         else:
             found, head, data, objects = _of_atoms(
                 structure, trajectory, axis, from_, center, zero, frames, spacing, smear, topology, force_field, water,
                 cell, charges, index, unit, temperature,
-                {"folder": kept, "resume": resume, "workers": workers, "scheduler": scheduler})
+                {"slab_correction": slab_correction, "folder": kept, "resume": resume, "workers": workers,
+                 "scheduler": scheduler})
     seconds = time.perf_counter() - start - clock.compiling
     where = {"mean": "the mean over the cell", "left": "the left edge"}.get(zero, f"the mean over {zero}")
     labels = [f"{name[0].upper()}{name[1:]} ({u})".replace("A^3", "Å³").replace("/A", "/Å")
@@ -142,6 +149,13 @@ def profile(
         f"{len(found.z)} nodes, {found.period / len(found.z):.4g} A apart, over a period of {found.period:.4f} A"
         + (f" (+- {found.deviation:.4f} A over frames)" if found.deviation > 1e-6 else ""),
     ]
+    if found.corrected:
+        lines.append(f"slab correction: without it there is a field of {found.artificial:.4g} V/A in the vacuum; the "
+                     f"potential has a step of {abs(found.artificial) * found.period:.4g} V there")
+    else:
+        lines.append("conducting (tinfoil) surroundings: the mean field over the cell is 0" + (
+            f", which makes an artificial field of {found.artificial:.4g} V/A in the vacuum; the slab correction "
+            "removes it" if found.artificial else ""))
     if abs(found.charge) > 1e-3:
         lines.append(f"the net charge of the cell, {found.charge:.4f} e, has a neutralising background")
     if found.frames > 1:
@@ -160,7 +174,8 @@ def profile(
             name.replace(" ", "_"): [None if np.isnan(curve[0]) else curve.tolist() for curve in values[:, n]]
             for n, name in enumerate(QUANTITIES)}
            for key, values in (("errors", found.errors), ("intervals", found.intervals))},
-        "zero": zero, "shift": found.shift, "period": found.period, "period_std": found.deviation,
+        "artificial_field": found.artificial, "slab_correction": found.corrected, "zero": zero, "shift": found.shift,
+        "period": found.period, "period_std": found.deviation,
         "net_charge": found.charge, "frames": found.frames, "blocks": found.blocks, "seconds": seconds,
         "integral": found.integral.tolist() if integral else None, "files": [str(path) for path in paths],
     }
