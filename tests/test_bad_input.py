@@ -155,7 +155,7 @@ TABLE = [
     Case(3, "ionize in/box.pdb -o i.pdb -o i.cif --table t.csv --concentration 10 --between 6", "ions placed", "lower"),
     # options
     Case(2, "", "required: COMMAND", "see 'vmdpotential --help'"),
-    Case(2, "nonsense", "'nonsense'", "choose from"),
+    Case(2, "nonsense", "nonsense", "choose one of map"),
     Case(2, "map in/ion.pqr -o m.dx --spacng 1", "--spacng", "see 'vmdpotential map --help'"),
     Case(2, "map in/ion.pqr in/box.pdb -o m.dx", "in/box.pdb", "see 'vmdpotential map --help'"),
     Case(2, "map in/ion.pqr -o -m.dx", "--output/-o", "is written after '=', a file also as ./-name"),

@@ -92,6 +92,14 @@ def listed(words: Iterable[str], most: int) -> str:
     return ", ".join(taken) + (f" and {len(left)} more" if left else "")
 
 
+def similar(word: str, known: Iterable[str]) -> str:
+    """Return `` (did you mean 'map'?)`` where a word resembles a known one, else an empty string."""
+    import difflib
+
+    close = difflib.get_close_matches(word, list(known), 1, 0.65)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
 class VmdpotentialError(Exception):
     """Base of all errors that this package raises on purpose.
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from vmdpotential.errors import BackendError, UsageError
+from vmdpotential.errors import BackendError, UsageError, similar
 from vmdpotential.parameters import Command
 
 #: Entry-point group that other packages use.
@@ -99,7 +99,8 @@ def get(kind: str, name: str) -> Any:
     """
     _load_plugins()
     if name not in _entries[kind]:
-        raise UsageError(kind, f"there is none of this name; choose one of {', '.join(listed(kind))}", value=name)
+        raise UsageError(kind, f"there is none of this name{similar(name, available(kind))}; choose one of "
+                         f"{', '.join(listed(kind))}", value=name)
     target = _entries[kind][name]
     if isinstance(target, str):
         module, _, attribute = target.partition(":")

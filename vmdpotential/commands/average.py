@@ -46,9 +46,8 @@ def average(
     charges: Sequence[Path] = (), index: Path | None = None,
     frames: FramesOption = None,
     stat: Annotated[str, Option(
-        "what is written: mean, and beside it std (standard deviation of the frames, the sum of squares divided by "
-        "their number n, not n - 1) and sem (standard error of the mean)", metavar="mean,std,sem",
-        front=True)] = "mean",
+        "what is written: mean, and in further files std (standard deviation over the n frames, divisor n) and "
+        "sem (standard error of the mean)", metavar="mean,std,sem", front=True)] = "mean",
     fit: Annotated[str, Option(
         "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
         "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto",
