@@ -156,6 +156,10 @@ class ChargeError(InputError):
     """Atoms have no charge: neither a topology nor a template gives one."""
 
 
+class IncompleteError(ChargeError):
+    """Atoms are missing, or have no template, which completing the structure may cure."""
+
+
 class TaskError(VmdpotentialError, RuntimeError):
     """The input is good but the task cannot be done."""
 

@@ -29,7 +29,20 @@ from vmdpotential.commands.between import (
     selections,
     warn_of_mixture,
 )
-from vmdpotential.commands.options import CellOption, Charges, ForceField, Index, Water, charged, read
+from vmdpotential.commands.options import (
+    Assembly,
+    CellOption,
+    Charges,
+    Expand,
+    ForceField,
+    Index,
+    Ph,
+    Prepare,
+    Water,
+    charged,
+    copies,
+    read,
+)
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, beside, without_nan
 from vmdpotential.io.files import output as files
@@ -104,6 +117,10 @@ def energy(
     water: Water = "auto",
     cell: CellOption = None,
     charges: Charges = (),
+    prepare: Prepare = "auto",
+    ph: Ph = 7.0,
+    assembly: Assembly = "",
+    expand: Expand = "no",
     index: Index = None,
     boundary: Boundary = "auto",
     electrostatics: Electrostatics = "pme",
@@ -141,8 +158,9 @@ def energy(
             raise UsageError("figure", "shows residues", "use {by residue}")
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
-    structure, report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges,
-                                between, "between")
+    structure, report = charged(
+        copies(read(structure, topology, cell, index, trajectory), structure, assembly, expand), force_field, water,
+        charges, between, "between", prepare if trajectory is None else "never", ph)
     chosen = selections(structure, between)
     terms = nonbonded(structure, parameters, allow_scripts)
     warn_of_mixture(structure, report, terms)

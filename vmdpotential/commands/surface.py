@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import Index, read
+from vmdpotential.commands.options import Assembly, Expand, Index, Ph, Prepare, copies, hydrogenated, read
 from vmdpotential.commands.slice import _range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range
@@ -35,6 +35,10 @@ def surface(
         front=True, selection=True)
         ] = "solute",
     index: Index = None,
+    prepare: Prepare = "auto",
+    ph: Ph = 7.0,
+    assembly: Assembly = "",
+    expand: Expand = "no",
     kind: Annotated[str, Option(
         "molecular: what a probe cannot enter; accessible: where its centre can be", choices=KINDS,
         front=True)] = "molecular",
@@ -92,7 +96,7 @@ def surface(
     paths = [*output, *([] if figure is None else [figure])]
     files.check(paths, force)
     name = map_name(map) if isinstance(map, Path) else "map"
-    structure = read(structure, None, None, index)
+    structure = hydrogenated(copies(read(structure, None, None, index), structure, assembly, expand), prepare, ph)
     grid = map if isinstance(map, Grid) else read_map(map)
     start = time.perf_counter()
     made = molecular_surface(structure, atoms=atoms, kind=kind, probe=probe, spacing=spacing)
