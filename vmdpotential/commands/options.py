@@ -52,10 +52,12 @@ Expand = Annotated[str, Option(
     "whether the asymmetric unit of a crystal is expanded to its whole cell by the space group's operators",
     choices=("no", "cell"), viewer=False)]
 Workers = Annotated[int, Option(
-    "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0, high=4096)]
+    "number of processes on this machine that compute blocks of frames; 0 computes in this one", viewer=False,
+    low=0, high=4096)]
 Resume = Annotated[bool, Option("go on after a run that was stopped, with the blocks it left", viewer=False)]
 Scheduler = Annotated[str, Option(
-    "address of a Dask scheduler whose workers compute blocks of frames", viewer=False, metavar="ADDRESS")]
+    "address of a Dask scheduler whose workers compute blocks of frames; without TLS, everybody who can connect to a "
+    "Dask cluster can run code on it as you", viewer=False, metavar="ADDRESS")]
 
 
 def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,
