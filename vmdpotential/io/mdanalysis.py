@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
-from vmdpotential.io.files.text import COMPRESSED, Held, first_bytes, held
+from vmdpotential.io.files.text import COMPRESSED, Held, first_bytes, held, named
 from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import gromacs_folder, tpr_nonbonded
 from vmdpotential.io.trajectories import xdr
@@ -259,6 +259,8 @@ def explained(path: Path) -> Iterator[None]:
     """Turn whatever MDAnalysis raises while it reads a file into one line."""
     try:
         yield
+    except InputError as error:
+        raise named(path, error) from error.__cause__
     except VmdpotentialError:
         raise
     except MemoryError:
