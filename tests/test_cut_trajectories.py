@@ -4,6 +4,7 @@
 import struct
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ def write(path, atoms, count=10):
 
     universe = MDAnalysis.Universe.empty(atoms, trajectory=True)
     places = np.random.default_rng(1).uniform(0, 20, (atoms, 3))
-    with MDAnalysis.Writer(str(path), atoms) as writer:
+    with warnings.catch_warnings(), MDAnalysis.Writer(str(path), atoms) as writer:
+        warnings.simplefilter("ignore")
         for number in range(count):
             places[0, 0] = number
             universe.atoms.positions = places

@@ -361,6 +361,7 @@ def _dcd_step(header: Any) -> tuple[float, float] | None:
     return header["istart"] * header["delta"] * AKMA, step
 
 
+@np.errstate(all="ignore")  # a cell that is no numbers is refused afterwards
 def _dcd_cell(found: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return lengths and angles of the cell in a DCD, as one of its dialects has them.
 
