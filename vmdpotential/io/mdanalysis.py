@@ -171,8 +171,8 @@ def check_atoms(path: Path, found: int, n_atoms: int) -> None:
 
 def checked(positions: Any, path: Path, dtype: Any = np.float64, frame: int | None = None) -> NDArray[Any]:
     """Return a copy of positions that a file gave, (N, 3), in a frame if it has some, which must be numbers."""
-    result = np.array(positions, dtype, order="C")
     with np.errstate(over="ignore", invalid="ignore"):
+        result = np.array(positions, dtype, order="C")
         total = result.sum()
     if not np.isfinite(total):  # a sum takes a third of the time that looking at each does
         bad = np.flatnonzero(~np.isfinite(result).all(1))
