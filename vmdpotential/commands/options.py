@@ -52,10 +52,12 @@ Expand = Annotated[str, Option(
     "whether the asymmetric unit of a crystal is expanded to its whole cell by the space group's operators",
     choices=("no", "cell"), viewer=False)]
 Workers = Annotated[int, Option(
-    "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0, high=4096)]
+    "number of processes on this machine that compute blocks of frames; 0 computes in this one", viewer=False,
+    low=0, high=4096)]
 Resume = Annotated[bool, Option("go on after a run that was stopped, with the blocks it left", viewer=False)]
 Scheduler = Annotated[str, Option(
-    "address of a Dask scheduler whose workers compute blocks of frames", viewer=False, metavar="ADDRESS")]
+    "address of a Dask scheduler whose workers compute blocks of frames; without TLS, everybody who can connect to a "
+    "Dask cluster can run code on it as you", viewer=False, metavar="ADDRESS")]
 
 
 def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,
@@ -140,6 +142,8 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     ------
     ChargeError
         When an atom that counts has no charge.
+    InputError
+        When the periodic cell is too small for the atoms.
     TaskError
         When atoms are missing and cannot be added.
     UsageError
@@ -147,8 +151,10 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     """
     from vmdpotential.io.topologies import openmm_system
     from vmdpotential.molecule.charges import charges_and_report
+    from vmdpotential.molecule.overlaps import check_overlaps
     from vmdpotential.molecule.selection import select
 
+    check_overlaps(structure)
     system = next((path for path in charges if openmm_system.is_system(path)), None)
     if system is not None:
         if len(charges) > 1:

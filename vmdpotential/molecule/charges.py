@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import ChargeError, IncompleteError, UsageError, listed
+from vmdpotential.errors import ChargeError, IncompleteError, UsageError, Words, listed
 from vmdpotential.molecule.atomnames import family
 from vmdpotential.molecule.given import Given, ResidueCharges
 from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
@@ -259,7 +259,7 @@ def _force_fields(structure: Structure, warn: bool) -> tuple[str, ...]:
         told = sum(marks[best][:2]) > 0 == sum(marks[other][:2])
         # names of atoms as CHARMM writes them are its own; Amber's are those of the PDB, which everybody writes
         if warn and not told and not (best == "charmm36" and marks[best][2] > 0 == sum(marks[other])):
-            log.warning("%s: its names fit %s and %s; the charges are those of %s, choose with {force_field}",
+            log.warning(Words("%s: its names fit %s and %s; the charges are those of %s, choose with {force_field}"),
                         whole.where, best, other, best)
     return tuple(fits)
 
