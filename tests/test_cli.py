@@ -49,7 +49,7 @@ def test_negative_numbers_are_values(ion, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("arguments", "text"), [
-    (["nonsense"], "command=nonsense: there is none of this name; choose one of map, ionize"),
+    (["nonsense"], "command=nonsense: there is none of this name; choose one of map, prepare, ionize"),
     ([], "required: COMMAND"),
     (["map"], "required: STRUCTURE"),
     (["map", "x.pdb", "--spacing", "wide", "-o", "m.dx"], "--spacing wide: a number is needed"),

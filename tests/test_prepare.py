@@ -16,10 +16,10 @@ from vmdpotential.errors import IncompleteError, TaskError, UsageError
 from vmdpotential.io import read_structure
 from vmdpotential.io.structures.symmetry import assembled, expanded
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.gasteiger import gasteiger
 from vmdpotential.molecule.selection import Picked, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.prepare.components import component
-from vmdpotential.prepare.gasteiger import gasteiger
 from vmdpotential.prepare.preparation import prepare_structure
 
 DATA = Path(MDAnalysisTests.__file__).parent / "data"

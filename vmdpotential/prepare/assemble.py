@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from vmdpotential.molecule.gasteiger import SINGLE
 from vmdpotential.molecule.names import WATERS
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 from vmdpotential.prepare import hydrogens
-from vmdpotential.prepare.components import FLAT, SINGLE
+from vmdpotential.prepare.components import FLAT
 from vmdpotential.prepare.draft import Draft
 from vmdpotential.prepare.states import States
 

@@ -13,15 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.spatial import cKDTree
 
+from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_SINGLE, DOUBLE, SINGLE
 from vmdpotential.molecule.structure import Integers
-from vmdpotential.prepare.components import (
-    AMINO_ACIDS,
-    AROMATIC_DOUBLE,
-    AROMATIC_SINGLE,
-    DOUBLE,
-    FLAT,
-    SINGLE,
-)
+from vmdpotential.prepare.components import AMINO_ACIDS, FLAT
 from vmdpotential.prepare.draft import METALS, Draft
 
 #: pKa of model compounds, those of PROPKA 3.

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from vmdpotential.molecule.structure import Floats, Integers, Names
-from vmdpotential.prepare.components import AROMATIC_DOUBLE, AROMATIC_SINGLE, AROMATIC_TRIPLE, DOUBLE, TRIPLE
+
+#: Numbers of bond orders, as biotite and hydride have them.
+SINGLE, DOUBLE, TRIPLE, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE = 1, 2, 3, 5, 6, 7
 
 #: Electronegativity a + b q + c q^2, eV, by element and hybridization.
 _PARAMETERS = {
@@ -40,7 +42,7 @@ def gasteiger(elements: Names, formal: Integers, bonds: Integers) -> Floats:
         Hydrogens among them.
     formal : (N,) int64
     bonds : (B, 3) int64
-        Two atoms and the order of their bond (:mod:`vmdpotential.prepare.components`).
+        Two atoms and the order of their bond (1, 2, 3; 5, 6, 7 where it is aromatic).
     """
     kinds = [_LIKE.get(element, element) for element in elements.tolist()]
     known = np.array([(kind, 3) in _PARAMETERS for kind in kinds], bool)
