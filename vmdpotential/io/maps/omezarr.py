@@ -1,12 +1,12 @@
 """Zarr maps: a folder of compressed blocks, which may be larger than memory, in several resolutions.
 
 Zarr version 3 with the metadata of OME-Zarr 0.5, which napari and Neuroglancer read: array ``0`` is the map, (z, y,
-x) float32; arrays ``levels/1``, ``levels/2`` ... hold one node of every 2, 4 ... of it along each axis. Arrays ``x``, ``y``
-and ``z``, in angstrom, are the coordinates that xarray reads; it accepts only one size of an axis in a group, so that
-coarser levels have a group of their own. Nodes are taken, not averaged, so that the first node of every level is where
-that of the map is: all have the same translation. Scale and translation are in angstrom. A block has 16 x 128 x 128
-values, 1 MiB; a shard (a file) has 8 blocks, 16 planes thick, and several processes may write different ones at once.
-What this package says of a map, as in other formats, is the attribute ``vmdpotential``.
+x) float32; arrays ``levels/1``, ``levels/2`` ... hold one node of every 2, 4 ... of it along each axis. Arrays ``x``,
+``y`` and ``z``, in angstrom, are the coordinates that xarray reads; it accepts only one size of an axis in a group,
+so coarser levels have a group of their own. Nodes are taken, not averaged, so that the first node of every level is
+where that of the map is: all have the same translation. Scale and translation are in angstrom. A block has 16 x 128 x
+128 values, 1 MiB; a shard (a file) has 8 blocks, 16 planes thick, and several processes may write different ones at
+once. What this package says of a map, as in other formats, is the attribute ``vmdpotential``.
 """
 
 from __future__ import annotations
