@@ -75,9 +75,10 @@ TABLE = [
     Case(2, "map in/cut.dcd --topology in/other.psf -o m.dx", "in/cut.dcd", AGAIN),
     Case(2, "map in/junk.coor --topology in/box.psf -o m.dx", "in/junk.coor: has ", "give files of one system"),
     # charges
-    Case(2, "map in/ligand.pdb -o m.dx", "L99L C1 (1)", "as --topology"),
+    Case(3, "map in/ligand.pdb -o m.dx", "L99L (1)", "--charges"),
+    Case(2, "map in/ligand.pdb --prepare never -o m.dx", "L99L C1 (1)", "as --topology"),
     Case(2, "ionize in/ligand.pdb -o i.pdb", "L99L C1 (1)", "as --topology"),
-    Case(2, "map in/bare.pdb -o m.dx", "TIP3 H (64)", "complete the residues"),
+    Case(2, "map in/bare.pdb --prepare never -o m.dx", "no hydrogens", "complete the residues"),
     Case(2, "ionize in/box.pdb --topology in/charged.psf -o i.pdb", "TIP31:OH2 with +0.500 e", "check the charges"),
     # maps
     Case(2, "slice in/missing.dx -o f.png", "in/missing.dx", "check its name and folder"),

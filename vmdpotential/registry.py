@@ -18,13 +18,14 @@ from vmdpotential.parameters import Command
 #: Entry-point group that other packages use.
 GROUP = "vmdpotential.plugins"
 
-KINDS = ("command", "method", "interaction", "pair", "engine")
+#: What can be registered; a ``pair-benchmark`` is called as those of `plugins/historical/timing.py` are.
+KINDS = ("command", "method", "interaction", "pair", "engine", "pair-benchmark")
 
 _entries: dict[str, dict[str, Any]] = {
     "command": {
         name: f"vmdpotential.{'frontend' if name in ('plugins', 'install') else 'commands'}.{name}:command"
-        for name in ("map", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy", "forces",
-                     "rdf", "live", "devices", "plugins", "install", "verify", "benchmark")
+        for name in ("map", "prepare", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy",
+                     "forces", "rdf", "live", "devices", "plugins", "install", "verify", "benchmark")
     },
     "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "msm", "pme")},
     "interaction": {
@@ -39,6 +40,7 @@ _entries: dict[str, dict[str, Any]] = {
         "buckingham": "vmdpotential.interactions.buckingham:INTERACTION",
     },
     "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
+    "pair-benchmark": {},
 }
 _unlisted: set[tuple[str, str]] = set()
 _broken: dict[str, str] = {}

@@ -225,7 +225,9 @@ def _former(report: Path, force: bool) -> dict[str, dict[str, str]]:
         known = reader.fieldnames is not None and tuple(reader.fieldnames) == COLUMNS
     if not known and not force:
         raise UsageError("", f"{report}: exists, and is no table of a batch", "use {force} to replace it")
-    return {row["file"]: row for row in rows if None not in row.values()} if known else {}
+    # a row with more or fewer fields is damaged
+    whole = (row for row in rows if None not in row and None not in row.values())
+    return {row["file"]: row for row in whole} if known else {}
 
 
 def _write(report: Path, rows: Sequence[Mapping[str, str]]) -> None:
