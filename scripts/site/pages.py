@@ -28,7 +28,7 @@ WRITTEN = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "data/READ
 
 #: Packages of whose modules the reference is made, and single modules: what programs call.
 PACKAGES = ("figures", "frames", "grid", "ions", "molecule", "pairs")
-MODULES = ("engines", "errors", "interactions", "io", "io.forcefield", "io.frames", "maps", "methods", "parameters",
+MODULES = ("engines", "errors", "interactions", "io", "io.topologies.forcefield", "io.trajectories.frames", "maps", "methods", "parameters",
            "points", "progress", "registry", "surface", "units")
 
 
@@ -164,7 +164,9 @@ def index() -> str:
     parts = [("Start", ["First pictures <README>", "vmdpotential/commands/GUIDE"]), ("Viewers and plugins", viewers),
              ("Examples", examples), ("Theory", theory), ("Commands", commands), ("Python", ["python/index"]),
              ("The package", ["ARCHITECTURE", "vmdpotential/engines/SPEED", "CHANGELOG", "data/README"])]
-    return "\n\n".join(["# vmdpotential", *(
+    picture = "![The potential on a plane through a protein, with its atoms and ions](data/slice.png)"
+    return "\n\n".join(["# vmdpotential", "Electrostatic potentials of biomolecules, inside VMD, PyMOL, ChimeraX, a web page "
+                        "and a shell.", picture, *(
         _contents(pages, "maxdepth: 1", f"caption: {title}") for title, pages in parts), ""])
 
 

@@ -18,9 +18,8 @@ MEDIA: dict[str, dict[str, Any]] = {
 #: The medium of the first picture, in every viewer.
 DEFAULT = "water"
 
-HELP = ("what surrounds the charges: water (that of the solute, screened by 0.15 M of salt), vacuum (that of the "
-        "solute, unscreened) or explicit (that of all atoms, with their water); atoms, screened and other options "
-        "that are set take precedence")
+HELP = ("what surrounds the charges: water (of the solute, with 0.15 M of salt), vacuum (of the solute) or explicit "
+        "(all atoms count)")
 
 #: Parameters that choose another potential than a screened one, and what atoms are when water is among them.
 _OTHERS = ("interaction", "set", "smear", "screened")
