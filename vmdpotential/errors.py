@@ -27,6 +27,10 @@ from typing import Any
 #: Writes a parameter, with a value where one is given (else empty), the way an interface has it.
 Spelling = Callable[[str, str], str]
 
+#: A word that is cut, such as a value of thousands of letters or digits, and the longest text that is not.
+_LONG_WORD = re.compile(r"\S{500,}")
+_MOST = 3000
+
 _PARAMETER = re.compile(r"\{([a-z_]+)(?: ([^{}]*))?\}")
 
 
@@ -63,6 +67,12 @@ def one_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else _visible(letter) for letter in text)
+
+
+def _shortened(text: str) -> str:
+    """Return text whose words, and itself, can be read: the middle of longer ones is left out."""
+    text = _LONG_WORD.sub(lambda match: f"{match[0][:120]}...{match[0][-80:]}", text)
+    return text if len(text) <= _MOST else f"{text[: _MOST - 200]}...{text[-100:]}"
 
 
 def _visible(letter: str) -> str:
@@ -107,7 +117,7 @@ class VmdpotentialError(Exception):
         """Return the line, with parameters as an interface spells them."""
         value = self.value if len(self.value) <= 80 else f"{self.value[:77]}..."
         head = f"{spell(self.parameter, value)}: " if self.parameter else ""
-        return one_line(f"{head}{self.text}" + (f"; {spelled(self.cure, spell)}" if self.cure else ""))
+        return one_line(head + _shortened(self.text) + (f"; {spelled(self.cure, spell)}" if self.cure else ""))
 
     def __str__(self) -> str:
         return self.message()

@@ -18,7 +18,8 @@ from vmdpotential.parameters import Command
 #: Entry-point group that other packages use.
 GROUP = "vmdpotential.plugins"
 
-KINDS = ("command", "method", "interaction", "pair", "engine")
+#: What can be registered; a ``pair-benchmark`` is called as those of `plugins/historical/timing.py` are.
+KINDS = ("command", "method", "interaction", "pair", "engine", "pair-benchmark")
 
 _entries: dict[str, dict[str, Any]] = {
     "command": {
@@ -39,6 +40,7 @@ _entries: dict[str, dict[str, Any]] = {
         "buckingham": "vmdpotential.interactions.buckingham:INTERACTION",
     },
     "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
+    "pair-benchmark": {},
 }
 _unlisted: set[tuple[str, str]] = set()
 _broken: dict[str, str] = {}

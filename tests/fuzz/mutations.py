@@ -45,7 +45,7 @@ def mutated(rng: Random, suffix: str, data: bytes, others: list[bytes]) -> tuple
     if suffix == ".dx.gz":  # what is in it is what matters, and how it is packed comes below
         suffix, data = ".dx", gzip.decompress(data)
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4))):
-        binary = suffix in (".mrc", ".ccp4", ".map", ".npz", ".nc", ".ncrst", ".dcd", ".xtc", ".trr") or b"\0" in data
+        binary = suffix in (".mrc", ".ccp4", ".map", ".npz", ".nc", ".ncrst", ".dcd", ".xtc", ".trr", ".entry") or b"\0" in data
         if suffix == ".npz" and rng.random() < 0.7:
             data = _archive(rng, data)
         elif binary:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import (
+    AllowScripts,
     BetweenOption,
     Boundary,
     Cutoff,
@@ -94,6 +95,7 @@ def energy(
     topology: Annotated[Path | None, Option(
         "file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
     parameters: Parameters = (),
+    allow_scripts: AllowScripts = False,
     force_field: ForceField = "auto",
     water: Water = "auto",
     cell: CellOption = None,
@@ -137,7 +139,7 @@ def energy(
     structure, report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges,
                                 between, "between")
     chosen = selections(structure, between)
-    terms = nonbonded(structure, parameters)
+    terms = nonbonded(structure, parameters, allow_scripts)
     warn_of_mixture(structure, report, terms)
     sums = [Between(structure, terms, a, b, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
                     engine=engine) for _, _, a, b in chosen]

@@ -35,13 +35,14 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
          screened: float | None = None, radii: str = "auto", output: Path | None = None, **options: Any) -> Report:
     """Keep a map of what is shown, while frames are played, atoms moved and selections changed.
 
-    A map is made for the newest frame; those that came meanwhile are dropped. The first is checked against the
-    tolerance, and the others are made in the same way. A coarse spacing makes it fast.
+    The first map is checked against the tolerance, and the others are computed in the same way. A coarse spacing makes
+    it fast. Inside a viewer a map is computed for the newest frame, and frames that arrive meanwhile are dropped.
 
     In a shell it serves a viewer: for each line "frame NUMBER [A B C ALPHA BETA GAMMA]" on standard input, followed by
     the positions of all atoms (32-bit numbers, A), it writes the map into the output and answers "map NUMBER LEVEL
-    LIMIT": a level for isosurfaces, and the limit of the colours.
-    The first answer is for the structure's own positions. It ends with its input.
+    LIMIT": a level for isosurfaces, and the limit of the colours. The first answer is for the structure's own
+    positions. Every frame is answered, so a viewer should send the next one after the answer. At the end of its input
+    the program removes the output.
 
     Raises
     ------

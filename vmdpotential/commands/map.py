@@ -70,7 +70,8 @@ def map_(
         "how it is summed", choices=lambda: _names("method"),
         listed=lambda: ("auto", *registry.listed("method")))] = "auto",
     boundary: Annotated[str, Option(
-        "open, or with all periodic images", choices=("auto", "open", "periodic"))] = "auto",
+        "open, or with all periodic images; auto is periodic where "
+        "the atoms fill the cell", choices=("auto", "open", "periodic"))] = "auto",
     spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100, front=True)] = 0.5,
     padding: Annotated[float, Option("around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0,
     cutoff: Annotated[float | None, Option(
@@ -109,7 +110,9 @@ def map_(
         "which frame of the trajectory, or of the structure file where there is none, counted from 0",
         viewer=False)] = None,
     output: Annotated[Path | None, Option(
-        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; a map larger than memory goes to "
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; .mrc and .map are for programs of "
+        "electron microscopy and viewers, .ccp4 for those of crystallography and gemmi, which ignore the origin of the "
+        "others; a map larger than memory goes to "
         ".zarr, .cmap, .mrc, .map or .ccp4 in slabs; - is standard output", short="o", viewer=False,
         written=True)] = None,
     field: Annotated[Path | None, Option(

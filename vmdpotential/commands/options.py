@@ -92,14 +92,18 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     ------
     ChargeError
         When an atom that counts has no charge.
+    InputError
+        When the periodic cell is too small for the atoms.
     UsageError
         For a System beside other files, or charges of atoms that have some.
     """
     from vmdpotential.io.topologies import openmm_system
     from vmdpotential.io.topologies.residue_charges import read_residue_charges
     from vmdpotential.molecule.charges import charges_and_report
+    from vmdpotential.molecule.overlaps import check_overlaps
     from vmdpotential.molecule.selection import select
 
+    check_overlaps(structure)
     system = next((path for path in charges if openmm_system.is_system(path)), None)
     if system is not None:
         if len(charges) > 1:

@@ -302,7 +302,7 @@ def plan_average(
     first = opening[0]
     own_cells = not fixed_cell and first.cell is not None
     frame_cell = first.cell if own_cells else structure.cell
-    cell = choose_cell(replace(structure, cell=frame_cell), wanted.method, boundary)
+    cell = choose_cell(replace(structure, positions=first.positions, cell=frame_cell), wanted.method, boundary)
     boundary = "open" if cell is None else "periodic"
     if cell is None and not (own_cells or fixed_cell):
         frame_cell = None  # such as a crystal's, whose images frames do not have

@@ -25,7 +25,7 @@ from vmdpotential import __version__, progress
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frames import distribute
 from vmdpotential.io.files import output as files
-from vmdpotential.io.files.hidden import collect
+from vmdpotential.io.files.hidden import remove_abandoned
 from vmdpotential.io.maps.npz import put_arrays
 
 log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ def clear(folder: Path | None) -> None:
     """Remove the blocks that are kept in a folder: what was made of them is safe."""
     if folder is not None and folder.is_dir():
         with contextlib.suppress(OSError):
-            collect(folder)
+            remove_abandoned(folder)
         for path in folder.glob(_CALLED):
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # another run's, or what is not ours
@@ -182,7 +182,8 @@ class Run:
         for block in self.blocks:
             path = self._place(block)
             if path in there:
-                with contextlib.suppress(Exception), np.load(path, allow_pickle=False) as archive:
+                with (contextlib.suppress(Exception), open(path, "rb") as file,  # numpy leaves a damaged one open
+                      np.load(file, allow_pickle=False) as archive):
                     if str(archive[_FINGERPRINT]) == self._fingerprint:
                         self.kept.add(block)
         others = len(there) - len(self.kept)
@@ -196,7 +197,7 @@ class Run:
         """Return what is kept of a block, None where it is damaged."""
         path = self._place(block)
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
                 return {name: archive[name] for name in archive.files if name != _FINGERPRINT}
         except Exception as error:  # of zipfile, zlib and numpy
             log.warning("%s: is damaged (%s), and computed anew", path, error)

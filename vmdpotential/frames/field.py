@@ -372,7 +372,7 @@ def field_at(
         begin, numbers = next(iter(trajectory)), trajectory.numbers()
     own = cell is None and begin.cell is not None
     found = cell or begin.cell or structure.cell
-    periodic = choose_cell(replace(structure, cell=found), "auto", boundary) is not None
+    periodic = choose_cell(replace(structure, positions=begin.positions, cell=found), "auto", boundary) is not None
     begin = begin._replace(cell=found if periodic else None)
     names, parts, rows = parts_of(len(structure), sources)
     charges = structure.known_charges

@@ -149,7 +149,7 @@ def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell |
         if frame == 0 and next(frames, None) is not None:
             log.warning("%s: holds several frames; the first one is used", path)
         box = np.array(step.box, dtype=np.float64) * 10  # nm to A
-        return checked(np.array(step.x, dtype=np.float64) * 10, path), Cell(box) if box.any() else None
+        return checked(np.array(step.x, dtype=np.float64) * 10, path), box_of(box, path)
 
 
 def _check_counts(path: Path, found: int, n_atoms: int, frames: int, frame: int) -> None:
@@ -208,6 +208,16 @@ def cell_of(dimensions: Any, path: Path) -> Cell | None:
         raise InputError(f"{path}: {error.text}", error.cure) from None
 
 
+def box_of(vectors: Floats, path: Path) -> Cell | None:
+    """Return the cell of three vectors (3, 3), A; None where they are zero."""
+    if not vectors.any():
+        return None
+    try:
+        return Cell(vectors)
+    except InputError as error:
+        raise InputError(f"{path}: {error.text}", error.cure) from None
+
+
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn whatever MDAnalysis raises into one line, and keep its warnings and log lines quiet."""
@@ -234,6 +244,14 @@ def reading(path: Path) -> Iterator[None]:
                 yield
         finally:
             logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the warnings quiet that MDAnalysis gives of one frame."""
+    with _one_thread, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 @contextlib.contextmanager

@@ -27,6 +27,10 @@ def _frozen(array: ArrayLike, dtype: Any) -> NDArray[Any]:
     return result
 
 
+#: Charges of atoms, e, beyond which they are damage: squares and sums of them would overflow.
+LARGEST_CHARGE = 1e9
+
+
 @dataclass(frozen=True, eq=False)
 class Topology:
     """Bonded terms and atom types of a structure, as a PSF or prmtop states them.
@@ -268,9 +272,13 @@ class Structure:
 
     @property
     def known_charges(self) -> Floats:
-        """The charges, (N,) e; raises InputError where there are none."""
+        """The charges, (N,) e; raises InputError where there are none, or impossible ones."""
         if self.charges is None:
             raise InputError(f"{self.where}: has no charges", "give a file that has them as {topology}")
+        if len(self) and not max(-self.charges.min(), self.charges.max()) <= LARGEST_CHARGE:  # nor NaN
+            atom = int(np.argmin(np.abs(self.charges) <= LARGEST_CHARGE))
+            raise InputError(f"{self.where}: the charge of {self.label(atom)} is {self.charges[atom]:g} e",
+                             "correct it")
         return self.charges
 
     def require_whole_cell(self, cure: str) -> None:

@@ -85,6 +85,9 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
         raise InputError(
             f"{where}: no Lennard-Jones parameters of the ions {listed(missing, 80)}", _CURE)
     values = np.array([found[ion] for ion in ions])
+    if not np.isfinite(values).all():
+        raise InputError(f"{listed(map(str, files), 80)}: Lennard-Jones parameters of ions are no numbers",
+                         "correct the file")
     return values[:, 0], values[:, 1]
 
 
@@ -111,6 +114,8 @@ def _of_amber(path: Path) -> dict[str, tuple[float, float]]:
             inside = False
         elif inside and (match := _LINE.match(line)):
             half, epsilon = (float(text.upper().replace("D", "E")) for text in match.groups()[1:])
+            if not max(half, epsilon) < np.inf:
+                raise InputError(f"{path}: the Lennard-Jones parameters of {match[1][:20]} are no numbers")
             result[match[1]] = half * _SIGMA, epsilon
     if not result:
         raise InputError(f"{path}: holds no Lennard-Jones parameters of Amber's kind (a section NONB)",

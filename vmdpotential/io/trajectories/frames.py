@@ -193,21 +193,25 @@ class Trajectory:
         from MDAnalysis.lib.formats.libmdaxdr import TRRFile, XTCFile
 
         is_xtc = path.suffix.lower() == ".xtc"
+        starts = self._starts  # looked at first: the library, which reads the first frame as it opens, believes them
         with (XTCFile if is_xtc else TRRFile)(str(path)) as file:
-            file.set_offsets(self._starts)
+            file.set_offsets(starts)
             chosen = _chosen(path, self.frames, len(self._starts))
             often = self.atoms * len(self._starts) > OFTEN
             for number in chosen:
                 if is_xtc:
                     xdr.check_packed(path, int(self._starts[number]), self.atoms, often)
                 file.seek(number)
-                step = file.read()
+                try:
+                    step = file.read()
+                except StopIteration:
+                    raise xdr.cut_while_read(path, number) from None
                 if not getattr(step, "hasx", True):
                     raise InputError(f"{path}: frame {number} holds no positions", "choose other {frames}")
                 box = np.array(step.box, np.float64) * 10  # nm to A
                 positions = mdanalysis.checked(step.x, path, self._dtype(step.x), number)
                 positions *= 10
-                yield Frame(number, positions, Cell(box) if box.any() else None, len(chosen), float(step.time))
+                yield Frame(number, positions, mdanalysis.box_of(box, path), len(chosen), float(step.time))
 
     def _gro(self, path: Path) -> Iterator[Frame]:
         chosen = _chosen(path, self.frames, len(self._starts))
@@ -249,14 +253,18 @@ class Trajectory:
             if path.suffix.lower() == ".dcd":
                 step = _dcd_step(reader.header)
                 for number in chosen:
-                    reader.seek(number)
-                    found = reader.read()
+                    try:
+                        reader.seek(number)
+                        found = reader.read()
+                    except StopIteration:
+                        raise xdr.cut_while_read(path, number) from None
                     time = None if step is None else step[0] + number * step[1]
                     yield Frame(number, mdanalysis.checked(found.xyz, path, self._dtype(found.xyz), number),
                                 mdanalysis.cell_of(_dcd_cell(found.unitcell), path), len(chosen), time)
                 return
             for number in chosen:
-                found = reader[number]
+                with mdanalysis.quiet():
+                    found = reader[number]
                 yield Frame(number, mdanalysis.checked(found.positions, path, self._dtype(found.positions), number),
                             mdanalysis.cell_of(found.dimensions, path), len(chosen), found.data.get("time"))
 
