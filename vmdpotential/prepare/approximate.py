@@ -17,12 +17,19 @@ _OXIDATION = {"Fe": 2, "Zn": 2, "Mg": 2, "Mn": 2, "Co": 2, "Ni": 2, "Cu": 2, "Ca
               "Cd": 2, "Hg": 2, "Pt": 2, "Pd": 2, "Ru": 2, "Rh": 3, "Al": 3, "W": 4, "Ir": 3, "Os": 2, "Cr": 3, "Li": 1}
 
 
-def approximate(made: Assembly, asked: NDArray[np.bool_]) -> Floats:
+def approximate(made: Assembly, asked: NDArray[np.bool_], others: Floats) -> Floats:
     """Return charges (N,), e, for the atoms asked for; NaN where there is no way to have them.
 
-    Molecules keep their formal charge, also where a part of them has charges of templates: what is missing is spread
-    over the atoms asked for. A metal within a molecule has its usual charge, which the atoms that it is bonded to
-    balance; alone it has its formal charge.
+    A molecule keeps its formal charge, also where a part of it has charges of templates: what is missing is spread over
+    the atoms asked for. A metal within a molecule has its usual charge, which the atoms that it is bonded to balance;
+    alone it has its formal charge.
+
+    Parameters
+    ----------
+    made : Assembly
+    asked : (N,) bool
+    others : (N,) float64, e
+        Charges of the atoms that are not asked for.
     """
     structure = made.structure
     metal = np.isin(structure.elements, list(METALS))
@@ -33,11 +40,13 @@ def approximate(made: Assembly, asked: NDArray[np.bool_]) -> Floats:
     charges = gasteiger(structure.elements, made.formal, made.bonds)
     charges[alone] = formal[alone]
     _balance(made, asked & metal, charges)
-    labels = _pieces(made, asked)
-    for label in np.unique(labels[asked]).tolist():
-        piece = (labels == label) & asked
-        if np.isfinite(charges[piece]).all():
-            charges[piece] += (formal[piece].sum() - charges[piece].sum()) / piece.sum()
+    charges = np.where(asked, charges, others)
+    molecule = _molecules(made)
+    count = int(molecule.max()) + 1
+    number = np.bincount(molecule[asked], minlength=count)
+    missing = np.bincount(molecule, formal - charges, count)
+    missing[~np.isfinite(missing)] = 0
+    charges[asked] += (missing / np.maximum(number, 1))[molecule[asked]]
     return charges
 
 
@@ -61,14 +70,13 @@ def _balance(made: Assembly, metal: NDArray[np.bool_], charges: Floats) -> None:
             charges[partners] += (made.formal[atom] - value) / len(partners)
 
 
-def _pieces(made: Assembly, asked: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return a number (N,) for every molecule that the atoms asked for form, by residues that are bonded."""
+def _molecules(made: Assembly) -> NDArray[np.int64]:
+    """Return a number (N,) for every molecule: residues that are bonded."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
     count = int(made.residue.max()) + 1
-    both = made.bonds[asked[made.bonds[:, 0]] & asked[made.bonds[:, 1]], :2]
-    pairs = made.residue[both]
+    pairs = made.residue[made.bonds[:, :2]]
     graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
     _, labels = connected_components(graph, directed=False)
     return np.asarray(labels, np.int64)[made.residue]
