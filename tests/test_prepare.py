@@ -61,6 +61,7 @@ def test_every_atom_of_an_entry_has_a_charge_and_a_radius_and_none_is_lost(name)
         assert apart.min(1).max() < 1.45
 
 
+@pytest.mark.slow
 def test_states_follow_ph():
     structure = read_structure(ENTRIES["1OSM"])
     charges = [prepare_structure(structure, ph=ph).structure.net_charge for ph in (1.0, 4.2, 7.0, 9.5, 13.0)]
@@ -260,6 +261,25 @@ def test_selections_of_a_viewer_are_those_of_the_atoms_it_has():
     mask = select(whole, Picked("picked", rows))
     assert set(whole.residue_names[mask].tolist()) == {"TYR"}
     assert mask.sum() == len(made)
+
+
+@pytest.mark.slow
+def test_a_batch_of_models_without_hydrogens(tmp_path, capsys):
+    folder = tmp_path / "models"
+    folder.mkdir()
+    model = gemmi.read_structure(str(ENTRIES["1YJP"]))
+    model.remove_waters()
+    for number, confidence in enumerate((95.0, 40.0)):
+        for residue in model[0][0]:
+            for atom in residue:
+                atom.b_iso = confidence
+        model.make_mmcif_document().write_file(str(folder / f"model{number}.cif"))
+    code, out, _ = shell(capsys, "map", folder, "--batch", "-o", tmp_path / "maps", "--spacing", "2", "--boundary",
+                         "open", "--workers", "1", "--json")
+    assert code == 0
+    assert json.loads(out)["done"] == 2
+    one, two = (np.load(tmp_path / "maps" / f"model{n}.npz")["values"] for n in (0, 1))
+    np.testing.assert_array_equal(one, two)
 
 
 # ---- symmetry ------------------------------------------------------------------------------------------

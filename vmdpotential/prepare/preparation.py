@@ -36,6 +36,8 @@ _CURE = ("give their charges as {charges} (MOL2, CSV ...), or leave them out by 
          "in {leave_out}")
 
 
+#: Heavy atoms nearer to each other than this, A, are at the same place.
+_SAME = 0.1
 #: Residues of points that are no atoms, which mark a membrane in files of the OPM database.
 _DUMMIES = ("DUM",)
 
@@ -89,6 +91,7 @@ def prepare_structure(
     heavy = ~hydrogen & ~dropped & ~strange & ~twice
     if not heavy.any():
         raise InputError(f"{structure.where}: contains no atoms but hydrogens")
+    _check_places(structure, heavy)
     draft = draft_of(structure, heavy)
     _check_known(structure, draft, {one.residue.upper() for one in charges}, force_field)
     chains = [f"{structure.chain_ids[r.source]}/{structure.segment_ids[r.source]}" for r in draft.residues]
@@ -127,6 +130,18 @@ def prepare_structure(
             **{f"atoms of {name}": int((structure.residue_names == name).sum())
                for name in (*leave_out, *(_DUMMIES if dummy.any() else ()))}}
     return Prepared(whole, report, rows, gaps, ph, pka, source, {name: n for name, n in left.items() if n})
+
+
+def _check_places(structure: Structure, heavy: NDArray[np.bool_]) -> None:
+    """Raise TaskError for heavy atoms at the same place, which have no directions to place others by."""
+    from scipy.spatial import cKDTree
+
+    rows = np.flatnonzero(heavy)
+    pairs = cKDTree(structure.positions[rows]).query_pairs(_SAME, output_type="ndarray")
+    if len(pairs):
+        names = [f"{structure.label(int(rows[a]))} and {structure.label(int(rows[b]))}" for a, b in pairs]
+        raise TaskError(f"{structure.where}: atoms are at the same place: {listed(names, 200)}",
+                        "remove one of each pair")
 
 
 def _listed_twice(structure: Structure) -> NDArray[np.bool_]:
