@@ -37,7 +37,7 @@ def approximate(made: Assembly, asked: NDArray[np.bool_], others: Floats) -> Flo
     alone = np.flatnonzero(asked & metal & (np.bincount(made.residue)[made.residue] == 1))
     for atom in alone.tolist():
         formal[atom] = _alone(str(structure.residue_names[atom]), str(structure.elements[atom]))
-    charges = gasteiger(structure.elements, made.formal, made.bonds)
+    charges = _by_bonds(made, asked)
     charges[alone] = formal[alone]
     _balance(made, asked & metal, charges)
     charges = np.where(asked, charges, others)
@@ -47,6 +47,23 @@ def approximate(made: Assembly, asked: NDArray[np.bool_], others: Floats) -> Flo
     missing = np.bincount(molecule, formal - charges, count)
     missing[~np.isfinite(missing)] = 0
     charges[asked] += (missing / np.maximum(number, 1))[molecule[asked]]
+    return charges
+
+
+def _by_bonds(made: Assembly, asked: NDArray[np.bool_]) -> Floats:
+    """Return Gasteiger charges (N,) of the atoms asked for, from them and the two residues next to them."""
+    pairs = made.residue[made.bonds[:, :2]]
+    near = np.zeros(int(made.residue.max()) + 1, bool)
+    near[made.residue[asked]] = True
+    for _ in range(2):
+        near[pairs[near[pairs].any(1)]] = True
+    rows = np.flatnonzero(near[made.residue])
+    new = np.full(len(made.residue), -1, np.int64)
+    new[rows] = np.arange(len(rows))
+    bonds = made.bonds[(new[made.bonds[:, :2]] >= 0).all(1)]
+    bonds = np.column_stack([new[bonds[:, :2]], bonds[:, 2]])
+    charges = np.full(len(made.residue), np.nan)
+    charges[rows] = gasteiger(made.structure.elements[rows], made.formal[rows], bonds)
     return charges
 
 
