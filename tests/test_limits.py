@@ -12,7 +12,7 @@ from vmdpotential import memory, read_map, read_structure
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.files.cellfile import parse_cell, read_cell
-from vmdpotential.io.topologies import charmm, gromacs_folder
+from vmdpotential.io.topologies import charmm, gromacs_folder, ion_parameters
 from vmdpotential.io.topologies.forcefield import nonbonded
 
 # ---- includes of GROMACS -------------------------------------------------------------------------------
@@ -93,6 +93,13 @@ def test_charmm_parameters_of_many_digits(tmp_path):
         with pytest.raises(InputError) as caught:
             charmm.lennard_jones(path, ["NA"])
         assert len(str(caught.value)) < 400
+
+
+def test_amber_parameters_of_many_digits(tmp_path):
+    """They took minutes."""
+    path = tmp_path / "a.frcmod"
+    path.write_text(f"ions\nNONBON\nNa+ 1.369 0.0874\nCl- {'9' * 200_000}\nK+ {'9' * 200_000}x 1\n\n")
+    assert list(ion_parameters._of_amber(path)) == ["Na+"]
 
 
 @pytest.mark.parametrize("spacing", [5e-39, 1e-12, 1e30])

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import charges_at, interaction, random_charges, relative_rms, slow
 
-from tests.helpers import charges_at, interaction, random_charges, relative_rms, slow
 from vmdpotential.commands.average import command as average
 from vmdpotential.commands.compare import command as compare
 from vmdpotential.commands.live import command as live

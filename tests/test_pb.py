@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import charges_at, slow
 
-from tests.helpers import charges_at, slow
 from vmdpotential import progress, registry
 from vmdpotential.commands.compare import command as compare
 from vmdpotential.commands.map import command as map_

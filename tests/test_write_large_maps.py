@@ -99,7 +99,7 @@ def test_force_replaces_a_zarr_map_and_no_other_folder(tmp_path):
 
 def test_a_zarr_map_goes_to_no_stream(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    from tests.helpers import water
+    from helpers import water
 
     write_structure(water(6), "box.pqr")
     command = "map box.pqr --method direct --spacing 1 --padding 1"

@@ -92,6 +92,14 @@ def listed(words: Iterable[str], most: int) -> str:
     return ", ".join(taken) + (f" and {len(left)} more" if left else "")
 
 
+def similar(word: str, known: Iterable[str]) -> str:
+    """Return `` (did you mean 'map'?)`` where a word resembles a known one, else an empty string."""
+    import difflib
+
+    close = difflib.get_close_matches(word, list(known), 1, 0.65)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
 class VmdpotentialError(Exception):
     """Base of all errors that this package raises on purpose.
 
@@ -146,6 +154,10 @@ class InputError(VmdpotentialError, ValueError):
 
 class ChargeError(InputError):
     """Atoms have no charge: neither a topology nor a template gives one."""
+
+
+class IncompleteError(ChargeError):
+    """Atoms are missing, or have no template, which completing the structure may cure."""
 
 
 class TaskError(VmdpotentialError, RuntimeError):

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from vmdpotential.errors import BackendError, UsageError
+from vmdpotential.errors import BackendError, UsageError, similar
 from vmdpotential.parameters import Command
 
 #: Entry-point group that other packages use.
@@ -24,8 +24,8 @@ KINDS = ("command", "method", "interaction", "pair", "engine", "pair-benchmark")
 _entries: dict[str, dict[str, Any]] = {
     "command": {
         name: f"vmdpotential.{'frontend' if name in ('plugins', 'install') else 'commands'}.{name}:command"
-        for name in ("map", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy", "forces",
-                     "rdf", "live", "devices", "plugins", "install", "verify", "benchmark")
+        for name in ("map", "prepare", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy",
+                     "forces", "rdf", "live", "devices", "plugins", "install", "verify", "benchmark")
     },
     "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "msm", "pme")},
     "interaction": {
@@ -99,7 +99,8 @@ def get(kind: str, name: str) -> Any:
     """
     _load_plugins()
     if name not in _entries[kind]:
-        raise UsageError(kind, f"there is none of this name; choose one of {', '.join(listed(kind))}", value=name)
+        raise UsageError(kind, f"there is none of this name{similar(name, available(kind))}; choose one of "
+                         f"{', '.join(listed(kind))}", value=name)
     target = _entries[kind][name]
     if isinstance(target, str):
         module, _, attribute = target.partition(":")

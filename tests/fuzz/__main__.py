@@ -1,4 +1,4 @@
-"""The command ``python -m tests.fuzz``; see the package."""
+"""The command ``python -m fuzz``; see the package."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _keep(cases: Cases, index: int, wrong: str, keep: Path) -> None:
 
 def main() -> int:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
+    parser = argparse.ArgumentParser(prog="python -m fuzz")
     parser.add_argument("--count", type=int, default=15_000, help="how many files (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--start", type=int, default=0, help="the first index")

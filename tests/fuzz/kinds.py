@@ -67,7 +67,7 @@ water
 [ molecules ]
 SOL 2
 """
-XSC = "# NAMD extended system configuration output file\n#$LABELS step a_x a_y a_z b_x b_y b_z c_x c_y c_z o_x o_y o_z\n" \
+XSC = "# NAMD extended system\n#$LABELS step a_x a_y a_z b_x b_y b_z c_x c_y c_z o_x o_y o_z\n" \
       "1000 20 0 0 0 21 0 0 -1 22 0.5 0.5 0.5\n"
 NAMD = "structure a.psf\ncellBasisVector1 20.0 0 0 ;# A\ncellBasisVector2 0 21 0\ncellBasisVector3 = 0 -1 22\n"
 NDX = "[ System ]\n1 2 3 4 5 6 7 8 9 10 11\n[ Protein and more ]\n1 2 3 4 ; comment\n[ None ]\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vmdpotential import progress, registry
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, Words
 from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of, opened, parse_frames
 from vmdpotential.maps import LEAST_TOLERANCE, choose_cell
 from vmdpotential.molecule.cell import Cell
@@ -88,8 +88,8 @@ def warn_of_mixture(structure: Structure, charges: ChargeReport, terms: Nonbonde
                      for source in (charges.source, terms.source))
     if len(first) == len(second) == 1 and first != second:
         where = structure.sources[0] if structure.sources else "structure"
-        log.warning("%s: charges are of %s (%s) and Lennard-Jones of %s (%s), which do not go together; choose by "
-                    "{force_field} or {parameters}", where, first[0], charges.source, second[0], terms.source)
+        log.warning(Words("%s: charges are of %s (%s) and Lennard-Jones of %s (%s), which do not go together; choose "
+                          "by {force_field} or {parameters}"), where, first[0], charges.source, second[0], terms.source)
 
 
 def frames_of(structure: Structure, trajectory: Path | Frames | None, frames: slice | None, boundary: str,

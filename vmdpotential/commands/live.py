@@ -26,11 +26,12 @@ from vmdpotential.maps import Wanted
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.prepare.follow import Follower
 
 
 def live(structure: Path | Structure, topology: Path | None = None, force_field: str = "auto", water: str = "auto",
-         cell: Cell | None = None, charges: Sequence[Path] = (), index: Path | None = None,
-         method: str = "auto", algorithm: str = "pair", interaction: str = "auto",
+         cell: Cell | None = None, charges: Sequence[Path] = (), prepare: str = "auto", ph: float = 7.0,
+         index: Path | None = None, method: str = "auto", algorithm: str = "pair", interaction: str = "auto",
          set: Mapping[str, float] | None = None, cutoff: float | None = None, smear: float = 0.0,
          screened: float | None = None, radii: str = "auto", output: Path | None = None, **options: Any) -> Report:
     """Keep a map of what is shown, while frames are played, atoms moved and selections changed.
@@ -58,12 +59,15 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
     if output is not None:
         check_map_format(output)
         files.check([output], False)
-    structure, charge_report = charged(read(structure, topology, cell, index), force_field, water, charges,
-                                       [options.get("atoms", "all")])
+    shown = read(structure, topology, cell, index)
+    structure, charge_report = charged(shown, force_field, water, charges, [options.get("atoms", "all")],
+                                       prepare=prepare, ph=ph)
+    follow = Follower(shown, structure) if charge_report.prepared else None
     start = time.perf_counter()
     defaults = {p.name: p.default for p in command.parameters if p.name not in _OWN}
     wanted = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii)
-    made = LiveMap(structure, wanted, fixed_cell=cell is not None, field=False, **{**defaults, **options})
+    made = LiveMap(structure, wanted, fixed_cell=cell is not None, follow=follow, field=False,
+                   **{**defaults, **options})
     grid = made.first
     provenance = grid.provenance
     about = {**charge_report.data, "unit": grid.unit, "dielectric": grid.dielectric, "medium": provenance.medium}
@@ -113,9 +117,8 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
 
 
 #: Parameters that :func:`live` itself has; the others it hands on.
-_OWN = ("structure", "topology", "force_field", "water", "cell", "charges", "index", "method", "algorithm",
-        "interaction", "set", "cutoff",
-        "smear", "screened", "radii", "output")
+_OWN = ("structure", "topology", "force_field", "water", "cell", "charges", "prepare", "ph", "index", "method",
+        "algorithm", "interaction", "set", "cutoff", "smear", "screened", "radii", "output")
 _OUTPUT = Option("map that a viewer reads, written anew for every frame: .mrc, .dx ...", short="o", viewer=False,
                  shell=True, written=True)
 

@@ -11,14 +11,19 @@ from typing import Annotated, Any
 
 from vmdpotential import progress, registry
 from vmdpotential.commands.options import (
+    Assembly,
     CellOption,
     Charges,
+    Expand,
     ForceField,
     Index,
+    Ph,
+    Prepare,
     Screened,
     Water,
     at_frame,
     charged,
+    copies,
     parse_smear,
     read,
 )
@@ -61,6 +66,10 @@ def map_(
     water: Water = "auto",
     cell: CellOption = None,
     charges: Charges = (),
+    prepare: Prepare = "auto",
+    ph: Ph = 7.0,
+    assembly: Assembly = "",
+    expand: Expand = "no",
     index: Index = None,
     atoms: Annotated[str, Option(
         "whose charges make the potential: all, solute, protein, water ..., or a selection (a CID, an expression as "
@@ -91,7 +100,8 @@ def map_(
         parse=parse_smear)] = 0.0,
     screened: Screened = None,
     radii: Annotated[str, Option(
-        "of the atoms, for a method that needs them: auto for the file's own (PQR, prmtop), or a named set",
+        "radii of the atoms, for a method that needs them (pb): auto for the file's own (PQR, prmtop), or a named set, "
+        "which other files need (PSF, PDB, TPR)",
         choices=("auto", *SETS))] = "auto",
     tolerance: Annotated[float, Option(
         "error of methods that are not exact, over the potential's rms, everywhere and away from charges", low=1e-6,
@@ -151,7 +161,8 @@ def map_(
     if batch:
         given = locals()
         return _batch(structure, output, format, workers, scheduler, force, {name: given[name] for name in (
-            "topology", "field", "force_field", "water", "cell", "charges", "index", "atoms", "method", "boundary",
+            "topology", "field", "force_field", "water", "cell", "charges", "prepare", "ph", "assembly",
+            "expand", "index", "atoms", "method", "boundary",
             "spacing", "padding", "cutoff", "algorithm", "interaction", "set", "smear", "screened", "radii",
             "tolerance", "unit",
             "temperature", "dielectric", "precision", "engine", "like", "trajectory", "frame")})
@@ -179,8 +190,9 @@ def map_(
     from vmdpotential.molecule.selection import select
 
     structure, charge_report = charged(
-        at_frame(read(structure, topology, cell, index, trajectory), structure, trajectory, frame, cell), force_field,
-        water, charges, [atoms])
+        copies(at_frame(read(structure, topology, cell, index, trajectory), structure, trajectory, frame, cell),
+               structure, assembly, expand),
+        force_field, water, charges, [atoms], prepare=prepare if trajectory is None else "never", ph=ph)
     start = time.perf_counter()
     which = [*([] if output is None else [0]), *range(1, 1 + len(fields))]
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:

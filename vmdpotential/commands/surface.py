@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import Index, read
+from vmdpotential.commands.options import Assembly, Expand, Index, Ph, Prepare, copies, hydrogenated, read
 from vmdpotential.commands.slice import _range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range
@@ -35,6 +37,10 @@ def surface(
         front=True, selection=True)
         ] = "solute",
     index: Index = None,
+    prepare: Prepare = "auto",
+    ph: Ph = 7.0,
+    assembly: Assembly = "",
+    expand: Expand = "no",
     kind: Annotated[str, Option(
         "molecular: what a probe cannot enter; accessible: where its centre can be", choices=KINDS,
         front=True)] = "molecular",
@@ -92,7 +98,7 @@ def surface(
     paths = [*output, *([] if figure is None else [figure])]
     files.check(paths, force)
     name = map_name(map) if isinstance(map, Path) else "map"
-    structure = read(structure, None, None, index)
+    structure = hydrogenated(copies(read(structure, None, None, index), structure, assembly, expand), prepare, ph)
     grid = map if isinstance(map, Grid) else read_map(map)
     start = time.perf_counter()
     made = molecular_surface(structure, atoms=atoms, kind=kind, probe=probe, spacing=spacing)
@@ -106,7 +112,7 @@ def surface(
     drawn = draw(made, values, view, span, quantity_label(grid)) if figure is not None or not paths else None
     owners = {"atom": made.atoms, "residue": structure.residue_of[made.atoms]}
     table = rows(made, values, owners["atom" if by == "atom" else "residue"])
-    names = [_name(structure, row, by == "atom") for row in table]
+    names = _distinct([_name(structure, row, by == "atom") for row in table])
     with files.writing(paths, force) as places:
         for path, place in zip(output, places, strict=False):
             if is_mesh(path):
@@ -150,6 +156,16 @@ def _name(structure: Structure, row: Row, atom: bool) -> str:
     return label(structure, row.index if atom else int(structure.residue_starts[row.index]), not atom)
 
 
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return names with a number in their order where several are equal, as of two chains with one identifier."""
+    equal, so_far = Counter(names), Counter[str]()
+    result = []
+    for name in names:
+        so_far[name] += 1
+        result.append(f"{name} ({so_far[name]})" if equal[name] > 1 else name)
+    return result
+
+
 def _or_none(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
@@ -167,7 +183,8 @@ def _text(value: float) -> str:
 
 
 def _write_vertices(made: Surface, values: NDArray[np.float64], structure: Structure, path: Path) -> None:
-    atoms = {int(n): label(structure, int(n), False) for n in np.unique(made.atoms)}
+    rows = np.unique(made.atoms).tolist()
+    atoms = dict(zip(rows, _distinct([label(structure, n, False) for n in rows]), strict=True))
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(("x", "y", "z", "nx", "ny", "nz", "area", "value", "atom"))

@@ -29,7 +29,7 @@ _COLOURS = ("#000000", *(shade for shade in SHADES if shade != "#000000"))
 
 def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | None, labels: Sequence[str],
              axis: str = "z", integral: Floats | None = None) -> Figure:
-    """Return the curves of several quantities along an axis, one below the other, with bands of two standard errors.
+    """Return the curves of several quantities along an axis, one below the other, with bands.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | N
                                             strict=True)):
             ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
             for n in reversed(range(len(names))):  # the total on top
-                _curve(ax, edges, values[n, q], None if errors is None else 2 * errors[n, q], n, names[n])
+                _curve(ax, edges, values[n, q], None if errors is None else errors[n, q], n, names[n])
             if integral is not None and q == len(labels) - 1:
                 ax.plot(edges, integral, color=_COLOURS[0], linestyle="dotted", label="double integral")
             ax.set_ylabel(_wrapped(label))

@@ -44,7 +44,7 @@ DISK = 2e8
 #: What progress calls the work; a block's own reports of this name count as a part of it.
 LABEL = distribute.FRAMES
 
-_FINGERPRINT = "fingerprint"
+_FINGERPRINT, _DIGEST = "fingerprint", "digest"
 _CALLED = "block-*.npz"
 
 
@@ -86,7 +86,7 @@ def run_blocks(work: Work, numbers: range, *, size: int = 0, folder: Path | None
     resume : bool
         Whether blocks that are there, of the same work, are used.
     workers : int
-        Processes of this machine (Dask); 0 computes in this process, where each GPU has a thread.
+        Processes of this machine, reached by pipes; 0 computes in this process, where each GPU has a thread.
     scheduler : str
         Address of a Dask scheduler, whose workers compute.
 
@@ -198,10 +198,17 @@ class Run:
         path = self._place(block)
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files if name != _FINGERPRINT}
+                arrays = {name: archive[name] for name in archive.files if name not in (_FINGERPRINT, _DIGEST)}
+                if str(archive[_DIGEST]) != self._digest(block, arrays):
+                    raise ValueError("its content is not what was written")
+                return arrays
         except Exception as error:  # of zipfile, zlib and numpy
             log.warning("%s: is damaged (%s), and computed anew", path, error)
             return None
+
+    def _digest(self, block: range, arrays: Arrays) -> str:
+        """Return a digest of the frames of a block and its result, to find a file that was exchanged or changed."""
+        return fingerprint(self._fingerprint, block, arrays)
 
     def _keep(self, block: range, arrays: Arrays, seconds: float) -> None:
         """Write a block's result, unless it is sooner computed again."""
@@ -210,7 +217,8 @@ class Run:
         try:
             self.folder.mkdir(exist_ok=True)
             with files.writing([self._place(block)], force=True) as (temporary,):
-                put_arrays(temporary, {**arrays, _FINGERPRINT: np.array(self._fingerprint)})
+                put_arrays(temporary, {**arrays, _FINGERPRINT: np.array(self._fingerprint),
+                                       _DIGEST: np.array(self._digest(block, arrays))})
         except (OSError, OutputError) as error:  # the result itself may still be written elsewhere
             log.warning("%s: blocks are not kept (%s)", self.folder, error)
             self.folder = None

@@ -19,7 +19,7 @@ from vmdpotential.frontend.media import has_medium
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.structures.pdb import cell_of as cell_of_file
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import WORDS, Picked, select
+from vmdpotential.molecule.selection import WORDS, Picked, present, select
 from vmdpotential.parameters import Command, Parameter, Report
 
 if TYPE_CHECKING:
@@ -189,7 +189,8 @@ def surface_range(grid: Grid, structure: Structure | None) -> Range:
         near = nodes[(distance > NEXT_TO[0]) & np.isfinite(distance)]
         if len(near):
             shown = grid.values[tuple(near.T)]
-    return colours.colour_range([grid], [shown])
+    limit = max(map(abs, colours.colour_range([grid], [shown])))
+    return Range(-limit, limit)  # viewers show both signs: not every one has a scale with 0 at its end
 
 
 def meaning(grid: Grid) -> str:
@@ -290,7 +291,7 @@ def selection(parameter: Parameter, text: str, structure: Structure,
                          f"({', '.join(WORDS)}) and no CID", value=text)
     picked = Picked(text, rows)
     if not len(picked.rows):
-        raise UsageError(parameter.name, "selects no atoms of the system", value=text)
+        raise UsageError(parameter.name, f"selects no atoms of the system; {present(structure)}", value=text)
     if word and not np.array_equal(np.flatnonzero(WORDS[text.strip().lower()](structure)), picked.rows):
         log.warning("'%s' means %d atoms, as the viewer has it; this program's own word has others", text,
                     len(picked.rows))

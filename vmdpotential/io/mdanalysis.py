@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
-from vmdpotential.io.files.text import COMPRESSED, Held, first_bytes, held
+from vmdpotential.io.files.text import COMPRESSED, Held, first_bytes, held, named
 from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import gromacs_folder, tpr_nonbonded
 from vmdpotential.io.trajectories import xdr
@@ -171,8 +171,8 @@ def check_atoms(path: Path, found: int, n_atoms: int) -> None:
 
 def checked(positions: Any, path: Path, dtype: Any = np.float64, frame: int | None = None) -> NDArray[Any]:
     """Return a copy of positions that a file gave, (N, 3), in a frame if it has some, which must be numbers."""
-    result = np.array(positions, dtype, order="C")
     with np.errstate(over="ignore", invalid="ignore"):
+        result = np.array(positions, dtype, order="C")
         total = result.sum()
     if not np.isfinite(total):  # a sum takes a third of the time that looking at each does
         bad = np.flatnonzero(~np.isfinite(result).all(1))
@@ -259,6 +259,8 @@ def explained(path: Path) -> Iterator[None]:
     """Turn whatever MDAnalysis raises while it reads a file into one line."""
     try:
         yield
+    except InputError as error:
+        raise named(path, error) from error.__cause__
     except VmdpotentialError:
         raise
     except MemoryError:

@@ -38,7 +38,7 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
     if boundary == "auto":
         boundary = "periodic" if structure.cell is not None and "periodic" in boundaries else "open"
         if structure.cell is None and is_solvated(structure):
-            log.warning("%s: is solvated and has no periodic cell, so the boundary is open; {cell} gives it one",
+            log.warning(Words("%s: is solvated and has no periodic cell, so the boundary is open; {cell} gives it one"),
                         structure.where)
         if boundary == "periodic" and structure.cell is not None and not structure.cell.whole:
             boundary = "open"

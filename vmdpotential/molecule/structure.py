@@ -148,6 +148,9 @@ class Structure:
         Groups of an index file by their names, rows of atoms each.
     velocities : (N, 3) float64, A/ps, or None
         Where the file of the positions has them.
+    origins : (N,) int64 or None
+        Of a structure that was completed, the row of the atom that each belongs to in the one it was made from; a
+        selection by rows is of those.
 
     Raises
     ------
@@ -178,6 +181,7 @@ class Structure:
     groups: Mapping[str, Integers] = field(default_factory=dict)
     radii: Floats | None = None
     velocities: Floats | None = None
+    origins: Integers | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__

@@ -148,9 +148,9 @@ def _rule(count: int, half: int) -> tuple[Floats, Floats]:
 #: Entries of a table of a smooth part's transform for a wave number of 1 over the split radius.
 PER_RADIUS = 1024
 
-#: Entries of a block of that table, and how many blocks are made by quadrature: to 256 over the split radius, which
+#: Entries of a block of that table, and how many blocks are made by quadrature: to 64 over the split radius, which
 #: only the meshes of very flat cells go beyond.
-_BLOCK, _NEAR = 8192, 32
+_BLOCK, _NEAR = 8192, 8
 
 
 @cache

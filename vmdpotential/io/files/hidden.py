@@ -80,6 +80,11 @@ class HiddenFolder:
         return self.kept_as
 
 
+def final_folder(path: Path) -> Path:
+    """Return the folder of a file, or the one that it will be renamed to from a hidden folder."""
+    return next((folder.parent for folder in path.parents if folder.name.startswith(mark())), path.parent)
+
+
 def remove_abandoned(parent: Path) -> None:
     """Remove the hidden folders in a folder that killed runs of this user on this computer have left."""
     with contextlib.suppress(OSError):

@@ -298,14 +298,14 @@ def reading(path: Path) -> Iterator[None]:
     except UsageError as error:
         if error.parameter.startswith("VMDPOTENTIAL_"):  # of the environment
             raise
-        raise _named(path, InputError(f"{error.parameter}: {error.text}", error.cure)) from None
+        raise named(path, InputError(f"{error.parameter}: {error.text}", error.cure)) from None
     except VmdpotentialError as error:
-        raise _named(path, error) from error.__cause__
+        raise named(path, error) from error.__cause__
     except Exception as error:
-        raise _named(path, InputError(f"cannot be read ({type(error).__name__}: {error})")) from error
+        raise named(path, InputError(f"cannot be read ({type(error).__name__}: {error})")) from error
 
 
-def _named(path: Path, error: Any) -> Any:
+def named(path: Path, error: Any) -> Any:
     """Return an error of a reader with the name of its file, and cut to what can be read at a glance."""
     error.cure = error.cure or _CURE
     name, text = one_line(str(path)), one_line(error.text)

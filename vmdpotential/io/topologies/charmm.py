@@ -164,6 +164,7 @@ def _check_lines(path: Path, data: bytes) -> None:
         raise InputError(f"{path}: line {number} has more than {_LONGEST} characters", "correct or divide that line")
 
 
+@np.errstate(all="ignore")  # what is no finite number is refused afterwards
 def _table(atoms: Sequence[Any], geometric: bool, is14: bool) -> tuple[Floats, Floats]:
     half = np.array([atom.rmin_14 if is14 else atom.rmin for atom in atoms], np.float64)
     epsilon = np.abs(np.array([atom.epsilon_14 if is14 else atom.epsilon for atom in atoms], np.float64))
@@ -171,11 +172,11 @@ def _table(atoms: Sequence[Any], geometric: bool, is14: bool) -> tuple[Floats, F
     return _coefficients(rmin, np.sqrt(np.outer(epsilon, epsilon)))
 
 
+@np.errstate(all="ignore")
 def _coefficients(rmin: Any, epsilon: Any) -> tuple[Any, Any]:
     """Return c6 and c12 of a minimum of -epsilon at rmin."""
-    with np.errstate(all="ignore"):  # what is no finite number is refused afterwards
-        rmin6 = np.asarray(rmin, np.float64) ** 6
-        return 2 * epsilon * rmin6, epsilon * rmin6 * rmin6
+    rmin6 = np.asarray(rmin, np.float64) ** 6
+    return 2 * epsilon * rmin6, epsilon * rmin6 * rmin6
 
 
 def _pairs(topology: Topology) -> tuple[Integers, Integers]:

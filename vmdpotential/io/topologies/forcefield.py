@@ -65,10 +65,10 @@ def nonbonded(structure: Structure, files: Sequence[Path] = (), scripts: bool = 
             result = topology.nonbonded()
     elif topology is not None and topology.source == "psf":
         raise InputError(f"{where}: a PSF has no van der Waals parameters",
-                         "give CHARMM's parameter files for its types (.prm, .str), or force fields of OpenMM (.xml)")
+                         "give as {parameters} CHARMM's files (.prm, .str), or force fields of OpenMM (.xml)")
     else:
         raise InputError(f"{where}: has no van der Waals parameters",
-                         f"give a prmtop or TPR as {{topology}}, or {_KINDS}")
+                         f"give a prmtop or TPR as {{topology}}, or {_KINDS} as {{parameters}}")
     if len(result) != len(structure):
         raise InputError(f"{where}: has parameters of {len(result)} atoms, and there are {len(structure)}",
                          f"give a topology of all these atoms, or {_KINDS}")

@@ -258,11 +258,18 @@ class Trajectory:
                         found = reader.read()
                     except StopIteration:
                         raise xdr.cut_while_read(path, number) from None
+                    if found.xyz.shape != (self.atoms, 3):
+                        raise InputError(f"{path}: frame {number} has {' x '.join(map(str, found.xyz.shape))} numbers, "
+                                         f"where {self.atoms} atoms have {self.atoms} x 3",
+                                         "write it without a fourth coordinate or fixed atoms")
                     time = None if step is None else step[0] + number * step[1]
                     yield Frame(number, mdanalysis.checked(found.xyz, path, self._dtype(found.xyz), number),
                                 mdanalysis.cell_of(_dcd_cell(found.unitcell), path), len(chosen), time)
                 return
+            size = path.stat().st_size
             for number in chosen:
+                if path.stat().st_size < size:  # the pages of a mapped file that are gone would end the process
+                    raise xdr.cut_while_read(path, number)
                 with mdanalysis.quiet():
                     found = reader[number]
                 yield Frame(number, mdanalysis.checked(found.positions, path, self._dtype(found.positions), number),
@@ -354,6 +361,7 @@ def _dcd_step(header: Any) -> tuple[float, float] | None:
     return header["istart"] * header["delta"] * AKMA, step
 
 
+@np.errstate(all="ignore")  # a cell that is no numbers is refused afterwards
 def _dcd_cell(found: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return lengths and angles of the cell in a DCD, as one of its dialects has them.
 

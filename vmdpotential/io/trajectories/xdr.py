@@ -22,8 +22,8 @@ from vmdpotential.errors import InputError
 _FIRST, _BEYOND = 9, 73
 #: Bytes before the packed coordinates of a frame, and before the bits themselves.
 _PACKED, _BITS = 56, 92
-#: Bytes of the shortest frames.
-_HEADER_XTC, _HEADER_TRR = 68, 84
+#: Bytes of a TRR's header with its shortest numbers.
+_HEADER = 84
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,8 @@ def frames(path: Path, n_atoms: int, is_xtc: bool) -> Iterator[int]:
     with open(path, "rb") as file:
         start, size = 0, file.seek(0, 2)
         while not start or start < size:
-            whole = size - start >= (_HEADER_XTC if is_xtc else _HEADER_TRR)
+            header = _HEADER if not is_xtc else _BITS if n_atoms > 9 else _PACKED
+            whole = size - start >= header
             end = (_end_of_xtc if is_xtc else _end_of_trr)(path, file, start, n_atoms) if whole else size + 1
             if start and end > size:
                 log.warning("%s: ends within a frame, which is left out; it is cut short, or still written", path)
