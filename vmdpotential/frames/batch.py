@@ -1,8 +1,8 @@
 """The same of many structures: each in a process that may die, its figures in a table, to be gone on with after a stop.
 
 The table is written again and again while the work goes on, whole each time. It lists every structure from the start,
-with a digest of the options, the program's version and the path, and one of the file as it was. A run that finds a table
-computes only what is missing, has failed, or whose file has changed.
+with a digest of the options, the program's version and the path, and one of the file as it was. A run that finds a
+table computes only what is missing, has failed, or whose file has changed.
 """
 
 from __future__ import annotations
