@@ -24,6 +24,7 @@ _PUBLIC = {
     "assign_charges": "molecule.charges",
     "potential_map": "maps",
     "potential_at": "points",
+    "solvation_energy": "maps.solvation",
     "place_ions": "ions",
     "place_replicas": "ions",
     "interaction_energy": "pairs.energy",

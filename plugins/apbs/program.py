@@ -62,7 +62,7 @@ def solve(words: str, atoms: str, shape: tuple[int, int, int], seconds: float) -
                 process = _start([INPUT], cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
             except OSError as error:
                 raise BackendError(f"the program APBS does not start ({error})",
-                                   "install vmdpotential[pb] anew") from error
+                                   "install vmdpotential[apbs] anew") from error
             start = time.monotonic()
             try:
                 while process.poll() is None:
