@@ -4,7 +4,7 @@ A made-up anion of five atoms (-3 e) in a periodic box of water of 24 x 25 x 26 
 three decimals and charges six, so that no file format rounds them. The map's values come from the definition of the
 potential, summed here in float64; the ions from the Python API.
 
-Adapters load the structure as their viewer holds it, run ``map`` with :data:`MAP_OPTIONS` and ``ionize`` with
+Adapters load the structure as their viewer holds it, run ``map`` with :data:`VIEWER_OPTIONS` and ``ionize`` with
 :data:`ION_OPTIONS`, and compare with :func:`potential` at lattice points, with :func:`interpolated` at atoms (what a
 viewer's trilinear lookup gives), and with :func:`ions`.
 """
@@ -19,6 +19,8 @@ from vmdpotential.molecule.structure import Structure, Topology
 
 LENGTHS = np.array([24.0, 25.0, 26.0])
 MAP_OPTIONS = {"spacing": 1.0, "method": "cutoff", "cutoff": 9.0}
+#: The same for viewers, whose default is the solute in water.
+VIEWER_OPTIONS = {"medium": "explicit", **MAP_OPTIONS}
 ION_OPTIONS = {"concentration": 0.2}
 #: Of the net charge, -3 e, and 0.2 mol/L of salt in this box: set by the counts' own tests, not here.
 NET_CHARGE = -3.0

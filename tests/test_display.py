@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
-from vmdpotential.frontend import adapters
+from vmdpotential.figures import colours
+from vmdpotential.figures.page import Panel, compose
+from vmdpotential.frontend import adapters, media
 from vmdpotential.frontend.declarations import declarations, in_front
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.web.content import map_content
 
 
 def test_ranks_are_declared_and_what_is_needed_is_in_front():
@@ -52,9 +56,56 @@ def test_colours_follow_the_map_beside_the_molecule(residue):
     values = np.where((distance > 1.5) & (distance < 4), 7 * np.sign(points[:, 1]), 5000.0)
     grid = Grid(lattice, values.reshape(lattice.shape), "kT/e", 300.0, provenance=Provenance(medium="vacuum"))
     span = adapters.surface_range(grid, structure(residue))
-    assert span == (-5, 5)
+    assert span == (-8, 8)
     assert adapters.surface_range(grid, None).high >= 5000
-    assert adapters.legend(grid, span) == "-5 to 5 kT/e at 300 K, vacuum"
+    assert adapters.legend(grid, span) == "-8 to 8 kT/e at 300 K, vacuum"
+
+
+@pytest.mark.parametrize(("medium", "unit", "limit"), [
+    ("screened, 0.15 M, dielectric 78.5", "kT/e", 5), ("continuum (Poisson-Boltzmann), no salt", "kT/e", 5),
+    ("screened, 0.15 M, dielectric 78.5", "V", 0.1), ("screened, 0.15 M, dielectric 78.5", "kcal/mol/e", 3),
+    ("vacuum, no screening", "kT/e", None), ("explicit water", "kT/e", None), ("", "kT/e", None),
+    ("screened, 0.15 M, dielectric 78.5 minus vacuum, no screening", "kT/e", None),
+])
+def test_potentials_in_water_have_one_range_in_every_viewer_page_and_figure(medium, unit, limit):
+    lattice = Lattice(np.zeros(3), np.ones(3), (9, 9, 9))
+    values = 40 * np.random.default_rng(1).normal(size=lattice.shape)
+    grid = Grid(lattice, values, unit, 298.15, provenance=Provenance(medium=medium))
+    spans = [adapters.surface_range(grid, structure("LIG")), adapters.surface_range(grid, None),
+             compose([Panel(grid, Plane.parse("z=4"))]).ranges[0]]
+    if limit is not None:
+        assert set(spans) == {(-limit, limit)}
+        assert map_content(grid, "m", lattice.points(), 0, 1000)["limit"] == limit
+    else:
+        assert all(span[1] > 60 for span in spans)
+        assert map_content(grid, "m", lattice.points(), 0, 1000)["limit"] is None
+
+
+@pytest.mark.parametrize("span", [(-5, 5), (-1, 4), (0, 3), (-2, 0), (1, 6)])
+def test_colours_between_the_stops_of_a_scale_are_those_of_every_value(span):
+    values, shades = zip(*colours.scale(span), strict=True)
+    assert values[0] == span[0]
+    assert values[-1] == span[1]
+    rgb = np.array([list(bytes.fromhex(shade[1:])) for shade in shades])
+    at = np.linspace(*span, 101)
+    between = np.stack([np.interp(at, values, channel) for channel in rgb.T], -1)
+    assert np.abs(between - colours.rgb_of(at, span)).max() <= 2
+    if span[0] <= 0 <= span[1]:
+        assert colours.rgb_of([0.0], span).tolist() == [[247, 247, 247]]
+    assert colours.rgb_of([np.nan], span).tolist() == [[153, 153, 153]]
+
+
+@pytest.mark.parametrize(("medium", "given", "wanted"), [
+    ("water", {}, {"atoms": "solute", "screened": 0.15}), ("vacuum", {}, {"atoms": "solute"}),
+    ("explicit", {}, {"atoms": "all"}), ("water", {"atoms": "all"}, {"atoms": "all"}),
+    ("water", {"atoms": "protein"}, {"atoms": "protein", "screened": 0.15}),
+    ("water", {"screened": 1.0}, {"atoms": "solute", "screened": 1.0}),
+    ("water", {"smear": 1.0}, {"atoms": "solute", "smear": 1.0}),
+])
+def test_a_medium_sets_what_the_user_has_not(medium, given, wanted):
+    for name in ("map", "live", "average"):
+        assert media.in_medium(registry.get("command", name), medium, given) == wanted
+    assert media.in_medium(registry.get("command", "energy"), medium, given) == given
 
 
 def test_no_surface_around_ions_beside_a_molecule():
@@ -66,6 +117,6 @@ def test_no_surface_around_ions_beside_a_molecule():
 
 def test_only_commands_that_make_a_map_draw_a_surface():
     names = {command.name: [p.name for p in surface_options(command)] for command in adapters.viewer_commands(print)}
-    assert names["map"] == names["average"] == ["surface", "range"]
-    assert names["live"] == ["range"]
+    assert names["map"] == names["average"] == ["medium", "surface", "hide_water", "range"]
+    assert names["live"] == ["medium", "range"]
     assert names["energy"] == names["ionize"] == []

@@ -14,7 +14,7 @@ import test_batch
 from test_blocks import Draws, total
 
 from vmdpotential import progress
-from vmdpotential.errors import BackendError, InputError, TaskError
+from vmdpotential.errors import BackendError, InputError, TaskError, UsageError
 from vmdpotential.frames import distribute, processes
 from vmdpotential.frames.blocks import run_blocks
 
@@ -116,16 +116,16 @@ def test_errors_and_stops_end_all_threads(tmp_path):
 def test_missing_dask_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(BackendError, match=r"Dask is not installed.*vmdpotential\[dask\]"):
-        next(iter(run_blocks(Draws(7), range(4), workers=2)))
+        next(iter(run_blocks(Draws(7), range(4), scheduler="tcp://127.0.0.1:9")))
 
 
 @pytest.fixture(scope="module")
 def client():
-    pytest.importorskip("distributed", reason="needs Dask: pip install 'vmdpotential[dask]'")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("VMDPOTENTIAL_THREADS", "4")
-        with distribute.cluster(2) as found:
-            yield found
+    distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'vmdpotential[dask]'")
+    with distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=60,
+            scheduler_kwargs={"dashboard": False}, memory_limit=0) as cluster, distributed.Client(cluster) as client:
+        yield client
 
 
 @pytest.fixture
@@ -134,8 +134,7 @@ def address(client):
 
 
 @pytest.mark.slow
-def test_two_workers_of_this_machine_give_the_same_bits(client, tmp_path, monkeypatch):
-    monkeypatch.setattr(distribute, "cluster", lambda workers, scheduler: contextlib.nullcontext(client))
+def test_two_workers_of_this_machine_give_the_same_bits(tmp_path):
     heard = []
     run = run_blocks(Draws(7), range(40), size=4, workers=2, folder=tmp_path / "blocks")
     with progress.listening(lambda label, fraction: heard.append(fraction)):
@@ -147,18 +146,43 @@ def test_two_workers_of_this_machine_give_the_same_bits(client, tmp_path, monkey
     assert total(again).tobytes() == WHOLE
 
 
-def listening():
-    """Return where this process listens."""
+def open_ports():
+    """Return how many sockets this process and its children listen on."""
     process = pytest.importorskip("psutil").Process()
-    connections = process.net_connections if hasattr(process, "net_connections") else process.connections
-    return sorted({one.laddr.ip for one in connections("tcp") if one.status == "LISTEN"})
+    connections = [connection for each in (process, *process.children(recursive=True))
+                   for connection in each.net_connections("tcp")]
+    return sum(connection.status == "LISTEN" for connection in connections)
 
 
 @pytest.mark.slow
-def test_a_cluster_of_this_machine_listens_there_alone_and_shares_its_processors(client):
-    assert listening() == ["127.0.0.1"]
-    assert list(client.run(listening).values()) == [["127.0.0.1"]] * 2
-    assert list(client.run(os.getenv, "VMDPOTENTIAL_THREADS").values()) == ["2", "2"]
+def test_workers_of_this_machine_open_no_port():
+    before, counts = open_ports(), []
+    with progress.listening(lambda label, fraction: counts.append(open_ports())):
+        assert total(run_blocks(Draws(7), range(40), size=4, workers=2)).tobytes() == WHOLE
+    assert counts
+    assert max(counts) == before
+
+
+@dataclass(frozen=True)
+class Environment(Draws):
+    def block(self, numbers):
+        return {"threads": np.array(int(os.environ["VMDPOTENTIAL_THREADS"]))}
+
+
+@pytest.mark.slow
+def test_workers_of_this_machine_share_its_processors(monkeypatch):
+    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "4")
+    assert {int(arrays["threads"]) for arrays in run_blocks(Environment(7), range(8), size=4, workers=2)} == {2}
+
+
+def test_work_that_other_processes_cannot_have_is_refused():
+    @dataclass(frozen=True)
+    class Local(Draws):
+        pass
+
+    with pytest.raises(UsageError) as raised:
+        list(run_blocks(Local(7), range(8), size=4, workers=2))
+    assert raised.value.parameter == "workers"
 
 
 @pytest.mark.slow

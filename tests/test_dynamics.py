@@ -9,7 +9,8 @@ from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.interactions import lennard_jones
 from vmdpotential.interactions.pairs import GEOMETRIC, PairPotential, Term
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs import buffer, samples
+from vmdpotential.pairs import samples
+from vmdpotential.plugins.historical import buffer
 
 #: kcal/mol in u A^2/fs^2.
 MOTION = 4.184e-4

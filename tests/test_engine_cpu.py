@@ -153,7 +153,7 @@ def test_older_processors_get_the_same_map(features, with_field, tmp_path):
     """The kernels compiled for a processor without AVX-512 or AVX2 give the map, and the field."""
     code = (
         "import sys, numpy as np, sums\n"
-        "from vmdpotential.engines import get_engine\nfrom vmdpotential.engines.cpu import simd\n"
+        "from vmdpotential.engines import get_engine\nfrom vmdpotential.engines.cpu.compiling import simd\n"
         "from vmdpotential.molecule.samples import water_box\nfrom vmdpotential.grid.lattice import Lattice\n"
         "from vmdpotential.interactions.shifted_coulomb import INTERACTION\n"
         "positions, charges = water_box(30.0)\nlattice = Lattice(np.full(3, 8.1), np.full(3, 0.5), (20, 17, 9))\n"

@@ -131,7 +131,7 @@ def test_what_is_no_selection_is_one_line_with_the_parameter(monkeypatch: pytest
         ("name CA and", "token: the end"), ("prop charge > 0", "is no selection"),
         ("chain A and name CA", "'chain A' is written 'chainID A'"),
         ("(name CA", "is no selection"), ("name QQ or index 99", "selects no atoms"), ("bonded name CA", "is no sel"),
-        ("smarts [C]", "is no selection"), ("  ", "is empty"), ("group x", "no index group 'x'"),
+        ("  ", "is empty"), ("group x", "no index group 'x'"),
     ):
         with pytest.raises(UsageError, match=said) as caught:
             select(small(), text, "between")

@@ -143,7 +143,8 @@ def test_water_feels_the_field_of_charged_sheets():
     both = charges_at(np.concatenate([box.positions + np.array([0, 0, 18]), sheets.positions]),
                       np.concatenate([box.charges, sheets.charges]), sheets.cell)
     of_sheets = np.arange(len(both)) >= len(box)
-    found = field_at(both, atoms(*range(0, len(box), 60)), sources={"water": ~of_sheets, "sheets": of_sheets})
+    found = field_at(both, atoms(*range(0, len(box), 60)), sources={"water": ~of_sheets, "sheets": of_sheets},
+                     boundary="periodic")
     expected = [0, 0, 4 * np.pi * C * 2 / 24**2 * (1 - 50 / 60)]
     np.testing.assert_allclose(found.field[0, 2], np.broadcast_to(expected, found.field[0, 2].shape), atol=2e-4)
 

@@ -135,7 +135,7 @@ def test_the_bar_points_where_values_lie_beyond():
     values = grid.values - grid.values.min()
     for one, ends in ((grid.with_values(values), "max"), (grid.with_values(-values), "min")):
         page = compose(one, "z=15")
-        assert 0 in page.value_range
+        assert 0 in page.ranges[0]
         bar = page.figure.axes[-1]
         assert bar._colorbar.extend in (ends, "neither")
     assert compose(grid, "z=15", value_range=(-1, 1)).figure.axes[-1]._colorbar.extend == "both"

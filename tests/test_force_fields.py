@@ -97,7 +97,7 @@ def test_a_force_field_that_is_a_guess_is_told(caplog: pytest.LogCaptureFixture)
     _, report = charges_and_report(residues(("ALA", ALANINE)))
     assert report.source == "amber14"
     assert "its names fit amber14 and charmm36; the charges are those of amber14" in caplog.text
-    assert "{force_field}" in caplog.records[0].msg
+    assert "{force_field}" in caplog.records[0].msg.template
     caplog.clear()
     _, report = charges_and_report(residues(("ALA", ALANINE.replace("H ", "HN ", 1))))
     assert report.source == "charmm36"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import warnings
+from dataclasses import replace
 
 import gemmi
 import gridData
@@ -15,6 +17,8 @@ from map_files import BOHR, COUNTING, DIGITS, cube_text, dx_text, make, writable
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Provenance
 from vmdpotential.io.maps import read_map, write_map
+from vmdpotential.io.maps.ccp4 import Ccp4Writer
+from vmdpotential.io.maps.mapformat import write_layers
 
 # --- other programs read what we write -----------------------------------------------------------
 
@@ -67,6 +71,22 @@ def test_mrcfile_reads(tmp_path, suffix):
     assert not empty.any()
     assert labels[0] == "vmdpotential map: electrostatic potential, kT/e at 298.15 K"
     assert "temperature: 298.15" in labels
+
+
+@pytest.mark.parametrize("suffix", [".mrc", ".map", ".ccp4"])
+@pytest.mark.parametrize("reserve", [0, 200])
+def test_mrcfile_validates(tmp_path, suffix, reserve):
+    """Also where the provenance is longer than the header, and where a map is written in slabs."""
+    grid = writable(suffix)
+    grid = replace(grid, provenance=replace(grid.provenance, inputs=("a long name " * 100,)))
+    path = tmp_path / f"map{suffix}"
+    if reserve:
+        write_layers(Ccp4Writer(path, suffix == ".ccp4", reserve), grid, 16)
+    else:
+        write_map(grid, path)
+    report = io.StringIO()
+    assert mrcfile.validate(path, print_file=report), report.getvalue()
+    assert read_map(path).provenance.inputs == grid.provenance.inputs
 
 
 @pytest.mark.parametrize("suffix", [".mrc", ".map", ".ccp4"])

@@ -17,7 +17,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Interaction, coulomb, distance_dependent, lennard_jones, sigmoidal_dielectric
 from vmdpotential.interactions.pairs import CHARGES, LORENTZ_BERTHELOT, SOURCES, TABLE, PairPotential, Term
 from vmdpotential.interactions.tracing import erfc
-from vmdpotential.pairs import nbody
+from vmdpotential.plugins.historical import nbody
 from vmdpotential.units import coulomb_constant
 
 GRAVITY = PairPotential((Term("gravity", coulomb.INTERACTION.bind(), SOURCES),), 0.3)

@@ -308,7 +308,7 @@ def test_errors_are_one_line(system_of_charmm, tmp_path):
         (tmp_path / name).write_text(text, encoding="latin-1")
     cases = [
         (bare, [], "small.psf: has no van der Waals parameters; give a prmtop or TPR as topology, or CHARMM"),
-        (psf, [], "namd_cgenff.psf: a PSF has no van der Waals parameters; give CHARMM's parameter files"),
+        (psf, [], "namd_cgenff.psf: a PSF has no van der Waals parameters; give as parameters CHARMM's files"),
         (grown, [], "small.psf: has parameters of 3 atoms, and there are 18"),
         (bare, ["one.prm"], "small.psf: has no types and bonds"),
         (drude, ["one.prm"], "is of a Drude model"),

@@ -1,5 +1,6 @@
 """What is installed, what it offers, and what importing it costs."""
 
+import ast
 import configparser
 import json
 import shutil
@@ -29,6 +30,13 @@ def test_public_names_are_listed_and_no_others():
     assert set(vmdpotential.__all__) <= set(dir(vmdpotential))
     with pytest.raises(AttributeError, match="no attribute 'spam'"):
         vmdpotential.spam  # noqa: B018
+
+
+def test_type_checkers_see_every_public_name():
+    tree = ast.parse((ROOT / "vmdpotential" / "__init__.py").read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imported = {alias.asname: node.module.partition(".")[2] for node in block.body for alias in node.names}
+    assert imported == vmdpotential._PUBLIC
 
 
 @pytest.mark.parametrize("kind", registry.KINDS)

@@ -108,7 +108,7 @@ def test_vector_code_that_is_refused_is_done_without(vectors, tmp_path):
     """In a cache of its own: what was compiled before serves as it is."""
     few = SUMS[: SUMS.index("\ndef split")] + "\nnp.savez(sys.argv[1], direct=run(coulomb.bind()))\n"
     few = few.replace("EwaldPair(cell).add", "0 and EwaldPair(cell).add")
-    refused = "from vmdpotential.engines.cpu import simd\ndel simd.Vector.rsqrt_twice\n"
+    refused = "from vmdpotential.engines.cpu.compiling import simd\ndel simd.Vector.rsqrt_twice\n"
     sums, said, err = run(refused + few + "print(engine.describe().partition(', ')[2])\n", tmp_path,
                           VMDPOTENTIAL_CACHE=str(tmp_path))
     assert said == "plain loops"

@@ -125,7 +125,7 @@ def test_damaged_files_of_charges(tmp_path: Path) -> None:
     for name, text, said in (
         ("a.csv", "residue,atom,charge\nLIG,C1\n", "line 2: a residue, an atom and its charge"),
         ("a.csv", "LIG,C1,0.1\nLIG,C1,0.1\n", "line 2: residue LIG has two atoms C1"),
-        ("a.csv", "LIG,C1,x\n", "line 1: 'x' is no charge"), ("a.csv", "LIG,C1,nan\n", "is no number"),
+        ("a.csv", "LIG,C1,x\n", "line 1: 'x' is no charge"), ("a.csv", "LIG,C1,nan\n", "charge of LIG C1"),
         ("a.csv", "# nothing\n", "holds no charges"),
         ("a.mol2", "@<TRIPOS>MOLECULE\nx\n 1 0\nSMALL\nNO_CHARGES\n", "says that its charges are none"),
         ("a.mol2", "@<TRIPOS>ATOM\n1 C1 0 0 0 C.3\n", "line 2: an atom without a residue and a charge"),
@@ -152,7 +152,9 @@ def test_what_is_not_selected_needs_no_charges_and_is_named(
     assert told["without_charges"] == {"TMP": 1}
     assert "left out: 1 residue without charges (TMP 1)" in told["report"][0]
     for other in ("all", "resname TMP", "resname TMP or around 4 resname TMP"):
-        assert main([*words, other]) == 2, other
+        assert main([*words, other]) == 3, other
+        assert "TMP (1)" in capsys.readouterr().err
+        assert main([*words, other, "--prepare", "never"]) == 2, other
         assert "no amber14 charge for 18 atoms: TMP C1 (1)" in capsys.readouterr().err
     assert main([*words, "solute", "--charges", str(LYSOZYME / "ligand.mol2")]) == 0
     assert json.loads(capsys.readouterr().out)["charges_given"]

@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 import pytest
+from helpers import water
 
-from tests.helpers import water
 from vmdpotential import write_structure
 from vmdpotential.frontend import cli
 from vmdpotential.molecule.cell import Cell

@@ -155,7 +155,7 @@ def test_cid_selects_what_gemmi_selects(cid: str, file: str) -> None:
         ("(ALA)//CA", "is no selection"),
         ("((", r"atoms=\(\(: is no selection"),
         ("", "atoms: is empty"),
-        ("//Z", "atoms=//Z: selects no atoms; choose all, solute, protein"),
+        ("//Z", "atoms=//Z: selects no atoms; residues present: "),
         ("lipid", "atoms=lipid: selects no atoms"),
         ("/2", "/2: selects no atoms"),
         (";polymer", "';polymer' is not supported"),

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import relative_rms, water
 
-from tests.helpers import relative_rms, water
 from vmdpotential import maps, progress, registry, write_structure
 from vmdpotential.commands import map as map_command
 from vmdpotential.errors import InputError, MemoryPlanError

@@ -93,7 +93,7 @@ def test_panels_share_one_scale_and_one_colour_bar():
     page = page_of("three wide")
     assert len(page.axes) == 4
     assert len(page.figure.axes) == 5  # and the colour bar
-    assert {ax.images[0].get_clim() for ax in page.axes} == {page.value_range}
+    assert {ax.images[0].get_clim() for ax in page.axes} == set(page.ranges)
     assert [ax.get_title(loc="left") for ax in page.axes] == ["a", "b", "c", "d"]
     assert [ax.get_title() for ax in page.axes] == ["z = 15 Å", "x = 5 Å", "y = 20 Å", "normal (1, 2, 3)"]
     assert page.figure.axes[-1].get_xlabel() == "Electrostatic potential (kT/e, T = 298.15 K)"
@@ -106,7 +106,7 @@ def test_one_panel_has_no_letter():
 
 
 def test_range_of_a_figure():
-    assert page_of("two", value_range=(-1, 3)).value_range == (-1, 3)
+    assert page_of("two", value_range=(-1, 3)).ranges == ((-1, 3), (-1, 3))
     for bad in ((3, 3), (3, -3), (0, np.nan)):
         with pytest.raises(UsageError, match="range="):
             page_of("two", value_range=bad)

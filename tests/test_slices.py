@@ -13,6 +13,7 @@ from matplotlib.image import AxesImage
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import page as figures
 from vmdpotential.figures import slices
+from vmdpotential.figures.colours import robust_range
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.grid.planes import Plane, outline, smooth_values_on, values_on
 from vmdpotential.molecule.cell import Cell
@@ -127,16 +128,16 @@ def test_planes_outside_the_map_are_named():
 def test_range_is_symmetric_round_and_blind_to_spikes():
     values = np.random.default_rng(0).normal(size=10_000)
     values[:20] = 1e6
-    low, high = slices.robust_range([values, np.array([np.nan])])
+    low, high = robust_range([values, np.array([np.nan])])
     assert low == -high
     assert high == pytest.approx(np.quantile(np.abs(values), 0.98), rel=0.5)
     assert high in (2.5, 3)
-    assert slices.robust_range([np.zeros(5)]) == (-1, 1)
-    assert slices.robust_range([np.array([1000.0, -1000])]) == (-1000, 1000)
+    assert robust_range([np.zeros(5)]) == (-1, 1)
+    assert robust_range([np.array([1000.0, -1000])]) == (-1000, 1000)
     # of one sign, as of a standard deviation, or of hardly another one: no half of the colours is wasted
-    assert slices.robust_range([np.full(3, 1e-12)]) == pytest.approx((0, 1e-12))
-    assert slices.robust_range([np.abs(values)])[0] == 0
-    assert slices.robust_range([np.append(-np.abs(values[20:]), 0.01)])[1] == 0
+    assert robust_range([np.full(3, 1e-12)]) == pytest.approx((0, 1e-12))
+    assert robust_range([np.abs(values)])[0] == 0
+    assert robust_range([np.append(-np.abs(values[20:]), 0.01)])[1] == 0
 
 
 def test_colours_have_white_at_zero_whatever_the_range():
@@ -203,7 +204,7 @@ def test_colours_are_those_of_a_figure():
     noise = np.random.default_rng(3).normal(size=25 * 31 * 41) ** 5
     grid, plane = make(lambda _: noise), Plane.parse("z=15")
     image = slices.draw_slice(axes(), grid, plane)
-    assert image.get_clim() == figures.compose([figures.Panel(grid, plane)]).value_range
+    assert image.get_clim() == figures.compose([figures.Panel(grid, plane)]).ranges[0]
 
 
 def test_oblique_slice_is_blank_outside_the_map():
@@ -225,7 +226,7 @@ def test_thin_maps(shape, plane):
 
 def test_constant_map():
     page = figures.compose([figures.Panel(make(lambda p: 0 * p[..., 0]), Plane.parse("z=15"))], contours=5)
-    assert page.value_range == (-1, 1)
+    assert page.ranges == ((-1, 1),)
 
 
 def test_no_line_of_zero_where_all_is_zero():

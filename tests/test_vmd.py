@@ -40,7 +40,7 @@ def home(tmp_path_factory):
     scales = np.abs(golden.potential(around.reshape(-1, 3))).reshape(-1, 8).max(1)
     kept = len(system) - 3 * len(ions)
     expected = {
-        "map_options": tcl_list(word for name, value in golden.MAP_OPTIONS.items() for word in (f"-{name}", value)),
+        "map_options": tcl_list(word for name, value in golden.VIEWER_OPTIONS.items() for word in (f"-{name}", value)),
         "ion_options": tcl_list(word for name, value in golden.ION_OPTIONS.items() for word in (f"-{name}", value)),
         "probe": "{index " + " ".join(map(str, probe)) + "}",
         "values": tcl_list(f"{value:.9g}" for value in values),

@@ -209,8 +209,8 @@ def test_block_without_molecules_left_and_what_cannot_be_written(system: Path) -
     assert (system / "less.top").read_text(encoding="utf-8").splitlines()[-2:] == ["Solute    1", "SOL        105"]
     output = system / "out.top"
     arguments = {"site": "random", "seed": 1, "from_solute": 0, "between": 0}
-    with pytest.raises(InputError, match=r"ions.itp has a molecule type with residue K, atom K; ions that there are: "
-                                         r"(NAplus, CL|CL, NAplus); take one of them"):
+    with pytest.raises(InputError, match=r"ions.itp has a molecule type with residue K, atom K; it has these ions: "
+                                         r"(NAplus, CL|CL, NAplus); use one of them"):
         ionize(gro, top, ions={"POT": 1, "CLA": 1}, output=(output, system / "out.gro"), **arguments)
     with pytest.raises(InputError, match="parts of its molecules are missing"):
         io.write_structure(structure.take(np.arange(1, 40)), output)

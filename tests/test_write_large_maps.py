@@ -1,5 +1,6 @@
 """Zarr and CMAP maps that are written: in slabs, by several processes, interrupted, replaced."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from vmdpotential import progress, write_structure
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io.files import output
+from vmdpotential.io.files import hidden
 from vmdpotential.io.maps import MapWriters, omezarr, read_map, write_map
 
 LARGE = [".zarr", ".cmap", ".mrc"]
@@ -98,7 +99,7 @@ def test_force_replaces_a_zarr_map_and_no_other_folder(tmp_path):
 
 def test_a_zarr_map_goes_to_no_stream(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    from tests.helpers import water
+    from helpers import water
 
     write_structure(water(6), "box.pqr")
     command = "map box.pqr --method direct --spacing 1 --padding 1"
@@ -125,49 +126,69 @@ def test_an_interrupted_write_leaves_the_old_map(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["m.cmap", "m.zarr"]
 
 
-@pytest.mark.slow
-def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
-    """Two renames: the second fails, or the run is killed between them."""
+def fail(*_):
+    raise OSError(errno.EIO, "broken")
+
+
+def unable(*_):
+    raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+
+@pytest.mark.parametrize(("exchange", "failing"), [(hidden.exchange, "sync"), (unable, "sync"), (unable, "replace")])
+def test_a_zarr_map_is_put_back_when_renaming_fails(exchange, failing, tmp_path, monkeypatch):
+    """On systems that exchange two names in one step, and on others."""
     path, old, new = tmp_path / "m.zarr", make(seed=2), make(seed=3)
     write_map(old, path)
-    replace_ = os.replace
+    sync, replace, failed = hidden.sync, os.replace, []
 
-    def failing(source, target):
-        if str(target) == str(path) and len(calls) < 1:
-            calls.append(source)
-            raise OSError(5, "broken")
-        replace_(source, target)
+    def rename(source, target):
+        if target == path and not failed:
+            failed.append(source)
+            fail()
+        replace(source, target)
 
-    calls = []
-    monkeypatch.setattr(output.os, "replace", failing)
+    monkeypatch.setattr(hidden, "exchange", exchange)
+    if failing == "sync":
+        monkeypatch.setattr(hidden, "sync", lambda name, like=None: fail() if name == tmp_path else sync(name, like))
+    else:
+        monkeypatch.setattr(os, "replace", rename)
     with pytest.raises(OutputError, match="broken"):
         write_map(new, path, force=True)
-    monkeypatch.undo()
+    monkeypatch.setattr(hidden, "sync", sync)
     np.testing.assert_array_equal(read_map(path).values, old.values)
     assert os.listdir(tmp_path) == ["m.zarr"]
-    np.save(tmp_path / "new.npy", new.values)
+    write_map(new, path, force=True)
+    np.testing.assert_array_equal(read_map(path).values, new.values)
+    assert os.listdir(tmp_path) == ["m.zarr"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("step", "left"), [
+    ("hidden.exchange = stop", {"m.zarr": "old"}),
+    ("exchange = hidden.exchange; hidden.exchange = lambda *names: stop(exchange(*names))", {"m.zarr": "new"}),
+    ("hidden.exchange = unable; move = os.replace\n"
+     "os.replace = lambda a, b: stop(move(a, b)) if str(a).endswith('/m.zarr') else move(a, b)",
+     {"m.zarr.former": "old"}),
+    ("omezarr.ZarrWriter.finish = stop", {"m.zarr": "old"}),
+])
+def test_a_killed_run_leaves_a_whole_zarr_map(step, left, tmp_path):
+    maps = {"old": make(seed=2), "new": make(seed=3)}
+    write_map(maps["old"], tmp_path / "m.zarr")
+    np.save(tmp_path / "new.npy", maps["new"].values)
     program = (
-        "import os, signal, numpy as np; from pathlib import Path; from vmdpotential import write_map, read_map\n"
-        "from vmdpotential.io import output\n"
-        "move = os.replace\n"
-        "def stop(a, b):\n"
-        "    if STEP and str(b).endswith('/m.zarr'): os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    move(a, b)\n"
-        "    if not STEP and str(a).endswith('/m.zarr'): os.kill(os.getpid(), signal.SIGKILL)\n"
-        "os.replace = stop\n"
+        "import errno, os, signal, numpy as np\nfrom pathlib import Path\n"
+        "from vmdpotential import write_map, read_map\n"
+        "from vmdpotential.io.files import hidden\nfrom vmdpotential.io.maps import omezarr\n"
+        "def stop(*_): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "def unable(*_): raise OSError(errno.EINVAL, '')\n"
+        f"{step}\n"
         "write_map(read_map('m.zarr').with_values(np.load('new.npy')), Path('m.zarr').resolve(), force=True)\n")
-    for step in (0, 1):
-        assert subprocess.run([sys.executable, "-c", program.replace("STEP", str(step))], cwd=tmp_path).returncode == -9
-        assert not path.exists()
-        output.collect(tmp_path)  # as the next run in the folder does
-        np.testing.assert_array_equal(read_map(path).values, new.values)
-        assert sorted(os.listdir(tmp_path)) == ["m.zarr", "new.npy"]
-        write_map(old, path, force=True)
-    # killed while it writes: what it left is removed, and the old one is there
-    killed = program.replace("os.replace = stop", "from vmdpotential.io import omezarr\n"
-                             "omezarr.ZarrWriter.finish = lambda *_: os.kill(os.getpid(), 9)").replace("STEP", "0")
-    assert subprocess.run([sys.executable, "-c", killed], cwd=tmp_path).returncode == -9
-    assert len(os.listdir(tmp_path)) == 4
-    output.collect(tmp_path)
-    assert sorted(os.listdir(tmp_path)) == ["m.zarr", "new.npy"]
-    np.testing.assert_array_equal(read_map(path).values, old.values)
+    assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path).returncode == -9
+    assert list(tmp_path.glob(".vmdpotential-*"))
+    hidden.remove_abandoned(tmp_path)  # as the next run in the folder does
+    (tmp_path / "new.npy").unlink()
+    found = {path.name[: path.name.find("-")] if "-" in path.name else path.name: path for path in tmp_path.iterdir()}
+    assert found.keys() == left.keys()
+    for name, which in left.items():
+        kept = found[name].rename(tmp_path / "kept.zarr")
+        np.testing.assert_array_equal(read_map(kept).values, maps[which].values)

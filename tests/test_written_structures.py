@@ -48,7 +48,8 @@ def test_written_mmcif_is_read_back_identical(tmp_path, path, caplog):
     io.write_structure(structure, tmp_path / "out.cif")
     again = io.read_structure(tmp_path / "out.cif")
     changed = "count on" in caplog.text  # numbers that come again in a chain
-    assert changed == (path.name in ("adk_oplsaa.pdb", "unordered_res.pdb", "1A2C.pqr", "1yi6-minimized.pdb"))
+    assert changed == (path.name in ("adk_oplsaa.pdb", "unordered_res.pdb", "1A2C.pqr", "1yi6-minimized.pdb",
+                                     "sameresid_diffresname.pdb", "chainIDrepeat.pdb.gz"))
     assert_same(structure, again, [name for name in PER_ATOM if not (changed and name == "residue_ids")])
     # gemmi sorts atoms by chain and residue number; it must find our order
     models = gemmi.read_structure(str(tmp_path / "out.cif"), merge_chain_parts=False)
@@ -70,6 +71,18 @@ def test_written_mmcif_is_read_by_openmm_and_mdanalysis(tmp_path):
     assert lengths == pytest.approx(structure.cell.parameters[:3])
     other = universe(tmp_path / "out.cif")
     assert other.atoms.names.tolist() == structure.atom_names.tolist()
+
+
+def test_openmm_keeps_molecules_that_begin_with_one_number_apart_in_mmcif(tmp_path):
+    structure = io.read_structure(TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.pdb").take(np.arange(52))
+    starts = structure.residue_starts
+    water = structure.residue_names[starts[:-1]].tolist().index("HOH")
+    # the first water has the number of the peptide's last residue
+    numbers = structure.residue_ids - (structure.residue_index >= water)
+    structure = replace(structure, residue_ids=numbers, chain_ids=np.full(52, "X"))
+    io.write_structure(structure, tmp_path / "out.cif")
+    residues = openmm.app.PDBxFile(str(tmp_path / "out.cif")).topology.residues()
+    assert [len(list(residue.atoms())) for residue in residues] == np.diff(starts).tolist()
 
 
 def test_written_pdb_is_read_by_parmed_and_gemmi(tmp_path):

@@ -4,7 +4,42 @@ The public names are imported when first used; ``import vmdpotential`` itself lo
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are the names below
+    from vmdpotential.errors import BackendError as BackendError
+    from vmdpotential.errors import ChargeError as ChargeError
+    from vmdpotential.errors import CheckError as CheckError
+    from vmdpotential.errors import InputError as InputError
+    from vmdpotential.errors import MemoryPlanError as MemoryPlanError
+    from vmdpotential.errors import NoRoomError as NoRoomError
+    from vmdpotential.errors import OutputError as OutputError
+    from vmdpotential.errors import StoppedError as StoppedError
+    from vmdpotential.errors import TaskError as TaskError
+    from vmdpotential.errors import UsageError as UsageError
+    from vmdpotential.errors import VmdpotentialError as VmdpotentialError
+    from vmdpotential.figures.page import thumbnail as thumbnail
+    from vmdpotential.figures.slices import draw_slice as draw_slice
+    from vmdpotential.grid.lattice import Grid as Grid
+    from vmdpotential.grid.lattice import Lattice as Lattice
+    from vmdpotential.grid.lattice import Provenance as Provenance
+    from vmdpotential.grid.planes import Plane as Plane
+    from vmdpotential.io import open_map as open_map
+    from vmdpotential.io import read_map as read_map
+    from vmdpotential.io import read_structure as read_structure
+    from vmdpotential.io import write_map as write_map
+    from vmdpotential.io import write_structure as write_structure
+    from vmdpotential.ions import place_ions as place_ions
+    from vmdpotential.ions import place_replicas as place_replicas
+    from vmdpotential.maps import potential_map as potential_map
+    from vmdpotential.molecule.cell import Cell as Cell
+    from vmdpotential.molecule.charges import assign_charges as assign_charges
+    from vmdpotential.molecule.structure import Structure as Structure
+    from vmdpotential.molecule.structure import Topology as Topology
+    from vmdpotential.pairs.energy import interaction_energy as interaction_energy
+    from vmdpotential.points import potential_at as potential_at
+    from vmdpotential.registry import available as available
+    from vmdpotential.registry import register as register
 
 __version__ = "0.1.0"
 
@@ -33,6 +68,16 @@ _PUBLIC = {
     "register": "registry",
     "available": "registry",
     "VmdpotentialError": "errors",
+    "UsageError": "errors",
+    "InputError": "errors",
+    "ChargeError": "errors",
+    "TaskError": "errors",
+    "NoRoomError": "errors",
+    "MemoryPlanError": "errors",
+    "CheckError": "errors",
+    "StoppedError": "errors",
+    "OutputError": "errors",
+    "BackendError": "errors",
 }
 
 __all__ = sorted(_PUBLIC)  # a test imports each

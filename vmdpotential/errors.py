@@ -27,6 +27,10 @@ from typing import Any
 #: Writes a parameter, with a value where one is given (else empty), the way an interface has it.
 Spelling = Callable[[str, str], str]
 
+#: A word that is cut, such as a value of thousands of letters or digits, and the longest text that is not.
+_LONG_WORD = re.compile(r"\S{500,}")
+_MOST = 3000
+
 _PARAMETER = re.compile(r"\{([a-z_]+)(?: ([^{}]*))?\}")
 
 
@@ -65,6 +69,12 @@ def one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else _visible(letter) for letter in text)
 
 
+def _shortened(text: str) -> str:
+    """Return text whose words, and itself, can be read: the middle of longer ones is left out."""
+    text = _LONG_WORD.sub(lambda match: f"{match[0][:120]}...{match[0][-80:]}", text)
+    return text if len(text) <= _MOST else f"{text[: _MOST - 200]}...{text[-100:]}"
+
+
 def _visible(letter: str) -> str:
     if 0xDC80 <= ord(letter) <= 0xDCFF:  # a byte of a file's name that is no UTF-8
         return f"\\x{ord(letter) - 0xDC00:02x}"
@@ -80,6 +90,14 @@ def listed(words: Iterable[str], most: int) -> str:
     if left and not taken:
         taken.append(f"{left.pop(0)[: most - 3]}...")
     return ", ".join(taken) + (f" and {len(left)} more" if left else "")
+
+
+def similar(word: str, known: Iterable[str]) -> str:
+    """Return `` (did you mean 'map'?)`` where a word resembles a known one, else an empty string."""
+    import difflib
+
+    close = difflib.get_close_matches(word, list(known), 1, 0.65)
+    return f" (did you mean '{close[0]}'?)" if close else ""
 
 
 class VmdpotentialError(Exception):
@@ -107,7 +125,7 @@ class VmdpotentialError(Exception):
         """Return the line, with parameters as an interface spells them."""
         value = self.value if len(self.value) <= 80 else f"{self.value[:77]}..."
         head = f"{spell(self.parameter, value)}: " if self.parameter else ""
-        return one_line(f"{head}{self.text}" + (f"; {spelled(self.cure, spell)}" if self.cure else ""))
+        return one_line(head + _shortened(self.text) + (f"; {spelled(self.cure, spell)}" if self.cure else ""))
 
     def __str__(self) -> str:
         return self.message()
@@ -136,6 +154,10 @@ class InputError(VmdpotentialError, ValueError):
 
 class ChargeError(InputError):
     """Atoms have no charge: neither a topology nor a template gives one."""
+
+
+class IncompleteError(ChargeError):
+    """Atoms are missing, or have no template, which completing the structure may cure."""
 
 
 class TaskError(VmdpotentialError, RuntimeError):

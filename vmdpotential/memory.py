@@ -200,6 +200,9 @@ def require(needed: int, what: str, cure: str, reserve: int = RESERVE) -> None:
     """
     available = limit(reserve=reserve)
     if needed > available:
+        others = min([*_of_machine(ROOT), *_of_groups(ROOT)], default=_NONE) - reserve
+        if from_environment("VMDPOTENTIAL_MEMORY") is None and needed <= others:
+            cure = f"raise the limit of this process, which is set by ulimit -v or -d, or {cure}"
         raise MemoryPlanError(f"{what} needs {size(needed)} of memory, {size(available)} are free", cure)
 
 

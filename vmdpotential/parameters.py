@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -25,7 +26,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, similar
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,8 @@ class Parameter:
                 elif self.type is bool:
                     value = _boolean(value)
                 elif self.type is Path:
+                    if re.match(r"[a-z]+://", value):
+                        raise ValueError("is an address; download the file, and give its name")
                     value = Path(value)
                 elif self.type in (int, float) and "_" in value:  # which Python leaves out
                     raise ValueError
@@ -162,7 +165,8 @@ class Parameter:
             self._check_limits(value)
         allowed = option.allowed()
         if allowed and value not in allowed:
-            raise UsageError(self.name, f"choose one of {', '.join(option.shown())}", value=str(value))
+            raise UsageError(self.name, f"there is no such choice{similar(str(value), option.shown())}; choose one of "
+                             f"{', '.join(option.shown())}", value=str(value))
         return value
 
     def _typed(self, value: Any) -> Any:
@@ -283,7 +287,8 @@ class Command:
         values = {_name(name): value for name, value in values.items()}
         for name in values:
             if name not in known:
-                raise UsageError(name, f"{self.name} has no such parameter; it has {', '.join(known)}")
+                raise UsageError(name, f"{self.name} has no such parameter{similar(name, known)}; it has "
+                                 f"{', '.join(known)}")
         missing = [p.name for p in self.parameters if p.required and p.name not in values]
         if missing:
             raise UsageError(missing[0], f"{self.name} needs it")

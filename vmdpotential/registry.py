@@ -12,19 +12,20 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from vmdpotential.errors import BackendError, UsageError
+from vmdpotential.errors import BackendError, UsageError, similar
 from vmdpotential.parameters import Command
 
 #: Entry-point group that other packages use.
 GROUP = "vmdpotential.plugins"
 
-KINDS = ("command", "method", "interaction", "pair", "engine")
+#: What can be registered; a ``pair-benchmark`` is called as those of `plugins/historical/timing.py` are.
+KINDS = ("command", "method", "interaction", "pair", "engine", "pair-benchmark")
 
 _entries: dict[str, dict[str, Any]] = {
     "command": {
         name: f"vmdpotential.{'frontend' if name in ('plugins', 'install') else 'commands'}.{name}:command"
-        for name in ("map", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy", "forces",
-                     "rdf", "live", "devices", "plugins", "install", "verify", "benchmark")
+        for name in ("map", "prepare", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy",
+                     "forces", "rdf", "live", "devices", "plugins", "install", "verify", "benchmark")
     },
     "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "msm", "pme", "pb")},
     "interaction": {
@@ -39,6 +40,7 @@ _entries: dict[str, dict[str, Any]] = {
         "buckingham": "vmdpotential.interactions.buckingham:INTERACTION",
     },
     "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
+    "pair-benchmark": {},
 }
 _unlisted: set[tuple[str, str]] = set()
 _broken: dict[str, str] = {}
@@ -97,7 +99,8 @@ def get(kind: str, name: str) -> Any:
     """
     _load_plugins()
     if name not in _entries[kind]:
-        raise UsageError(kind, f"there is none of this name; choose one of {', '.join(listed(kind))}", value=name)
+        raise UsageError(kind, f"there is none of this name{similar(name, available(kind))}; choose one of "
+                         f"{', '.join(listed(kind))}", value=name)
     target = _entries[kind][name]
     if isinstance(target, str):
         module, _, attribute = target.partition(":")

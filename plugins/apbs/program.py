@@ -18,8 +18,10 @@ from vmdpotential.errors import BackendError, TaskError, one_line
 
 Floats = NDArray[np.float64]
 
-#: Names of the files in a run's folder; the program adds .dxbin to the map's.
+#: Names of the files in a run's folder; the program adds one of the endings to the map's, the second where it was built
+#: for several processors, as Debian's is.
 ATOMS, INPUT, LOG, MAP = "atoms.pqr", "apbs.in", "log.txt", "potential"
+_ENDINGS = (".dxbin", "-PE0.dxbin")
 
 #: What ends the text before the numbers of a map.
 _BEGIN = b"binary data follows\n"
@@ -73,8 +75,11 @@ def solve(words: str, atoms: str, shape: tuple[int, int, int], seconds: float) -
                     process.kill()
                     process.wait()
         progress.report("Poisson-Boltzmann", 1.0)
-        written = folder / f"{MAP}.dxbin"
-        if process.returncode != 0 or not written.is_file():
+        written = next((path for ending in _ENDINGS if (path := folder / f"{MAP}{ending}").is_file()), None)
+        if process.returncode == 0 and written is None:  # its log has harmless lines with the word error
+            raise TaskError("the program APBS ended without an error and without a map",
+                            "use another version, such as that of vmdpotential[apbs]")
+        if process.returncode != 0 or written is None:
             raise TaskError(f"the program APBS: {_reason(folder / LOG, process.returncode)}",
                             "correct the atoms, their radii or {set}")
         return _read(written, shape)

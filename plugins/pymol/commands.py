@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -62,8 +63,62 @@ def _extend(cmd: Any, function: Callable[..., Any]) -> str:
     return name
 
 
+class Typed:
+    """A command's function as PyMOL calls it, with an error of one line for an argument that it does not have.
+
+    PyMOL reads the names of arguments from the code object, and checks them only where it knows all of them.
+
+    Parameters
+    ----------
+    function : callable
+        Has the arguments by name.
+    command : Command
+    """
+
+    def __init__(self, function: Any, command: Command) -> None:
+        self.function, self.command = function, command
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__code__, self.__defaults__ = function.__code__, function.__defaults__
+
+    def __call__(self, *positional: Any, **given: Any) -> Report:
+        """Run the command.
+
+        Raises
+        ------
+        CmdException
+        """
+        names = self.__code__.co_varnames[: self.__code__.co_argcount + self.__code__.co_kwonlyargcount]
+        for name in given:
+            if name not in names:
+                near = get_close_matches(name, names, 1)
+                raise CmdException(f"{name}={given[name]}: {self.__name__} has no such argument"
+                                   + (f"; did you mean {near[0]}?" if near else f"; see help {self.__name__}"))
+        if len(positional) > self.__code__.co_argcount:
+            raise CmdException(f"{self.__name__} has {self.__code__.co_argcount} arguments at most; "
+                               f"{len(positional)} were typed")
+        report: Report = self.function(*positional, **self._with_range(given, names))
+        return report
+
+    def _with_range(self, given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """Return the arguments with both limits of ``range=-5,5``, which PyMOL splits at the comma.
+
+        It takes the second one for the argument at that position, and hands arguments on in the order they were typed.
+        """
+        typed = list(given)
+        at = typed.index("range") + 1 if "range" in typed else len(typed)
+        parameter = arguments.arguments(self.command).get(typed[at]) if at < len(typed) else None
+        if parameter is None or typed[at] != names[at] or parameter.type in (int, float):
+            return given
+        try:
+            float(given[typed[at]])
+        except (TypeError, ValueError):
+            return given
+        return {name: f"{value},{given[typed[at]]}" if name == "range" else value for name, value in given.items()
+                if name != typed[at]}
+
+
 def adapt(command: Command) -> Callable[..., Report]:
-    """Return the function that PyMOL calls for a command.
+    """Return what PyMOL calls for a command.
 
     PyMOL reads the names of arguments from the code object, so the function is made from text with
     these names: ``potential_map(selection='all', name='', ..., quiet=1, *, _self=None)``.
@@ -74,9 +129,9 @@ def adapt(command: Command) -> Callable[..., Report]:
     values = ", ".join(f"{argument!r}: {argument}" for argument in defaults)
     space: dict[str, Any] = {"run": lambda *given: _run(command, *given)}
     exec(f"def {name}({head}, quiet=1, *, _self=None):\n    return run({{{values}}}, quiet, _self)", space)
-    function: Callable[..., Report] = space[name]
+    function = space[name]
     function.__doc__ = arguments.help_text(command)
-    return function
+    return Typed(function, command)
 
 
 def _run(command: Command, given: dict[str, Any], quiet: Any, cmd: Any) -> Report:

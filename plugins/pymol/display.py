@@ -23,7 +23,7 @@ def _maps(
 
 
 def _ions(
-    labels: Annotated[bool, Option("write its energy when placed beside every ion, kcal/mol", front=True)] = True,
+    labels: Annotated[bool, Option("label every ion with its energy when placed, kcal/mol", front=True)] = False,
 ) -> Report:
     return Report([], {})
 

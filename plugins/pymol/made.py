@@ -36,6 +36,8 @@ class Session:
     placements: list[Step] = field(default_factory=list)
     dialog: Any = None
     live: Any = None
+    #: Objects whose water was hidden with their first surface.
+    without_water: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, cmd: Any) -> Session:

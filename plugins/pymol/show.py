@@ -13,10 +13,10 @@ import pymol
 from pymol import CmdException
 
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.figures import colours
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
-from vmdpotential.molecule.elements import ion_colour
 from vmdpotential.parameters import Command, Report
 
 from .convert import Selected, load_ions, load_structure
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from vmdpotential.ions import Placement
     from vmdpotential.molecule.structure import Structure
 
-#: Colours of negative, zero and positive potential.
-COLOURS = ("red", "white", "blue")
 _MAP_PARTS = ("ramp", "legend", "positive", "negative", "surface", "cut")
 _ION_PARTS = ("ions",)
 _SHOWS = ("_surface", "_legend")
@@ -47,6 +45,16 @@ def _choose_contouring(cmd: Any) -> None:
     with contextlib.suppress(CmdException):  # a setting of PyMOL 3
         if cmd.get_setting_int("isosurface_algorithm") == 0 and "vtkm" not in pymol.get_capabilities():
             cmd.set("isosurface_algorithm", 1)
+
+
+def _rgb(colour: str) -> list[float]:
+    """Return red, green and blue, 0 to 1, of a colour such as #c8372d."""
+    return [channel / 255 for channel in bytes.fromhex(colour[1:])]
+
+
+def _named(colour: str) -> str:
+    """Return a colour such as #c8372d as PyMOL names it."""
+    return colour.replace("#", "0x")
 
 
 class Results:
@@ -142,7 +150,8 @@ class Results:
         self._clear(_MAP_PARTS)
         load_grid(cmd, self.name, grid)
         self._made(header=grid.header())
-        cmd.ramp_new(ramp, self.name, [span.low, (span.low + span.high) / 2, span.high], list(COLOURS))
+        values, shades = zip(*colours.scale(span), strict=True)
+        cmd.ramp_new(ramp, self.name, list(values), [_rgb(shade) for shade in shades])
         self._made("ramp")
         words = adapters.legend(grid, span)
         self._show_legend(f"{self.name}: {words}")
@@ -153,10 +162,10 @@ class Results:
             level = grid.display_limit()
         if level is not None:
             _choose_contouring(cmd)
-            for part, value, colour in (("positive", level, COLOURS[2]), ("negative", -level, COLOURS[0])):
+            for part, value in (("positive", level), ("negative", -level)):
                 cmd.isosurface(self._part(part), self.name, value)
                 self._made(part)
-                cmd.color(colour, self._part(part))
+                cmd.color(_named(colours.sign_colour(value)), self._part(part))
                 cmd.set("transparency", 0.4, self._part(part))
             self._lines.append(f"isosurfaces {self._part('positive')} and {self._part('negative')} at {level:g} and "
                                f"{-level:g} {grid.unit}".rstrip())
@@ -194,7 +203,18 @@ class Results:
         self._made("surface")
         cmd.show_as("surface", name)
         cmd.set("surface_color", ramp, name)
+        if self.options.get("hide_water"):
+            self._hide_water(atoms)
         self._lines.append(f"object {name}: the surface, coloured by {ramp}")
+
+    def _hide_water(self, atoms: Selected) -> None:
+        """Hide the water of the objects with the first surface; shown again by the user, it stays shown."""
+        for name in sorted(set(atoms.structure.sources) & set(self.cmd.get_names("objects"))):
+            water = f"%{name} and solvent"
+            if name not in self.session.without_water and self.cmd.count_atoms(water):
+                self.cmd.hide("everything", water)
+                self._lines.append(f"the water of {name} is hidden; show it with: show lines, {name} and solvent")
+            self.session.without_water.add(name)
 
     def _show_cut(self, grid: Grid, plane: Plane, ramp: str) -> None:
         """Make a slice object; PyMOL takes its place from the camera only, so it is moved in the session's form."""
@@ -243,16 +263,17 @@ class Results:
             return
         load_ions(cmd, ions, structure, added, placement.atom_energies)
         self._made("ions")
+        cmd.hide("everything", f"%{self.name} within 0.01 of %{ions}")  # they are drawn once
         cmd.show_as("spheres", ions)
         cmd.set("sphere_scale", 0.6, ions)
         for sign, condition in ((-1, "< 0"), (1, "> 0")):
-            cmd.color(ion_colour(sign).replace("#", "0x"), f"{ions} and partial_charge {condition}")
+            cmd.color(_named(colours.sign_colour(sign)), f"{ions} and partial_charge {condition}")
         if self.options.get("labels"):
             cmd.label(ions, "'%.1f' % b")
             cmd.set("label_position", [0, 1.8, 3], ions)  # above the sphere and before it, not inside
         self._lines.append(
             f"object {self.name}: {len(kept)} atoms kept, {len(placement.ions)} ions; object {ions}: the ions, "
-            f"positive {COLOURS[2]}, negative {COLOURS[0]}, b is the energy in kcal/mol; take it back with: "
+            "positive blue, negative red, b is the energy in kcal/mol; take it back with: "
             "potential_undo")
 
     def _show_figure(self, figure: Figure) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from pymol import CmdException
 
 from vmdpotential.errors import UsageError, VmdpotentialError
-from vmdpotential.frontend import adapters, dialog, messages
+from vmdpotential.frontend import adapters, dialog, media, messages
+from vmdpotential.frontend.declarations import as_text
 from vmdpotential.parameters import Command, Report
 
 from . import arguments
@@ -51,6 +52,7 @@ class Task(dialog.Task):
                     raise UsageError(argument, "a value is needed", "leave it out for its default", value=value)
             options = {parameter.name: parameter.convert(arguments.unquoted(self._given(parameter)) or None)
                        for parameter in arguments.displayed(command)}
+            self.given = given = self._in_medium(given, options)
             self.results = Results(cmd, command, arguments.unquoted(given.get("name")), options)
             for parameter in adapters.offered(command):
                 if not adapters.is_topology(command, parameter):
@@ -77,6 +79,16 @@ class Task(dialog.Task):
     def again(self) -> Task:
         """Return the same task with what PyMOL holds now."""
         return Task(self.cmd, self.command, self.given, self.warn)
+
+    def _in_medium(self, given: Mapping[str, Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments with those that the medium stands for, where the user has not set them."""
+        if "medium" not in options:
+            return given
+        by_user = {parameter.name: text for parameter in adapters.offered(self.command)
+                   if (text := arguments.unquoted(given.get(arguments.argument_name(parameter))))
+                   and text != as_text(parameter.default)}
+        values = media.in_medium(self.command, options["medium"], by_user)
+        return {**given, **{name: as_text(value) for name, value in values.items() if name not in by_user}}
 
     def _given(self, parameter: Any) -> Any:
         return self.given.get(arguments.argument_name(parameter), arguments.default_text(parameter))

@@ -86,9 +86,13 @@ proc ::vmdpotential::prepare {command all given} {
     if {[dict exists $given range] && [dict get $all range own]} {
         show::span [dict get $given range] 1
     }
+    if {[dict exists $given hide_water] && ![string is boolean -strict [dict get $given hide_water]]} {
+        error "-hide_water '[dict get $given hide_water]': say yes or no"
+    }
     if {[dict exists $given draw] && [dict get $given draw] ni [dict get $all draw choices]} {
         error "-draw '[dict get $given draw]': choose one of [join [dict get $all draw choices] {, }]"
     }
+    set given [in_medium $command $given]
     set molecule [find_molecule $given]
     set job [dict create command $command molecule $molecule folder [job::make_folder] charged 0 complete 0]
     if {[catch {arguments $job $all $given} result options]} {

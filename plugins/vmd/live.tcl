@@ -28,8 +28,7 @@ proc ::vmdpotential::live::start {job {map -1}} {
     fconfigure $channel -blocking 0 -buffering full -translation binary
     set molecule [dict get $job molecule]
     set now [dict create job $job channel $channel pids [pid $channel] molecule $molecule map $map busy 1 due 0 sent {} \
-        count 0 start {} errors {} members [dict get $job atoms] \
-        selection [uplevel #0 [list atomselect $molecule "index [dict get $job atoms]"]]]
+        count 0 start {} errors {} members [dict get $job atoms] bytes [bytes_of [dict get $job atoms]]]
     fileevent $channel readable ::vmdpotential::live::readable
     foreach variable {vmd_frame vmd_initialize_structure} {
         trace add variable ::${variable}($molecule) write ::vmdpotential::live::moved
@@ -65,7 +64,7 @@ proc ::vmdpotential::live::poll {} {
         end "molecule [dict get $now molecule] is gone"
     } elseif {[reselected]} {
         again
-    } elseif {[coordinates] ne [dict get $now sent]} {
+    } elseif {![same [coordinates] [dict get $now sent]]} {
         moved
     }
 }
@@ -102,12 +101,38 @@ proc ::vmdpotential::live::again {} {
     }
 }
 
-# Return the cell and the positions as VMD shows them.
+# Return the cell and the positions as VMD shows them: 32-bit numbers, as VMD holds them, because comparing a system's
+# coordinates as text takes a tenth of a second.
 proc ::vmdpotential::live::coordinates {} {
     variable now
-    set selection [dict get $now selection]
-    $selection frame now
-    return [list [molinfo [dict get $now molecule] get {a b c alpha beta gamma}] [$selection get {x y z}]]
+    set molecule [dict get $now molecule]
+    set all [gettimestep $molecule [molinfo $molecule get frame]]
+    set packed {}
+    foreach {first last} [dict get $now bytes] {
+        append packed [string range $all $first $last]
+    }
+    return [list [molinfo $molecule get {a b c alpha beta gamma}] $packed]
+}
+
+# Return where atoms are among the bytes of all, {first last ...}: neighbours are one piece.
+proc ::vmdpotential::live::bytes_of {atoms} {
+    set pieces {}
+    set before -2
+    foreach atom $atoms {
+        if {$atom != $before + 1} {
+            if {$before >= 0} {
+                lappend pieces [expr {12 * $begin}] [expr {12 * $before + 11}]
+            }
+            set begin $atom
+        }
+        set before $atom
+    }
+    return [lappend pieces [expr {12 * $begin}] [expr {12 * $before + 11}]]
+}
+
+# Return whether two frames have the same cell and positions, without making text of them.
+proc ::vmdpotential::live::same {one other} {
+    return [expr {[lindex $one 0] eq [lindex $other 0] && [lindex $one 1] eq [lindex $other 1]}]
 }
 
 # Send what is shown, if it is another than what was sent and the last map has come.
@@ -121,7 +146,7 @@ proc ::vmdpotential::live::send {} {
         end $found
         return
     }
-    if {$found eq [dict get $now sent]} {
+    if {[same $found [dict get $now sent]]} {
         return
     }
     dict set now sent $found
@@ -130,7 +155,7 @@ proc ::vmdpotential::live::send {} {
     if {[catch {
         set channel [dict get $now channel]
         puts -nonewline $channel "frame [molinfo [dict get $now molecule] get frame] $cell\n"
-        puts -nonewline $channel [binary format f* [concat {*}$positions]]
+        puts -nonewline $channel $positions
         flush $channel
     } message]} {
         end $message
@@ -143,8 +168,8 @@ proc ::vmdpotential::live::readable {} {
     set channel [dict get $now channel]
     while {$now ne "" && [gets $channel line] >= 0} {
         set line [::vmdpotential::job::named [dict get $now job] [encoding convertfrom utf-8 $line]]
-        if {[regexp {^map \S+ (\S+)$} $line all limit]} {
-            if {[catch {show $limit} message]} {
+        if {[regexp {^map \S+ (\S+) (\S+)$} $line all limit colours]} {
+            if {[catch {show $limit $colours} message]} {
                 end $message
                 return
             }
@@ -160,7 +185,7 @@ proc ::vmdpotential::live::readable {} {
 }
 
 # Show a map in place of the one before, as that was shown.
-proc ::vmdpotential::live::show {limit} {
+proc ::vmdpotential::live::show {limit colours} {
     variable now
     variable changed
     set molecule [dict get $now molecule]
@@ -187,11 +212,14 @@ proc ::vmdpotential::live::show {limit} {
     } else {
         set given [dict get $now job given]
         set level [expr {[dict exists $given isovalue] ? abs([dict get $given isovalue]) : $limit}]
-        ::vmdpotential::show::draw_map $new 0 $level $limit
+        ::vmdpotential::show::choose_colours [list -$colours $colours]
+        ::vmdpotential::show::draw_map $new 0 $level $colours
     }
     if {[dict get $now start] eq ""} {
         dict set now start [clock milliseconds]
-        dict set now sent [expr {[dict get $now sent] eq "" ? [coordinates] : [dict get $now sent]}]
+        if {![llength [dict get $now sent]]} {
+            dict set now sent [coordinates]
+        }
     }
     dict set now map $new
     dict set now busy 0
@@ -251,7 +279,6 @@ proc ::vmdpotential::live::stop {} {
     foreach variable {vmd_frame vmd_initialize_structure} {
         trace remove variable ::${variable}([dict get $last molecule]) write ::vmdpotential::live::moved
     }
-    catch {[dict get $last selection] delete}
     set channel [dict get $last channel]
     catch {fileevent $channel readable {}}
     catch {exec kill -TERM {*}[dict get $last pids]}

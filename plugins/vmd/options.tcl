@@ -27,7 +27,13 @@ proc ::vmdpotential::options {command} {
     if {$command eq "map"} {
         lappend ours {draw text surface {what of the map: a coloured surface, isosurfaces and a slice, or all} 1
             {surface isosurfaces all}} \
-            {range text {} {that the colours span, such as -5,5 or 5; round values unless given}}
+            {range text {} {range of the colours, such as -5,5 or 5; unless given 5 kT/e in water, otherwise round values}} \
+            {hide_water boolean yes {hide the water when the first surface is drawn} 0}
+    }
+    set medium [dict get $commands $command medium]
+    if {$medium} {
+        lappend ours [list medium text [dict get [media] default] [dict get [media] help] 1 \
+            [dict keys [dict get [media] words]]]
     }
     if {$command in {map live}} {
         lappend ours {isovalue number {} {where isosurfaces are drawn, with both signs; a round value unless given}}
@@ -43,6 +49,10 @@ proc ::vmdpotential::options {command} {
         # what only a shell can do, such as a batch of files, is no option here
         if {[dict get $option kind] ne "structure" && ![dict get $option shell] && ![dict exists $all $name]} {
             dict set option own 0
+            if {$medium && $name eq "atoms"} {
+                # those that the medium stands for
+                dict set option default {}
+            }
             dict set all $name $option
         }
     }

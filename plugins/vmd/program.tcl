@@ -56,3 +56,33 @@ proc ::vmdpotential::declarations {} {
     }
     return [dict get [lindex $declared 1] commands]
 }
+
+# Return what the program declares of media: their words, the default, and the colours of maps.
+proc ::vmdpotential::media {} {
+    variable declared
+    declarations
+    return [dict get [lindex $declared 1] media]
+}
+
+# Return the options that were given with those that the medium stands for, where the user has not set them.
+proc ::vmdpotential::in_medium {command given} {
+    if {![dict get [declarations] $command medium]} {
+        return $given
+    }
+    set media [media]
+    set word [expr {[dict exists $given medium] ? [dict get $given medium] : [dict get $media default]}]
+    if {![dict exists $media words $word]} {
+        error "-medium '$word': choose one of [join [dict keys [dict get $media words]] {, }]"
+    }
+    set values [dict merge [dict get $media words $word] $given]
+    set unscreened [expr {[string tolower [dict get $values atoms]] in [dict get $media with_water]}]
+    foreach name [dict get $media others] {
+        if {[dict exists $given $name]} {
+            set unscreened 1
+        }
+    }
+    if {$unscreened && ![dict exists $given screened]} {
+        dict unset values screened
+    }
+    return $values
+}

@@ -5,6 +5,9 @@ namespace eval ::vmdpotential::show {
     # type of VMD's reader by suffix; VMD calls MRC and CCP4 the same
     variable types {.dx dx .mrc ccp4 .ccp4 ccp4 .map ccp4 .cube cube .psf psf .pdb pdb .pqr pqr .cif pdbx}
     variable picture 0
+    # molecules whose water was hidden with their first surface
+    variable without_water
+    array set without_water {}
 }
 
 # Return {the program's output options, the job}: files in the job's folder where the user names none.
@@ -100,14 +103,23 @@ proc ::vmdpotential::show::show_map {job data} {
     set said {}
     if {$drawn ne "isosurfaces"} {
         set limits [span [expr {[dict exists $given range] ? [dict get $given range]
-            : [dict exists $data surface_limit] ? [dict get $data surface_limit] : $limit}] [expr {[dict exists $given range]}]]
+            : [dict exists $data range] ? [join [dict get $data range] ,] : $limit}] [expr {[dict exists $given range]}]]
         draw_surface $job $molecule $volume $limits
-        draw_legend $limits $meaning
+        draw_legend $limits [expr {[dict exists $data title] ? [dict get $data title] : $meaning}]
+        if {![dict exists $given hide_water] || [dict get $given hide_water]} {
+            hide_water $molecule
+        }
         lassign $limits low high
         lappend said "a surface coloured from [format %g $low] (red) to [format %g $high] (blue) $meaning"
     }
     if {$drawn ne "surface"} {
         set level [expr {[dict exists $given isovalue] ? abs([dict get $given isovalue]) : $limit}]
+        if {[dict exists $data range]} {
+            set limit [expr {max(abs([lindex [dict get $data range] 0]), abs([lindex [dict get $data range] 1]))}]
+        }
+        if {$drawn eq "isosurfaces"} {
+            choose_colours [list [expr {-$limit}] $limit]
+        }
         draw_map $molecule $volume $level $limit
         lappend said "isosurfaces at $level (blue) and -$level (red), colours from -$limit to $limit $meaning"
     }
@@ -145,15 +157,42 @@ proc ::vmdpotential::show::draw_surface {job molecule volume limits} {
         set solute $text
     }
     $selection delete
-    # red is negative, as elsewhere; VMD has one scale for all that is drawn
+    choose_colours $limits
+    # radii, density, grid and quality that come near to a molecular surface; it needs no program beside VMD
+    set number [add_map $molecule $solute [list QuickSurf 0.6 0.5 0.7 1] [list Volume $volume] Opaque]
+    mol scaleminmax $molecule $number {*}$limits
+}
+
+# Choose the colours of the other viewers: red is negative, white 0. VMD has one scale for all that is drawn, and three
+# colours of it; its versions before 1.9.4 have none to choose.
+proc ::vmdpotential::show::choose_colours {limits} {
+    lassign $limits low high
     catch {
         if {[colorinfo scale method] ne "RWB"} {
             color scale method RWB
         }
+        color scale midpoint [expr {$low < 0 && $high > 0 ? -$low / double($high - $low) : 0.5}]
+        color scale colors RWB {*}[dict get [::vmdpotential::media] colours]
     }
-    # radii, density, grid and quality that come near to a molecular surface; it needs no program beside VMD
-    set number [add_map $molecule $solute [list QuickSurf 0.6 0.5 0.7 1] [list Volume $volume] Opaque]
-    mol scaleminmax $molecule $number {*}$limits
+}
+
+# Hide the water of a molecule with its first surface: what shows all atoms shows all but water. Shown again by the user,
+# it stays shown.
+proc ::vmdpotential::show::hide_water {molecule} {
+    variable without_water
+    variable ::vmdpotential::shown
+    if {[info exists without_water($molecule)]} {
+        return
+    }
+    set without_water($molecule) 1
+    for {set number 0} {$number < [molinfo $molecule get numreps]} {incr number} {
+        if {[lindex [molinfo $molecule get [list "selection $number"]] 0] eq "all"
+                && [mol repname $molecule $number] ni $shown($molecule)} {
+            mol modselect $number $molecule {not water}
+            ::vmdpotential::say "the water of molecule $molecule is hidden; show it with:\
+                mol modselect $number $molecule all"
+        }
+    }
 }
 
 # Draw VMD's own bar of colours, where its plugin is, and leave the view as it was.
@@ -167,8 +206,8 @@ proc ::vmdpotential::show::draw_legend {limits meaning} {
         package require colorscalebar
         # white text, black on a white background
         set text [expr {[colorinfo category Display Background] eq "white" ? 16 : 8}]
-        # length, width, own limits, in its place on the screen, limits, labels, text, decimal, where, instead of the last
-        ::ColorScaleBar::color_scale_bar 0.8 0.05 0 1 {*}$limits 5 $text 0 -1.0 -1.0 1 $top 0 1 $meaning
+        # length, width, own limits, in its place on the screen, limits, steps (0 is one of an even number), text, decimal, where, instead of the last
+        ::ColorScaleBar::color_scale_bar 0.8 0.05 0 1 {*}$limits 4 $text 0 -1.0 -1.0 1 $top 0 1 $meaning
         mol top $top
     }
     foreach molecule [molinfo list] {
@@ -181,9 +220,9 @@ proc ::vmdpotential::show::draw_legend {limits meaning} {
 
 # Draw a volume of a molecule, in colours from -limit to limit.
 proc ::vmdpotential::show::draw_map {molecule volume level limit} {
-    # positive blue (colour 0), negative red (colour 1); style: volume, no box, solid, every point, thin lines
-    add_map $molecule all [list Isosurface $level $volume 0 0 1 1] [list ColorID 0] Transparent
-    add_map $molecule all [list Isosurface [expr {-$level}] $volume 0 0 1 1] [list ColorID 1] Transparent
+    # as ions: positive blue2 (colour 23), negative red3 (30); style: volume, no box, solid, every point, thin lines
+    add_map $molecule all [list Isosurface $level $volume 0 0 1 1] [list ColorID 23] Transparent
+    add_map $molecule all [list Isosurface [expr {-$level}] $volume 0 0 1 1] [list ColorID 30] Transparent
     # through the middle of the map, across z
     set slice [add_map $molecule all [list VolumeSlice 0.5 $volume 2 2] [list Volume $volume] Opaque]
     mol scaleminmax $molecule $slice [expr {-$limit}] $limit

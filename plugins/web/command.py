@@ -63,6 +63,7 @@ def view(
         files.check([output], force)
     from vmdpotential.io.maps import map_name, open_map
 
+    from .content import distances
     from .page import view_page
     from .script import find_viewer_script
 
@@ -80,8 +81,8 @@ def view(
     summary = page.summary
     lines = [f"{page.title}: {summary['atoms']} atoms, {summary['ions']} ions; drawn by {summary['viewer']}"]
     for item in summary["maps"]:
-        shape, spacing = (" x ".join(map(str, values)) for values in (
-            item["shape"], dict.fromkeys(f"{h:.3g}" for h in item["spacing"])))
+        shape = " x ".join(map(str, item["shape"]))
+        spacing = distances(item["spacing"], 3).replace("×", "x")
         lines.append(f"{item['name']}: {shape} points, {spacing} A apart{' (thinned)' if item['thinned'] else ''}, "
                      f"{item['minimum']:.4g} to {item['maximum']:.4g} {item['unit']}".rstrip()
                      + (f", {item['medium']}" if item["medium"] else ""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
+from vmdpotential.figures.colours import robust_range, sign_colour, standard_limit
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid, thinning
 from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import real
 from vmdpotential.ions import PlacedIon, Placement
-from vmdpotential.molecule.elements import ion_colour
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.selection import is_ion
 from vmdpotential.molecule.structure import Structure
@@ -71,6 +71,7 @@ def map_content(grid: Grid, name: str, around: Floats, margin: float, points: in
         "name": name, "unit": grid.unit, "medium": grid.provenance.medium, "label": label(grid),
         "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
         "scale": scale, "minimum": float(kept.values.min()), "maximum": float(kept.values.max()), "quantiles": spread,
+        "limit": standard_limit(grid), "signs": [float(x) != 0 for x in robust_range([kept.values])],
         "data": packed((kept.values / scale).astype("<f2")), "about": about(grid, kept),
         "thinned": kept.lattice.spacing.tolist() != grid.lattice.spacing.tolist(), "precision": PRECISION,
     }
@@ -144,8 +145,7 @@ def about(grid: Grid, kept: Grid) -> list[list[str]]:
     """Return rows (what, value) of where a map comes from and what of it the page holds."""
     header = {"unit": "not stated", "temperature": "not stated", **grid.header()}
     header["inputs"] = header.get("inputs", "").replace("|", ", ")
-    steps = dict.fromkeys(f"{h:.4g}" for h in grid.lattice.spacing)
-    header["spacing"] = " × ".join(steps)
+    header["spacing"] = distances(grid.lattice.spacing, 4)
     if grid.provenance.cell is not None:
         vectors = np.reshape(grid.provenance.cell, (3, 3))
         header["cell"] = "; ".join(f"{name} {' '.join(f'{x:.4g}' for x in vector)}"
@@ -158,10 +158,15 @@ def about(grid: Grid, kept: Grid) -> list[list[str]]:
         if value:
             stated = value != "not stated"
             rows.append([what, f"{value}{_UNITS.get(key, '') if stated else ''}"])
-    points, spacing = (" × ".join(map(str, items)) for items in (
-        kept.lattice.shape, dict.fromkeys(f"{h:.3g}" for h in kept.lattice.spacing)))
-    rows.append(["In this page", f"{points} points, {spacing} Å apart; {PRECISION}"])
+    points = " × ".join(map(str, kept.lattice.shape))
+    rows.append(["In this page", f"{points} points, {distances(kept.lattice.spacing, 3)} Å apart; {PRECISION}"])
     return rows
+
+
+def distances(spacing: Iterable[float], digits: int) -> str:
+    """Return the spacing along x, y and z, or one number where they are equal."""
+    steps = [f"{h:.{digits}g}" for h in spacing]
+    return steps[0] if len(set(steps)) == 1 else " × ".join(steps)
 
 
 def ion_content(ions: Placement | Sequence[PlacedIon] | Path | None, structure: Structure) -> list[dict[str, Any]]:
@@ -186,7 +191,7 @@ def _ion(name: str, number: int, position: list[float], charge: int | None) -> d
     if charge is None:
         charge = 0 if known is None else known.charge
     return {"name": name, "number": number, "element": "" if known is None else known.element, "charge": charge,
-            "colour": ion_colour(charge), "position": position, "water": "", "solute": None, "ion": None,
+            "colour": sign_colour(charge), "position": position, "water": "", "solute": None, "ion": None,
             "energy": None, "final": None}
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from vmdpotential import __version__
 from vmdpotential.errors import UsageError, VmdpotentialError
+from vmdpotential.figures.colours import STOPS
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output
 from vmdpotential.ions import PlacedIon, Placement
@@ -54,7 +55,7 @@ class Page:
         Of the frame in a notebook, pixels.
     """
 
-    html: str
+    html: str = field(repr=False)  # a megabyte
     title: str
     summary: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -155,7 +156,7 @@ def view_page(
     content = {
         "title": title, "level": None if level is None else abs(level), "maps": maps, "ions": listed,
         "structure": structure_content(structure.take(atoms_shown)), "surface": surface, "missing": missing,
-        "source": Path(source).name, "selection": atoms,
+        "source": Path(source).name, "selection": atoms, "stops": list(STOPS),
     }
     kept = ("name", "unit", "medium", "shape", "spacing", "minimum", "maximum", "thinned", "precision")
     summary = {

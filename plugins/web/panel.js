@@ -10,6 +10,7 @@
   const state = { map: null, level: 0, axis: -1, position: 0, range: 0, ion: -1, triangles: [0, 0] };
   const maps = [];
   let scene = null, atoms = null;
+  page.setStops(content.stops);
 
   const unit = () => state.map.unit || "";
   const withUnit = (value, digits) => `${page.show(value, digits)} ${unit()}`.trim();
@@ -74,7 +75,7 @@
     const groups = await page.work("surface", { n: maps.indexOf(map), content: content.surface });
     if (map !== state.map) return;
     state.surface = groups;
-    if (!state.range) setRange(rangeOf(groups) || page.roundUp(map.quantiles[2] || map.quantiles[3] || 1));
+    if (!state.range) setRange(map.limit || rangeOf(groups) || page.roundUp(map.quantiles[2] || map.quantiles[3] || 1));
     if (scene) refit(showSurface);
   }
 
@@ -160,10 +161,14 @@
     if (range > 0) state.range = range;
     if (!state.range) return;
     $("range").value = state.range;  // also in place of what is no range
-    $("low").textContent = `−${page.show(state.range)}`;
-    $("high").textContent = `+${page.show(state.range)}`;
+    const { signs } = state.map, [negative, positive] = signs, both = negative && positive;
+    $("low").textContent = negative ? `−${page.show(state.range)}` : "0";
+    $("middle").textContent = both ? "0" : `${negative ? "−" : "+"}${page.show(state.range / 2)}`;
+    $("high").textContent = positive ? `+${page.show(state.range)}` : "0";
+    $("gradient").style.background = `linear-gradient(to right, ${page.stops(signs).join(", ")})`;
     const limit = withUnit(state.range);
-    $("colours").setAttribute("aria-label", `Colours: red for −${limit}, white for 0, blue for +${limit}`);
+    $("colours").setAttribute("aria-label", `Colours: ${[negative && `red for −${limit}`, "white for 0",
+      positive && `blue for +${limit}`].filter(Boolean).join(", ")}`);
     repaint();
   }
 
@@ -191,7 +196,7 @@
   async function chooseMap(n) {
     const turn = chosen = {}, map = await unpack(n);
     if (turn !== chosen) return;
-    const keep = state.map && state.map.unit === map.unit;
+    const keep = state.map && state.map.unit === map.unit && state.map.medium === map.medium;
     state.map = map;
     $("unit").textContent = map.label;
     if (!keep) {
@@ -200,7 +205,7 @@
     }
     state.limits = limits();
     if (content.surface) await makeSurface();
-    else if (!state.range) setRange(page.roundUp(map.quantiles[2] || map.quantiles[3] || 1));
+    else if (!state.range) setRange(map.limit || page.roundUp(map.quantiles[2] || map.quantiles[3] || 1));
     if (turn !== chosen) return;
     setLevel(state.level);
     setRange(state.range);
@@ -246,7 +251,6 @@
     }
     $("position").addEventListener("input", () => setPosition(Number($("position").value)));
     $("range").addEventListener("change", () => setRange(Number($("range").value)));
-    $("gradient").style.background = `linear-gradient(to right, ${page.stops().join(", ")})`;
   }
 
   // the handle of the slice moves it along its axis, however the axis lies on the screen
@@ -334,6 +338,7 @@
   function chooseIon(n) {
     const ion = content.ions[n];
     mark(n);
+    $("tip").hidden = true;  // of what was under the mouse before
     const place = ion.position.map((x) => x.toFixed(1).replace("-", "−")).join(", ");
     const energy = ion.energy === null ? "" : `, ${decimal(ion.energy)} kcal/mol when placed`;
     announce(`${ion.name} ${ion.number}, charge ${signed(ion.charge)}, at ${place} Å${energy}`);
@@ -410,14 +415,14 @@
     draw.textBaseline = "top";
     let y = 12;
     if (!$("colours").hidden) {
-      const gradient = draw.createLinearGradient(12, 0, 232, 0), stops = page.stops();
+      const gradient = draw.createLinearGradient(12, 0, 232, 0), stops = page.stops(state.map.signs);
       stops.forEach((colour, n) => gradient.addColorStop(n / (stops.length - 1), colour));
       draw.fillStyle = gradient;
       draw.fillRect(12, y, 220, 12);
       draw.fillStyle = text;
-      [["low", "left", 12], ["", "center", 122], ["high", "right", 232]].forEach(([id, align, x]) => {
+      [["low", "left", 12], ["middle", "center", 122], ["high", "right", 232]].forEach(([id, align, x]) => {
         draw.textAlign = align;
-        draw.fillText(id ? $(id).textContent : "0", x, y + 16);
+        draw.fillText($(id).textContent, x, y + 16);
       });
       y += 36;
     }

@@ -164,9 +164,18 @@
   };
   page.BLOCK = BLOCK;
 
-  // Colour of a value between -range (red) and range (blue), as r, g, b from 0 to 1; grey where there is none.
-  const STOPS = [[0.62, 0.07, 0.14], [0.85, 0.42, 0.33], [0.97, 0.78, 0.69], [0.97, 0.97, 0.97], [0.70, 0.83, 0.91],
-    [0.34, 0.60, 0.79], [0.06, 0.31, 0.60]];
+  const STEPS = 512;
+  // Colour of a value between -range (red) and range (blue), as r, g, b from 0 to 1; grey where there is none. The
+  // colours at equal distances are those of the page's content, which every viewer and figure has.
+  let STOPS = [], TABLE = null;
+  page.setStops = function (colours) {
+    STOPS = colours.map((colour) => [1, 3, 5].map((n) => parseInt(colour.slice(n, n + 2), 16) / 255));
+    TABLE = new Float32Array(3 * (2 * STEPS + 2));
+    for (let n = 0; n <= 2 * STEPS + 1; n++) {
+      const { r, g, b } = page.colour(n <= 2 * STEPS ? n / STEPS - 1 : NaN, 1);
+      TABLE.set([r, g, b], 3 * n);
+    }
+  };
   page.colour = function (value, range) {
     if (value !== value) return { r: 0.6, g: 0.6, b: 0.6 };
     const u = (Math.max(-1, Math.min(1, value / range)) + 1) / 2 * (STOPS.length - 1);
@@ -174,14 +183,11 @@
     const [r, g, b] = STOPS[n].map((low, c) => low + t * (STOPS[n + 1][c] - low));
     return { r, g, b };
   };
-  page.stops = () => STOPS.map((stop) => `rgb(${stop.map((c) => Math.round(255 * c)).join(" ")})`);
+  // of the half that has values, where the other has none
+  page.stops = ([negative, positive] = [true, true]) => STOPS.slice(negative ? 0 : 3, positive ? 7 : 4)
+    .map((stop) => `rgb(${stop.map((c) => Math.round(255 * c)).join(" ")})`);
 
   // the colours of many values
-  const STEPS = 512, TABLE = new Float32Array(3 * (2 * STEPS + 2));
-  for (let n = 0; n <= 2 * STEPS + 1; n++) {
-    const { r, g, b } = page.colour(n <= 2 * STEPS ? n / STEPS - 1 : NaN, 1);
-    TABLE.set([r, g, b], 3 * n);
-  }
   page.colours = function (values, range, into) {
     for (let n = 0; n < values.length; n++) {
       const u = Math.round(STEPS * (1 + Math.max(-1, Math.min(1, values[n] / range))));

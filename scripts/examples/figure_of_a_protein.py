@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import vmdpotential as vp
+from vmdpotential.figures.colours import colour_range
 from vmdpotential.figures.page import WIDTHS, Panel, compose, save
-from vmdpotential.figures.slices import quantity_label, robust_range
+from vmdpotential.figures.slices import quantity_label
 from vmdpotential.figures.surfaces import figure
 from vmdpotential.surface import molecular_surface
 
@@ -30,5 +31,5 @@ save(page.figure, out / "planes.png", dpi=150, force=True)
 surface = molecular_surface(structure, atoms="protein", spacing=0.8)
 values = surface.sample(potential, 1.4)  # A, where a water's centre would be
 print(f"{surface.area:.0f} A^2, mean {(values * surface.areas).sum() / surface.areas.sum():.1f} {potential.unit}")
-drawn = figure(surface, values, ["z", "-z"], robust_range([values]), quantity_label(potential))
+drawn = figure(surface, values, ["z", "-z"], colour_range([potential], [values]), quantity_label(potential))
 save(drawn, out / "surface.png", dpi=200, force=True)

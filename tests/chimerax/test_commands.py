@@ -11,7 +11,7 @@ from PIL import Image
 from salt import IONS
 
 import vmdpotential as vp
-from vmdpotential.molecule.elements import SIGN_COLOURS
+from vmdpotential.figures.colours import SIGN_COLOURS
 from vmdpotential.parameters import Report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,7 @@ def by_definition(points, places, charges):
 
 def test_map_by_definition(ions, do, log):
     before = state(ions)
-    volume = do("potential map #1:NA,CL spacing 1 boundary open unit V")
+    volume = do("potential map #1:NA,CL spacing 1 boundary open medium explicit unit V")
     assert volume.name == "potential"
     assert state(ions) == before
     lattice = np.random.default_rng(2).integers(-6, 10, (60, 3)) + np.array([0.0, 0.0, 0.0])
@@ -48,8 +48,8 @@ def test_map_by_definition(ions, do, log):
     # surfaces at plus and minus the same level, blue and red
     low, high = volume.surfaces
     assert low.level == -high.level < 0
-    assert tuple(low.rgba[:3]) == (1, 0, 0)
-    assert tuple(high.rgba[:3]) == (0, 0, 1)
+    for surface, colour in ((low, SIGN_COLOURS[0]), (high, SIGN_COLOURS[2])):
+        assert_allclose(surface.rgba[:3], np.array([*bytes.fromhex(colour[1:])]) / 255, atol=0.005)
     volume.update_drawings()
     for surface in (low, high):  # nothing but the surface of its level, no caps over the sides of the box
         vertices = surface.scene_position * surface.vertices
@@ -65,7 +65,7 @@ def test_map_of_a_moved_model_moves_with_it(ions, do):
     from chimerax.geometry import rotation, translation
 
     ions.position = translation((100, 0, 0)) * rotation((1, 2, 3), 40)
-    volume = do("potential map #1:NA,CL spacing 1 boundary open unit V name moved")
+    volume = do("potential map #1:NA,CL spacing 1 boundary open medium explicit unit V name moved")
     nodes = np.array([[3.0, 5.0, 4.0], [-2.0, 0.0, 1.0], [8.0, -3.0, 0.0]])
     seen = ions.scene_position * nodes
     to_map = volume.scene_position.inverse() * seen
@@ -80,14 +80,14 @@ def test_map_with_charges_of_the_atoms(ions, do, log):
     Atom.register_attr(ions.session, "charge", "add charge", attr_type=float)
     for atom, charge in zip(ions.atoms, (2.0, 0.5, 0, 0, 0), strict=True):
         atom.charge = charge
-    volume = do("potential map #1 spacing 1 boundary open unit V padding 3")
+    volume = do("potential map #1 spacing 1 boundary open medium explicit unit V padding 3")
     node = np.array([[1.0, 2.0, 0.0]])
     assert_allclose(volume.interpolated_values(node), by_definition(node, ions.atoms.coords[:2], [2, 0.5]), rtol=1e-5)
     assert "net charge +2.5000 e" in log.text
 
 
 def test_periodic_map_uses_the_cell(ions, do):
-    volume = do("potential map #1 spacing 2 method cutoff cutoff 8")
+    volume = do("potential map #1 spacing 2 method cutoff cutoff 8 medium explicit")
     assert volume.data.size == (20, 20, 20)
     assert_allclose(volume.data.step, 2)
     expected = vp.potential_map(
@@ -120,7 +120,7 @@ def test_structure_is_that_of_the_reader(dhfr):
 
 def test_map_of_part_of_a_model_with_a_topology(dhfr, do, protein):
     volume = do(f'potential map #1/A:1-60 topology "{ROOT / "data" / "dhfr.psf.gz"}" spacing 2 boundary open '
-                "method direct")
+                "method direct medium vacuum")
     part = protein.take((protein.residue_ids <= 60) & (protein.chain_ids == "A"))
     expected = vp.potential_map(part, spacing=2.0, method="direct", boundary="open")
     values = volume.data.full_matrix().transpose(2, 1, 0)
@@ -130,8 +130,27 @@ def test_map_of_part_of_a_model_with_a_topology(dhfr, do, protein):
     assert np.sqrt(((values - expected.values) ** 2).mean()) < 1e-5 * rms
 
 
+@pytest.mark.parametrize(("typed", "medium"), [
+    ("", "screened, 0.15 M, dielectric 78.5"), ("medium vacuum", "vacuum, no screening"),
+    ("medium explicit", "explicit water"), ("atoms all", "explicit water"),
+])
+def test_the_first_picture_is_of_the_solute_in_water_and_hides_the_water(dhfr, do, log, typed, medium):
+    water = dhfr.atoms.filter(dhfr.atoms.residues.names == "TIP3")
+    water.displays = True
+    first = f'potential map #1 topology "{ROOT / "data" / "dhfr.psf.gz"}" spacing 3 tolerance 1e-3'
+    do(f"{first} {typed}")
+    assert f"{medium} (red, white, blue)" in log.shown[-1] or medium in log.text
+    assert ("coloured from -5 to 5 kT/e" in log.text) == medium.startswith("screened")
+    assert not water.displays.any()
+    water.displays = True
+    do(first)
+    assert water.displays.all()  # shown again by the user
+
+
 def test_ionize(dhfr, do, log, protein):
+    dhfr.display = False
     before = state(dhfr)
+    dhfr.display = True
     new = do(f'potential ionize #1 topology "{ROOT / "data" / "dhfr.psf.gz"}" concentration 0.15 name salty')
     assert state(dhfr) == before
     placement = vp.place_ions(protein, concentration=0.15)
@@ -182,7 +201,7 @@ def test_ionize_of_a_part_of_a_moved_model(dhfr, do):
 
 
 def test_slice(ions, do, log, tmp_path):
-    do("potential map #1:NA,CL spacing 1 boundary open unit V padding 5")
+    do("potential map #1:NA,CL spacing 1 boundary open medium explicit unit V padding 5")
     path = tmp_path / "a slice.png"
     before = state(ions)
     do(f'potential slice #2 plane z=3,y=2 structure #1 range -20,20 contours 5 dpi 100 output "{path}"')
@@ -205,7 +224,7 @@ def test_slice(ions, do, log, tmp_path):
 def test_slice_of_a_map_that_chimerax_opened(session, ions, do, log, tmp_path):
     from chimerax.map.volume import open_map
 
-    volume = do("potential map #1:NA,CL spacing 1 boundary open padding 5 name one")
+    volume = do("potential map #1:NA,CL spacing 1 boundary open medium explicit padding 5 name one")
     structure = vp.assign_charges(vp.read_structure(ions.filename).take(np.arange(2)))
     vp.write_map(vp.potential_map(structure, spacing=1.0, padding=5.0, boundary="open"), tmp_path / "one.dx")
     models, _ = open_map(session, str(tmp_path / "one.dx"))
@@ -226,7 +245,7 @@ def test_slice_of_a_map_that_chimerax_opened(session, ions, do, log, tmp_path):
     ("map #1 topology /no/such.psf", 'Invalid "topology" argument: File \'/no/such.psf\' does not exist'),
     ('map #1 topology ""', 'Invalid "topology" argument'),
     ("map #1 method largest",
-     "Invalid \"method\" argument: Should be one of 'auto', 'cutoff', 'direct', 'msm', 'pb', or 'pme'"),
+     "Invalid \"method\" argument: Should be one of 'apbs', 'auto', 'cutoff', 'direct', 'msm', 'pb', or 'pme'"),
     ("map #1 method largebin unit m", 'Invalid "unit" argument'),  # a method that is not listed, by its full name
     ("map #1 method large", 'Invalid "method" argument: Should be one of'),
     ("map #1 cell 30,30", "potential map: cell 30,30: three lengths in A are needed"),
@@ -278,7 +297,7 @@ def test_several_models_are_ionized_only_when_combined(ions, opened, do, tmp_pat
 
 
 def test_progress_is_on_the_status_line(ions, do, log):
-    do("potential map #1 spacing 1 boundary open")
+    do("potential map #1 spacing 1 boundary open medium explicit")
     assert any(text.startswith("potential map: ") for text in log.shown)
 
 
@@ -294,12 +313,12 @@ def test_stopped_work_leaves_nothing(session, ions, do, log, monkeypatch):
 
     monkeypatch.setattr(StatusLine, "__call__", stop)
     with pytest.raises(CancelOperation):
-        do("potential map #1 spacing 0.5 boundary open")
+        do("potential map #1 spacing 0.5 boundary open medium explicit")
     assert len(calls) == 1
     assert session.models.list() == [ions]
     assert log.shown[-1] == "potential map: stopped, nothing was made"
     monkeypatch.undo()
-    assert do("potential map #1 spacing 2 boundary open") in session.models.list()
+    assert do("potential map #1 spacing 2 boundary open medium explicit") in session.models.list()
 
 
 def test_values_colour_a_copy(session, ions):
@@ -344,7 +363,7 @@ def test_live(session, ions, do, log):
 
     sets = with_coordsets(ions)
     ions.active_coordset_id = 1
-    volume = do("potential live #1/A padding 6 boundary open")
+    volume = do("potential live #1/A padding 6 boundary open medium explicit")
     assert volume in session.models.list()
 
     def check(positions):

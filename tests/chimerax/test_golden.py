@@ -23,7 +23,7 @@ def keywords(options):
 
 def test_map(files, do):
     model, psf = files
-    volume = do(f'potential map #1 topology "{psf}" {keywords(golden.MAP_OPTIONS)}')
+    volume = do(f'potential map #1 topology "{psf}" {keywords(golden.VIEWER_OPTIONS)}')
     nodes = golden.lattice_points()
     expected = golden.potential(nodes)
     close = {"rtol": 2e-5, "atol": 1e-5 * np.abs(expected).max()}

@@ -62,16 +62,17 @@ def test_one_click_makes_a_coloured_surface_beside_the_map(tool, session):
     panel = tool.panel
     form = panel.forms[0]
     front = [name for name, field in form.fields.items() if field.isVisibleTo(form.widget)]
-    assert front == ["structure", "surface", "range", "atoms", "spacing", "screened"]
+    assert front == ["structure", "medium", "surface", "range", "atoms", "spacing", "screened"]
     assert form.fields["structure"].itemText(2) == "#1"
     panel.run_button.click()
     finish(panel)
     assert panel.status.text().startswith("map: surface #3, coloured from"), panel.status.text()
     volume, surface = (next(m for m in session.models.list() if m.id_string == number) for number in ("2", "3"))
     assert not volume.display
-    assert surface.name.endswith("kT/e at 298.15 K, vacuum, no screening")
+    assert surface.name.endswith("-5 to 5 kT/e at 298.15 K, screened, 0.15 M, dielectric 78.5")
     near = surface.vertices[:, 0] < 2
-    assert surface.vertex_colors[near, 2].mean() > 250  # beside sodium, blue
+    red, _, blue, _ = surface.vertex_colors[near].astype(int).T
+    assert (blue - red).mean() > 60  # near sodium
     form.fields["spacing"].setText("spam")
     panel.run_button.click()
     finish(panel)

@@ -1,25 +1,21 @@
-"""Runs that are stopped at a step: what they do to files is counted, and before a chosen step something happens.
-
-``python tests/faults/steps.py N ARGUMENTS...`` runs the program and kills it before its step N; it says on stdout how
-many steps there were where N is beyond them.
-"""
+"""The steps in which a process handles files, before one of which it is killed."""
 
 import os
 import signal
 import sys
 from pathlib import Path
 
-#: What a process does to files, as Python's auditing names it; beside these every os.fsync, before and after.
-EVENTS = ("os.rename", "os.link", "os.remove", "os.truncate", "os.chmod", "os.chown")
+#: What a process does to files, as Python's auditing names it; in addition every os.fsync, before and after.
+EVENTS = ("os.rename", "os.link", "os.remove", "os.truncate", "os.chmod", "os.chown", "os.mkdir", "os.rmdir")
 
 HIDDEN = ".vmdpotential-"
 
 
 class Steps:
-    """Counts the steps of this process that have to do with a folder, and calls `act` before step number `stop`."""
+    """Counts the steps of this process that concern a folder, and kills it before step number `stop`."""
 
-    def __init__(self, folder, stop, act):
-        self.folder, self.stop, self.act = str(folder), stop, act
+    def __init__(self, folder, stop):
+        self.folder, self.stop = str(folder), stop
         self.count = 0
         fsync = os.fsync
 
@@ -40,22 +36,28 @@ class Steps:
     def step(self):
         self.count += 1
         if self.count == self.stop:
-            self.act()
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
-def kill():
-    os.kill(os.getpid(), signal.SIGKILL)
+def forked(work, folder, stop):
+    """Do some work in a process that is killed before step `stop`; return the number of its steps, None if killed."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1), os.dup2(nowhere, 2)
+        steps = Steps(folder, stop)
+        if not work():
+            os.write(writer, str(steps.count).encode())
+        os._exit(0)
+    os.close(writer)
+    _, status = os.waitpid(child, 0)
+    count = os.read(reader, 20)
+    os.close(reader)
+    assert count or os.WIFSIGNALED(status)
+    return int(count) if count else None
 
 
 def hidden(folder):
     """Return what a run left behind in a folder and below."""
     return sorted(str(path) for path in Path(folder).rglob(f"{HIDDEN}*"))
-
-
-if __name__ == "__main__":
-    from vmdpotential.frontend import cli
-
-    steps = Steps(Path.cwd(), int(sys.argv[1]), kill)
-    code = cli.main(sys.argv[2:])
-    print("steps", steps.count)
-    sys.exit(code)

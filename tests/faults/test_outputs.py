@@ -8,12 +8,12 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
 import pytest
-from steps import Steps, hidden, kill
+from kills import survey
+from steps import forked, hidden
 
 from vmdpotential import progress
 from vmdpotential.errors import OutputError, UsageError
@@ -55,34 +55,32 @@ OLD, NEW = ["old", None, "old"], ["new"] * 3
 @pytest.mark.slow
 @forks
 def test_killed_at_every_step(places, tmp_path):
-    """After each kill every file is whole; after the next run the set is the old one or the new one."""
-    last, seen = 10**9, set()
-    stop = 0
-    while stop <= last:
+    """After each kill every file is complete, the old or the new one; the next run removes what is left and no more."""
+    steps, seen, stop = None, set(), 0
+    while steps is None:
         stop += 1
         for place, content in zip(places, OLD, strict=True):
             place.write_text(content) if content else place.unlink(missing_ok=True)
-        report, told = os.pipe()
-        child = os.fork()
-        if not child:
-            steps = Steps(tmp_path, stop, kill)
-            write(places)
-            os.write(told, str(steps.count).encode())
-            os._exit(0)
-        os.close(told)
-        _, status = os.waitpid(child, 0)
-        if not os.WIFSIGNALED(status):
-            last = int(os.read(report, 20))
-        os.close(report)
-        assert all(text in (old, "new") for text, old in zip(contents(places), OLD, strict=True))
+        steps = forked(lambda: write(places), tmp_path, stop)
+        left = contents(places)
+        assert all(text in (old, "new") for text, old in zip(left, OLD, strict=True))
         for folder in ("a", "c"):
             write([tmp_path / folder / "other.dx"])
-        seen.add(tuple(contents(places)))
-        assert seen <= {tuple(OLD), tuple(NEW)}, stop
+        assert contents(places) == left
         assert not hidden(tmp_path), stop
-    assert len(seen) == 2
-    assert last > 30
+        seen.add(tuple(left))
+    assert {tuple(OLD), tuple(NEW)} < seen
+    assert steps > 20
     assert places[2].is_symlink()
+
+
+@pytest.mark.slow
+@forks
+def test_killed_commands():
+    """`kills.py` kills more of them."""
+    outcomes = survey(24)
+    assert sum(outcomes.values()) == 24
+    assert {left for _, left in outcomes} == {"all old", "all new", "some new"}
 
 
 def failing(monkeypatch, name, first, last=None, error=None):
@@ -99,8 +97,8 @@ def failing(monkeypatch, name, first, last=None, error=None):
 
 
 @pytest.mark.parametrize(("name", "number"), [
-    ("replace", 1), ("replace", 2), ("replace", 3), ("link", 1), ("link", 2), *(("fsync", n) for n in range(1, 8)),
-    ("open", 3), ("open", 5), ("lseek", 1), ("write", 1)])
+    ("replace", 1), ("replace", 2), ("replace", 3), ("link", 1), ("link", 2), *(("fsync", n) for n in range(1, 6)),
+    ("mkdir", 1), ("mkdir", 4)])
 def test_one_failure_and_nothing_is_written(name, number, places, tmp_path, monkeypatch):
     failing(monkeypatch, name, number)
     with pytest.raises(OutputError, match="nothing was written"):
@@ -116,7 +114,7 @@ def test_without_hard_links(error, places, tmp_path, monkeypatch):
         raise OSError(error, os.strerror(error))
 
     monkeypatch.setattr(os, "link", unable)
-    failing(monkeypatch, "replace", 5)
+    failing(monkeypatch, "replace", 3)
     with pytest.raises(OutputError, match="nothing was written"):
         write(places)
     assert contents(places) == OLD
@@ -127,16 +125,16 @@ def test_without_hard_links(error, places, tmp_path, monkeypatch):
     assert not hidden(tmp_path)
 
 
-def test_what_cannot_be_put_back_is_said_and_kept(places, tmp_path, monkeypatch):
+def test_a_former_file_that_cannot_be_put_back_is_kept(places, tmp_path, monkeypatch):
     failing(monkeypatch, "replace", 2, last=math.inf)
-    with pytest.raises(OutputError, match=r"old.dx: replaced already when writing failed .* hidden files beside"):
+    with pytest.raises(OutputError) as caught:
         write(places)
     assert contents(places) == ["new", None, "old"]
     monkeypatch.undo()
-    write([tmp_path / "a" / "other.dx"])  # the disk is well again
-    write([tmp_path / "c" / "other.dx"])
-    assert contents(places) == OLD
-    assert not hidden(tmp_path)
+    write([tmp_path / "a" / "other.dx"])
+    (kept,) = (tmp_path / "a").glob("vmdpotential-*/*-former")
+    assert kept.read_text() == "old"
+    assert str(kept.parent) in caught.value.message()
 
 
 def test_an_interrupt_among_renames(places, tmp_path, monkeypatch):
@@ -160,7 +158,7 @@ def test_mode_owner_and_links_stay(tmp_path):
                 os.chown(target, *owner)
             target.chmod(mode)
             with output.writing([link], force=True) as (temporary,):
-                assert stat.S_IMODE(temporary.stat().st_mode) == 0o600  # nobody else may read it before
+                assert stat.S_IMODE(temporary.parents[1].stat().st_mode) == 0o700  # no other user may read it before
                 temporary.write_text("new")
             found = target.stat()
             assert stat.S_IMODE(found.st_mode) == mode
@@ -229,76 +227,76 @@ def test_every_command_keeps_its_inputs(command, tmp_path, monkeypatch, capsys):
 # ---- leftovers ------------------------------------------------------------------------------------------------
 
 
-def leave(folder, machine=None, age=0.0, run="0123abcd"):
-    """Make what a killed run leaves; return its hidden files."""
-    prefix = f"{hiding.MARK}{machine or hiding.machine()}-{run}-"
-    paths = [folder / f"{prefix}{end}" for end in ("lock", "0-map.dx", "1")]
-    for path in paths:
-        path.write_text("half")
-        os.utime(path, (time.time() - age,) * 2)
-    return paths
+def leave(folder, name="0123abcd"):
+    """Make what a killed run leaves; return the hidden folder."""
+    path = folder / f"{hiding.mark()}{name}"
+    path.mkdir(mode=0o700)
+    for name in ("0", "0-former"):
+        (path / name).write_text("half")
+    return path
 
 
-def test_leftovers_of_the_dead_go(tmp_path):
-    mine, young = leave(tmp_path), leave(tmp_path, "another1", 3600, "1" * 8)
-    leave(tmp_path, "another1", 2 * hiding.ABANDONED, "2" * 8)
-    (tmp_path / f"{hiding.MARK}notes").write_text("a user's")
+def test_only_this_programs_abandoned_folders_are_removed(tmp_path):
+    """Of this computer; what a user, or another computer, gave such a name stays, and what links point to."""
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("a user's")
+    abandoned = leave(tmp_path)
+    (abandoned / "link").symlink_to(precious)
+    others = [tmp_path / ".vmdpotential-notes", tmp_path / f"{hiding.mark()}file",
+              tmp_path / f"{hiding.mark()}link", tmp_path / ".vmdpotential-00000000-0123abcd"]
+    others[0].mkdir()
+    others[1].write_text("a user's")
+    others[2].symlink_to(precious)
+    others[3].mkdir()
     write([tmp_path / "map.dx"])
-    assert hidden(tmp_path) == sorted(map(str, [*young, tmp_path / f"{hiding.MARK}notes"]))
-    assert not any(path.exists() for path in mine)
+    assert hidden(tmp_path) == sorted(map(str, others))
+    assert (precious / "file").read_text() == "a user's"
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows lets nobody remove a file that is open")
+def test_no_file_is_moved_because_of_what_a_folder_contains(tmp_path):
+    """A journal of earlier versions, in a folder that came from elsewhere."""
+    victim, target = tmp_path / "victim", tmp_path / "target"
+    victim.write_text("a user's")
+    content = json.dumps([[str(target), str(victim), str(target), None, None]])
+    folder = tmp_path / "from elsewhere"
+    folder.mkdir()
+    locks = folder / ".vmdpotential-0123abcd-0123abcd-lock", folder / f"{hiding.mark()}lock"
+    for lock in (leave(folder) / "lock", *locks):
+        lock.write_text(f"+{content}")
+        os.utime(lock, (0, 0))
+    target.write_text("evil")
+    write([folder / "map.dx"])
+    assert victim.read_text() == "a user's"
+    assert target.read_text() == "evil"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows cannot lock folders")
 def test_what_a_living_run_writes_stays(tmp_path):
-    code = ("import sys, time\nfrom pathlib import Path\nfrom vmdpotential.io import output\n"
+    code = ("import sys, time\nfrom pathlib import Path\nfrom vmdpotential.io.files import output\n"
             "with output.writing([Path(sys.argv[1])]) as (path,):\n    path.write_text('half')\n"
             "    print(flush=True)\n    time.sleep(600)\n")
     with subprocess.Popen([sys.executable, "-c", code, tmp_path / "a.dx"], stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         with output.writing([tmp_path / "b.dx"]) as (path,):  # and another of this process
             path.write_text("b")
-            for hidden_file in tmp_path.iterdir():
-                os.utime(hidden_file, (0, 0))
+            for folder in tmp_path.iterdir():
+                os.utime(folder, (0, 0))
             write([tmp_path / "c.dx"])
-            assert len(hidden(tmp_path)) == 4
-        assert len(hidden(tmp_path)) == 2
+            assert len(hidden(tmp_path)) == 2
+        assert len(hidden(tmp_path)) == 1
         process.send_signal(signal.SIGKILL)
         process.wait()
         write([tmp_path / "d.dx"])
-    assert hidden(tmp_path) == []
     assert sorted(os.listdir(tmp_path)) == ["b.dx", "c.dx", "d.dx"]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root, to make another user's files")
 def test_other_users_files_stay(tmp_path):
-    paths = leave(tmp_path, age=10 * hiding.ABANDONED)
-    for path in paths:
-        os.chown(path, 4242, 4242)
+    path = leave(tmp_path)
+    os.chown(path, 4242, 4242)
     write([tmp_path / "map.dx"])
-    assert all(path.exists() for path in paths)
-
-
-def test_renames_are_not_finished_over_newer_files(tmp_path):
-    """What a user has put there since the kill stays."""
-    lock, temporary, former = leave(tmp_path)
-    place = tmp_path / "map.dx"
-    move = [str(temporary), str(place), str(former), None, None]
-    for text, expected in ((None, "half"), ("a user's", "a user's")):
-        leave(tmp_path)
-        lock.write_bytes(b"+" + json.dumps([move]).encode())
-        place.unlink(missing_ok=True)
-        if text:
-            place.write_text(text)
-        write([tmp_path / "other.dx"])
-        assert place.read_text() == expected
-        assert not hidden(tmp_path)
-    elsewhere = tmp_path / "victim"
-    elsewhere.write_text("a user's")
-    leave(tmp_path)
-    lock.write_bytes(b"+" + json.dumps([[str(elsewhere), str(place), str(former), None, None]]).encode())
-    place.unlink()
-    write([tmp_path / "other.dx"])
-    assert elsewhere.exists()
+    assert len(list(path.iterdir())) == 2
 
 
 # ---- what is no regular file ----------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ read in a child process with a limit on its memory and a clock. A result or an e
 is one printable line of at most 300 characters with the file's name; anything else is a violation: another exception,
 a warning, more memory than the plan, more than ten seconds, a crash.
 
-    python -m tests.fuzz --count 200000 --seed 7 --processes 1     from the root of the checkout; the long mode
-    python -m tests.fuzz --seed 7 --only 1234                      one case again, with its traceback
+    python -m fuzz --count 200000 --seed 7 --processes 1     in tests/; the long mode
+    python -m fuzz --seed 7 --only 1234                      one case again, with its traceback
     pytest tests/fuzz                                              what every run of the tests does
 
 Every case is made by its seed and its index alone. A violation is kept as a file, and its name told; once it is

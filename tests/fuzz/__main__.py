@@ -1,4 +1,4 @@
-"""The command ``python -m tests.fuzz``; see the package."""
+"""The command ``python -m fuzz``; see the package."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from vmdpotential import read_map, read_structure
+from vmdpotential import cache, read_map, read_structure
 from vmdpotential.errors import VmdpotentialError
 from vmdpotential.io import read_topology
 from vmdpotential.plugins.web.content import ion_content
 
+from . import kinds
 from .mutations import mutated
 from .seeds import seeds, system
 
 #: What the plan may take (VMDPOTENTIAL_MEMORY), and how much the process may grow; packing a case by LZMA takes 100 MB.
 PLAN, ROOM = 60_000_000, 400_000_000
 #: Cases of a process, which keeps a little of each.
-LIFE = 20_000
+LIFE = 2_000
 SECONDS = 10  # of this process' own, so that a busy machine is no hang
 #: How often each reader comes: MDAnalysis' are slow.
-WEIGHTS = {".mol2": 0.05, ".itp": 0.05, ".tpr": 0.1, ".dcd": 0.3, ".xtc": 0.5, ".trr": 0.5}
+WEIGHTS = {".mol2": 0.05, ".itp": 0.05, ".top": 0.1, ".tpr": 0.1, ".dcd": 0.3, ".xtc": 0.5, ".trr": 0.5, ".prm": 0.5,
+           ".str": 0.5, ".par": 0.2}
 
 
 class Hang(BaseException):
@@ -47,24 +49,32 @@ class Cases:
     def __init__(self, seed: int, folder: Path) -> None:
         self.seed, self.folder = seed, folder
         found = seeds()
+        found |= kinds.more_seeds(found)
         self.seeds = [(kind, suffix, data) for kind, files in found.items() for suffix, data in files]
         self.weights = [WEIGHTS.get(suffix, 1.0) for _, suffix, _ in self.seeds]
         self.others = [data for _, _, data in self.seeds]
         self.good = folder / "good.psf"
         self.good.write_bytes(found["topology"][0][1])
+        os.environ["VMDPOTENTIAL_CACHE"] = str(folder / "cache")
+        cache.forget()
+        for kind, suffix, data in self.seeds:  # they are good; and all libraries are loaded before processes are made
+            path = folder / f"seed{suffix}"
+            path.write_bytes(data)
+            self._read(kind, path)
+            path.unlink()
 
-    def make(self, index: int) -> tuple[str, Path]:
-        """Return what reads the file, and where it is."""
+    def make(self, index: int, place: str = "case") -> tuple[str, Path]:
+        """Return what reads the file, and where it is; the process that keeps files has a place of its own."""
         rng = Random(f"{self.seed} {index}")
         kind, suffix, data = rng.choices(self.seeds, self.weights)[0]
         suffix, data = mutated(rng, suffix, data, self.others)
-        path = self.folder / f"case{suffix}"
+        path = self.folder / f"{place}{suffix}"
         path.write_bytes(data)
         return kind, path
 
-    def check(self, index: int) -> str:
+    def check(self, index: int, place: str = "case") -> str:
         """Return what is wrong with how a case is read, empty for nothing."""
-        kind, path = self.make(index)
+        kind, path = self.make(index, place)
         try:
             with warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always")
@@ -86,6 +96,8 @@ class Cases:
             grid = read_map(path)
             assert np.isfinite(grid.values).all()
             assert grid.temperature is None or 0 < grid.temperature < np.inf
+        elif kind in kinds.READ:
+            kinds.READ[kind](path)
         elif kind == "ions":
             json.dumps(ion_content(path, system()), allow_nan=False)
         else:
@@ -101,10 +113,15 @@ def _alarm(number: int, frame: Any) -> NoReturn:
     raise Hang(f"more than {SECONDS} s")
 
 
-def _child(cases: Cases, start: int, stop: int, write: int) -> NoReturn:
-    """Read cases and tell of each; the parent sees when this process crashes or stands still."""
+def _limit() -> None:
+    """Let this process grow by no more than :data:`ROOM`."""
     size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (size + ROOM, size + ROOM))
+
+
+def _child(cases: Cases, start: int, stop: int, write: int) -> NoReturn:
+    """Read cases and tell of each; the parent sees when this process crashes or stands still."""
+    _limit()
     signal.signal(signal.SIGPROF, _alarm)
     for index in range(start, stop):
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
@@ -146,12 +163,14 @@ def run(seed: int, start: int, stop: int, keep: Path) -> int:
                     for line in lines:
                         index, wrong = json.loads(line)
                         start = index + 1
+                        if "MemoryError" in wrong and not _crasher(cases, index, index + 1)[1]:
+                            wrong = ""  # the cases before had taken it
                         if wrong:
                             violations += 1
                             _keep(cases, index, wrong, keep)
             status = os.waitpid(child, 0)[1]
             if status:  # somewhere in the next hundred, one of which is looked for alone
-                index = _crasher(cases, start, min(start + 100, end))
+                index, _ = _crasher(cases, start, min(start + 100, end))
                 violations += 1
                 _keep(cases, index, f"the process ended with status {status}", keep)
                 start = index + 1
@@ -160,21 +179,21 @@ def run(seed: int, start: int, stop: int, keep: Path) -> int:
     return violations
 
 
-def _crasher(cases: Cases, start: int, stop: int) -> int:
-    """Return the first case that ends a process of its own."""
+def _crasher(cases: Cases, start: int, stop: int) -> tuple[int, bool]:
+    """Return the first case that ends a process of its own, or has no memory there, and whether there is one."""
     for index in range(start, stop):
         child = os.fork()
         if not child:
+            _limit()
             signal.setitimer(signal.ITIMER_PROF, 2 * SECONDS)
-            cases.check(index)
-            os._exit(0)
+            os._exit("MemoryError" in cases.check(index, "again"))
         if os.waitpid(child, 0)[1]:
-            return index
-    return start  # not again
+            return index, True
+    return start, False
 
 
 def _keep(cases: Cases, index: int, wrong: str, keep: Path) -> None:
-    kind, path = cases.make(index)
+    kind, path = cases.make(index, "kept")
     keep.mkdir(parents=True, exist_ok=True)
     name = keep / f"{kind}-{cases.seed}-{index}{''.join(path.suffixes)}"
     name.write_bytes(path.read_bytes())
@@ -184,7 +203,7 @@ def _keep(cases: Cases, index: int, wrong: str, keep: Path) -> None:
 
 def main() -> int:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
+    parser = argparse.ArgumentParser(prog="python -m fuzz")
     parser.add_argument("--count", type=int, default=15_000, help="how many files (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--start", type=int, default=0, help="the first index")

@@ -31,6 +31,7 @@ WORDS = [0, 1, -1, 2, 3, 4, 5, 255, 256, 65535, 2**31 - 1, -(2**31), 0x7FC00000,
          10**6, 10**9]
 SUFFIXES = (".pdb", ".cif", ".gro", ".pqr", ".psf", ".prmtop", ".rst7", ".nc", ".dx", ".mrc", ".cube", ".npz", "",
             ".dat", ".csv", ".dcd", ".xtc", ".mol2")
+BINARY = (".mrc", ".ccp4", ".map", ".npz", ".nc", ".ncdf", ".ncrst", ".dcd", ".xtc", ".trr", ".entry")
 SHAPES = (b"(100000000000000000000,)", b"(99999999999,)", b"((((", b"(-1,)", b"()", b"(2, 3, 4, 5)", b"(0, 3, 4)",
           b"[]", b"(2**99,)", b"(1e9,)", b"(99999, 99999, 99999)", b"None")
 TYPES = (b"'|O'", b"'<f8'", b"'<i8'", b"'<U99999999'", b"'|V7'", b"'<M8[s]'", b"'<c8'", b"'xx'", b"[('a', '<f4')]",
@@ -45,7 +46,7 @@ def mutated(rng: Random, suffix: str, data: bytes, others: list[bytes]) -> tuple
     if suffix == ".dx.gz":  # what is in it is what matters, and how it is packed comes below
         suffix, data = ".dx", gzip.decompress(data)
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4))):
-        binary = suffix in (".mrc", ".ccp4", ".map", ".npz", ".nc", ".ncrst", ".dcd", ".xtc", ".trr") or b"\0" in data
+        binary = suffix in BINARY or b"\0" in data
         if suffix == ".npz" and rng.random() < 0.7:
             data = _archive(rng, data)
         elif binary:

@@ -217,15 +217,20 @@ def seeds() -> dict[str, list[tuple[str, bytes]]]:
     values = np.arange(8, dtype=">f4").tobytes()
     binary = APBS.replace("items 8 data", "items 8 ieee msb binary data").replace("double", "float").encode()
     found["map"].append((".dx", binary.replace(b"1 2 3\n4 5 6\n7 8\n", values + b"\n")))
-    swapped = np.frombuffer(found["map"][2][1], "<i4").byteswap().tobytes()
-    found["map"].append((".mrc", swapped))
+    plain = found["map"][2][1]
+    swapped = bytearray(np.frombuffer(plain, "<i4").byteswap().tobytes())
+    texts = 1024 + int.from_bytes(plain[92:96], "little")
+    for start, stop in ((104, 108), (208, 212), (224, texts)):
+        swapped[start:stop] = plain[start:stop]
+    swapped[212:214] = b"\x11\x11"
+    found["map"].append((".mrc", bytes(swapped)))
     found["frame"] += [(".rst7", rst7().encode()), (".nc", netcdf(2)), (".ncrst", netcdf(0)), (".pdb", pdb)]
     row = ",".join(["SOD", "1", "", "0", "1", "1.5", "2.5", "3.5"][: len(PlacedIon.COLUMNS)])
     table = ",".join(PlacedIon.COLUMNS) + "\n" + row + "," * (len(PlacedIon.COLUMNS) - row.count(",") - 1) + "\n"
     found["ions"].append((".csv", table.encode() * 1))
     found["ions"].append((".csv", b"name,residue_id,charge,x_A,y_A,z_A\nSOD,5,1,1.5,2.5,3.5\nCLA,6,-1,4,5,6\n"))
     if importlib.util.find_spec("MDAnalysis"):
-        found["frame"] += _frames()
+        found["frame"] += frames((".dcd", ".xtc", ".trr"))
     if importlib.util.find_spec("MDAnalysis") and (tests := importlib.util.find_spec("MDAnalysisTests")):
         # nothing but GROMACS writes these
         tpr = (Path(str(tests.origin)).parent / "data" / "tprs" / "all_bonded" / "dummy_2021.tpr").read_bytes()
@@ -234,8 +239,8 @@ def seeds() -> dict[str, list[tuple[str, bytes]]]:
     return found
 
 
-def _frames() -> list[tuple[str, bytes]]:
-    """Return trajectories of one and two frames, as MDAnalysis writes them."""
+def frames(suffixes: tuple[str, ...]) -> list[tuple[str, bytes]]:
+    """Return trajectories of two frames, as MDAnalysis writes them."""
     import warnings
 
     import MDAnalysis
@@ -246,7 +251,7 @@ def _frames() -> list[tuple[str, bytes]]:
         universe.atoms.positions = system().positions
         universe.dimensions = [20, 21, 22, 90, 90, 90]
         result = []
-        for suffix in (".dcd", ".xtc", ".trr"):
+        for suffix in suffixes:
             path = Path(folder) / f"seed{suffix}"
             with MDAnalysis.Writer(str(path), len(NAMES)) as writer:
                 writer.write(universe.atoms)

@@ -11,7 +11,7 @@ COUNT = 10_000  # a quarter of a minute
 
 @pytest.mark.slow
 def test_damaged_files_are_read_or_refused(tmp_path):
-    done = subprocess.run([sys.executable, "-m", "tests.fuzz", "--count", str(COUNT), "--keep", tmp_path],
-                          cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "fuzz", "--count", str(COUNT), "--keep", tmp_path],
+                          cwd=Path(__file__).parents[1], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{COUNT} files" in done.stdout

@@ -108,7 +108,7 @@ def test_python_call_with_numbers(survey_cmd):
     ("potential_survey all, a, 1, b, no, plain, c, d, e, f, g, h, 1, i",
      "too many positional arguments for potential_survey"),
     ("potential_survey force=1", "force"),
-    ("potential_survey all, spacig=1", "Error: potential_survey() got an unexpected keyword argument 'spacig'"),
+    ("potential_survey all, spacig=1", "Error: spacig=1: potential_survey has no such argument; did you mean spacing?"),
     ('potential_survey all, table=""', "Error: table=\"\": a value is needed; leave it out for its default"),
     ("potential_survey all, limits=[]", "Error: limits=[]: a value is needed; leave it out for its default"),
     ("potential_survey all, quiet=abc", "Error: quiet=abc: say 0 or 1"),

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import vmdpotential as vp
 from vmdpotential import registry
-from vmdpotential.molecule.elements import ion_colour
+from vmdpotential.figures.colours import sign_colour
 from vmdpotential.parameters import Report
 from vmdpotential.plugins.pymol.convert import read_selection
 from vmdpotential.plugins.pymol.show import Results
@@ -60,7 +60,7 @@ def test_ionize(dhfr, do, placement):
     assert dhfr.count_atoms("new_ions and rep spheres") == len(placement.ions)
     colours = {}
     dhfr.iterate("new_ions", "colours.setdefault(formal_charge, set()).add(color)", space={"colours": colours})
-    assert colours == {sign: {dhfr.get_color_index(ion_colour(sign).replace("#", "0x"))} for sign in (1, -1)}
+    assert colours == {sign: {dhfr.get_color_index(sign_colour(sign).replace("#", "0x"))} for sign in (1, -1)}
 
     # the new object, read again, is the structure that the package made
     new = read_selection(dhfr, "new").structure
@@ -117,7 +117,8 @@ def test_wrong_use_is_one_line(dhfr, do, line, message):
 
 
 def test_map_of_part_of_an_object(dhfr, do, structure):
-    output = do(f"potential_map dhfr and resi 1-60 and polymer, part, '{PSF}', spacing=2, method=direct, boundary=open")
+    output = do(f"potential_map dhfr and resi 1-60 and polymer, part, '{PSF}', spacing=2, method=direct, "
+                "boundary=open, medium=vacuum")
     part = structure.take((structure.residue_ids <= 60) & (structure.segment_ids == "DHFR"))
     expected = vp.potential_map(part, spacing=2.0, method="direct", boundary="open")
     assert "kT/e at 298.15 K, vacuum, no screening" in output
@@ -143,14 +144,53 @@ def test_map_with_charges_of_a_pqr_file(cmd, do, tmp_path, structure):
     protein = structure.take(structure.segment_ids == "DHFR")
     vp.write_structure(protein, tmp_path / "it's a protein.pqr")
     cmd.load(str(tmp_path / "it's a protein.pqr"), "protein")
-    do("potential_map protein, m, spacing=4, method=direct, boundary=open, unit=V")
+    do("potential_map protein, m, spacing=4, method=direct, boundary=open, unit=V, medium=explicit")
     expected = vp.potential_map(protein, spacing=4.0, method="direct", boundary="open", unit="V")
     values = cmd.get_volume_field("m")
     assert np.sqrt(((values - expected.values) ** 2).mean()) < 1e-3 * np.sqrt((expected.values**2).mean())
 
 
+@pytest.mark.parametrize(("typed", "medium"), [
+    ("", "screened, 0.15 M, dielectric 78.5"),
+    ("medium=vacuum", "vacuum, no screening"),
+    ("medium=explicit", "explicit water"),
+    ("atoms=all", "explicit water"),
+    ("screened=0.5", "screened, 0.5 M, dielectric 78.5"),
+    ("smear=1", "vacuum, no screening"),
+])
+def test_the_first_picture_is_of_the_solute_in_water_and_others_are_one_word_away(dhfr, do, typed, medium):
+    water = "dhfr and solvent and rep lines+nonbonded"
+    assert dhfr.count_atoms(water)
+    output = do(f"potential_map dhfr, m, '{PSF}', spacing=3, tolerance=1e-3, {typed}".rstrip(", "))
+    (low, high) = re.search(rf"m_ramp: (\S+) to (\S+) kT/e at 298.15 K, {medium};", output).groups()
+    assert (float(low), float(high)) == (-5, 5) or not medium.startswith("screened")
+    assert not dhfr.count_atoms(water)
+    assert dhfr.count_atoms("dhfr and polymer and rep lines+nonbonded+cartoon")
+    dhfr.show("lines", "dhfr and solvent")
+    do(f"potential_map dhfr, m, '{PSF}', spacing=3, tolerance=1e-3")
+    assert dhfr.count_atoms(water)  # shown again by the user
+
+
+@pytest.mark.parametrize(("line", "names"), [
+    ("potential_map dhfr, m, spacng=3", ("spacng=3", "spacing")),
+    ("potential_map dhfr, m, range=5,-5", ("range=5,-5", "lower first")),
+    ("potential_map dhfr, m, medium=honey", ("medium=honey", "water, vacuum, explicit")),
+])
+def test_a_slip_is_named(dhfr, do, line, names):
+    output = do(line)
+    (error,) = [text for text in output.splitlines() if "Error" in text]
+    assert all(name in error for name in names)
+    assert "Traceback" not in output
+    assert dhfr.get_names() == ["dhfr"]
+
+
+def test_both_limits_of_a_range_need_no_brackets(dhfr, do):
+    output = do(f"potential_map dhfr and polymer, m, '{PSF}', spacing=4, range=-3,3, tolerance=1e-3")
+    assert "m_ramp: -3 to 3 kT/e" in output
+
+
 def test_colour_ramp_is_symmetric_and_states_the_unit(dhfr, do):
-    output = do(f"potential_map dhfr and polymer, m, '{PSF}', spacing=4, unit=V")
+    output = do(f"potential_map dhfr and polymer, m, '{PSF}', spacing=4, unit=V, medium=vacuum")
     (low, high) = re.search(r"m_ramp: (\S+) to (\S+) V, vacuum, no screening;", output).groups()
     assert float(low) == -float(high) < 0
     dhfr.pseudoatom("probe", pos=dhfr.get_extent("m")[0])

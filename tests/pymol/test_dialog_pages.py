@@ -10,7 +10,7 @@ from vmdpotential.plugins.pymol.made import Session
 def test_what_everybody_sets_is_in_front_and_the_rest_folded(window):  # noqa: F811
     page = form(window, "Map")
     front = [name for name, field in page.fields.items() if field.isVisibleTo(page.widget)]
-    assert front == ["selection", "surface", "range", "isosurface", "cut", "atoms", "spacing", "screened"]
+    assert front == ["selection", "medium", "surface", "range", "isosurface", "cut", "atoms", "spacing", "screened"]
     page.fold.click()
     assert page.fields["tolerance"].isVisibleTo(page.widget)
     page.fold.click()
@@ -28,7 +28,7 @@ def test_one_click_draws_a_coloured_surface_with_a_legend_and_again(window, cmd)
     assert cmd.get_view() == view
     texts = []
     cmd.iterate("potential_legend", "texts.append(label)", space={"texts": texts})
-    assert texts[0].endswith("kT/e at 298.15 K, vacuum, no screening")
+    assert texts[0].endswith("kT/e at 298.15 K, screened, 0.15 M, dielectric 78.5")
     assert "potential_ramp" in cmd.get_names("objects", enabled_only=1)
     fill(page, "range", "7")
     run(window)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import golden
 
-MAP = ", ".join(f"{key}={value}" for key, value in golden.MAP_OPTIONS.items())
+MAP = ", ".join(f"{key}={value}" for key, value in golden.VIEWER_OPTIONS.items())
 IONS = ", ".join(f"{key}={value}" for key, value in golden.ION_OPTIONS.items())
 
 

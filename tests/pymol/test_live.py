@@ -19,7 +19,7 @@ def moving(cmd, do):
     for state in range(1, 4):
         cmd.load_coordset(start + [[2 * state, 2 * state * n, 0] for n in range(3)], "ions", state)
     cmd.frame(1)
-    yield do("potential_live ions, padding=6, cut=z=0, isosurface=40")
+    yield do("potential_live ions, padding=6, cut=z=0, isosurface=40, medium=explicit")
     if Session.of(cmd).live is not None:
         do("potential_live off")
 
@@ -91,7 +91,7 @@ def test_a_surface_is_contoured_anew(cmd, do, moving, tmp_path):
     view = cmd.get_view()
     cmd.delete("live_positive")
     cmd.delete("live_negative")
-    for name, sign, colour in (("more", 1, "blue"), ("less", -1, "red")):
+    for name, sign, colour in (("more", 1, "0x2f6db5"), ("less", -1, "0xc8372d")):
         cmd.isosurface(name, "live", sign * level)
         cmd.color(colour, name)
         cmd.set("transparency", 0.4, name)

@@ -69,7 +69,7 @@ def test_failure_while_it_is_shown_leaves_nothing(box, do, monkeypatch):
 def test_ions_have_their_energies_as_labels(box, do):
     from vmdpotential import place_ions
 
-    do("potential_ionize box, concentration=0.2")
+    do("potential_ionize box, concentration=0.2, labels=yes")
     energies = [ion.energy for ion in place_ions(golden.structure(), **golden.ION_OPTIONS).ions]
     found = []
     box.iterate("ionized_ions", "found.append((rank, b, label))", space={"found": found})
@@ -82,7 +82,8 @@ def test_ions_have_their_energies_as_labels(box, do):
 
 
 def test_map_with_isosurfaces_surface_and_slice(box, do):
-    output = do("potential_map box and resn ANI, m, spacing=0.5, boundary=open, isosurface=40, surface=yes, cut=y=-2")
+    output = do("potential_map box and resn ANI, m, spacing=0.5, boundary=open, isosurface=40, surface=yes, cut=y=-2, "
+                "medium=vacuum")
     assert "Error" not in output
     assert {name: box.get_type(name) for name in box.get_names("objects")} == {
         "box": "object:molecule", "m": "object:map", "m_ramp": "object:ramp",

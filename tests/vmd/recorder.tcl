@@ -220,15 +220,22 @@ proc molinfo {args} {
                 lappend result [expr {[dict exists $data $keyword] ? [dict get $data $keyword] : "matrix of $id"}]
             }
             default {
-                if {![regexp {^(rep|color|material) (\d+)$} $keyword all what number]} {
+                if {![regexp {^(rep|color|material|selection) (\d+)$} $keyword all what number]} {
                     error "molinfo: cannot find molinfo attribute '$keyword'"
                 }
-                set key [dict get {rep style color color material material} $what]
+                set key [dict get {rep style color color material material selection select} $what]
                 lappend result [dict get [lindex [dict get $data reps] $number] $key]
             }
         }
     }
     return $result
+}
+
+# The positions of all atoms of a frame, as bytes.
+proc gettimestep {molecule frame} {
+    variable ::recorder::molecules
+    set places [lindex [dict get $molecules([::recorder::molecule $molecule]) frames] $frame 0]
+    return [binary format f* [concat {*}$places]]
 }
 
 proc graphics {molecule command args} {

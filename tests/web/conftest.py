@@ -13,7 +13,7 @@ import golden
 from browser import WITHOUT_WEBGL, Browser
 
 import vmdpotential as vp
-from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.plugins.web import view_page
 
 HOSTILE = """</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1"> & 'quoted' <!--"""
@@ -91,3 +91,13 @@ def sphere(tmp_path_factory):
         residue_names=np.array(["UNK"]), atom_names=np.array(['"<b>']))
     grids = [Grid(lattice, values.reshape(lattice.shape), "V") for values in (ball, points[:, 0])]
     return case(tmp_path_factory.mktemp("sphere"), atom, grids, names=["ball", HOSTILE], level=5)
+
+
+@pytest.fixture(scope="session")
+def media(tmp_path_factory):
+    """The golden anion with maps of two media, and one whose values have one sign."""
+    structure = golden.structure()
+    vacuum, water = (vp.potential_map(structure, atoms="solute", spacing=1.0, screened=salt, boundary="open")
+                     for salt in (None, 0.15))
+    squares = dataclasses.replace(vacuum, values=vacuum.values**2, provenance=Provenance(quantity="square"))
+    return case(tmp_path_factory.mktemp("media"), structure, [vacuum, water, squares], None, title="Media")

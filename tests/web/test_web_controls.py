@@ -297,3 +297,19 @@ def test_picture_for_the_page_of_the_plugin(browser, protein, request, tmp_path)
     r, _, b = np.asarray(image).astype(int)[60:, :700].reshape(-1, 3).T
     assert (b - r > 60).mean() > 0.02
     assert (r - b > 60).mean() > 0.02
+
+
+def test_maps_of_other_media_have_scales_of_their_own(browser, media):
+    browser.open(media.path)
+    ranges, levels = [state(browser, "range")], [state(browser, "level")]
+    for n in (1, 2):
+        browser.set("#map", str(n))
+        ranges.append(state(browser, "range"))
+        levels.append(state(browser, "level"))
+    assert ranges[1] == 5
+    assert ranges[0] > 50
+    assert levels[0] > 5 * levels[1]
+    ticks = [browser.run(f"document.querySelector('#{name}').textContent") for name in ("low", "middle", "high")]
+    assert ticks[0] == "0"
+    assert all(text.startswith("+") for text in ticks[1:])
+    assert float(ticks[2]) == pytest.approx(2 * float(ticks[1]), rel=0.01)

@@ -16,6 +16,7 @@ from vmdpotential.commands.options import Resume, Scheduler, Workers, charged, r
 from vmdpotential.errors import StoppedError, UsageError
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
 from vmdpotential.frames.blocks import folder_of, run_blocks
+from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
@@ -45,8 +46,8 @@ def average(
     charges: Sequence[Path] = (), index: Path | None = None,
     frames: FramesOption = None,
     stat: Annotated[str, Option(
-        "what is written: mean, and beside it std (standard deviation of the frames) and sem (standard error of the "
-        "mean)", metavar="mean,std,sem", front=True)] = "mean",
+        "what is written: mean, and in further files std (standard deviation over the n frames, divisor n) and "
+        "sem (standard error of the mean)", metavar="mean,std,sem", front=True)] = "mean",
     fit: Annotated[str, Option(
         "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
         "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto",
@@ -168,17 +169,16 @@ def _lines(planning: Planning, found: Average, smear: float, seconds: float) -> 
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
     blocks = f"{len(found.blocks)} blocks of {found.blocks[0]} frames"
     if found.error is None:
-        lines.append("no standard error: there is one block of frames")
+        lines.append(TOO_SHORT)
     else:
-        lines.append(f"standard error {found.error:.3g} {unit} rms, by {blocks}")
+        lines.append(f"standard error of the mean {found.error:.3g} {unit} rms, 95 % interval +- {found.interval:.3g} "
+                     f"{unit}, by {blocks}")
     if found.deviation is not None:
         lines.append(f"standard deviation {found.deviation:.3g} {unit} rms")
     if found.inefficiency is not None and found.correlation_time is not None:
         time_ps = "" if found.step is None else f" ({found.correlation_time * found.step:.3g} ps)"
         lines.append(f"statistical inefficiency {found.inefficiency:.1f}, correlation time "
                      f"{found.correlation_time:.1f} frames{time_ps}, at {len(planning.work.sample)} random points")
-        if found.inefficiency > found.blocks[0]:
-            lines.append("blocks are shorter than it, so that the standard error is uncertain: more frames are needed")
     lines.append(f"{made.frames.partition(':')[0]} frames ({made.frames.partition(': ')[2]}) in {seconds:.2f} s, "
                  f"{count / seconds:.3g} a second, on the {made.engine} engine")
     return lines
@@ -193,7 +193,7 @@ def _data(planning: Planning, found: Average, smear: float) -> dict[str, Any]:
         "frames": found.frames, "first_frame": numbers[0], "last_frame": numbers[-1], "frame_step": numbers.step,
         "time_step": found.step, "blocks": len(found.blocks), "block_frames": found.blocks[0],
         "inefficiency": found.inefficiency, "correlation_time": found.correlation_time,
-        "standard_error": found.error, "standard_deviation": found.deviation,
+        "standard_error": found.error, "interval": found.interval, "standard_deviation": found.deviation,
         "alignment": str(planning.work.alignment), "zero": found.zero, "background": -planning.charge
         if planning.map.request.neutralised else 0.0,
         "shape": list(grid.lattice.shape), "origin": grid.lattice.origin.tolist(),

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from vmdpotential import registry
 from vmdpotential.engines import PRECISIONS
-from vmdpotential.errors import UsageError
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.units import DEFAULT_TEMPERATURE
-
-if TYPE_CHECKING:
-    from vmdpotential.engines.pairs import Atoms, PairSum
-    from vmdpotential.pairs.samples import Water
-
-#: Kinds of pair sums: with a cutoff, and of all pairs with the operations of a pair as the papers count them.
-LISTED = ("rf", "ewald")
-BODIES = {"gravity": 19, "gravity-jerk": 42, "lennard-jones-coulomb": 30}
-PAIRS = (*LISTED, *BODIES)
-
-#: Steps of 2 fs that a pair list lives, in fs.
-LIFE = 20.0
 
 
 def benchmark(
@@ -40,8 +26,9 @@ def benchmark(
     )] = "auto",
     repeats: Annotated[int, Option("runs that are timed; the median counts", low=1, high=1000)] = 5,
     pairs: Annotated[str, Option(
-        "time forces of pairs in its place: reaction field or Ewald's real-space part with Lennard-Jones, or gravity, "
-        "gravity with jerks, or charges with Lennard-Jones of all pairs", choices=("", *PAIRS))] = "",
+        "time pair forces instead of a map: Lennard-Jones with a reaction field (rf) or Ewald's real-space part "
+        "(ewald), gravity, gravity with jerks, or Lennard-Jones and Coulomb of all pairs",
+        choices=lambda: ("", *registry.available("pair-benchmark")))] = "",
     drift: Annotated[float, Option(
         "of the energy that a pair list of 10 steps of 2 fs may cause, for its buffer; 0 for none", unit="kT/ns/atom",
         low=0, high=1e3)] = 0.0,
@@ -64,7 +51,8 @@ def benchmark(
     from vmdpotential.molecule.samples import water_box
 
     if pairs:
-        return _time_pairs(pairs, get_engine(engine), box, cutoff, precision, drift, repeats)
+        measure = registry.get("pair-benchmark", pairs)
+        return measure(get_engine(engine), box, cutoff, precision, drift, repeats)  # type: ignore[no-any-return]
     count = round(box / spacing)
     memory.require(4 * count**3 + 20 * int(box**3), f"a map of {count**3} points",
                    "use a smaller {box} or a larger {spacing}")
@@ -127,77 +115,6 @@ def benchmark(
                           f"function units' {limit:.3g}/s")
             data |= {"special_limit": limit, "ratio_to_limit": terms / device / limit}
     return Report(lines, data)
-
-
-def _seconds(work: Any, repeats: int) -> list[float]:
-    times = []
-    for _ in range(repeats + 1):  # what is compiled or made once is in the first
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return times[1:]
-
-
-def _bodies(name: str, water: Water, precision: str) -> tuple[PairSum, Atoms]:
-    """Return a sum over all pairs of atoms that pull, or act, on each other."""
-    import numpy as np
-
-    from vmdpotential.engines.pairs import Atoms, PairSum
-    from vmdpotential.pairs import nbody, samples
-
-    positions, masses = water.atoms.positions, water.masses
-    if name != "lennard-jones-coulomb":
-        jerk = name == "gravity-jerk"
-        velocities = np.random.default_rng(2007).normal(size=positions.shape) if jerk else None
-        return (PairSum(nbody.gravity_potential(0.1), precision=precision, jerk=jerk),
-                Atoms(positions, {"source": -masses}, velocities=velocities))
-    oxygen = np.tile([1.0, 0.0, 0.0], len(masses) // 3)
-    parameters = {"charge": water.atoms.parameters["charge"], "half_rmin": oxygen * samples.SIGMA * 2 ** (1 / 6) / 2,
-                  "root_depth": oxygen * np.sqrt(12 * samples.EPSILON)}
-    return PairSum(nbody.ljc_potential("constant"), precision=precision), Atoms(positions, parameters)
-
-
-def _time_pairs(name: str, backend: Any, box: float, cutoff: float, precision: str, drift: float,
-                repeats: int) -> Report:
-    """Time forces of pairs of a box of water."""
-    from vmdpotential.engines.pairs import PairSum
-    from vmdpotential.pairs import buffer, samples
-
-    if precision == "compensated":
-        raise UsageError("precision", "pairs are summed in single or double", value=precision)
-    water = samples.water(box)
-    atoms = water.atoms
-    data: dict[str, Any] = {"engine": backend.name, "hardware": backend.describe(), "pairs": name,
-                            "precision": precision, "atoms": len(atoms)}
-    head = f"{name}, {len(atoms)} atoms, {precision} precision, {backend.name} engine ({backend.describe()})"
-    if name in BODIES:
-        work, bodies = _bodies(name, water, precision)
-        prepared = backend.prepare_pairs(work)
-        seconds = _seconds(lambda: prepared.run(bodies), repeats)
-        median = statistics.median(seconds)
-        rate = len(atoms) ** 2 / median
-        data |= {"seconds": seconds, "median": median, "pairs_per_second": rate, "flops": rate * BODIES[name]}
-        return Report([head, f"median {median * 1e3:.4g} ms of {repeats}, {rate:.3g} pairs/s, "
-                             f"{rate * BODIES[name] / 1e9:.4g} GFLOPS ({BODIES[name]} operations a pair)"], data)
-    potential = samples.potential(name, cutoff)
-    gap = 0.0
-    if drift:
-        kinds = buffer.Kinds.of(potential, atoms, water.masses, water.cell.volume, constraints=water.constraints)
-        gap = buffer.buffer_for(kinds, drift * buffer.GAS_CONSTANT * DEFAULT_TEMPERATURE, LIFE)
-    prepared = backend.prepare_pairs(PairSum(potential, water.cell, precision, buffer=gap))
-    found = prepared.search(atoms)
-    searches = _seconds(lambda: prepared.search(atoms), repeats)
-    seconds = _seconds(lambda: found.run(atoms.positions), repeats)
-    count = samples.useful(len(atoms), water.cell.volume, cutoff)
-    median, search = statistics.median(seconds), statistics.median(searches)
-    data |= {"cutoff": cutoff, "drift": drift, "buffer": gap, "seconds": seconds, "median": median,
-             "list_median": search, "slots": found.slots, "useful": count, "useful_per_second": count / median}
-    return Report([
-        head,
-        f"cutoff {cutoff:g} A" + (f", buffer {gap:.2f} A for a drift of {drift:g} kT/ns an atom" if drift else ""),
-        f"list median {search * 1e3:.4g} ms, forces median {median * 1e3:.4g} ms of {repeats}: "
-        f"{count / median:.3g} pairs in range/s, {found.slots / median:.3g} pairs/s computed",
-    ], data)
 
 
 command = Command.of(benchmark)

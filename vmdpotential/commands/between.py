@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from vmdpotential import progress, registry
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, Words
 from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of, opened, parse_frames
 from vmdpotential.maps import choose_cell
 from vmdpotential.molecule.cell import Cell
@@ -41,7 +42,12 @@ BetweenOption = Annotated[tuple[str, ...], Option(
 Parameters = Annotated[tuple[Path, ...], Option(
     "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml (force fields, or a "
     "whole System)", metavar="FILE")]
-Boundary = Annotated[str, Option("open, or with all periodic images", choices=("auto", "open", "periodic"))]
+AllowScripts = Annotated[bool, Option(
+    "run the Python code in OpenMM force fields given as parameters (<Script>); it can do anything that you can, so "
+    "only for files that you trust")]
+Boundary = Annotated[str, Option(
+    "open, or with all periodic images; auto is periodic where "
+    "the atoms fill the cell", choices=("auto", "open", "periodic"))]
 Electrostatics = Annotated[str, Option(
     "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
     "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=ELECTROSTATICS)]
@@ -79,8 +85,8 @@ def warn_of_mixture(structure: Structure, charges: ChargeReport, terms: Nonbonde
                      for source in (charges.source, terms.source))
     if len(first) == len(second) == 1 and first != second:
         where = structure.sources[0] if structure.sources else "structure"
-        log.warning("%s: charges are of %s (%s) and Lennard-Jones of %s (%s), which do not go together; choose by "
-                    "{force_field} or {parameters}", where, first[0], charges.source, second[0], terms.source)
+        log.warning(Words("%s: charges are of %s (%s) and Lennard-Jones of %s (%s), which do not go together; choose "
+                          "by {force_field} or {parameters}"), where, first[0], charges.source, second[0], terms.source)
 
 
 def frames_of(structure: Structure, trajectory: Path | Frames | None, frames: slice | None, boundary: str,
@@ -104,7 +110,8 @@ def frames_of(structure: Structure, trajectory: Path | Frames | None, frames: sl
     for done, frame in enumerate(source, 1):
         if periodic is None:
             usual = cell or (structure.cell if frame.cell is None else None)
-            periodic = boundary == "periodic" or (boundary == "auto" and (usual or frame.cell) is not None)
+            first = replace(structure, positions=frame.positions, cell=usual or frame.cell)
+            periodic = boundary == "periodic" or choose_cell(first, "auto", boundary) is not None
         yield frame._replace(cell=(usual or cell_of(trajectory, frame)) if periodic else None)
         progress.report("frames", done / frame.total)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import (
+    AllowScripts,
     BetweenOption,
     Boundary,
     Cutoff,
@@ -28,8 +29,22 @@ from vmdpotential.commands.between import (
     selections,
     warn_of_mixture,
 )
-from vmdpotential.commands.options import CellOption, Charges, ForceField, Index, Water, charged, read
+from vmdpotential.commands.options import (
+    Assembly,
+    CellOption,
+    Charges,
+    Expand,
+    ForceField,
+    Index,
+    Ph,
+    Prepare,
+    Water,
+    charged,
+    copies,
+    read,
+)
 from vmdpotential.errors import UsageError
+from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, beside, without_nan
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
@@ -53,33 +68,36 @@ class _Rows:
             [label(structure, int(n), False) for n in atoms] if by == "atom" else
             [label(structure, int(structure.residue_starts[n]), True)
              for n in by_residue(structure, atoms, np.zeros(len(atoms)))[0]])
-        self.mean: Floats = np.zeros((len(self.names), 3))
-        self.squares: Floats = np.zeros((len(self.names), 3))
+        self.sums = FrameMean((len(self.names), 3))
+        self.all = FrameMean((3,))  # of all rows
         self.frames: list[tuple[int, Floats]] = []  # the totals of each
 
     def add(self, number: int, found: Energies) -> None:
-        """Add a frame (Welford)."""
+        """Add a frame."""
         values = np.stack([found.coulomb, found.lennard_jones, found.total], axis=1)
         self.frames.append((number, values.sum(0)))
+        self.all.add(values.sum(0))
         if self.by == "total":
             values = values.sum(0, keepdims=True)
         elif self.by == "residue":
             values = by_residue(self.structure, found.atoms, values)[1]
-        before = values - self.mean
-        self.mean += before / len(self.frames)
-        self.squares += before * (values - self.mean)
+        self.sums.add(values)
 
     @property
-    def deviation(self) -> Floats | None:
-        """Standard deviation over frames; None of one alone."""
-        return None if len(self.frames) < 2 else np.sqrt(self.squares / (len(self.frames) - 1))
+    def mean(self) -> Floats:
+        """Mean over frames (rows, 3)."""
+        return self.sums.moments.mean
 
     def data(self) -> list[dict[str, Any]]:
         """Return the rows for programs."""
-        spread = self.deviation
+        known, spread = self.sums.uncertainty(), self.sums.deviation()
+        beside = {"std": spread, "error": None if known is None else known.error,
+                  "interval": None if known is None else known.interval}
+        columns = {key: None if values is None else without_nan(values) for key, values in beside.items()}
         return [
             {"a": name, "b": self.b, **dict(zip(_COLUMNS, self.mean[n].tolist(), strict=True)),
-             **{f"{column}_std": None if spread is None else float(spread[n, k]) for k, column in enumerate(_COLUMNS)}}
+             **{f"{column}_{key}": None if values is None else values[n][k] for key, values in columns.items()
+                for k, column in enumerate(_COLUMNS)}}
             for n, name in enumerate(self.names)]
 
 
@@ -94,10 +112,15 @@ def energy(
     topology: Annotated[Path | None, Option(
         "file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
     parameters: Parameters = (),
+    allow_scripts: AllowScripts = False,
     force_field: ForceField = "auto",
     water: Water = "auto",
     cell: CellOption = None,
     charges: Charges = (),
+    prepare: Prepare = "auto",
+    ph: Ph = 7.0,
+    assembly: Assembly = "",
+    expand: Expand = "no",
     index: Index = None,
     boundary: Boundary = "auto",
     electrostatics: Electrostatics = "pme",
@@ -116,7 +139,8 @@ def energy(
 
     Every pair of atoms counts once, also where selections overlap; pairs that the force field excludes do not count,
     and pairs of three bonds count by their own parameters. Rows of residues and atoms are those of the first
-    selection, and add up to the total. Of a trajectory, mean and standard deviation over its frames are told.
+    selection, and add up to the total. Of a trajectory, means over its frames have standard errors and
+    95 % intervals; tables and JSON have the standard deviations, too.
 
     Raises
     ------
@@ -134,10 +158,11 @@ def energy(
             raise UsageError("figure", "shows residues", "use {by residue}")
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
-    structure, report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges,
-                                between, "between")
+    structure, report = charged(
+        copies(read(structure, topology, cell, index, trajectory), structure, assembly, expand), force_field, water,
+        charges, between, "between", prepare if trajectory is None else "never", ph)
     chosen = selections(structure, between)
-    terms = nonbonded(structure, parameters)
+    terms = nonbonded(structure, parameters, allow_scripts)
     warn_of_mixture(structure, report, terms)
     sums = [Between(structure, terms, a, b, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
                     engine=engine) for _, _, a, b in chosen]
@@ -182,21 +207,22 @@ def energy(
 
 def _lines(row: _Rows) -> list[str]:
     """Return the rows for people, the largest ones of many."""
-    spread = row.deviation
+    known, of_all = row.sums.uncertainty(), row.all.uncertainty()
     largest = np.argsort(-np.abs(row.mean[:, 2]), kind="stable")
     shown = np.sort(largest[:_PRINTED])
     lines = []
     if row.by != "total":
         coulomb, lennard_jones, total = row.mean.sum(0)
-        beside = "" if spread is None else f" +- {np.std([sums[2] for _, sums in row.frames], ddof=1):.4f}"
-        lines.append(f"{row.a} with {row.b}: {total:.4f}{beside} kcal/mol (Coulomb {coulomb:.4f}, Lennard-Jones "
-                     f"{lennard_jones:.4f})" + (f"; the largest of {len(row.names)}:" if len(row.names) > len(shown)
-                                                else ""))
+        lines.append(f"{row.a} with {row.b}: {total:.4f}{beside(None if of_all is None else of_all.part(2))} kcal/mol "
+                     f"(Coulomb {coulomb:.4f}, Lennard-Jones {lennard_jones:.4f})"
+                     + (f"; the largest of {len(row.names)}:" if len(row.names) > len(shown) else ""))
     for n in shown.tolist():
         coulomb, lennard_jones, total = row.mean[n]
-        beside = "" if spread is None else f" +- {spread[n, 2]:.4f}"
-        lines.append(f"{'' if row.by == 'total' else '  '}{row.names[n]} with {row.b}: {total:.4f}{beside} kcal/mol "
-                     f"(Coulomb {coulomb:.4f}, Lennard-Jones {lennard_jones:.4f})")
+        error = None if known is None else Uncertainty(known.error[n, 2], known.interval[n, 2])
+        lines.append(f"{'' if row.by == 'total' else '  '}{row.names[n]} with {row.b}: {total:.4f}{beside(error)} "
+                     f"kcal/mol (Coulomb {coulomb:.4f}, Lennard-Jones {lennard_jones:.4f})")
+    if len(row.frames) > 1:
+        lines.append(TOO_SHORT if of_all is None or np.isnan(of_all.error[2]) else PLUS_MINUS)
     return lines
 
 
@@ -210,20 +236,20 @@ def _write(rows: Sequence[_Rows], path: Path, series: bool) -> None:
                              for number, values in row.frames)
             return
         items = [item for row in rows for item in row.data()]
-        columns = [name for name in items[0] if items[0][name] is not None]
+        columns = [name for name in items[0] if any(item[name] is not None for item in items)]
         writer.writerow(columns)
         writer.writerows([_number(item[name]) for name in columns] for item in items)
 
 
 def _number(value: Any) -> str:
-    return value if isinstance(value, str) else f"{value:.8g}"
+    return value if isinstance(value, str) else "" if value is None else f"{value:.8g}"
 
 
 def _draw(row: _Rows) -> Any:
     from vmdpotential.figures.pairs import residues
 
-    spread = row.deviation
-    return residues(row.names, row.mean[:, 0], row.mean[:, 1], None if spread is None else spread[:, 2],
+    known = row.sums.uncertainty()
+    return residues(row.names, row.mean[:, 0], row.mean[:, 1], None if known is None else known.interval[:, 2],
                     f"{row.a} with {row.b}")
 
 

@@ -29,7 +29,7 @@ from vmdpotential.commands.options import (
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.blocks import clear, folder_of
 from vmdpotential.frames.field import EXCLUDED, FieldSeries, Places, bonds_between, field_at
-from vmdpotential.frames.statistics import standard_error
+from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, beside, each_uncertainty, uncertainty, without_nan
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.selection import select
@@ -190,7 +190,10 @@ def _summary(found: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:
 
     def moments(name: str, values: Floats, scale: float = 1.0) -> dict[str, Any]:
         spread = scale * values.std(0, ddof=1) if len(values) > 1 else None
-        return {name: (scale * values.mean(0)).tolist(), f"{name}_std": None if spread is None else spread.tolist()}
+        known = each_uncertainty(values)
+        return {name: (scale * values.mean(0)).tolist(), f"{name}_std": None if spread is None else spread.tolist(),
+                **{f"{name}_{key}": None if known is None else without_nan(scale * getattr(known, key))
+                   for key in ("error", "interval")}}
 
     result = {**moments("potential", found.potential), **moments("field", found.field, scale)}
     if found.along is not None:
@@ -201,15 +204,16 @@ def _summary(found: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:
 def _lines(found: FieldSeries, summary: dict[str, Any], series: Floats) -> Iterator[str]:
     """Return the rows for people, the largest ones of many; and the mean over all places."""
     mean = series.mean(0)
-    error = standard_error(series.mean(2)) if len(series) > 2 else None
+    places = each_uncertainty(series[:, 0])
     for n, name in enumerate(found.names):
-        beside = "" if error is None else f" +- {error[n]:.4f} (standard error)"
-        yield f"  mean over places, {name}: {mean[n].mean():.4f}{beside}, {np.mean(summary['potential'][n]):.4f}"
-    if mean.shape[1] < 2:
-        return
-    for row in np.sort(np.argsort(-np.abs(mean[0]), kind="stable")[:_PRINTED]).tolist():
-        spread = "" if len(series) < 2 else f" +- {series[:, 0, row].std(ddof=1):.4f}"
-        yield f"  {found.places.names[row]}: {mean[0, row]:.4f}{spread}, {summary['potential'][0][row]:.4f}"
+        yield (f"  mean over places, {name}: {mean[n].mean():.4f}{beside(uncertainty(series[:, n].mean(1)))}, "
+               f"{np.mean(summary['potential'][n]):.4f}")
+    if mean.shape[1] > 1:
+        for row in np.sort(np.argsort(-np.abs(mean[0]), kind="stable")[:_PRINTED]).tolist():
+            yield (f"  {found.places.names[row]}: {mean[0, row]:.4f}"
+                   f"{beside(None if places is None else places.part(row))}, {summary['potential'][0][row]:.4f}")
+    if len(series) > 1:
+        yield f"  {PLUS_MINUS}" if uncertainty(series[:, 0].mean(1)) is not None else f"  {TOO_SHORT}"
 
 
 def _write_rows(found: FieldSeries, scale: float, unit: str, path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from vmdpotential.commands.between import (
+    AllowScripts,
     BetweenOption,
     Boundary,
     Cutoff,
@@ -40,6 +41,7 @@ def forces(
     topology: Annotated[Path | None, Option(
         "file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
     parameters: Parameters = (),
+    allow_scripts: AllowScripts = False,
     force_field: ForceField = "auto",
     water: Water = "auto",
     cell: CellOption = None,
@@ -79,7 +81,7 @@ def forces(
     structure, report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges,
                                 between, "between")
     (a, b, first, second), = selections(structure, between)
-    terms = nonbonded(structure, parameters)
+    terms = nonbonded(structure, parameters, allow_scripts)
     warn_of_mixture(structure, report, terms)
     pair = Between(structure, terms, first, second, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
                    engine=engine, forces=True)

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 from vmdpotential import registry
 from vmdpotential.commands.options import CellOption, Charges, ForceField, Index, Water, charged, read
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, Words
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.files.recognise import PRMTOP
@@ -156,8 +156,8 @@ def ionize(
         dielectric=dielectric, engine=engine,
     )
     if system.cell is None:
-        log.warning("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it one",
-                    system.where)
+        log.warning(Words("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it "
+                          "one"), system.where)
     written: list[str] = []
     for placement, group, suffixes in zip(placements, groups, names, strict=True):
         if not dry_run and group.all:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from vmdpotential.commands import map as map_
 from vmdpotential.commands.options import charged, read
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.figures.colours import colour_range
 from vmdpotential.frames.live import LiveMap
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
@@ -25,21 +26,24 @@ from vmdpotential.maps import Wanted
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.prepare.follow import Follower
 
 
 def live(structure: Path | Structure, topology: Path | None = None, force_field: str = "auto", water: str = "auto",
-         cell: Cell | None = None, charges: Sequence[Path] = (), index: Path | None = None,
-         method: str = "auto", algorithm: str = "pair", interaction: str = "auto",
+         cell: Cell | None = None, charges: Sequence[Path] = (), prepare: str = "auto", ph: float = 7.0,
+         index: Path | None = None, method: str = "auto", algorithm: str = "pair", interaction: str = "auto",
          set: Mapping[str, float] | None = None, cutoff: float | None = None, smear: float = 0.0,
          screened: float | None = None, radii: str = "auto", output: Path | None = None, **options: Any) -> Report:
     """Keep a map of what is shown, while frames are played, atoms moved and selections changed.
 
-    A map is made for the newest frame; those that came meanwhile are dropped. The first is checked against the
-    tolerance, and the others are made in the same way. A coarse spacing makes it fast.
+    The first map is checked against the tolerance, and the others are computed in the same way. A coarse spacing makes
+    it fast. Inside a viewer a map is computed for the newest frame, and frames that arrive meanwhile are dropped.
 
     In a shell it serves a viewer: for each line "frame NUMBER [A B C ALPHA BETA GAMMA]" on standard input, followed by
-    the positions of all atoms (32-bit numbers, A), it writes the map into the output and answers "map NUMBER LIMIT".
-    The first answer is for the structure's own positions. It ends with its input.
+    the positions of all atoms (32-bit numbers, A), it writes the map into the output and answers "map NUMBER LEVEL
+    LIMIT": a level for isosurfaces, and the limit of the colours. The first answer is for the structure's own
+    positions. Every frame is answered, so a viewer should send the next one after the answer. At the end of its input
+    the program removes the output.
 
     Raises
     ------
@@ -55,12 +59,15 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
     if output is not None:
         check_map_format(output)
         files.check([output], False)
-    structure, charge_report = charged(read(structure, topology, cell, index), force_field, water, charges,
-                                       [options.get("atoms", "all")])
+    shown = read(structure, topology, cell, index)
+    structure, charge_report = charged(shown, force_field, water, charges, [options.get("atoms", "all")],
+                                       prepare=prepare, ph=ph)
+    follow = Follower(shown, structure) if charge_report.prepared else None
     start = time.perf_counter()
     defaults = {p.name: p.default for p in command.parameters if p.name not in _OWN}
     wanted = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii)
-    made = LiveMap(structure, wanted, fixed_cell=cell is not None, field=False, **{**defaults, **options})
+    made = LiveMap(structure, wanted, fixed_cell=cell is not None, follow=follow, field=False,
+                   **{**defaults, **options})
     grid = made.first
     provenance = grid.provenance
     about = {**charge_report.data, "unit": grid.unit, "dielectric": grid.dielectric, "medium": provenance.medium}
@@ -77,7 +84,8 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
         place = output.with_name(f".part-{output.name}")
         put_map(grid, place)
         os.replace(place, output)
-        print(f"map {number} {grid.display_limit():.9g}", flush=True)
+        colours = max(map(abs, colour_range([grid], [grid.values])))
+        print(f"map {number} {grid.display_limit():.9g} {colours:.9g}", flush=True)
 
     count = 0
     try:
@@ -109,9 +117,8 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
 
 
 #: Parameters that :func:`live` itself has; the others it hands on.
-_OWN = ("structure", "topology", "force_field", "water", "cell", "charges", "index", "method", "algorithm",
-        "interaction", "set", "cutoff",
-        "smear", "screened", "radii", "output")
+_OWN = ("structure", "topology", "force_field", "water", "cell", "charges", "prepare", "ph", "index", "method",
+        "algorithm", "interaction", "set", "cutoff", "smear", "screened", "radii", "output")
 _OUTPUT = Option("map that a viewer reads, written anew for every frame: .mrc, .dx ...", short="o", viewer=False,
                  shell=True, written=True)
 

@@ -11,14 +11,19 @@ from typing import Annotated, Any
 
 from vmdpotential import progress, registry
 from vmdpotential.commands.options import (
+    Assembly,
     CellOption,
     Charges,
+    Expand,
     ForceField,
     Index,
+    Ph,
+    Prepare,
     Screened,
     Water,
     at_frame,
     charged,
+    copies,
     parse_smear,
     read,
 )
@@ -61,6 +66,10 @@ def map_(
     water: Water = "auto",
     cell: CellOption = None,
     charges: Charges = (),
+    prepare: Prepare = "auto",
+    ph: Ph = 7.0,
+    assembly: Assembly = "",
+    expand: Expand = "no",
     index: Index = None,
     atoms: Annotated[str, Option(
         "whose charges make the potential: all, solute, protein, water ..., or a selection (a CID, an expression as "
@@ -70,7 +79,8 @@ def map_(
         "how it is summed", choices=lambda: _names("method"),
         listed=lambda: ("auto", *registry.listed("method")))] = "auto",
     boundary: Annotated[str, Option(
-        "open, or with all periodic images", choices=("auto", "open", "periodic"))] = "auto",
+        "open, or with all periodic images; auto is periodic where "
+        "the atoms fill the cell", choices=("auto", "open", "periodic"))] = "auto",
     spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100, front=True)] = 0.5,
     padding: Annotated[float, Option("around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0,
     cutoff: Annotated[float | None, Option(
@@ -109,7 +119,9 @@ def map_(
         "which frame of the trajectory, or of the structure file where there is none, counted from 0",
         viewer=False)] = None,
     output: Annotated[Path | None, Option(
-        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; a map larger than memory goes to "
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; .mrc and .map are for programs of "
+        "electron microscopy and viewers, .ccp4 for those of crystallography and gemmi, which ignore the origin of the "
+        "others; a map larger than memory goes to "
         ".zarr, .cmap, .mrc, .map or .ccp4 in slabs; - is standard output", short="o", viewer=False,
         written=True)] = None,
     field: Annotated[Path | None, Option(
@@ -148,7 +160,8 @@ def map_(
     if batch:
         given = locals()
         return _batch(structure, output, format, workers, scheduler, force, {name: given[name] for name in (
-            "topology", "field", "force_field", "water", "cell", "charges", "index", "atoms", "method", "boundary",
+            "topology", "field", "force_field", "water", "cell", "charges", "prepare", "ph", "assembly",
+            "expand", "index", "atoms", "method", "boundary",
             "spacing", "padding", "cutoff", "algorithm", "interaction", "set", "smear", "screened", "radii",
             "tolerance", "unit",
             "temperature", "dielectric", "precision", "engine", "like", "trajectory", "frame")})
@@ -176,8 +189,9 @@ def map_(
     from vmdpotential.molecule.selection import select
 
     structure, charge_report = charged(
-        at_frame(read(structure, topology, cell, index, trajectory), structure, trajectory, frame, cell), force_field,
-        water, charges, [atoms])
+        copies(at_frame(read(structure, topology, cell, index, trajectory), structure, trajectory, frame, cell),
+               structure, assembly, expand),
+        force_field, water, charges, [atoms], prepare=prepare if trajectory is None else "never", ph=ph)
     start = time.perf_counter()
     which = [*([] if output is None else [0]), *range(1, 1 + len(fields))]
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:

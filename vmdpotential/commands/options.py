@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from vmdpotential.errors import ChargeError, UsageError
+from vmdpotential.errors import BackendError, ChargeError, IncompleteError, UsageError, VmdpotentialError
 from vmdpotential.io.files.cellfile import parse_cell, with_cell
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
+from vmdpotential.molecule.given import ResidueCharges
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.molecule.water import CHOICES
 from vmdpotential.parameters import Option
+
+log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from vmdpotential.io.trajectories.frames import Frames
@@ -38,11 +42,22 @@ Charges = Annotated[tuple[Path, ...], Option(
 Index = Annotated[Path | None, Option(
     "index file of GROMACS; its groups are selections: group NAME, or group \"A NAME\"", viewer=False,
     metavar="FILE.ndx")]
+Prepare = Annotated[str, Option(
+    "whether missing hydrogens and atoms are added, with protonation states and charges, where a structure lacks some: "
+    "auto, or never to refuse it", choices=("auto", "never"))]
+Ph = Annotated[float, Option("pH that determines the protonation states of added hydrogens", low=-2, high=16)]
+Assembly = Annotated[str, Option(
+    "biological assembly to build from the file's operators, such as 1", viewer=False, metavar="NAME")]
+Expand = Annotated[str, Option(
+    "whether the asymmetric unit of a crystal is expanded to its whole cell by the space group's operators",
+    choices=("no", "cell"), viewer=False)]
 Workers = Annotated[int, Option(
-    "processes that compute blocks of frames, by Dask; 0 computes in this one", viewer=False, low=0, high=4096)]
+    "number of processes on this machine that compute blocks of frames; 0 computes in this one", viewer=False,
+    low=0, high=4096)]
 Resume = Annotated[bool, Option("go on after a run that was stopped, with the blocks it left", viewer=False)]
 Scheduler = Annotated[str, Option(
-    "address of a Dask scheduler whose workers compute blocks of frames", viewer=False, metavar="ADDRESS")]
+    "address of a Dask scheduler whose workers compute blocks of frames; without TLS, everybody who can connect to a "
+    "Dask cluster can run code on it as you", viewer=False, metavar="ADDRESS")]
 
 
 def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,
@@ -74,9 +89,40 @@ def read(structure: Path | Structure, topology: Path | None, cell: Cell | None =
     return with_cell(structure, cell)
 
 
+def copies(structure: Structure, source: Path | Structure, assembly: str = "", expand: str = "no") -> Structure:
+    """Return the biological assembly, or the whole cell of a crystal, of a structure that was read from a file.
+
+    Raises
+    ------
+    UsageError
+        For both, or an assembly of a viewer's structure, or one that the file does not have.
+    InputError
+        For a structure without a cell and a space group, or with a topology.
+    """
+    if not assembly and expand == "no":
+        return structure
+    from vmdpotential.io.structures.symmetry import assembled, expanded
+
+    if assembly and expand != "no":
+        raise UsageError("assembly", "cannot be combined with {expand}", value=assembly)
+    if not assembly:
+        return expanded(structure)
+    if isinstance(source, Structure):
+        raise UsageError("assembly", "needs a file, which lists the operators", value=assembly)
+    return assembled(structure, source, assembly)
+
+
+def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:
+    """Return the charges of residues in files."""
+    from vmdpotential.io.topologies.residue_charges import read_residue_charges
+
+    return [residue for path in paths for residue in read_residue_charges(path)]
+
+
 def charged(structure: Structure, force_field: str, water: str, charges: Sequence[Path] = (),
-            atoms: Sequence[str] = (), parameter: str = "atoms") -> tuple[Structure, ChargeReport]:
-    """Return a structure with charges, and where they are from.
+            atoms: Sequence[str] = (), parameter: str = "atoms", prepare: str = "never",
+            ph: float = 7.0) -> tuple[Structure, ChargeReport]:
+    """Return a structure with charges, and where they are from; completed where atoms are missing.
 
     Parameters
     ----------
@@ -87,35 +133,86 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
         Selections of the atoms that count; the others may be without charges. All count unless given.
     parameter : str
         What these were given as.
+    prepare : str
+        ``auto`` to add missing atoms, ``never`` to refuse such a structure.
+    ph : float
+        Of the protonation states.
 
     Raises
     ------
     ChargeError
         When an atom that counts has no charge.
+    InputError
+        When the periodic cell is too small for the atoms.
+    TaskError
+        When atoms are missing and cannot be added.
     UsageError
         For a System beside other files, or charges of atoms that have some.
     """
     from vmdpotential.io.topologies import openmm_system
-    from vmdpotential.io.topologies.residue_charges import read_residue_charges
     from vmdpotential.molecule.charges import charges_and_report
+    from vmdpotential.molecule.overlaps import check_overlaps
     from vmdpotential.molecule.selection import select
 
+    check_overlaps(structure)
     system = next((path for path in charges if openmm_system.is_system(path)), None)
     if system is not None:
         if len(charges) > 1:
             raise UsageError("charges", "are of all atoms, and other files go with none", "give this one alone",
                              value=str(system))
         structure, charges = openmm_system.with_charges(structure, system), ()
-    given = [residue for path in charges for residue in read_residue_charges(path)]
+    given = residue_charges(charges)
     try:
         return charges_and_report(structure, force_field, water, given)
-    except ChargeError:
+    except ChargeError as error:
+        first = error
+    try:
         needed = np.zeros(len(structure), bool)
         for text in atoms:
             needed |= select(structure, text, parameter)
         if not atoms or needed.all():
-            raise
+            raise first
         return charges_and_report(structure, force_field, water, given, needed)
+    except IncompleteError as error:
+        if prepare == "never" or structure.topology is not None:
+            raise
+        return completed(structure, error, force_field=force_field, water=water, charges=given, ph=ph)
+
+
+def hydrogenated(structure: Structure, prepare: str, ph: float) -> Structure:
+    """Return a structure with the atoms that it lacks where they can be added, for what needs no charges (surfaces)."""
+    if prepare == "never" or structure.charges is not None or structure.topology is not None:
+        return structure
+    try:
+        return charged(structure, "auto", "auto", prepare=prepare, ph=ph)[0]
+    except VmdpotentialError as error:
+        log.warning("%s: is used without the atoms that it lacks (%s)", structure.where, error.text[:200])
+        return structure
+
+
+def completed(structure: Structure, error: IncompleteError, **options: Any) -> tuple[Structure, ChargeReport]:
+    """Return a structure with the atoms that it lacks, or that part of it which was selected, and its charges.
+
+    Raises
+    ------
+    TaskError
+        When that cannot be done.
+    ChargeError
+        When the packages for it are not installed: the error that there was, which then names them.
+    """
+    from vmdpotential.prepare.preparation import prepare_structure
+
+    whole = structure.whole or structure
+    try:
+        made = prepare_structure(whole, **options)
+    except BackendError as missing:
+        error.cure = f"{missing.cure} to have them added; or {error.cure}"
+        raise error from None
+    result, report = made.structure, replace(made.charges, prepared=made.summary())
+    if structure.whole_rows is not None and result.origins is not None:
+        result = result.part(np.isin(result.origins, structure.whole_rows))
+        report = replace(report, net_charge=result.net_charge)
+    return result, report
 
 
 def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | None, frame: int | None,

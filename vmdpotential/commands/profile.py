@@ -27,6 +27,7 @@ from vmdpotential.commands.options import (
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.blocks import clear, folder_of
 from vmdpotential.frames.profile import QUANTITIES, Profile
+from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.io.files import output as files
 from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.molecule.selection import select
@@ -60,6 +61,9 @@ def profile(
         low=0, high=100)] = None,
     integral: Annotated[bool, Option(
         "show beside it the potential as the double integral from the left edge has it (gmx potential)")] = False,
+    slab_correction: Annotated[bool, Option(
+        "take away the field that conducting (tinfoil) surroundings make in the vacuum beside a slab (Yeh and "
+        "Berkowitz)")] = False,
     topology: Annotated[Path | None, Option(
         "file with charges (PSF, prmtop, TPR ...)", viewer=False)] = None,
     force_field: ForceField = "auto",
@@ -81,7 +85,8 @@ def profile(
     """Compute charge density (e/A^3), electric field (V/A) and potential along an axis of a periodic cell.
 
     The mean over the planes across the axis, and over the frames of a trajectory, with standard errors by blocks of
-    frames. Poisson's equation is solved on the periodic cell, so that nothing depends on where the cell begins.
+    frames. Poisson's equation is solved on the periodic cell, in conducting (tinfoil) surroundings, so that nothing
+    depends on where the cell begins; a slab with a dipole then has a field in the vacuum beside it.
 
     Raises
     ------
@@ -96,6 +101,8 @@ def profile(
 
     if figure is not None:
         check_figure_format(figure)
+    if slab_correction and integral:
+        raise UsageError("slab_correction", "has no double integral beside it", "leave out {integral}")
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
     start, kept = time.perf_counter(), folder_of(output, resume)
@@ -103,21 +110,22 @@ def profile(
         if isinstance(structure, Path) and is_map(structure):
             given = {"trajectory": trajectory, "from": from_, "center": center, "topology": topology, "cell": cell,
                      "charges": charges, "index": index,
-                     "frames": frames}
+                     "frames": frames, "slab_correction": slab_correction}
             found, head, data = _of_map(structure, axis, zero, unit, given)
             objects: dict[str, Any] = {}
         else:
             found, head, data, objects = _of_atoms(
                 structure, trajectory, axis, from_, center, zero, frames, spacing, smear, topology, force_field, water,
                 cell, charges, index, unit, temperature,
-                {"folder": kept, "resume": resume, "workers": workers, "scheduler": scheduler})
+                {"slab_correction": slab_correction, "folder": kept, "resume": resume, "workers": workers,
+                 "scheduler": scheduler})
     seconds = time.perf_counter() - start - clock.compiling
     where = {"mean": "the mean over the cell", "left": "the left edge"}.get(zero, f"the mean over {zero}")
     labels = [f"{name[0].upper()}{name[1:]} ({u})".replace("A^3", "Å³").replace("/A", "/Å")
               for name, u in zip(QUANTITIES, found.units, strict=True)]
     drawn = None
     if figure is not None or not paths:
-        drawn = profiles(found.z, found.names, found.values, found.errors, labels, axis,
+        drawn = profiles(found.z, found.names, found.values, found.intervals, labels, axis,
                          found.integral if integral else None)
     with files.writing(paths, force) as places:
         if output is not None:
@@ -126,7 +134,7 @@ def profile(
             places[-1].write_bytes(render(drawn, figure, title=f"profile along {axis}"))
     clear(kept)
     phi = found.values[0, 2]
-    error = None if found.errors is None else found.errors[0, 2]
+    error = None if found.errors is None or np.isnan(found.errors[0, 2, 0]) else found.errors[0, 2]
     low, high = int(phi.argmin()), int(phi.argmax())
 
     def told(n: int) -> str:
@@ -141,8 +149,19 @@ def profile(
         f"{len(found.z)} nodes, {found.period / len(found.z):.4g} A apart, over a period of {found.period:.4f} A"
         + (f" (+- {found.deviation:.4f} A over frames)" if found.deviation > 1e-6 else ""),
     ]
+    if found.corrected:
+        lines.append(f"slab correction: without it there is a field of {found.artificial:.4g} V/A in the vacuum; the "
+                     f"potential has a step of {abs(found.artificial) * found.period:.4g} V there")
+    else:
+        lines.append("conducting (tinfoil) surroundings: the mean field over the cell is 0" + (
+            f", which makes an artificial field of {found.artificial:.4g} V/A in the vacuum; the slab correction "
+            "removes it" if found.artificial else ""))
     if abs(found.charge) > 1e-3:
         lines.append(f"the net charge of the cell, {found.charge:.4f} e, has a neutralising background")
+    if found.frames > 1:
+        lines.append(TOO_SHORT if error is None or found.intervals is None else
+                     "+- is the standard error of the mean; the mean is known to +- "
+                     f"{float(found.intervals[0, 2].max()):.4f} {unit} or better with a confidence of 95 %")
     if integral:
         lines.append(f"the double integral from the left edge ends at {found.integral[-1]:.4f} {unit}, where the "
                      "periodic potential is what it was at the beginning")
@@ -151,9 +170,12 @@ def profile(
         "axis": axis, axis: found.z.tolist(), "names": list(found.names), "unit": unit, "medium": found.medium,
         "units": list(found.units),
         **{name.replace(" ", "_"): found.values[:, n].tolist() for n, name in enumerate(QUANTITIES)},
-        "errors": None if found.errors is None else {
-            name.replace(" ", "_"): found.errors[:, n].tolist() for n, name in enumerate(QUANTITIES)},
-        "zero": zero, "shift": found.shift, "period": found.period, "period_std": found.deviation,
+        **{key: None if values is None else {
+            name.replace(" ", "_"): [None if np.isnan(curve[0]) else curve.tolist() for curve in values[:, n]]
+            for n, name in enumerate(QUANTITIES)}
+           for key, values in (("errors", found.errors), ("intervals", found.intervals))},
+        "artificial_field": found.artificial, "slab_correction": found.corrected, "zero": zero, "shift": found.shift,
+        "period": found.period, "period_std": found.deviation,
         "net_charge": found.charge, "frames": found.frames, "blocks": found.blocks, "seconds": seconds,
         "integral": found.integral.tolist() if integral else None, "files": [str(path) for path in paths],
     }
@@ -204,7 +226,7 @@ def _write(found: Profile, path: Path, integral: bool) -> None:
             of = "" if n == 0 else f" of {name}"
             columns.append(f"{quantity}{of} ({unit})")
             table.append(found.values[n, k])
-            if found.errors is not None:
+            if found.errors is not None and np.isfinite(found.errors[n, k, 0]):
                 columns.append(f"{quantity}{of} error ({unit})")
                 table.append(found.errors[n, k])
     if integral:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import numpy as np
 
 from vmdpotential.errors import UsageError
+from vmdpotential.figures.colours import SHOWN, Range, check_range, standard_limit
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.structure import Structure
@@ -24,13 +25,6 @@ class Vector(NamedTuple):
     x: float
     y: float
     z: float
-
-
-class Range(NamedTuple):
-    """Two limits."""
-
-    low: float
-    high: float
 
 
 def _vector(text: str) -> Vector:
@@ -68,8 +62,8 @@ def slice_(
     slab: Annotated[float, Option("thickness of the layer of atoms that is drawn", unit="A", above=0)] = 3.0,
     waters: Annotated[bool, Option("draw waters too, but for sites that are no atoms")] = False,
     range: Annotated[Range | None, Option(
-        "values that the colours span, such as -20,20; wide enough for 98 % of what is shown unless given, symmetric "
-        "or, where all have one sign, from 0", parse=_range, metavar="LO,HI", front=True)] = None,
+        "range of the colours, such as -20,20; unless given -5,5 kT/e for a potential in water (screened, continuum), "
+        "otherwise wide enough for 98 % of what is shown", parse=_range, metavar="LO,HI", front=True)] = None,
     contours: Annotated[int, Option(
         "about how many contour levels, at round values; without small loops around atoms", low=0, high=50)] = 0,
     profile: Annotated[str | None, Option(
@@ -91,7 +85,7 @@ def slice_(
     mean over planes is drawn instead; with a plane and a profile, both.
     """
     from vmdpotential.figures import page as figures
-    from vmdpotential.figures import slices
+    from vmdpotential.figures.slices import quantity_label
     from vmdpotential.grid import planes
     from vmdpotential.io.files import output as files
     from vmdpotential.io.maps import map_name, open_map
@@ -105,7 +99,7 @@ def slice_(
     if topology is not None and structure is None:
         raise UsageError("topology", "has no coordinates", "give {structure} too, which has them")
     if range is not None:
-        slices.check_range(range)
+        check_range(range)
     if output is not None:
         name, = files.named([output], format, figures.is_figure)
         figures.check_figure_format(name)
@@ -133,7 +127,7 @@ def slice_(
         value_range=range, contours=contours, structure=atoms, slab=slab, waters=waters, width=width_mm,
     )
     if output is not None:
-        figures.save(page.figure, output, dpi, force, slices.quantity_label(grids[0]), name)
+        figures.save(page.figure, output, dpi, force, quantity_label(grids[0]), name)
     return _report(page, grids, panels, profile, output, dpi, range is None)
 
 
@@ -141,7 +135,6 @@ def _report(
     page: Page, grids: Sequence[Grid], panels: Sequence[Panel], profile: str | None, output: Path | None, dpi: int,
     chosen: bool,
 ) -> Report:
-    from vmdpotential.figures import slices
     from vmdpotential.grid.planes import values_on
 
     width, height = (round(float(inches) * 25.4, 1) for inches in page.figure.get_size_inches())
@@ -150,18 +143,17 @@ def _report(
     unit = grids[0].unit
     media = list(dict.fromkeys(grid.provenance.medium for grid in grids))
     shown = []
-    for n, panel in enumerate(panels):
+    for n, (panel, limits) in enumerate(zip(panels, page.ranges, strict=True)):
         values = values_on(panel.grid, panel.plane)[0]
         values = values[np.isfinite(values)]
         plane = panel.plane
         low, high = float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
-        inside = np.nan
-        if page.value_range is not None:
-            inside = float(((values >= page.value_range[0]) & (values <= page.value_range[1])).mean())
+        inside = float(((values >= limits[0]) & (values <= limits[1])).mean())
         shown.append({
             "map": panel.name, "plane": plane.label, "point": plane.point.tolist(), "normal": plane.normal.tolist(),
             "right": plane.right.tolist(), "up": plane.up.tolist(), "minimum": low, "maximum": high,
-            "within_range": inside, "unit": panel.grid.unit, "medium": panel.grid.provenance.medium,
+            "range": list(limits), "within_range": inside, "unit": panel.grid.unit,
+            "medium": panel.grid.provenance.medium,
         })
         where = f"through {' '.join(f'{x:.6g}' for x in plane.point)} A, " if plane.axis is None else ""
         letter = f"{page.axes[n].get_label()}: " if len(page.axes) > 1 else ""
@@ -171,16 +163,18 @@ def _report(
             + (f"; {panel.grid.provenance.medium}" if len(media) > 1 else ""))
     if len(media) == 1 and media[0]:
         lines.append(media[0])
-    if page.value_range is not None:
-        low, high = page.value_range
-        lines.append(f"colours: {low:g} to {high:g} {unit}".rstrip() + (
-            f", for {100 * slices.SHOWN:g} % of the values shown" if chosen else ""))
+    ranges = list(dict.fromkeys(page.ranges))
+    if ranges:
+        by_values = chosen and any(standard_limit(grid) is None for grid in grids)
+        lines.append(f"colours: {' or '.join(f'{low:g} to {high:g}' for low, high in ranges)} {unit}".rstrip()
+                     + (f", for {100 * SHOWN:g} % of the values shown" if by_values and len(ranges) == 1 else "")
+                     + (", each medium on its own scale" if len(ranges) > 1 else ""))
     if profile:
         lines.append(f"profile: mean over planes along {profile}")
     data = {
         "figure": str(output) if output else None, "width_mm": width, "height_mm": height, "dpi": dpi, "unit": unit,
         "medium": media[0] if len(media) == 1 else None,  # of several, each panel has its own
-        "range": list(page.value_range) if page.value_range else None, "panels": shown, "profile": profile,
+        "range": list(ranges[0]) if len(ranges) == 1 else None, "panels": shown, "profile": profile,
     }
     return Report(lines, data, {"figure": page.figure})
 

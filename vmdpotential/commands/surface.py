@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import Index, read
-from vmdpotential.commands.slice import Range, _range
+from vmdpotential.commands.options import Assembly, Expand, Index, Ph, Prepare, copies, hydrogenated, read
+from vmdpotential.commands.slice import _range
 from vmdpotential.errors import UsageError
+from vmdpotential.figures.colours import Range, check_range, colour_range
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.structure import Structure
@@ -34,6 +35,10 @@ def surface(
         front=True, selection=True)
         ] = "solute",
     index: Index = None,
+    prepare: Prepare = "auto",
+    ph: Ph = 7.0,
+    assembly: Assembly = "",
+    expand: Expand = "no",
     kind: Annotated[str, Option(
         "molecular: what a probe cannot enter; accessible: where its centre can be", choices=KINDS,
         front=True)] = "molecular",
@@ -45,7 +50,9 @@ def surface(
         "of the lattice that the surface is found on", unit="A", low=0.05, high=2)] = 0.3,
     by: Annotated[str, Option("what has a row of the table", choices=("residue", "atom", "vertex"))] = "residue",
     range: Annotated[Range | None, Option(
-        "values that the colours span, such as -5,5; wide enough for 98 % of the surface unless given",
+        "range of the colours, such as -5,5; unless given that, in kT/e, for a potential in water (screened, "
+        "continuum), "
+        "otherwise wide enough for 98 % of the surface",
         parse=_range, metavar="LO,HI", front=True)] = None,
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,
@@ -69,7 +76,7 @@ def surface(
         When scikit-image or trimesh is not installed.
     """
     from vmdpotential.figures.page import check_figure_format, render
-    from vmdpotential.figures.slices import check_range, quantity_label, robust_range
+    from vmdpotential.figures.slices import quantity_label
     from vmdpotential.figures.surfaces import VIEWS, vertex_colours
     from vmdpotential.figures.surfaces import figure as draw
     from vmdpotential.io.files.meshes import SUFFIXES, is_mesh, put_mesh
@@ -89,7 +96,7 @@ def surface(
     paths = [*output, *([] if figure is None else [figure])]
     files.check(paths, force)
     name = map_name(map) if isinstance(map, Path) else "map"
-    structure = read(structure, None, None, index)
+    structure = hydrogenated(copies(read(structure, None, None, index), structure, assembly, expand), prepare, ph)
     grid = map if isinstance(map, Grid) else read_map(map)
     start = time.perf_counter()
     made = molecular_surface(structure, atoms=atoms, kind=kind, probe=probe, spacing=spacing)
@@ -99,8 +106,8 @@ def surface(
     if not inside.any():
         raise UsageError("map", "no point of the surface is in it", "give the map of this structure",
                          value=name)
-    colour_range = range or robust_range([values])
-    drawn = draw(made, values, view, colour_range, quantity_label(grid)) if figure is not None or not paths else None
+    span = range or colour_range([grid], [values])
+    drawn = draw(made, values, view, span, quantity_label(grid)) if figure is not None or not paths else None
     owners = {"atom": made.atoms, "residue": structure.residue_of[made.atoms]}
     table = rows(made, values, owners["atom" if by == "atom" else "residue"])
     names = [_name(structure, row, by == "atom") for row in table]
@@ -108,7 +115,7 @@ def surface(
         for path, place in zip(output, places, strict=False):
             if is_mesh(path):
                 put_mesh(made.vertices, made.triangles, made.normals,
-                         np.round(255 * vertex_colours(values, colour_range)).astype(np.uint8), values, place, path)
+                         np.round(255 * vertex_colours(values, span)).astype(np.uint8), values, place, path)
             elif by == "vertex":
                 _write_vertices(made, values, structure, place)
             else:
@@ -135,7 +142,7 @@ def surface(
         "medium": grid.provenance.medium,
         "mean": whole.mean, "minimum": whole.low, "maximum": whole.high,
         "inside": float(made.areas[inside].sum()) / made.area, "vertices": len(made.vertices),
-        "triangles": len(made.triangles), "range": list(colour_range), "by": "residue" if by == "vertex" else by,
+        "triangles": len(made.triangles), "range": list(span), "by": "residue" if by == "vertex" else by,
         "rows": [{"name": n, "area": row.area, "mean": _or_none(row.mean), "minimum": _or_none(row.low),
                   "maximum": _or_none(row.high)} for n, row in zip(names, table, strict=True)],
         "files": [str(path) for path in paths], "seconds": seconds,

@@ -140,8 +140,8 @@ class PairList(Protocol):
         """Leave out of the sums, until the next pruning, what is beyond the cutoff and a shorter buffer (A) here.
 
         For a list with a long buffer that lives long: pruned every few steps, it costs as little as one with a short
-        buffer (S. Pall et al., J. Chem. Phys. 153 (2020) 134110). Pairs that come into range sooner are missed; what
-        that does to the energy :func:`vmdpotential.pairs.buffer.drift` says. An engine may leave nothing out.
+        buffer (S. Pall et al., J. Chem. Phys. 153 (2020) 134110). Pairs that come into range sooner are missed.
+        An engine may leave nothing out.
         """
 
 

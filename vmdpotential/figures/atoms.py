@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.figures.colours import sign_colour
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.names import IONS, WATERS, named
@@ -83,18 +84,23 @@ def draw_atoms(
         autolim=False)
     order = np.argsort(height, kind="stable")
     size = np.where(np.isin(elements, list(_IONS_DRAWN_LARGER)), 2.2, 1.1)[order]
-    face = [_ELEMENT_COLOURS.get(str(e), _OTHER_COLOUR) for e in elements[order]]
+    ions = np.where(named(structure.residue_names[index], IONS), structure.residue_names[index], "")
+    face = [_colour(str(elements[n]), str(ions[n])) for n in order]
     atoms = EllipseCollection(
         size, size, np.zeros(len(order)), units="xy", offsets=points[order], offset_transform=ax.transData,
         facecolors=face, edgecolors="#202020", linewidths=0.25, zorder=3,
     )
     ax.add_collection(atoms, autolim=False)
-    names = {(str(e), str(r) if ion else "") for e, r, ion in zip(
-        elements, structure.residue_names[index], named(structure.residue_names[index], IONS), strict=True)}
-    for label, colour in {(_label(e, ion), _ELEMENT_COLOURS.get(e, _OTHER_COLOUR)) for e, ion in names}:
+    shown = dict.fromkeys(zip(map(str, elements), map(str, ions), strict=True))
+    for label, colour in {(_label(*kind), _colour(*kind)) for kind in shown}:
         ax.plot([], [], "o", color=colour, label=label, markersize=4, markeredgecolor="#202020",
                 markeredgewidth=0.25, scalex=False, scaley=False)
     return points
+
+
+def _colour(element: str, ion: str) -> str:
+    """Return the colour of an element, or of an ion by the sign of its charge, as viewers show it."""
+    return sign_colour(IONS[ion.upper()].charge) if ion else _ELEMENT_COLOURS.get(element, _OTHER_COLOUR)
 
 
 def _label(element: str, ion: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -178,12 +179,18 @@ def _keep_ticks(axes: Sequence[Axes]) -> None:
 
 
 def _break_long_labels(figure: Figure, renderer: Any) -> None:
+    """Break labels that are longer than their side of the panel, first in front of the unit."""
     whole = figure.get_figwidth() * figure.dpi
     for ax in figure.axes:
         limits = ((ax.yaxis.label, "height", ax.get_window_extent(renderer).height), (ax.xaxis.label, "width", whole))
         for label, side, limit in limits:
             if getattr(label.get_window_extent(renderer), side) > limit:
                 label.set_text(label.get_text().replace(" (", "\n(", 1))
+            text, size = label.get_text(), getattr(label.get_window_extent(renderer), side)
+            if size > limit > 0:
+                longest = max(map(len, text.split("\n")))
+                fitting = max(8, int(longest * limit / size))
+                label.set_text("\n".join(textwrap.wrap(text, fitting, break_long_words=False)))
 
 
 def _lift_letters(axes: Sequence[Axes], renderer: Any) -> None:

@@ -20,7 +20,8 @@ import numpy as np
 from vmdpotential import __version__, memory
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import atoms, layout, prepare
-from vmdpotential.figures.slices import check_range, draw_profile, draw_slice, drawable, quantity_label, robust_range
+from vmdpotential.figures.colours import check_range, colour_range
+from vmdpotential.figures.slices import draw_profile, draw_slice, drawable, quantity_label
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane, middle, outline, values_on
 from vmdpotential.io.files import output
@@ -114,6 +115,10 @@ def check_figure_format(path: Path) -> None:
         raise UsageError("", f"{path}: the suffix is of no figure format", f"choose one of {', '.join(SUFFIXES)}")
 
 
+#: Ratio of the ranges of maps of different media, above which each medium has a scale of its own.
+_APART = 4.0
+
+
 @dataclass(frozen=True)
 class Panel:
     """One slice of a figure, and what has to be said about it."""
@@ -125,10 +130,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class Page:
-    """What :func:`compose` made: the figure, and the range that its colours show (None without slices)."""
+    """What :func:`compose` made: the figure, and the range that the colours of each slice show."""
 
     figure: Figure
-    value_range: tuple[float, float] | None
+    ranges: tuple[tuple[float, float], ...]
     axes: Sequence[Axes] = field(default_factory=list)
 
     def _repr_png_(self) -> bytes:
@@ -178,9 +183,7 @@ def compose(
             if panel.name:
                 error.text = f"{error.text} ({panel.name})"
             raise
-    limits = value_range
-    if panels and limits is None:
-        limits = robust_range([values_on(panel.grid, panel.plane)[0] for panel in panels])
+    ranges = _ranges(panels, value_range)
     prepare()
     from matplotlib.figure import Figure
 
@@ -202,7 +205,7 @@ def compose(
         axes = [figure.add_axes((0.1, 0.1, size, size), label=_letter(n)) for n in range(len(extents))]
         images = []
         several = len({grid.provenance.medium for grid in grids}) > 1  # then the colour bar cannot say which
-        for ax, panel in zip(axes, panels, strict=False):
+        for ax, panel, limits in zip(axes, panels, ranges, strict=False):
             images.append(draw_slice(
                 ax, panel.grid, panel.plane, value_range=limits, contours=contours, structure=structure,
                 slab=slab, waters=waters))
@@ -215,7 +218,7 @@ def compose(
         if profiles:
             curve = axes[-1]
             draw_profile(curve, profiles, profile_axis, [_short(name) for name in names],
-                         None if panels else value_range, upright=along == "up")
+                         None if panels else value_range, upright=along == "up", short=bool(panels))
             if along:
                 sides.append(curve.yaxis if along == "up" else curve.xaxis)
         layout.same_ticks(sides)
@@ -226,10 +229,32 @@ def compose(
         bar = None
         # one panel that is neither flat nor small has its colour bar beside it, as high as itself
         below = len(axes) > 1 or width < 70 or extents[0][1] < 0.6 * extents[0][0]
-        if images and limits is not None:
-            bar = _colour_bar(figure, images, grids, limits, below)
+        if len(set(ranges)) > 1:
+            for ax, image, panel, limits in zip(slices, images, panels, ranges, strict=True):
+                _colour_bar(figure, [image], [panel.grid], limits, ax)
+        elif images:
+            bar = _colour_bar(
+                figure, images, grids, ranges[0],
+                figure.add_axes((0.1, 0.1, 0.5, 0.05) if below else (0.9, 0.1, 0.05, 0.5)), below)
         layout.arrange(figure, axes, extents, count, bar, below, key)
-    return Page(figure, limits if panels else None, axes)
+    return Page(figure, tuple(ranges), axes)
+
+
+def _ranges(panels: Sequence[Panel], value_range: tuple[float, float] | None) -> list[tuple[float, float]]:
+    """Return the range of each panel's colours: one for all, unless some would be blank on the scale of the others.
+
+    Maps of different media may differ by orders of magnitude.
+    """
+    if value_range is not None or not panels:
+        return [value_range or (0.0, 0.0)] * len(panels)
+    shown = [values_on(panel.grid, panel.plane)[0] for panel in panels]
+    common = colour_range([panel.grid for panel in panels], shown)
+    own: list[tuple[float, float]] = []
+    for panel in panels:
+        medium = [n for n, other in enumerate(panels) if other.grid.provenance.medium == panel.grid.provenance.medium]
+        own.append(colour_range([panels[n].grid for n in medium], [shown[n] for n in medium]))
+    sizes = [max(map(abs, limits)) for limits in own]
+    return own if max(sizes) > _APART * min(sizes) else [common] * len(panels)
 
 
 def thumbnail(grid: Grid | Structure) -> bytes:
@@ -292,20 +317,28 @@ def _check_units(grids: Sequence[Grid]) -> None:
 
 
 def _colour_bar(figure: Figure, images: Sequence[AxesImage], grids: Sequence[Grid], limits: tuple[float, float],
-                below: bool) -> Axes:
-    """Return a colour bar that is pointed where values lie beyond the colours."""
+                place: Axes, below: bool | None = None) -> Axes:
+    """Return a colour bar that is pointed where values lie beyond the colours.
+
+    It fills the Axes that it is given, below or next to the panels; without `below` it is a part of a panel's Axes,
+    with the unit alone, because the panel's title states the rest.
+    """
     from matplotlib.ticker import MaxNLocator
+
+    own = below is None
+    if own:
+        place = place.inset_axes((1.03, 0.0, 0.04, 1.0))
 
     beyond = (any((values := image.get_array()) is not None and values.min() < limits[0] for image in images),
               any((values := image.get_array()) is not None and values.max() > limits[1] for image in images))
     ends = {(True, True): "both", (True, False): "min", (False, True): "max", (False, False): "neither"}[beyond]
     bar = figure.colorbar(
-        images[0], cax=figure.add_axes((0.1, 0.1, 0.5, 0.05) if below else (0.9, 0.1, 0.05, 0.5)), extend=ends,
+        images[0], cax=place, extend=ends,
         orientation="horizontal" if below else "vertical", extendfrac=0.03,
         ticks=MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10]),
     )
     bar.outline.set_linewidth(0.6)  # type: ignore[operator]  # an Artist, not a number as annotated
-    bar.set_label(drawable(quantity_label(*grids)))
+    bar.set_label(drawable(grids[0].unit if own else quantity_label(*grids)))
     return bar.ax
 
 

@@ -37,7 +37,7 @@ def residues(names: Sequence[str], coulomb: Floats, lennard_jones: Floats, sprea
     names : sequence of str
     coulomb, lennard_jones : (n,) float64, kcal/mol
     spread : (n,) float64, optional
-        Standard deviation of their sum over frames.
+        Half the widths of the 95 % intervals of their sum over frames; not a number where there is none.
     title : str
     """
     prepare()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _MM = 1 / 25.4
+#: Letters of a label that fit a panel's height.
+_LETTERS = 26
 #: The total first, in black; then what it is made of.
 _COLOURS = ("#000000", *(shade for shade in SHADES if shade != "#000000"))
 
 
 def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | None, labels: Sequence[str],
              axis: str = "z", integral: Floats | None = None) -> Figure:
-    """Return the curves of several quantities along an axis, one below the other, with bands of two standard errors.
+    """Return the curves of several quantities along an axis, one below the other, with bands.
 
     Parameters
     ----------
@@ -53,10 +56,10 @@ def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | N
                                             strict=True)):
             ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
             for n in reversed(range(len(names))):  # the total on top
-                _curve(ax, edges, values[n, q], None if errors is None else 2 * errors[n, q], n, names[n])
+                _curve(ax, edges, values[n, q], None if errors is None else errors[n, q], n, names[n])
             if integral is not None and q == len(labels) - 1:
                 ax.plot(edges, integral, color=_COLOURS[0], linestyle="dotted", label="double integral")
-            ax.set_ylabel(label)
+            ax.set_ylabel(_wrapped(label))
             ax.set_xlim(float(edges[0]), float(edges[-1]))
         handles, texts = ax.get_legend_handles_labels()
         if len(texts) > 1:
@@ -65,6 +68,11 @@ def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | N
                           ncols=min(3, len(texts)), frameon=False)
         ax.set_xlabel(f"{axis} (Å)")
     return figure
+
+
+def _wrapped(label: str) -> str:
+    """Return a label in lines that fit the height of one panel, the unit on the last where it is too long."""
+    return label if len(label) <= _LETTERS else "\n".join(textwrap.wrap(label, _LETTERS, break_long_words=False))
 
 
 def _curve(ax: Axes, x: Floats, y: Floats, band: Floats | None, n: int, name: str) -> None:
@@ -99,7 +107,7 @@ def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads
             ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
             for n in reversed(range(len(names))):
                 _curve(ax, x, values[n, q], None if spreads is None or n else spreads[n, q], n, names[n])
-            ax.set_ylabel(label)
+            ax.set_ylabel(_wrapped(label))
         handles, texts = ax.get_legend_handles_labels()
         if len(texts) > 1:
             figure.legend(handles[::-1], texts[::-1], loc="outside upper center", ncols=min(3, len(texts)),

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import UsageError, one_line
+from vmdpotential.errors import one_line
 from vmdpotential.figures.atoms import draw_atoms
+from vmdpotential.figures.colours import STOPS, check_range, colour_range
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.grid.planes import Plane, smooth_values_on, values_on
@@ -24,19 +25,11 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 Floats = NDArray[np.float64]
-Range = tuple[float, float]
-
-#: Negative red, positive blue, as electrostatic potentials are drawn; safe for colour-blind readers.
-COLOURS = "RdBu"
-
-#: Fraction of the values that the colours tell apart when no range is given.
-SHOWN = 0.98
-
-#: Of a range, what values of the other sign may reach that are not shown.
-_LITTLE = 0.02
-
 #: Of the longer side of a picture: closed contour lines that are smaller go around single atoms, and are left out.
 _SMALL = 0.06
+
+#: Of the longer side: half the length of a contour's label and the radius of an atom, which must not overlap.
+_LABEL = 0.065
 
 #: Blue, vermilion, green, black ... : told apart by everybody (Okabe and Ito 2008).
 SHADES = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00")
@@ -68,33 +61,7 @@ def drawable(text: str) -> str:
     return text.encode("utf-8", "replace").decode().replace("$", r"\$")
 
 
-def robust_range(slices: Iterable[Floats], fraction: float = SHOWN) -> Range:
-    """Return a range of round limits that holds a fraction of the values: symmetric, or from or to 0.
-
-    Atoms in the plane make spikes that would leave everything else pale, so the limits do not
-    follow the extremes. Where hardly a value has the other sign, as of a standard deviation, the range ends at 0.
-
-    Parameters
-    ----------
-    slices : iterable of arrays
-        NaN stands for "outside the map".
-    fraction : float
-    """
-    values = np.concatenate([s[np.isfinite(s)] for s in slices])
-    limit = float(np.quantile(np.abs(values), fraction)) if len(values) else 0.0
-    if limit == 0:
-        limit = float(np.abs(values).max(initial=0.0)) or 1.0
-    power = 10.0 ** np.floor(np.log10(limit))
-    for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10):
-        if limit <= step * power * (1 + 1e-9):
-            break
-    rest = (1 - fraction) / 2
-    low, high = np.quantile(values, (rest, 1 - rest)) if values.any() else (-limit, limit)
-    return (0.0 if low > -_LITTLE * limit else -float(step * power),
-            0.0 if high < _LITTLE * limit else float(step * power))
-
-
-def colours(value_range: Range, cmap: str | Colormap | None = None) -> Colormap:
+def colours(value_range: tuple[float, float], cmap: str | Colormap | None = None) -> Colormap:
     """Return the part of a diverging colour map that a range needs, so that its middle stands for 0.
 
     Equal distances from 0 have equal strength of colour on both sides, whatever the range.
@@ -102,14 +69,16 @@ def colours(value_range: Range, cmap: str | Colormap | None = None) -> Colormap:
     import matplotlib
     from matplotlib.colors import LinearSegmentedColormap
 
-    whole = matplotlib.colormaps[cmap or COLOURS] if cmap is None or isinstance(cmap, str) else cmap
+    if cmap is None:
+        cmap = LinearSegmentedColormap.from_list("potential", STOPS, 256)
+    whole = matplotlib.colormaps[cmap] if isinstance(cmap, str) else cmap
     low, high = value_range
     largest = max(abs(low), abs(high))
     part = whole(np.linspace(0.5 + low / (2 * largest), 0.5 + high / (2 * largest), 256))
     return LinearSegmentedColormap.from_list(f"{whole.name} about 0", part, 256)
 
 
-def levels(value_range: Range, number: int) -> Floats:
+def levels(value_range: tuple[float, float], number: int) -> Floats:
     """Return round contour levels inside a range, about `number` of them."""
     from matplotlib.ticker import MaxNLocator
 
@@ -119,15 +88,8 @@ def levels(value_range: Range, number: int) -> Floats:
     return np.array([x for x in ticks if low + margin < x < high - margin])
 
 
-def check_range(value_range: Range) -> None:
-    """Raise UsageError when a range does not increase."""
-    low, high = value_range
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise UsageError("range", "the first value must be below the second", value=f"{low:g},{high:g}")
-
-
 def draw_slice(
-    ax: Axes, grid: Grid, plane: Plane, *, value_range: Range | None = None, contours: int = 0,
+    ax: Axes, grid: Grid, plane: Plane, *, value_range: tuple[float, float] | None = None, contours: int = 0,
     cmap: str | Colormap | None = None, structure: Structure | None = None, slab: float = 3.0,
     waters: bool = False,
 ) -> AxesImage:
@@ -139,7 +101,8 @@ def draw_slice(
     grid : Grid
     plane : Plane
     value_range : (low, high), in the map's unit
-        What the colours span; :func:`robust_range` of this slice unless given.
+        What the colours span; :func:`vmdpotential.figures.colours.colour_range` of this slice unless
+        given.
     contours : int
         About how many contour levels, at round values; negative ones are dashed. 0 draws none. Closed lines that
         are smaller than 6 % of the picture, as around every atom in the plane, are left out.
@@ -163,7 +126,7 @@ def draw_slice(
     """
     values, (left, right, bottom, top) = smooth_values_on(grid, plane)
     if value_range is None:
-        value_range = robust_range([values_on(grid, plane)[0]])
+        value_range = colour_range([grid], [values_on(grid, plane)[0]])
     check_range(value_range)
     rows, columns = values.shape
     # pixels are centred on their points, so the image reaches half a pixel beyond them
@@ -189,7 +152,7 @@ def draw_slice(
     return image
 
 
-def _without_flats(values: Floats, value_range: Range) -> Floats:
+def _without_flats(values: Floats, value_range: tuple[float, float]) -> Floats:
     """Return values with NaN where nothing rises above a thousandth of the colours' span.
 
     Beyond a cutoff the potential is 0 throughout, and a line of 0 there would only show rounding.
@@ -244,7 +207,7 @@ def _label_places(pieces: Sequence[Floats], s: Floats, t: Floats, atoms: Floats)
             nearest = np.hypot(x[:, None] - taken[:, 0], y[:, None] - taken[:, 1]).min(1)
             clear = np.minimum(clear, nearest)
         best = int(np.argmax(clear))
-        if clear[best] > 0.04 * size:
+        if clear[best] > _LABEL * size:
             places.append((float(x[best]), float(y[best])))
             taken = np.concatenate([taken, [places[-1]]])
     return places
@@ -255,8 +218,8 @@ def _length(line: Floats) -> float:
 
 
 def draw_profile(
-    ax: Axes, grids: Sequence[Grid], axis: int, names: Sequence[str] = (), value_range: Range | None = None,
-    upright: bool = False,
+    ax: Axes, grids: Sequence[Grid], axis: int, names: Sequence[str] = (),
+    value_range: tuple[float, float] | None = None, upright: bool = False, short: bool = False,
 ) -> None:
     """Draw the plane-averaged curves of one or more maps along x, y or z (axis 0, 1 or 2).
 
@@ -271,6 +234,8 @@ def draw_profile(
         Limits of the mean.
     upright : bool
         Whether the axis runs upwards, as beside a slice, and the mean to the right.
+    short : bool
+        Whether a colour bar in the same figure states what the values are, so that the label is the unit alone.
 
     Raises
     ------
@@ -295,8 +260,9 @@ def draw_profile(
         (ax.set_xlim if upright else ax.set_ylim)(value_range)
     text = quantity_label(*grids)
     mean_label = f"Mean {text[0].lower()}{text[1:]}"
-    if upright:  # where there is little room, and a colour bar says the rest
+    if upright:
         ax.xaxis.set_major_locator(MaxNLocator(nbins=3, steps=[1, 2, 5, 10]))
+    if short:
         mean_label = f"Mean ({grids[0].unit})" if grids[0].unit else "Mean"
     labels = f"{'xyz'[axis]} (Å)", drawable(mean_label)
     ax.set(xlabel=labels[upright], ylabel=labels[not upright])

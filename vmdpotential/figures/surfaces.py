@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.figures import prepare
+from vmdpotential.figures.colours import rgb_of
 from vmdpotential.figures.page import WIDTHS, style
-from vmdpotential.figures.slices import Range, colours
+from vmdpotential.figures.slices import colours
 from vmdpotential.surface import Surface
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ VIEWS = {
     "-y": ((1, 0, 0), (0, 0, 1)), "z": ((1, 0, 0), (0, 1, 0)), "-z": ((-1, 0, 0), (0, 1, 0)),
 }
 
-#: What is beyond the map.
-UNKNOWN = (0.6, 0.6, 0.6, 1.0)
-
 #: Of a face that is seen at right angles, and the least of one that is seen from its edge.
 LIGHT, SHADE = 1.0, 0.55
 
@@ -38,15 +36,13 @@ _MM = 1 / 25.4
 _LETTER = 1.3
 
 
-def vertex_colours(values: Floats, value_range: Range) -> Floats:
+def vertex_colours(values: Floats, value_range: tuple[float, float]) -> Floats:
     """Return red, green, blue and opacity (V, 4) of values (V,); grey where they are not known."""
-    low, high = value_range
-    result: Floats = np.asarray(colours(value_range)((np.nan_to_num(values) - low) / (high - low)))
-    result[~np.isfinite(values)] = UNKNOWN
-    return result
+    rgb = rgb_of(values, value_range) / 255
+    return np.concatenate([rgb, np.ones((len(rgb), 1))], axis=1)
 
 
-def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: Range, label: str,
+def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: tuple[float, float], label: str,
            width: float = WIDTHS["single"]) -> Figure:
     """Return a figure of a surface, a panel for each of :data:`VIEWS`, without perspective.
 

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine, stretch
 from vmdpotential.errors import InputError, TaskError
-from vmdpotential.frames.blocks import LABEL, Arrays, Run, block_size
+from vmdpotential.frames.blocks import LABEL, Arrays, Run
 from vmdpotential.frames.processes import Cost
-from vmdpotential.frames.statistics import BlockMean, Moments
+from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice
 from vmdpotential.io.trajectories.frames import Frame, Frames, Trajectory, ahead, periodic_cell
@@ -45,9 +45,6 @@ STATISTICS = {"mean": "mean", "std": "standard deviation", "sem": "standard erro
 
 #: Lattice points, at random, at which frames are looked at for their correlation.
 POINTS = 256
-
-#: Blocks of a trajectory at least, where there are so many frames.
-BLOCKS = 8
 
 #: How far atoms of an open boundary may leave the box around them, A, and by how much it grows where they do.
 MARGIN, GROWTH = 4.0, 8.0
@@ -302,7 +299,7 @@ def plan_average(
     first = opening[0]
     own_cells = not fixed_cell and first.cell is not None
     frame_cell = first.cell if own_cells else structure.cell
-    cell = choose_cell(replace(structure, cell=frame_cell), wanted.method, boundary)
+    cell = choose_cell(replace(structure, positions=first.positions, cell=frame_cell), wanted.method, boundary)
     boundary = "open" if cell is None else "periodic"
     if cell is None and not (own_cells or fixed_cell):
         frame_cell = None  # such as a crystal's, whose images frames do not have
@@ -328,7 +325,7 @@ def plan_average(
     step = None
     if len(opening) > 1 and first.time is not None and opening[1].time is not None:
         step = opening[1].time - first.time
-    size = min(block_size(len(numbers)), max(1, -(-len(numbers) // BLOCKS)))
+    size = max(1, len(numbers) // BLOCKS)
     return Planning(work, plan, numbers, size, step if step and step > 0 else None, tuple(statistics),
                     float(structure.known_charges[chosen].sum()))
 
@@ -356,6 +353,8 @@ class Average:
         Mean of the cells' vectors, A, and their standard deviation.
     zero : str
         Where the potential is zero.
+    interval : float or None
+        Root mean square of half the width of the 95 % interval.
     """
 
     grids: Mapping[str, Grid]
@@ -368,6 +367,7 @@ class Average:
     cell: Floats | None
     cell_deviation: Floats | None
     zero: str
+    interval: float | None = None
 
     @property
     def correlation_time(self) -> float | None:
@@ -412,14 +412,15 @@ def _variance(blocks: BlockMean, within: Floats | None, firsts: Sequence[Floats]
 def _average(planning: Planning, blocks: BlockMean, cells: Moments, variance: Floats | None) -> Average:
     work, plan = planning.work, planning.map
     error, inefficiency = None, None
-    if len(blocks.counts) > 1:
-        error = blocks.standard_error()
-        if variance is not None and (variance > 0).any():
-            known = np.flatnonzero(variance > 0)
-            found = blocks.count * np.square(error.reshape(-1)[work.sample][known])
-            ratio = float(np.median(found / variance[known]))
-            # a variance about the frames' own mean is too small by g / n
-            inefficiency = max(1.0, ratio / (1 + ratio / blocks.count) if work.spread else ratio)
+    long_run = blocks.long_run()
+    stated = blocks.uncertainty()
+    if stated is not None:
+        error = stated.error
+    if long_run is not None and variance is not None and (variance > 0).any():
+        known = np.flatnonzero(variance > 0)
+        ratio = float(np.median(long_run.reshape(-1)[work.sample][known] / variance[known]))
+        # a variance about the frames' own mean is too small by g / n
+        inefficiency = max(1.0, ratio / (1 + ratio / blocks.count) if work.spread else ratio)
     lattice, cell, deviation = plan.request.lattice, None, None
     if plan.request.cell is not None and cells.count:
         cell, deviation = cells.mean, np.sqrt(cells.variance())
@@ -434,7 +435,7 @@ def _average(planning: Planning, blocks: BlockMean, cells: Moments, variance: Fl
     for name in planning.wanted:
         values = maps[name]
         if values is None:
-            log.warning("a standard error needs more than one block of frames, and there is one of %d", blocks.count)
+            log.warning("%s", TOO_SHORT)
             continue
         quantity = f"{STATISTICS[name]} of the {made.quantity}" if name == "std" else (
             f"{STATISTICS[name]} {made.quantity}")
@@ -449,7 +450,7 @@ def _average(planning: Planning, blocks: BlockMean, cells: Moments, variance: Fl
                              "correct the charges, {temperature} or {dielectric}")
     return Average(
         grids, blocks.count, tuple(blocks.counts), inefficiency, planning.step, _rms(error), _rms(maps["std"]), cell,
-        deviation, zero)
+        deviation, zero, None if stated is None else _rms(stated.interval))
 
 
 def _rms(values: Floats | None) -> float | None:

@@ -24,7 +24,7 @@ from vmdpotential.frames.distribute import unordered
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files import recognise
 from vmdpotential.io.files import text as text_files
-from vmdpotential.io.files.hidden import collect
+from vmdpotential.io.files.hidden import remove_abandoned
 
 #: The table's name.
 REPORT = "report.csv"
@@ -208,7 +208,7 @@ def run_batch(make: Make, paths: Sequence[Path], folder: Path, suffix: str, opti
                     _write(report, rows)
                     written = time.perf_counter()
                     interval = max(INTERVAL, TIMES * (written - now))
-    collect(folder)  # what processes left that died
+    remove_abandoned(folder)  # what processes left that died
     return Outcome(rows, len(rows) - len(todo), time.perf_counter() - start)
 
 
@@ -225,7 +225,9 @@ def _former(report: Path, force: bool) -> dict[str, dict[str, str]]:
         known = reader.fieldnames is not None and tuple(reader.fieldnames) == COLUMNS
     if not known and not force:
         raise UsageError("", f"{report}: exists, and is no table of a batch", "use {force} to replace it")
-    return {row["file"]: row for row in rows if None not in row.values()} if known else {}
+    # a row with more or fewer fields is damaged
+    whole = (row for row in rows if None not in row and None not in row.values())
+    return {row["file"]: row for row in whole} if known else {}
 
 
 def _write(report: Path, rows: Sequence[Mapping[str, str]]) -> None:

@@ -25,7 +25,7 @@ from vmdpotential import __version__, progress
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frames import distribute
 from vmdpotential.io.files import output as files
-from vmdpotential.io.files.hidden import collect
+from vmdpotential.io.files.hidden import remove_abandoned
 from vmdpotential.io.maps.npz import put_arrays
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ DISK = 2e8
 #: What progress calls the work; a block's own reports of this name count as a part of it.
 LABEL = distribute.FRAMES
 
-_FINGERPRINT = "fingerprint"
+_FINGERPRINT, _DIGEST = "fingerprint", "digest"
 _CALLED = "block-*.npz"
 
 
@@ -86,7 +86,7 @@ def run_blocks(work: Work, numbers: range, *, size: int = 0, folder: Path | None
     resume : bool
         Whether blocks that are there, of the same work, are used.
     workers : int
-        Processes of this machine (Dask); 0 computes in this process, where each GPU has a thread.
+        Processes of this machine, reached by pipes; 0 computes in this process, where each GPU has a thread.
     scheduler : str
         Address of a Dask scheduler, whose workers compute.
 
@@ -125,7 +125,7 @@ def clear(folder: Path | None) -> None:
     """Remove the blocks that are kept in a folder: what was made of them is safe."""
     if folder is not None and folder.is_dir():
         with contextlib.suppress(OSError):
-            collect(folder)
+            remove_abandoned(folder)
         for path in folder.glob(_CALLED):
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # another run's, or what is not ours
@@ -182,7 +182,8 @@ class Run:
         for block in self.blocks:
             path = self._place(block)
             if path in there:
-                with contextlib.suppress(Exception), np.load(path, allow_pickle=False) as archive:
+                with (contextlib.suppress(Exception), open(path, "rb") as file,  # numpy leaves a damaged one open
+                      np.load(file, allow_pickle=False) as archive):
                     if str(archive[_FINGERPRINT]) == self._fingerprint:
                         self.kept.add(block)
         others = len(there) - len(self.kept)
@@ -196,11 +197,18 @@ class Run:
         """Return what is kept of a block, None where it is damaged."""
         path = self._place(block)
         try:
-            with np.load(path, allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files if name != _FINGERPRINT}
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files if name not in (_FINGERPRINT, _DIGEST)}
+                if str(archive[_DIGEST]) != self._digest(block, arrays):
+                    raise ValueError("its content is not what was written")
+                return arrays
         except Exception as error:  # of zipfile, zlib and numpy
             log.warning("%s: is damaged (%s), and computed anew", path, error)
             return None
+
+    def _digest(self, block: range, arrays: Arrays) -> str:
+        """Return a digest of the frames of a block and its result, to find a file that was exchanged or changed."""
+        return fingerprint(self._fingerprint, block, arrays)
 
     def _keep(self, block: range, arrays: Arrays, seconds: float) -> None:
         """Write a block's result, unless it is sooner computed again."""
@@ -209,7 +217,8 @@ class Run:
         try:
             self.folder.mkdir(exist_ok=True)
             with files.writing([self._place(block)], force=True) as (temporary,):
-                put_arrays(temporary, {**arrays, _FINGERPRINT: np.array(self._fingerprint)})
+                put_arrays(temporary, {**arrays, _FINGERPRINT: np.array(self._fingerprint),
+                                       _DIGEST: np.array(self._digest(block, arrays))})
         except (OSError, OutputError) as error:  # the result itself may still be written elsewhere
             log.warning("%s: blocks are not kept (%s)", self.folder, error)
             self.folder = None

@@ -1,4 +1,4 @@
-"""Where blocks of frames are computed: by threads of this process, on its GPUs, or by the workers of a Dask cluster.
+"""Where blocks of frames are computed: by threads of this process, its GPUs, other processes, or a Dask cluster.
 
 Structures one by one (:func:`unordered`) are computed by processes of this machine instead, which may die; so are the
 frames of long trajectories on GPUs.
@@ -6,8 +6,8 @@ frames of long trajectories on GPUs.
 Nothing depends on who computes what: results are given in the order of the blocks, and a worker that is lost is made
 up for by another. Few blocks are under way at a time, so that memory does not grow with their number.
 
-A cluster of this machine listens on localhost alone. As every Dask cluster without TLS it obeys whoever connects to it:
-any user of the machine.
+Processes of this machine are reached by pipes, and no port is opened. A Dask cluster is the user's own: without TLS it
+runs the code of everybody who can connect to its scheduler or its workers.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ import contextlib
 import contextvars
 import logging
 import queue
-import signal
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -26,7 +24,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from vmdpotential import __version__, progress
-from vmdpotential.errors import BackendError, TaskError, VmdpotentialError
+from vmdpotential.errors import BackendError, TaskError, UsageError, VmdpotentialError
 from vmdpotential.frames.processes import (
     Arrays,
     Cost,
@@ -38,8 +36,8 @@ from vmdpotential.frames.processes import (
     lanes,
     line,
     odd,
+    picklable,
     portable,
-    share,
     sharers,
     timed,
 )
@@ -78,9 +76,15 @@ def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
     """
     if not blocks:
         return
-    if workers or scheduler:
-        with cluster(workers, scheduler) as found:
-            yield from _in_order(_Cluster(found, work, blocks), blocks, keep)
+    if scheduler:
+        with cluster(scheduler) as client:
+            yield from _in_order(_Cluster(client, work, blocks), blocks, keep)
+        return
+    if workers:
+        if not picklable(work):
+            raise UsageError("workers", "other processes cannot have what a script defines; move it to a module")
+        with contextlib.closing(Processes(work, blocks, workers, again=True)) as processes:
+            yield from _in_order(processes, blocks, keep)
         return
     found = lanes(work)
     if found and portable(work):
@@ -161,7 +165,7 @@ def unordered(work: Any, blocks: Sequence[range], workers: int, scheduler: str) 
     with contextlib.ExitStack() as stack:
         pool: _Pool
         if scheduler:
-            pool = _Cluster(stack.enter_context(cluster(0, scheduler)), work, blocks)
+            pool = _Cluster(stack.enter_context(cluster(scheduler)), work, blocks)
         else:
             pool = stack.enter_context(contextlib.closing(Processes(work, blocks, workers)))
         started = done = 0
@@ -240,8 +244,8 @@ class _Threads(_Pool):
 
 
 @contextlib.contextmanager
-def cluster(workers: int, scheduler: str = "") -> Iterator[Any]:
-    """Give a client of the Dask cluster at an address, or of one of so many processes of this machine.
+def cluster(scheduler: str) -> Iterator[Any]:
+    """Give a client of the Dask cluster whose scheduler has an address.
 
     Raises
     ------
@@ -252,21 +256,12 @@ def cluster(workers: int, scheduler: str = "") -> Iterator[Any]:
         import distributed
     except ModuleNotFoundError as error:
         raise BackendError(f"Dask is not installed (no module {error.name})",
-                           "pip install 'vmdpotential[dask]', or leave out {scheduler} and {workers}") from None
+                           "pip install 'vmdpotential[dask]', or leave out {scheduler}") from None
     with contextlib.ExitStack() as stack:
         stack.enter_context(_quiet())
-        address: Any = scheduler
-        if not scheduler:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-            address = stack.enter_context(distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
-                scheduler_kwargs={"dashboard": False}, silence_logs=logging.CRITICAL + 1, memory_limit=0,
-                env=share(workers), local_directory=folder,
-                preload=[__name__]))
-        try:
-            if scheduler:  # a client that finds nobody makes a noise when it is collected
-                socket.create_connection(distributed.comm.get_address_host_port(scheduler), PATIENCE).close()
-            client = stack.enter_context(distributed.Client(address, timeout=PATIENCE, set_as_default=False))
+        try:  # a client without a scheduler writes to stderr when it is collected
+            socket.create_connection(distributed.comm.get_address_host_port(scheduler), PATIENCE).close()
+            client = stack.enter_context(distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False))
         except (OSError, ValueError) as error:  # TimeoutError too
             raise BackendError(f"no Dask scheduler answers at {scheduler} ({line(error)})",
                                "start one with 'dask scheduler', or give {workers}") from None
@@ -354,11 +349,6 @@ class _Cluster(_Pool):
     def _gone(self) -> TaskError:
         return TaskError(f"the Dask scheduler at {self._address} was lost; blocks that were done are kept",
                          "start it, and {resume}")
-
-
-def dask_setup(worker: Any) -> None:
-    """Leave Ctrl-C to the process that started a worker; Dask calls this in each of this machine's."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _same(work: Any) -> Any:

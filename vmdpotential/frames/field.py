@@ -29,7 +29,7 @@ from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
 from vmdpotential.interactions import Bound
 from vmdpotential.io.trajectories.frames import Frame, Frames, Trajectory, cell_of
-from vmdpotential.maps import Wanted, bind, choose_cell, in_medium
+from vmdpotential.maps import Wanted, bind, choose_cell, in_medium, stated_medium
 from vmdpotential.methods.pme import split_of
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -372,7 +372,7 @@ def field_at(
         begin, numbers = next(iter(trajectory)), trajectory.numbers()
     own = cell is None and begin.cell is not None
     found = cell or begin.cell or structure.cell
-    periodic = choose_cell(replace(structure, cell=found), "auto", boundary) is not None
+    periodic = choose_cell(replace(structure, positions=begin.positions, cell=found), "auto", boundary) is not None
     begin = begin._replace(cell=found if periodic else None)
     names, parts, rows = parts_of(len(structure), sources)
     charges = structure.known_charges
@@ -412,7 +412,7 @@ def field_at(
     return FieldSeries(
         places, names, np.concatenate(read).astype(np.int64), values[..., 0], field,
         np.einsum("fnmd,fmd->fnm", field, np.concatenate(along)) if places.kind == "bonds" else None, unit, begin.cell,
-        volts * error, bound.medium(dielectric, temperature), used)
+        volts * error, stated_medium(bound.medium(dielectric, temperature), structure), used)
 
 
 def _plan(frame: Frame, charges: Floats, count: int, bound: Bound) -> LongRange | None:

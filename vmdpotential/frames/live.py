@@ -18,6 +18,7 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.maps import Wanted, plan_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.prepare.follow import Follower
 
 Made = TypeVar("Made")
 
@@ -42,6 +43,8 @@ class LiveMap:
         Method and interaction.
     fixed_cell : bool
         Whether frames keep the structure's cell, instead of having their own.
+    follow : Follower, optional
+        Of a completed structure, what makes its positions from those of the atoms that frames have.
     options
         Of :func:`vmdpotential.maps.plan_map`.
 
@@ -51,7 +54,9 @@ class LiveMap:
         Those of :func:`vmdpotential.maps.potential_map`.
     """
 
-    def __init__(self, structure: Structure, wanted: Wanted, *, fixed_cell: bool = False, **options: Any) -> None:
+    def __init__(self, structure: Structure, wanted: Wanted, *, fixed_cell: bool = False,
+                 follow: Follower | None = None, **options: Any) -> None:
+        self._follow = follow
         plan, result = plan_map(structure, wanted, margin=min(MARGIN, PART * options["padding"]), soon=0.0, **options)
         #: The map of the structure as it was given.
         self.first = plan.grid(result)
@@ -64,7 +69,7 @@ class LiveMap:
     @property
     def atoms(self) -> int:
         """How many atoms a frame has."""
-        return len(self._plan.structure)
+        return len(self._plan.structure) if self._follow is None else self._follow.atoms
 
     def update(self, positions: NDArray[np.float64], cell: Cell | None = None) -> Grid:
         """Return the map of all atoms at other positions (N, 3), A, in a cell: the structure's unless given.
@@ -78,6 +83,8 @@ class LiveMap:
             raise InputError(f"a frame of {len(positions)} atoms for a map of {self.atoms}", "start it anew")
         if not np.isfinite(positions).all():
             raise InputError("a coordinate is not a number")
+        if self._follow is not None:
+            positions = self._follow(positions)
         cell = self._cell or cell or self._plan.structure.cell
         if not self._plan.fits(positions, cell):
             self._plan = self._plan.again(positions, cell)

@@ -94,9 +94,14 @@ def sharers(engine: str, most: int, cost: Cost | None = None) -> int:
 
 
 def portable(work: Any) -> bool:
+    """Return whether the work declares that other processes may compute it, and it can be sent to them."""
+    return getattr(work, "portable", False) and picklable(work)
+
+
+def picklable(work: Any) -> bool:
     """Return whether other processes can have the work: not where part of it is the user's script, or a closure."""
     try:
-        return getattr(work, "portable", False) and b"__main__" not in pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
+        return b"__main__" not in pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
     except (pickle.PicklingError, AttributeError, TypeError):
         return False
 

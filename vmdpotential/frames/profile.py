@@ -5,8 +5,13 @@ S_n = sum q exp(-i k z), k = 2 pi n / L, the waves of density, field and potenti
 
     rho_n = S_n / V,    E_n = -4 pi C i rho_n / k,    phi_n = 4 pi C rho_n / k^2,    n != 0
 
-so that the potential is periodic, has the mean 0, and no net slope (conducting surroundings); a net charge has a
-neutralising background. Nothing is integrated from an edge, where the density need not vanish and a field may be.
+so that the potential is periodic, has the mean 0, and no net slope (conducting surroundings, "tinfoil"); a net charge
+has a neutralising background. Nothing is integrated from an edge, where the density need not vanish and a field may be.
+
+In the vacuum between the images of a slab whose dipole is M this makes a field, 4 pi C M / V, that no slab by itself
+has.
+The slab correction takes it away (I.-C. Yeh, M. L. Berkowitz, J. Chem. Phys. 111 (1999) 3155); the potential then has a
+step in the middle of the vacuum. With places f in periods from there, M - Q L / 2 = L sum q (f - 1/2), exactly.
 
 The sums are exact: they come from moments of the atoms in bins finer than the waves (:func:`waves`). As atoms are
 points, a series rings where it ends, far from them too; so they are Gaussian charges, as wide as nodes are apart unless
@@ -17,7 +22,7 @@ cell that breathes meet at equal fractions of it, and are drawn in the mean cell
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,11 +31,12 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.blocks import run_blocks
-from vmdpotential.frames.statistics import BlockMean
+from vmdpotential.frames.statistics import BLOCKS, as_equal, uncertainty
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.interactions import coulomb
 from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of
+from vmdpotential.maps import stated_medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import coulomb_constant
@@ -47,6 +53,9 @@ FINE, TERMS = 4, 8
 #: Waves count up to k s = END, where Gaussians of the standard deviation s are e^-18 of what they were; for very narrow
 #: ones, up to so many times the nodes.
 END, MOST = 6.0, 32
+
+#: A, of the cell's length without atoms from which on it is a vacuum.
+VACUUM = 8.0
 
 #: A vector of the cell lies in the planes across the axis where it leaves them by less than this part of its length.
 _LEVEL = 1e-4
@@ -70,7 +79,7 @@ class Profile:
     values : (names, 3, n) float64
         Charge density, e/A^3, field, V/A, and potential, in `unit`.
     errors : (names, 3, n) float64 or None
-        Their standard errors, None of fewer than two blocks of frames.
+        Their standard errors, not a number for curves that have none, None where all have none.
     integral : (n + 1,) float64, in `unit`
         The potential as the double integral of the density from the left edge has it, which takes field and
         potential there for 0; at the nodes and at the right edge.
@@ -86,6 +95,12 @@ class Profile:
         Of the cell.
     medium : str
         What is between the charges, empty where it is not known.
+    intervals : (names, 3, n) float64 or None
+        Half the widths of their 95 % intervals.
+    artificial : float, V/A
+        The field that conducting surroundings make in the vacuum beside a slab; 0 where there is no vacuum.
+    corrected : bool
+        Whether it was taken away.
     """
 
     axis: int
@@ -103,6 +118,9 @@ class Profile:
     deviation: float = 0.0
     charge: float = 0.0
     medium: str = ""
+    intervals: Floats | None = None
+    artificial: float = 0.0
+    corrected: bool = False
 
     def __repr__(self) -> str:
         phi = self.values[0, 2]
@@ -195,6 +213,8 @@ class Profiles:
         Fraction of the cell at which the profile begins.
     constant : float
         Of Coulomb's law, in the unit of the potential.
+    slab : bool
+        Whether the field in the vacuum is taken away.
     """
 
     source: Frames | None
@@ -211,6 +231,7 @@ class Profiles:
     smear: float
     start: float
     constant: float
+    slab: bool = False
 
     @property
     def taken(self) -> int:
@@ -223,26 +244,30 @@ class Profiles:
         return self.over(self.source.part(numbers))
 
     def over(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.float64]]:
-        """Return sums over frames: ``values`` (rows, 3, n), ``region`` (n,), ``cells`` (period, its square, 1/V)."""
+        """Return sums over frames: ``values`` (rows, 3, n), ``region`` (n,), ``integral`` (n + 1,), and ``cells``:
+        period, its square, 1/V, and the total's field in the vacuum, V/A.
+        """
         count, values, region = 0, np.zeros((len(self.rows), 3, self.nodes)), np.zeros(self.nodes)
-        cells = np.zeros(3)
+        cells, integral = np.zeros(4), np.zeros(self.nodes + 1)
         for frame in frames:
             cell = cell_of(self.source, frame) if self.own or self.cell is None else self.cell
-            one, density, period = self.of(frame.positions, cell, f"in frame {frame.number} ")
+            one, density, period, inside = self.of(frame.positions, cell, f"in frame {frame.number} ")
             values += one
             region += density
-            cells += period, period**2, 1 / cell.volume
+            cells += period, period**2, 1 / cell.volume, inside
+            integral += self.integral(frame.positions, cell)
             count += 1
             progress.report("frames", count / frame.total)
-        return {"count": np.array(float(count)), "values": values, "region": region, "cells": cells}
+        return {"count": np.array(float(count)), "values": values, "region": region, "integral": integral,
+                "cells": cells}
 
-    def of(self, positions: Floats, cell: Cell, where: str = "") -> tuple[Floats, Floats, float]:
-        """Return the rows (rows, 3, n) of one frame, the region's density (n,), and the period, A."""
+    def of(self, positions: Floats, cell: Cell, where: str = "") -> tuple[Floats, Floats, float, float]:
+        """Return the rows (rows, 3, n) of one frame, the region's density (n,), the period, A, and the total's field
+        in the vacuum, V/A, 0 without one.
+        """
         period = period_of(cell, self.axis, where)
         most = (self.finer * self.nodes - 1) // 2
-        fraction = positions[:, self.axis] / period
-        origin = self.start if self.centre is None else middle(fraction[self.centre]) - 0.5
-        fraction = fraction - origin
+        fraction = self._fractions(positions, period)
         whole = len(self.parts) == 1
         sums = np.array([waves(*((fraction, self.charges) if whole else (fraction[part], self.charges[part])), most)
                          for part in self.parts])
@@ -255,16 +280,64 @@ class Profiles:
         spectrum[:, 1, 1:] = -1j * volts * density[:, 1:] / k[1:]
         spectrum[:, 2, 1:] = 4 * np.pi * self.constant * density[:, 1:] / k[1:] ** 2
         values = self._at_nodes(spectrum)
+        gap, middle_of_it = vacuum(fraction, period)
+        inside = self._fields_at(middle_of_it, fraction, period, cell) if gap >= VACUUM else np.zeros(len(self.rows))
+        if self.slab:
+            if gap < VACUUM:
+                raise UsageError(
+                    "slab_correction", f"{where}the cell has no vacuum along the axis: the longest part without atoms "
+                    f"is {gap:.3g} A long, and {VACUUM:g} A are needed", "leave it out")
+            line = (np.arange(self.nodes) / self.nodes - middle_of_it) % 1 * period
+            values[:, 1] -= inside[:, None]
+            values[:, 2] += inside[:, None] * (self.constant / coulomb_constant("V") * (line - line.mean()))
         atoms = np.zeros(self.nodes)
         if self.region is not None:
             place = fraction[self.region]
             atoms = self._at_nodes(waves(place, np.ones(len(place)), most) * bell) / len(place)
-        return values, atoms, period
+        return values, atoms, period, float(inside[0])
+
+    def _fractions(self, positions: Floats, period: float) -> Floats:
+        """Return places along the axis in periods from the left edge, (N,)."""
+        fraction: Floats = positions[:, self.axis] / period
+        return fraction - (self.start if self.centre is None else middle(fraction[self.centre]) - 0.5)
+
+    def integral(self, positions: Floats, cell: Cell) -> Floats:
+        """Return the potential (n + 1,) as the double integral of the point charges from the left edge has it.
+
+        Field and potential are 0 there, as ``gmx potential`` takes them, which approaches it with thinner slices.
+        """
+        period = period_of(cell, self.axis)
+        place = self._fractions(positions, period) % 1
+        index = np.minimum((place * self.nodes).astype(int), self.nodes - 1)
+        charge, moment = (np.append(0, np.cumsum(np.bincount(index, weights, self.nodes)))
+                          for weights in (self.charges, self.charges * place))
+        result: Floats = -4 * np.pi * self.constant * period**2 / cell.volume * (
+            np.arange(self.nodes + 1) / self.nodes * charge - moment)
+        return result
+
+    def _fields_at(self, place: float, fraction: Floats, period: float, cell: Cell) -> Floats:
+        """Return the fields, V/A, of the rows' point charges at a place, in fractions of the period."""
+        apart = self.charges * ((fraction - place) % 1 - 0.5)
+        parts = np.array([apart[part].sum() for part in self.parts])
+        fields: Floats = 4 * np.pi * coulomb_constant("V") * period / cell.volume * (self.rows @ parts)
+        return fields
 
     def _at_nodes(self, spectrum: NDArray[np.complex128]) -> Floats:
         """Return a series (..., most + 1) at the nodes (..., n)."""
         values: Floats = np.fft.irfft(spectrum, self.finer * self.nodes, norm="forward")[..., :: self.finer]
         return values
+
+
+def vacuum(fraction: Floats, period: float) -> tuple[float, float]:
+    """Return the length, A, of the longest part of a period without atoms, and its middle as a fraction."""
+    bins = max(4, int(period / 0.5))
+    taken = np.zeros(bins, bool)
+    taken[(fraction % 1 * bins).astype(int) % bins] = True
+    full = np.flatnonzero(taken)
+    gaps = np.diff(full, append=full[0] + bins)
+    first = int(gaps.argmax())
+    length = int(gaps[first]) - 1
+    return length * period / bins, (full[first] + 1 + length / 2) / bins % 1
 
 
 def middle(fraction: Floats) -> float:
@@ -292,7 +365,7 @@ def profile(
     structure: Structure, trajectory: Frames | None = None, *, axis: int = 2, spacing: float = 0.5,
     smear: float | None = None, center: Mask | None = None, zero: str | Mask = "mean",
     sources: Mapping[str, Mask] | None = None, cell: Cell | None = None, unit: str = "V", temperature: float = 298.15,
-    **blocks: Any,
+    slab_correction: bool = False, **blocks: Any,
 ) -> Profile:
     """Return charge density, field and potential along an axis of the periodic cell.
 
@@ -317,6 +390,8 @@ def profile(
         Of all frames, instead of their own.
     unit, temperature
         Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
+    slab_correction : bool
+        Whether the field that conducting surroundings make in the vacuum beside a slab is taken away.
     **blocks
         Where blocks of frames are computed and kept, see :func:`vmdpotential.frames.blocks.run_blocks`.
 
@@ -325,7 +400,7 @@ def profile(
     InputError
         Without charges, or for a frame without a cell.
     UsageError
-        For an axis that has no period, or a group without a middle.
+        For an axis that has no period, a group without a middle, or a slab without a vacuum or with a net charge.
     """
     structure.require_whole_cell("expand it to the cell")
     first, own = cell or structure.cell, False
@@ -338,6 +413,9 @@ def profile(
     length = period_of(first, axis)
     if not 0 < spacing <= length / 4:
         raise UsageError("spacing", f"four nodes at least are needed in {length:.4g} A", value=f"{spacing:g}")
+    if slab_correction and abs(structure.known_charges.sum()) > 1e-3:
+        raise UsageError("slab_correction", "is for slabs without a net charge, and there is one of "
+                         f"{structure.known_charges.sum():.3g} e", "leave it out, or correct the charges")
     nodes = int(np.ceil(length / spacing - 1e-4))  # files round cells
     names, parts, rows = parts_of(len(structure), sources)
     region = None if isinstance(zero, str) else np.flatnonzero(zero)
@@ -349,13 +427,14 @@ def profile(
     work = Profiles(
         trajectory, first, own, structure.known_charges, parts, rows, region,
         None if center is None else np.flatnonzero(center), axis, nodes, finer, smear,
-        start, coulomb_constant(unit, temperature))
+        start, coulomb_constant(unit, temperature), slab_correction)
     if trajectory is None:
         found = [work.over([Frame(0, structure.positions, first)])]
     else:
         frames = trajectory.numbers()
-        found = list(run_blocks(work, frames, size=max(1, -(-len(frames) // 32)), **blocks))
-    return _result(work, found, names, zero if isinstance(zero, str) else "region", unit)
+        found = list(run_blocks(work, frames, size=max(1, len(frames) // BLOCKS), **blocks))
+    result = _result(work, found, names, zero if isinstance(zero, str) else "region", unit)
+    return replace(result, medium=stated_medium(result.medium, structure))
 
 
 def parts_of(atoms: int, sources: Mapping[str, Mask] | None) -> tuple[list[str], list[NDArray[np.int64]], Mask]:
@@ -391,7 +470,7 @@ def _result(work: Profiles, found: Sequence[Mapping[str, Floats]], names: Sequen
     counts = np.array([float(block["count"]) for block in found])
     values = np.array([block["values"] / count for block, count in zip(found, counts, strict=True)])
     total = counts.sum()
-    period, squares, per_volume = np.sum([block["cells"] for block in found], axis=0) / total
+    period, squares, _, inside = np.sum([block["cells"] for block in found], axis=0) / total
     # the potential's zero is one linear function of it, the same for all blocks
     weights = np.zeros(work.nodes)
     if zero == "left":
@@ -401,39 +480,36 @@ def _result(work: Profiles, found: Sequence[Mapping[str, Floats]], names: Sequen
         weights /= weights.sum()
     shifts = values[:, :, 2] @ weights
     values[:, :, 2] -= shifts[..., None]
-    means, errors = np.empty(values.shape[1:]), np.empty(values.shape[1:])
-    for n in range(3):
-        mean = BlockMean(values.shape[1:2] + values.shape[3:], spread=False)
-        for count, block in zip(counts, values[:, :, n], strict=True):
-            mean.add(int(count), block)
-        means[:, n], errors[:, n] = mean.mean, mean.standard_error()
+    means = np.tensordot(counts / total, values, 1)
+    deviations, errors, intervals = as_equal(counts, values), np.full_like(means, np.nan), np.full_like(means, np.nan)
+    for name, quantity in np.ndindex(means.shape[:2]):  # each curve by itself, whatever others there are
+        if (found_error := uncertainty(deviations[:, name, quantity])) is not None:
+            errors[name, quantity], intervals[name, quantity] = found_error.error, found_error.interval
+    stated = np.isfinite(errors).any()
     charge = float(work.charges.sum())
     z = period * (np.arange(work.nodes) / work.nodes + (work.start if work.centre is None else -0.5))
     return Profile(
-        work.axis, z, names, means, errors if len(found) > 1 else None,
-        integral(z, means[0, 1], means[0, 2], charge * per_volume, work.constant), unit, zero,
+        work.axis, z, names, means, errors if stated else None,
+        np.sum([block["integral"] for block in found], axis=0) / total, unit, zero,
         float(shifts[:, 0] @ counts / total), int(total), len(found), float(period),
-        float(np.sqrt(max(0.0, squares - period**2))), charge, coulomb.INTERACTION.bind().medium(1.0, 298.15))
+        float(np.sqrt(max(0.0, squares - period**2))), charge, coulomb.INTERACTION.bind().medium(1.0, 298.15),
+        intervals if stated else None, float(inside), work.slab)
 
 
-def integral(z: Floats, field: Floats, potential: Floats, background: float, constant: float) -> Floats:
-    """Return the potential (n + 1,) as the double integral of the charge density from the left edge has it.
+def integral(z: Floats, field: Floats, potential: Floats, constant: float) -> Floats:
+    """Return the potential (n + 1,) of a map as the double integral of its density from the left edge has it.
 
-    Field and potential are 0 there, as ``gmx potential`` takes them. It is the periodic potential with what these
-    are taken away, and without the background of a net charge: no sum over slices.
+    It is the periodic potential less what field and potential are at the edge.
 
     Parameters
     ----------
     z, field, potential : (n,) float64
-    background : float, e/A^3
-        The net charge over the volume.
     constant : float
         Of Coulomb's law, in the unit of the potential.
     """
     along = (z[1] - z[0]) * np.arange(len(z) + 1)
-    edge = field[0] * constant / coulomb_constant("V")
-    result: Floats = (np.append(potential, potential[0]) - potential[0] + edge * along
-                      - 2 * np.pi * constant * background * along**2)
+    result: Floats = np.append(potential, potential[0]) - potential[0] + (
+        field[0] * constant / coulomb_constant("V")) * along
     return result
 
 
@@ -469,6 +545,6 @@ def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str =
         spectrum * k**2 / (4 * np.pi), -1j * k * volts * spectrum, wanted * spectrum))
     shift = potential[0] if zero == "left" else 0.0
     values = np.array([[density, field, potential - shift]])
-    return Profile(axis, z, ["total"], values, None, integral(z, field, potential, 0.0, wanted), unit, zero,
+    return Profile(axis, z, ["total"], values, None, integral(z, field, potential, wanted), unit, zero,
                    float(shift), period=period, medium=grid.provenance.medium)
 

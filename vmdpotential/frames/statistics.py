@@ -1,17 +1,22 @@
 """Means over frames and their errors: of numbers, of profiles, of maps.
 
 Frames follow each other too closely to be independent: of n frames as many count as n / g, the statistical
-inefficiency, ``g = 1 + 2 sum_t (1 - t/n) C(t)`` with the autocorrelation C; the correlation time is (g - 1) / 2. Errors
-of a mean come from the means of blocks of frames that are longer than it (H. Flyvbjerg, H. G. Petersen, J. Chem. Phys.
-91 (1989) 461), and what neighbouring blocks still have in common is added, so that blocks of a few correlation times
-are enough. All sums are float64 of differences from the mean (T. F. Chan, G. H. Golub, R. J. LeVeque, Am. Stat. 37
-(1983) 242): a mean of squares less the square of a mean would lose all digits.
+inefficiency, ``g = 1 + 2 sum_t (1 - t/n) C(t)`` with the autocorrelation C; the correlation time is (g - 1) / 2. The
+sum ends at a window W of :data:`WINDOW` correlation times (N. Madras, A. D. Sokal, J. Stat. Phys. 50 (1988) 109), and
+the variance of the mean that it gives has about n / (2 W + 1) degrees of freedom, of which half are counted
+(:data:`COUNTED`), because the window follows from the same data. The 95 % interval is Student's t for these. Series
+with fewer than :data:`ENOUGH` have no error: their correlation time, and so the error, cannot be known from them.
+
+Long series enter as means of blocks of frames (H. Flyvbjerg, H. G. Petersen, J. Chem. Phys. 91 (1989) 461), whose
+correlation is taken into account in the same way. All sums are float64 of differences from the mean (T. F. Chan, G. H.
+Golub, R. J. LeVeque, Am. Stat. 37 (1983) 242): a mean of squares less the square of a mean would lose all digits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,11 +30,49 @@ Floats = NDArray[np.float64]
 #: Numbers that are merged at a time: what stays in a cache.
 PART = 1 << 15
 
-#: The sum of autocorrelations ends at this many times itself (A. Sokal's window).
-WINDOW = 5.0
+#: The sum of autocorrelations ends at this many correlation times.
+WINDOW = 4.0
 
-#: Columns from which on the correlation of neighbouring blocks is known well enough to be counted.
-POOLED = 16
+#: Degrees of freedom that a series needs for an error; and which part of them counts in an interval.
+ENOUGH, COUNTED = 4.0, 0.5
+
+#: Of the interval that is stated with a mean.
+CONFIDENCE = 0.95
+
+#: Blocks that frames make at least, where there are so many: a correlation time that is longer than a block is known.
+BLOCKS = 48
+
+#: Means of blocks that are kept of numbers of which there is one in every frame.
+KEPT = 64
+
+#: Series that are looked at at once.
+TOGETHER = 4096
+
+#: What a report says where there is no error.
+TOO_SHORT = "no error is stated: the frames are too few for their correlation time, which cannot be known from them"
+
+#: What it says where there is one.
+PLUS_MINUS = "+- is the standard error of the mean, and the 95 % interval stands in brackets"
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """How well the mean of a series is known.
+
+    Parameters
+    ----------
+    error : float64 array
+        Standard error of the mean.
+    interval : float64 array
+        Half the width of the interval that holds the true mean with a probability of :data:`CONFIDENCE`.
+    """
+
+    error: Floats
+    interval: Floats
+
+    def part(self, index: int) -> Uncertainty:
+        """Return that of one of several means."""
+        return Uncertainty(self.error[index], self.interval[index])
 
 
 @dataclass(eq=False)
@@ -154,56 +197,132 @@ class BlockMean:
         return np.array(self._series, np.float64)
 
     @property
-    def common(self) -> float:
-        """The statistical inefficiency of the blocks' means: 1 where neighbouring ones have nothing in common."""
-        series = self.series
-        if len(series) < 4 or series.shape[1] < POOLED:
-            return 1.0
-        return min(max(1.0, inefficiency(series)), len(series) / 2)
+    def _weighted(self) -> Floats:
+        return as_equal(self.counts, self.series)
 
-    def long_run(self) -> Floats:
+    def long_run(self) -> Floats | None:
         """Return the variance that one frame would need to have if frames were independent: g times its own.
 
-        Not a number where there are fewer than two blocks.
+        None where there are fewer than two blocks.
         """
-        blocks, common = len(self.counts), self.common
-        return self._between * (common / (blocks - common)) if blocks > 1 else np.full_like(self._between, np.nan)
+        blocks = len(self.counts)
+        if blocks < 2:
+            return None
+        g = min(max(1.0, inefficiency(self._weighted)), blocks - 1.0)
+        return self._between * (g / (blocks - g))
 
-    def standard_error(self) -> Floats:
-        """Return the standard error of the mean; not a number where there are fewer than two blocks."""
-        return np.sqrt(self.long_run() / max(1, self.count))
+    def uncertainty(self) -> Uncertainty | None:
+        """Return the error of the mean, with one correlation time for all; None where the frames are too few."""
+        variance = self.long_run()
+        if variance is None:
+            return None
+        freedom = _together(self._weighted)[1]
+        error = np.sqrt(variance / self.count)
+        return Uncertainty(error, float(_quantiles(freedom)) * error) if freedom >= ENOUGH else None
+
+
+class FrameMean:
+    """The mean of numbers, of which there is one set in every frame, with their deviation and their error.
+
+    Of many frames :data:`KEPT` means of blocks are kept at most: when there are so many, neighbours become one.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.moments = Moments.none(shape)
+        self._blocks: list[Floats] = []
+        self._size, self._sum, self._inside = 1, np.zeros(shape), 0
+
+    def add(self, values: Floats) -> None:
+        """Add a frame."""
+        self.moments.add(values)
+        self._sum = self._sum + values
+        self._inside += 1
+        if self._inside < self._size:
+            return
+        self._blocks.append(self._sum / self._size)
+        self._sum, self._inside = np.zeros_like(self._sum), 0
+        if len(self._blocks) == KEPT:
+            self._blocks = [(a + b) / 2 for a, b in zip(self._blocks[::2], self._blocks[1::2], strict=True)]
+            self._size *= 2
+
+    def deviation(self) -> Floats | None:
+        """Return the standard deviation of the frames, by n - 1; None of one alone."""
+        count = self.moments.count
+        return None if count < 2 else np.sqrt(self.moments.m2 / (count - 1))
+
+    def uncertainty(self) -> Uncertainty | None:
+        """Return the errors of the means, each by itself, see :func:`each_uncertainty`."""
+        return each_uncertainty(np.array(self._blocks)) if self._blocks else None
+
+
+def as_equal(counts: ArrayLike, means: Floats) -> Floats:
+    """Return the deviations of means (n, ...) of blocks of frames, as blocks of equal numbers of frames have them."""
+    weights = np.asarray(counts, np.float64)
+    deviations = means - np.tensordot(weights / weights.sum(), means, 1)
+    result: Floats = deviations * np.sqrt(weights / weights.mean()).reshape(-1, *[1] * (means.ndim - 1))
+    return result
+
+
+def _covariances(values: Floats) -> Floats:
+    """Return the autocovariances (n, P), of each series (n, P) about its own mean."""
+    n = len(values)
+    deviations = values - values.mean(0)
+    padded = fast_length(2 * n)
+    spectrum = np.fft.rfft(deviations, padded, axis=0)
+    power = np.square(spectrum.real) + np.square(spectrum.imag)
+    result: Floats = np.fft.irfft(power, padded, axis=0)[:n] / np.arange(n, 0, -1)[:, None]
+    result[:, (values == values[0]).all(0)] = 0  # and not what rounding leaves
+    return result
+
+
+def _correlations(covariances: Floats) -> tuple[Floats, Floats]:
+    """Return the statistical inefficiencies (P,) of series by their autocovariances (n, P), and degrees of freedom.
+
+    That deviations are from the series' own mean, which makes all autocorrelations too small by g / n, is corrected.
+    """
+    n, count = covariances.shape
+    if n < 3:
+        return np.ones(count), np.zeros(count)
+    lags = np.arange(1, n)[:, None]
+    weight = 2 * (1 - lags / n)
+    found = np.cumsum(weight * covariances[1:], 0) / np.where(covariances[0] > 0, covariances[0], 1.0)
+    most = np.cumsum(weight, 0)
+    g = (1 + found) / np.maximum(1 - (most - found) / n, 1 / n)
+    g[:, covariances[0] <= 0] = 1
+    beyond = lags >= WINDOW / 2 * np.maximum(g, 1.0)
+    known, end = beyond.any(0), beyond.argmax(0)
+    inefficiencies = np.where(known, np.clip(g[end, np.arange(count)], 1 / n, n), float(n))
+    return inefficiencies, np.where(known, n / (2 * end + 3), 0.0)
 
 
 def autocorrelation(series: ArrayLike) -> Floats:
     """Return the autocorrelation (n,) of a series (n,), or that of several (n, P) by their mean square; 1 at 0."""
     values = np.asarray(series, np.float64)
-    values = (values - values.mean(0)).reshape(len(values), -1)
-    n = len(values)
-    padded = fast_length(2 * n)
-    spectrum = np.fft.rfft(values, padded, axis=0)
-    power = np.square(spectrum.real) + np.square(spectrum.imag)
-    found = np.fft.irfft(power.sum(1), padded)[:n] / np.arange(n, 0, -1)
-    result: Floats = found / found[0] if found[0] > 0 else np.eye(1, n)[0]
+    found = _covariances(values.reshape(len(values), -1)).sum(1)
+    result: Floats = found / found[0] if found[0] > 0 else np.eye(1, len(values))[0]
     return result
 
 
-def inefficiency(series: ArrayLike) -> float:
-    """Return the statistical inefficiency g of a series (n,), or of several (n, P) together.
+def _together(values: Floats) -> tuple[float, float]:
+    """Return the statistical inefficiency of series (n, ...) together, and their degrees of freedom."""
+    g, freedom = _correlations(_covariances(values.reshape(len(values), -1)).sum(1)[:, None])
+    return float(g[0]), float(freedom[0])
 
-    The sum of autocorrelations ends at :data:`WINDOW` times the correlation time; that deviations are from the
-    series' own mean, which makes all of them too small by g / n, is corrected.
-    """
-    values = np.asarray(series, np.float64)
-    n = len(values)
-    if n < 3 or (values == values[0]).all():
-        return 1.0
-    correlation = autocorrelation(values)
-    lags = np.arange(1, n)
-    weight = 2 * (1 - lags / n)
-    found, most = np.cumsum(weight * correlation[1:]), np.cumsum(weight)
-    g = (1 + found) / np.maximum(1 - (most - found) / n, 1 / n)
-    ends = np.flatnonzero(lags >= WINDOW * np.maximum(g - 1, 0.0) / 2)
-    return float(np.clip(g[ends[0]], 1 / n, n)) if len(ends) else float(n)
+
+def _quantiles(freedom: ArrayLike) -> Floats:
+    """Return half the widths of intervals in standard errors."""
+    from scipy.special import stdtrit
+
+    return np.asarray(stdtrit(COUNTED * np.asarray(freedom), (1 + CONFIDENCE) / 2), np.float64)
+
+
+def inefficiency(series: ArrayLike) -> float:
+    """Return the statistical inefficiency g of a series (n,), or of several (n, P) together."""
+    return _together(np.asarray(series, np.float64))[0]
 
 
 def correlation_time(series: ArrayLike) -> float:
@@ -211,15 +330,56 @@ def correlation_time(series: ArrayLike) -> float:
     return max(0.0, (inefficiency(series) - 1) / 2)
 
 
-def standard_error(series: ArrayLike) -> Floats:
-    """Return the standard error of the mean of a series (n,), or of several (n, P) with one correlation time, (P,)."""
+def uncertainty(series: ArrayLike) -> Uncertainty | None:
+    """Return the error of the mean of a series (n,), or those of several (n, P) that belong together, (P,).
+
+    The correlation time is that of all of them, or their own where it is longer. None where the series are too short.
+    """
     values = np.asarray(series, np.float64)
-    n = len(values)
-    if n < 2:
-        return np.full(values.shape[1:], np.nan)
-    g = min(max(1.0, inefficiency(values)), n - 1)
-    error: Floats = np.sqrt(Moments.of(values).m2 / (n - g) * g / n)
-    return error
+    together, freedom = _together(values)
+    return None if freedom < ENOUGH else _errors(values, together, freedom)
+
+
+def each_uncertainty(series: ArrayLike) -> Uncertainty | None:
+    """Return the errors of the means of several series (n, P), each by itself; not a number where one is too short.
+
+    None where all are.
+    """
+    found = _errors(np.asarray(series, np.float64), 1.0, np.inf)
+    return None if np.isnan(found.error).all() else found
+
+
+def _errors(values: Floats, together: float, freedom: float) -> Uncertainty:
+    """Return the errors of means of series that have one correlation in common, of these degrees of freedom, at least.
+
+    Where there are none in common, they are not a number for a series that has too few by itself.
+    """
+    n, columns = len(values), values.reshape(len(values), -1)
+    error, interval = np.empty(columns.shape[1]), np.empty(columns.shape[1])
+    for start in range(0, columns.shape[1], TOGETHER):
+        some = slice(start, start + TOGETHER)
+        part = columns[:, some]
+        own, own_freedom = _correlations(_covariances(part))
+        g = np.minimum(np.maximum(own, max(1.0, together)), max(1.0, n - 1.0))
+        error[some] = np.sqrt(np.square(part - part.mean(0)).sum(0) / np.maximum(n - g, 1e-9) * g / n)
+        if np.isinf(freedom):
+            error[some][own_freedom < ENOUGH] = np.nan
+        interval[some] = error[some] * _quantiles(np.clip(own_freedom, ENOUGH, freedom))
+    return Uncertainty(error.reshape(values.shape[1:]), interval.reshape(values.shape[1:]))
+
+
+def beside(known: Uncertainty | None, digits: int = 4) -> str:
+    """Return what stands beside a mean in a report: its error and interval, nothing where they are not known."""
+    if known is None or np.isnan(known.error):
+        return ""
+    return f" +- {float(known.error):.{digits}f} (+- {float(known.interval):.{digits}f})"
+
+
+def without_nan(values: Floats) -> Any:
+    """Return nested lists, with None in the place of what is not a number."""
+    result = values.astype(object)
+    result[np.isnan(values)] = None
+    return result.tolist()
 
 
 def block_errors(series: ArrayLike) -> Mapping[int, Floats]:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vmdpotential import io, registry
-from vmdpotential.commands.slice import Range
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.figures import colours
+from vmdpotential.figures.colours import Range
 from vmdpotential.frontend.declarations import kind, takes_data
-from vmdpotential.grid.lattice import Grid, round_limit
+from vmdpotential.frontend.media import has_medium
+from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.structures.pdb import cell_of as cell_of_file
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import WORDS, Picked, select
+from vmdpotential.molecule.selection import WORDS, Picked, present, select
 from vmdpotential.parameters import Command, Parameter, Report
 
 if TYPE_CHECKING:
@@ -35,9 +37,6 @@ OVERLAP = 0.5
 
 #: Distances, A, from the nearest atom, of lattice points that stand for a molecule's surface, and how many suffice.
 NEXT_TO, LOOKED = (1.8, 3.5), 50_000
-
-#: Rounding up what is this much smaller is rounding to the nearest of 1, 2 and 5.
-NEAREST = 0.63
 
 #: Help of `frames` in a viewer, by whether a command needs some.
 _FRAMES = ("which of the loaded frames, counted from 0: begin:end:step (end left out), or : for all; the one shown "
@@ -73,6 +72,8 @@ def offered(command: Command) -> list[Parameter]:
         chosen = [p for p in chosen if p.name not in ("frames", trajectory.name)]
         chosen += [replace(p, option=replace(p.option, help=_FRAMES[trajectory.required]))
                    for p in command.parameters if p.name == "frames"]
+    if has_medium(command):  # which says what atoms are unless they are named
+        chosen = [replace(p, default=None, optional=True) if p.name == "atoms" else p for p in chosen]
     return sorted(chosen, key=lambda p: not (role(p) and p.required))
 
 
@@ -171,11 +172,13 @@ def with_surface(structure: Structure) -> NDArray[np.bool_]:
 
 
 def surface_range(grid: Grid, structure: Structure | None) -> Range:
-    """Return a symmetric range of round values for colours on a molecule's surface.
+    """Return the range of colours on a molecule's surface, by the one rule of :mod:`vmdpotential.figures.colours`.
 
-    By the map next to the solute, or to all atoms where there is none, and by all of it without a structure.
+    What is shown is the map next to the solute, or to all atoms where there is none; all of it without a structure.
     """
-    limit = grid.display_limit()
+    if (limit := colours.standard_limit(grid)) is not None:
+        return Range(-limit, limit)
+    shown = grid.values
     if structure is not None:
         from scipy.spatial import cKDTree
 
@@ -185,8 +188,8 @@ def surface_range(grid: Grid, structure: Structure | None) -> Range:
         distance, _ = cKDTree(positions).query(lattice.points(nodes), distance_upper_bound=NEXT_TO[1], workers=-1)
         near = nodes[(distance > NEXT_TO[0]) & np.isfinite(distance)]
         if len(near):
-            limit = round_limit(NEAREST * grid.values[tuple(near.T)])
-    return Range(-limit, limit)
+            shown = grid.values[tuple(near.T)]
+    return colours.colour_range([grid], [shown])
 
 
 def meaning(grid: Grid) -> str:
@@ -207,7 +210,9 @@ def drawn(report: Report) -> dict[str, Any]:
     grid = report.objects["grid"]
     if not isinstance(grid, Grid):
         return {}
-    return {"surface_limit": surface_range(grid, report.objects.get("structure")).high, "meaning": meaning(grid)}
+    title = ", ".join(filter(None, (grid.unit, grid.provenance.medium.partition(",")[0])))
+    span = surface_range(grid, report.objects.get("structure"))
+    return {"range": list(span), "meaning": meaning(grid), "title": title}
 
 
 def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -> Structure:
@@ -285,7 +290,7 @@ def selection(parameter: Parameter, text: str, structure: Structure,
                          f"({', '.join(WORDS)}) and no CID", value=text)
     picked = Picked(text, rows)
     if not len(picked.rows):
-        raise UsageError(parameter.name, "selects no atoms of the system", value=text)
+        raise UsageError(parameter.name, f"selects no atoms of the system; {present(structure)}", value=text)
     if word and not np.array_equal(np.flatnonzero(WORDS[text.strip().lower()](structure)), picked.rows):
         log.warning("'%s' means %d atoms, as the viewer has it; this program's own word has others", text,
                     len(picked.rows))

@@ -25,6 +25,7 @@ from vmdpotential.errors import (
     UsageError,
     VmdpotentialError,
     plain,
+    similar,
 )
 from vmdpotential.frontend import messages
 from vmdpotential.frontend.declarations import kind, takes_data
@@ -123,17 +124,24 @@ def run(arguments: Sequence[str]) -> None:
     VmdpotentialError
         Whatever the command raises.
     """
+    first = next(iter(arguments), "")
+    if first and not first.startswith("-"):
+        registry.get("command", first)  # which says what is similar, where there is none of this name
     try:
-        parser = build_parser(next(iter(arguments), ""))
+        parser = build_parser(first)
         known, unknown = parser.parse_known_args(_join_negative_values(arguments))
     except SystemExit:  # after --help: a reader that has gone is noticed here, not while Python ends
         sys.stdout.flush()
         raise
     values = vars(known)
+    command: Command
     if unknown:
+        command = registry.get("command", values["command"])
+        options = [f"--{parameter.flag}" for parameter in command.parameters if not parameter.option.positional]
+        hint = similar(unknown[0].partition("=")[0], options)
         raise UsageError(
-            "", f"unrecognized arguments: {' '.join(unknown)}", f"see 'vmdpotential {values['command']} --help'")
-    command: Command = registry.get("command", values.pop("command"))
+            "", f"unrecognized arguments: {' '.join(unknown)}{hint}", f"see 'vmdpotential {values['command']} --help'")
+    command = registry.get("command", values.pop("command"))
     as_json = values.pop("json")
     for_vmd = values.pop("tcl")
     del values["verbose"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vmdpotential import registry
+from vmdpotential.frontend import media
 from vmdpotential.parameters import Command, Parameter
 
 _KINDS = {bool: "boolean", int: "integer", float: "number", Path: "file"}
@@ -18,8 +19,9 @@ def declarations() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``{"version": ..., "commands": {name: {"summary", "description", "options"}}, "broken": {name: reason}}``;
-        an option has ``name``, ``kind`` (``structure``, ``map``, ``trajectory``, ``selection``, ``file``,
+        ``{"version": ..., "commands": {name: {"summary", "description", "medium", "options"}}, "broken": {name:
+        reason}, "media": ...}``; an option has ``name``, ``kind`` (``structure``, ``map``,
+        ``trajectory``, ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
         ``shell``, ``front`` (what a dialog shows at once), ``default`` (as text, empty for none), ``help``, ``unit``,
         ``choices``,
@@ -37,7 +39,7 @@ def declarations() -> dict[str, Any]:
             continue
         if takes_data(command):
             commands[name] = found
-    return {"version": __version__, "commands": commands, "broken": broken}
+    return {"version": __version__, "commands": commands, "broken": broken, "media": media.declaration()}
 
 
 def takes_data(command: Command) -> bool:
@@ -50,6 +52,7 @@ def declare(command: Command) -> dict[str, Any]:
     return {
         "summary": command.summary,
         "description": command.description,
+        "medium": media.has_medium(command),
         "options": [_declare_option(parameter) | {"front": in_front(command, parameter)}
                     for parameter in command.parameters],
     }

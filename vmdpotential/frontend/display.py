@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from vmdpotential.commands.slice import Range
+from vmdpotential.figures.colours import Range
+from vmdpotential.frontend import media
 from vmdpotential.frontend.adapters import colour_range
 from vmdpotential.parameters import Command, Option, Parameter, Report
 
@@ -13,11 +14,13 @@ _WITHOUT = ("ionize", "slice", "view", "profile", "field", "energy", "forces", "
 
 
 def _maps(
+    medium: Annotated[str, Option(media.HELP, choices=tuple(media.MEDIA), front=True)] = media.DEFAULT,
     surface: Annotated[bool, Option(
         "molecular surface, without solvent, coloured by the map", front=True)] = True,
+    hide_water: Annotated[bool, Option("hide the water when the first surface is drawn")] = True,
     range: Annotated[Range | None, Option(
-        "of the colours, such as -5,5 or 5; round values unless given", parse=colour_range, metavar="LO,HI",
-        front=True)] = None,
+        "range of the colours, such as -5,5 or 5; unless given 5 kT/e in water, otherwise round values",
+        parse=colour_range, metavar="LO,HI", front=True)] = None,
 ) -> Report:
     return Report([], {})
 
@@ -26,4 +29,6 @@ def surface_options(command: Command) -> tuple[Parameter, ...]:
     """Return the parameters that say how a command's map is shown; of a live map no surface, which would not follow."""
     if command.name in _WITHOUT:
         return ()
-    return tuple(p for p in Command.of(_maps).parameters if command.name != "live" or p.name != "surface")
+    left_out = {"live": ("surface", "hide_water")}.get(command.name, ())
+    return tuple(p for p in Command.of(_maps).parameters
+                 if p.name not in left_out and (p.name != "medium" or media.has_medium(command)))

@@ -14,6 +14,9 @@ from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 
+#: Spacings of lattices, A: what is beyond them is damage, and differences between its nodes are lost in rounding.
+FINEST, COARSEST = 1e-6, 1e6
+
 
 def _check_spacing(spacing: float, padding: float = 0.0) -> None:
     if not 0 < spacing < np.inf:
@@ -95,8 +98,9 @@ class Lattice:
             raise UsageError("shape", f"a lattice of {' x '.join(map(str, shape))} points is empty")
         if not np.isfinite(origin).all():
             raise UsageError("origin", "a lattice begins at three numbers, A", value=str(origin.tolist()))
-        if not (np.isfinite(spacing).all() and (spacing > 0).all()):
-            raise UsageError("spacing", "must be distances in A, above 0", value=str(spacing.tolist()))
+        if not ((spacing >= FINEST) & (spacing <= COARSEST)).all():
+            raise UsageError("spacing", f"must be distances of {FINEST:g} to {COARSEST:g} A",
+                             value=str(spacing.tolist()))
         origin.setflags(write=False)
         spacing.setflags(write=False)
         object.__setattr__(self, "origin", origin)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
-from vmdpotential.io.files.text import COMPRESSED, Held, first_bytes, held
+from vmdpotential.io.files.text import COMPRESSED, Held, first_bytes, held, named
 from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import gromacs_folder, tpr_nonbonded
 from vmdpotential.io.trajectories import xdr
@@ -149,7 +149,7 @@ def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell |
         if frame == 0 and next(frames, None) is not None:
             log.warning("%s: holds several frames; the first one is used", path)
         box = np.array(step.box, dtype=np.float64) * 10  # nm to A
-        return checked(np.array(step.x, dtype=np.float64) * 10, path), Cell(box) if box.any() else None
+        return checked(np.array(step.x, dtype=np.float64) * 10, path), box_of(box, path)
 
 
 def _check_counts(path: Path, found: int, n_atoms: int, frames: int, frame: int) -> None:
@@ -171,8 +171,8 @@ def check_atoms(path: Path, found: int, n_atoms: int) -> None:
 
 def checked(positions: Any, path: Path, dtype: Any = np.float64, frame: int | None = None) -> NDArray[Any]:
     """Return a copy of positions that a file gave, (N, 3), in a frame if it has some, which must be numbers."""
-    result = np.array(positions, dtype, order="C")
     with np.errstate(over="ignore", invalid="ignore"):
+        result = np.array(positions, dtype, order="C")
         total = result.sum()
     if not np.isfinite(total):  # a sum takes a third of the time that looking at each does
         bad = np.flatnonzero(~np.isfinite(result).all(1))
@@ -208,6 +208,16 @@ def cell_of(dimensions: Any, path: Path) -> Cell | None:
         raise InputError(f"{path}: {error.text}", error.cure) from None
 
 
+def box_of(vectors: Floats, path: Path) -> Cell | None:
+    """Return the cell of three vectors (3, 3), A; None where they are zero."""
+    if not vectors.any():
+        return None
+    try:
+        return Cell(vectors)
+    except InputError as error:
+        raise InputError(f"{path}: {error.text}", error.cure) from None
+
+
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn whatever MDAnalysis raises into one line, and keep its warnings and log lines quiet."""
@@ -237,10 +247,20 @@ def reading(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the warnings quiet that MDAnalysis gives of one frame."""
+    with _one_thread, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Turn whatever MDAnalysis raises while it reads a file into one line."""
     try:
         yield
+    except InputError as error:
+        raise named(path, error) from error.__cause__
     except VmdpotentialError:
         raise
     except MemoryError:

@@ -11,7 +11,7 @@ from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.maps.choice import choose_method
 from vmdpotential.maps.places import choose_cell, lay_lattice
 from vmdpotential.maps.plan import MapPlan, plan_map
-from vmdpotential.maps.wanted import CUTOFF, LEAST_TOLERANCE, Wanted, bind, check_tolerance, in_medium
+from vmdpotential.maps.wanted import CUTOFF, LEAST_TOLERANCE, Wanted, bind, check_tolerance, in_medium, stated_medium
 from vmdpotential.methods.slabs import Sink
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
@@ -19,7 +19,7 @@ from vmdpotential.units import DEFAULT_TEMPERATURE
 
 __all__ = [
     "CUTOFF", "LEAST_TOLERANCE", "MapPlan", "Wanted", "bind", "check_tolerance", "choose_cell", "choose_method",
-    "in_medium", "lay_lattice", "plan_map", "potential_map",
+    "in_medium", "lay_lattice", "plan_map", "potential_map", "stated_medium",
 ]
 
 def potential_map(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError, UsageError, Words
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.filling import is_part
 from vmdpotential.molecule.selection import is_solvated
 from vmdpotential.molecule.structure import Structure
 
@@ -22,7 +24,8 @@ DENSEST = 1.0
 def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None:
     """Return the periodic cell, None for an open boundary; `method` and `boundary` may be ``auto``.
 
-    A crystal's asymmetric unit, a part of what its cell holds, has an open boundary by itself.
+    A crystal's asymmetric unit, and a molecule without its solvent, are a part of what the cell holds: by themselves
+    they have an open boundary.
 
     Raises
     ------
@@ -35,12 +38,19 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
     if boundary == "auto":
         boundary = "periodic" if structure.cell is not None and "periodic" in boundaries else "open"
         if structure.cell is None and is_solvated(structure):
-            log.warning("%s: is solvated and has no periodic cell, so the boundary is open; {cell} gives it one",
+            log.warning(Words("%s: is solvated and has no periodic cell, so the boundary is open; {cell} gives it one"),
                         structure.where)
         if boundary == "periodic" and structure.cell is not None and not structure.cell.whole:
             boundary = "open"
             log.warning("%s: is the asymmetric unit of a crystal (%s); the boundary is open, with these atoms alone",
                         structure.where, structure.cell.space_group)
+        elif boundary == "periodic" and structure.cell is not None and "open" in boundaries:
+            part = is_part(replace(structure.whole or structure, cell=structure.cell))
+            if part is not None:
+                boundary = "open"
+                log.warning(Words("%s: fills %.0f %% of its periodic cell (%s), as an asymmetric unit or a molecule "
+                                  "without its solvent; the boundary is open, with these atoms alone, and {boundary "
+                                  "periodic} adds the images"), structure.where, 100 * part, structure.cell)
     if boundary not in boundaries:
         reason = registry.get("method", method).boundary_reason
         raise UsageError("boundary", f"the method {method} cannot do it{reason}", value=boundary,

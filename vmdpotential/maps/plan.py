@@ -17,7 +17,7 @@ from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.maps.choice import SOON, choose_method
 from vmdpotential.maps.places import choose_cell, lay_lattice
-from vmdpotential.maps.wanted import Wanted, bind, check_tolerance, in_medium
+from vmdpotential.maps.wanted import Wanted, bind, check_tolerance, in_medium, stated_medium
 from vmdpotential.methods import Charges, Method, Plan, Planned, Request, Solution, accuracy
 from vmdpotential.methods.slabs import Sink, SlabResult, by_slabs
 from vmdpotential.molecule.cell import Cell
@@ -157,7 +157,8 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
         summed = bound
     provenance = Provenance(
         method=summing.name, interaction=summing.sums(request, summed),
-        medium=summing.medium(request, dielectric, temperature), boundary=request.boundary,
+        medium=stated_medium(summing.medium(request, dielectric, temperature), structure, chosen),
+        boundary=request.boundary,
         cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=summed.cutoff,
         tolerance=tolerance if errors is not None and summing.superposes else None, precision=precision,
         engine=backend.name,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from dataclasses import field as field_
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential import registry
 from vmdpotential.errors import UsageError, Words
@@ -15,6 +16,8 @@ from vmdpotential.interactions import Bound, complete
 from vmdpotential.interactions.screened_coulomb import WATER, in_water
 from vmdpotential.methods import Method
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.selection import is_water
+from vmdpotential.molecule.structure import Structure
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +82,28 @@ def in_medium(wanted: Wanted, dielectric: float | None, temperature: float) -> t
     dielectric = WATER if dielectric is None else dielectric
     bound = in_water(wanted.screened, temperature, dielectric)
     return replace(wanted, interaction=bound.interaction.name, parameters=bound.values, screened=None), dielectric
+
+
+#: Share of the charged atoms above which waters are the medium, and no few waters of a crystal.
+_FILLED = 0.2
+
+
+def stated_medium(medium: str, structure: Structure, chosen: NDArray[np.bool_] | None = None) -> str:
+    """Return the words for a medium: "explicit water" instead of "vacuum" where much of what is summed is water.
+
+    Parameters
+    ----------
+    medium : str
+        That of the interaction, such as "vacuum, no screening".
+    structure : Structure
+    chosen : (N,) bool, optional
+        Atoms whose charges count; all unless given.
+    """
+    water = is_water(structure)
+    summed = water if chosen is None else water[chosen]
+    if not medium.startswith("vacuum") or not len(summed) or summed.mean() < _FILLED:
+        return medium
+    return "explicit water" + medium.removeprefix("vacuum").removesuffix(", no screening")
 
 
 def bind(wanted: Wanted, cell: Cell | None) -> Bound:

@@ -15,6 +15,9 @@ Array = NDArray[np.float64]
 #: Angles this near to 90 degrees are right angles: files round cells to it (DCD, XTC and GRO, MDAnalysis' float32).
 RIGHT = 1e-3
 
+#: Vectors of cells are shorter than this, A: longer ones are damage.
+LONGEST = 1e9
+
 
 @dataclass(frozen=True, eq=False)
 class Cell:
@@ -38,6 +41,8 @@ class Cell:
             volume = abs(np.linalg.det(vectors))
         if not np.isfinite(vectors).all() or not volume > 1e-6:
             raise InputError(f"the periodic cell {vectors.tolist()} has no volume")
+        if not np.abs(vectors).max() < LONGEST:
+            raise InputError(f"the periodic cell {vectors.tolist()} is too large: a vector has more than {LONGEST:g} A")
         aside = vectors - np.diag(np.diagonal(vectors))
         if (np.abs(aside) <= np.radians(RIGHT) * np.linalg.norm(vectors, axis=1)[:, None]).all():
             vectors -= aside

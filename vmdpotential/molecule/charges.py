@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import ChargeError, UsageError, listed
+from vmdpotential.errors import ChargeError, IncompleteError, UsageError, Words, listed
 from vmdpotential.molecule.atomnames import family
 from vmdpotential.molecule.given import Given, ResidueCharges
-from vmdpotential.molecule.names import IONS, WATERS, unique_names
+from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS, Match, Miss, library
 from vmdpotential.molecule.water import CHOICES as WATER_CHOICES
@@ -63,6 +63,10 @@ class ChargeReport:
         Residues whose charges are of a file for them alone, with the file and their net charge.
     without : dict
         Residues that have no charges and need none, by name, to their number.
+    approximate : dict
+        Residues whose charges are Gasteiger's, by name, to their number and the net charge of all of them, e.
+    prepared : str
+        What was added to the structure; empty where nothing was.
     """
 
     source: str
@@ -72,6 +76,8 @@ class ChargeReport:
     waters: dict[str, str] = field(default_factory=dict)
     given: tuple[str, ...] = ()
     without: dict[str, int] = field(default_factory=dict)
+    approximate: dict[str, tuple[int, float]] = field(default_factory=dict)
+    prepared: str = ""
 
     @property
     def is_integer(self) -> bool:
@@ -79,12 +85,19 @@ class ChargeReport:
         return abs(self.net_charge - round(self.net_charge)) <= INTEGER_TOLERANCE
 
     def __str__(self) -> str:
-        if not (self.templates or self.given):
+        return "; ".join(filter(None, (self.prepared, self._sources())))
+
+    def _sources(self) -> str:
+        if not (self.templates or self.given or self.approximate):
             return f"charges from the {self.source}; {_net_charge_text(self.net_charge)}"
         residues = sum(self.templates.values())
         water = "".join(f", water {model} ({told_by})" for model, told_by in self.waters.items())
         templates = f"{self.source} templates ({residues} residues, {len(self.templates)} kinds){water}"
         sources = [*([templates] if self.templates else []), *self.given]
+        if self.approximate:
+            residues_of = ", ".join(f"{name} {count} ({net:+.3g} e)" if abs(net) > 5e-4 else f"{name} {count} (0 e)"
+                                    for name, (count, net) in self.approximate.items())
+            sources.append(f"approximate charges by Gasteiger's method for {residues_of}")
         number = sum(self.without.values())
         without = "" if not self.without else (
             f"; left out: {number} residue{'s' if number > 1 else ''} without charges "
@@ -95,9 +108,12 @@ class ChargeReport:
     def data(self) -> dict[str, Any]:
         """The same for programs; ``force_field`` is None where no template was used."""
         return {
-            "charges": self.source, "force_field": self.source if self.templates else None,
+            "prepared": self.prepared or None, "charges": self.source,
+            "force_field": self.source if self.templates else None,
             "force_fields_that_fit": list(self.fits), "water_models": dict(self.waters),
             "charges_given": list(self.given), "without_charges": dict(self.without),
+            "charges_approximate": {name: {"residues": count, "net_charge": round(net, 6) + 0.0}
+                                    for name, (count, net) in self.approximate.items()},
         }
 
 
@@ -129,6 +145,7 @@ def assign_charges(structure: Structure, force_field: str = "auto", water: str =
 def charges_and_report(
     structure: Structure, force_field: str = "auto", water: str = "auto", residues: Sequence[ResidueCharges] = (),
     needed: NDArray[np.bool_] | None = None,
+    otherwise: Callable[[NDArray[np.bool_]], NDArray[np.float64]] | None = None,
 ) -> tuple[Structure, ChargeReport]:
     """Do what :func:`assign_charges` does, and return also where the charges come from.
 
@@ -140,6 +157,9 @@ def charges_and_report(
     needed : (N,) bool, optional
         The atoms that count; all unless given. A residue of others may be without charges: it has 0, and the report
         says so.
+    otherwise : function, optional
+        Returns charges (N,), e, of which those of the atoms (N,) bool that it is given are taken: residues without a
+        template. The force field is then chosen without a warning.
     """
     for parameter, value, choices in (("force_field", force_field, CHOICES), ("water", water, WATER_CHOICES)):
         if value not in choices:
@@ -155,7 +175,7 @@ def charges_and_report(
         return structure, ChargeReport(source, structure.net_charge)
     complete, among = _complete(structure)
     kinds = _residue_kinds(complete)
-    fits = (force_field,) if force_field != "auto" else _force_fields(structure)
+    fits = (force_field,) if force_field != "auto" else _force_fields(structure, otherwise is None)
     given = Given(residues)
     matches = _match_all(complete, kinds, fits[0], water, given)
     for kind, match in zip(kinds.kinds, matches, strict=True):
@@ -165,19 +185,24 @@ def charges_and_report(
         raise ChargeError(f"{residues[0].source}: is of the residues {listed(given.unused(), 80)}, and "
                           f"{structure.where} has none of them", "name the residue in it as the structure does")
     missed = np.array([isinstance(match, Miss) for match in matches], bool)
-    if missed.any():
-        atoms = np.repeat(missed[kinds.kind_of], kinds.lengths)[among]
-        if needed is None or (atoms & needed).any():
-            raise _error(structure, kinds, matches, fits[0])
+    atoms = np.repeat(missed[kinds.kind_of], kinds.lengths)[among]
+    if missed.any() and otherwise is None and (needed is None or (atoms & needed).any()):
+        raise _error(structure, kinds, matches, fits[0])
     if given.unused() and not residues[0].source.endswith((".xml", ".top")):  # which are for all sorts of molecules
         log.warning("%s: has no residues %s, whose charges were given", structure.where, listed(given.unused(), 80))
     charges = kinds.spread([(0.0,) * len(kind.atom_names) if isinstance(match, Miss) else match.charges
                             for kind, match in zip(kinds.kinds, matches, strict=True)])[among]
+    approximate: dict[str, tuple[int, float]] = {}
+    if otherwise is not None and atoms.any():
+        charges = np.where(atoms, otherwise(atoms), charges)
+        for name in np.unique(structure.residue_names[atoms]).tolist():
+            named = atoms & (structure.residue_names == name)
+            approximate[name] = len(np.unique(structure.residue_index[named])), float(charges[named].sum())
     templates: Counter[str] = Counter()
     waters: dict[str, str] = {}
     without: Counter[str] = Counter()
     for kind, match in zip(kinds.kinds, matches, strict=True):
-        if isinstance(match, Miss):
+        if isinstance(match, Miss) and otherwise is None:
             without[kind.residue_name] += kind.residues
         if getattr(match, "given", "") or isinstance(match, Miss):
             continue
@@ -187,7 +212,16 @@ def charges_and_report(
             waters[label] = match.told_by
     result = structure.with_charges(charges)
     return result, ChargeReport(fits[0], result.net_charge, dict(templates.most_common()), fits, waters,
-                                tuple(given.told()), dict(without))
+                                tuple(given.told()), dict(without), approximate)
+
+
+def has_hydrogens(structure: Structure) -> bool:
+    """Return whether any atom outside of waters is a hydrogen."""
+    rows = ~named(structure.residue_names, WATERS)
+    elements = structure.elements[rows]
+    names = np.where(elements == "", structure.atom_names[rows], elements)
+    return bool(np.char.startswith(np.char.lstrip(names.astype(np.str_), "0123456789"), "H").any()
+                or (elements == "D").any())
 
 
 def _complete(structure: Structure) -> tuple[Structure, NDArray[Any]]:
@@ -199,7 +233,7 @@ def _complete(structure: Structure) -> tuple[Structure, NDArray[Any]]:
     return whole.take(atoms), np.searchsorted(atoms, rows)
 
 
-def _force_fields(structure: Structure) -> tuple[str, ...]:
+def _force_fields(structure: Structure, warn: bool) -> tuple[str, ...]:
     """Return the force field that the whole structure tells, then those that fit it as well; warn of a guess."""
     whole = structure.whole or structure
     kinds = _residue_kinds(whole)
@@ -224,8 +258,8 @@ def _force_fields(structure: Structure) -> tuple[str, ...]:
         fits.append(other)
         told = sum(marks[best][:2]) > 0 == sum(marks[other][:2])
         # names of atoms as CHARMM writes them are its own; Amber's are those of the PDB, which everybody writes
-        if not told and not (best == "charmm36" and marks[best][2] > 0 == sum(marks[other])):
-            log.warning("%s: its names fit %s and %s; the charges are those of %s, choose with {force_field}",
+        if warn and not told and not (best == "charmm36" and marks[best][2] > 0 == sum(marks[other])):
+            log.warning(Words("%s: its names fit %s and %s; the charges are those of %s, choose with {force_field}"),
                         whole.where, best, other, best)
     return tuple(fits)
 
@@ -357,7 +391,9 @@ def _error(
     parts = reasons[:3]
     if extra:
         parts.append(f"no {force_field} charge for {_list(extra)}")
-    if lacking:
+    if lacking and not has_hydrogens(structure):
+        parts.append("the file contains no hydrogens")
+    elif lacking:
         parts.append(f"atoms that {force_field} needs are missing: {_list(lacking)}")
     cure = "give a file that has charges (PSF, prmtop, TPR, PQR) as {topology}"
     if len({name.split()[0] for name in extra}) == 1 and not reasons and not lacking:
@@ -365,8 +401,9 @@ def _error(
     if reasons and not extra and not lacking:
         cure = "say which model they are by {water}, where it has these sites, or " + cure
     if lacking:
-        cure = "complete the residues (hydrogens too), or " + cure
-    return ChargeError(f"{structure.where}: {'; '.join(parts)}", cure)
+        cure = "complete the residues, as the command prepare does, or " + cure
+    error = IncompleteError if extra or lacking else ChargeError
+    return error(f"{structure.where}: {'; '.join(parts)}", cure)
 
 
 def _unlike(structure: Structure, residue_name: str, miss: Miss) -> ChargeError:

@@ -23,16 +23,6 @@ _NO_ATOM = re.compile(r"(EPW?\d?|EP\d+|LP\w*|MCH3?|MNH3?)$")
 _NO_ATOM_OF_WATER = re.compile(r"(MW?\d*|OM|IW|D[A-Z]\w*)$")
 
 
-#: Colours of ions by the sign of their charge, negative, none, positive, in every viewer; VMD, whose colours have
-#: numbers, takes the nearest of its own.
-SIGN_COLOURS = ("#c8372d", "#9a9a9a", "#2f6db5")
-
-
-def ion_colour(charge: float) -> str:
-    """Return the colour of an ion by the sign of its charge."""
-    return SIGN_COLOURS[int(np.sign(charge)) + 1]
-
-
 def ion_element(atom_name: str, residue_name: str) -> str:
     """Return the element of a monatomic ion, an empty string when the names do not show one."""
     atom, residue = IONS.get(atom_name.upper()), IONS.get(residue_name.upper())

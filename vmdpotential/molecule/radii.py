@@ -73,6 +73,30 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
     return radii[chosen], name
 
 
+def prepared_radii(structure: Structure, name: str = "mbondi2") -> tuple[Floats, str]:
+    """Return radii of all atoms, (N,) A, and where they are from.
+
+    Of elements that the set does not have (iron, calcium ...), gemmi's van der Waals radii are taken, and named.
+
+    Raises
+    ------
+    UsageError
+        For an unknown set.
+    """
+    import gemmi
+
+    elements = fill(structure).elements
+    missing = sorted(set(np.unique(elements).tolist()) - BONDI.keys() - {""})
+    radii, source = np.zeros(len(structure)), name
+    known = ~np.isin(elements, [*missing, ""])
+    radii[known] = atomic_radii(structure, known, name)[0]
+    for element in missing:
+        radii[elements == element] = gemmi.Element(element).vdw_r
+    if missing:
+        source += f", van der Waals radii of gemmi for {', '.join(missing)}"
+    return radii, source
+
+
 def _on_nitrogen(positions: Floats, elements: NDArray[np.str_], radii: Floats) -> None:
     from scipy.spatial import cKDTree
 

@@ -114,8 +114,8 @@ def distinct_numbers(keys: Sequence[NDArray[np.generic]], numbers: Integers) -> 
 def unique_numbers(chains: Names, codes: Names, numbers: Integers) -> tuple[Integers, bool]:
     """Return residue numbers that no two residues of a chain share, and whether some had to be changed.
 
-    Where the numbers of a chain start again (they wrapped, or another molecule begins) and would come
-    twice, they count on from the largest before; the others stay.
+    Where numbers of a chain occur twice, those after a fall (they wrapped, or another molecule begins), and those of a
+    neighbour with the same number and code, continue from the largest before; the others stay.
 
     Parameters
     ----------
@@ -132,8 +132,12 @@ def unique_numbers(chains: Names, codes: Names, numbers: Integers) -> tuple[Inte
         keys = own * len(different) + code[rows]
         if len(np.unique(keys)) == len(keys):
             continue
-        # parts in which the numbers do not fall
-        parts = np.split(np.arange(len(rows)), np.flatnonzero(own[1:] < own[:-1]) + 1)
+        # parts in which the numbers do not fall, and no number with its code occurs twice in succession
+        begins = np.ones(len(rows), bool)
+        runs = np.cumsum(np.diff(own, prepend=own[0]) != 0)
+        begins[np.unique(runs * len(different) + code[rows], return_index=True)[1]] = False
+        begins[1:] |= own[1:] < own[:-1]
+        parts = np.split(np.arange(len(rows)), np.flatnonzero(begins))
         largest = None
         for part in parts:
             low, high = int(own[part[0]]), int(own[part[-1]])

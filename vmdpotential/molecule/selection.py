@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, listed
 from vmdpotential.molecule import language
 from vmdpotential.molecule.names import CUT_LIPIDS, IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
 from vmdpotential.molecule.structure import Integers, Structure
@@ -166,6 +167,11 @@ def select(structure: Structure, selection: Selection, parameter: str = "atoms")
         _check_rows(np.asarray(selection), len(structure), parameter)
     text = named_selection(selection)
     if isinstance(text, Picked):
+        origins = structure.origins if isinstance(selection, str) else None
+        if origins is not None:  # rows of the structure as it was before it was completed
+            found = np.isin(origins, text.rows)
+            if found.any():
+                return np.asarray(found, bool)
         return _by_rows(structure, text, parameter)
     text = text.strip()
     try:
@@ -240,7 +246,19 @@ def _hint(structure: Structure, text: str) -> str:
         return f" (chain '{text}' does not exist; the index group is written 'group {text}')"
     if text.strip("()").lower() in WORDS:
         return f" (there is no residue '{text}'; without parentheses it is a word)"
-    return ""
+    return f"; {present(structure)}"
+
+
+def present(structure: Structure) -> str:
+    """Return the names of a structure's residues and chains, the most frequent first, for messages."""
+    starts = structure.residue_starts[:-1]
+    parts = []
+    for what, values in (("residues", structure.residue_names[starts]), ("chains", structure.chain_ids[starts])):
+        counts = Counter(values.tolist())
+        counts.pop("", None)
+        if counts:
+            parts.append(f"{what} present: {listed((name for name, _ in counts.most_common()), 120)}")
+    return "; ".join(parts) or "the structure has no residue names"
 
 
 def _by_cid(structure: Structure, text: str) -> Mask:

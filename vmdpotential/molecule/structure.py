@@ -27,6 +27,10 @@ def _frozen(array: ArrayLike, dtype: Any) -> NDArray[Any]:
     return result
 
 
+#: Charges of atoms, e, beyond which they are damage: squares and sums of them would overflow.
+LARGEST_CHARGE = 1e9
+
+
 @dataclass(frozen=True, eq=False)
 class Topology:
     """Bonded terms and atom types of a structure, as a PSF or prmtop states them.
@@ -144,6 +148,9 @@ class Structure:
         Groups of an index file by their names, rows of atoms each.
     velocities : (N, 3) float64, A/ps, or None
         Where the file of the positions has them.
+    origins : (N,) int64 or None
+        Of a structure that was completed, the row of the atom that each belongs to in the one it was made from; a
+        selection by rows is of those.
 
     Raises
     ------
@@ -174,6 +181,7 @@ class Structure:
     groups: Mapping[str, Integers] = field(default_factory=dict)
     radii: Floats | None = None
     velocities: Floats | None = None
+    origins: Integers | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -268,9 +276,13 @@ class Structure:
 
     @property
     def known_charges(self) -> Floats:
-        """The charges, (N,) e; raises InputError where there are none."""
+        """The charges, (N,) e; raises InputError where there are none, or impossible ones."""
         if self.charges is None:
             raise InputError(f"{self.where}: has no charges", "give a file that has them as {topology}")
+        if len(self) and not max(-self.charges.min(), self.charges.max()) <= LARGEST_CHARGE:  # nor NaN
+            atom = int(np.argmin(np.abs(self.charges) <= LARGEST_CHARGE))
+            raise InputError(f"{self.where}: the charge of {self.label(atom)} is {self.charges[atom]:g} e",
+                             "correct it")
         return self.charges
 
     def require_whole_cell(self, cure: str) -> None:

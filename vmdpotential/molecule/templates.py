@@ -53,19 +53,23 @@ class Miss(NamedTuple):
 # ---- the table --------------------------------------------------------------------------------------
 
 
-def table_text() -> str:
-    """Return the text of the charge table, from the installed package or from the checkout."""
+def table_bytes(name: str, what: str) -> bytes:
+    """Return a table of `data/` (`what` names it), from the installed package or from the checkout."""
     from importlib import resources
 
     try:
-        packed = resources.files("vmdpotential.data").joinpath("charges.csv.gz").read_bytes()
+        return resources.files("vmdpotential.data").joinpath(name).read_bytes()
     except (ModuleNotFoundError, FileNotFoundError):
-        checkout = Path(__file__).resolve().parent.parent / "data" / "charges.csv.gz"
+        checkout = Path(__file__).resolve().parent.parent / "data" / name
         try:
-            packed = checkout.read_bytes()
+            return checkout.read_bytes()
         except OSError as error:
-            raise InputError(f"{checkout}: the charge table is missing", "reinstall vmdpotential") from error
-    return gzip.decompress(packed).decode("ascii")
+            raise InputError(f"{checkout}: the {what} is missing", "reinstall vmdpotential") from error
+
+
+def table_text() -> str:
+    """Return the text of the charge table."""
+    return gzip.decompress(table_bytes("charges.csv.gz", "charge table")).decode("ascii")
 
 
 def _parse(atoms: str) -> tuple[dict[str, float], list[str]]:

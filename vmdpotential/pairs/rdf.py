@@ -10,14 +10,20 @@ number of pairs of different atoms, one of A and one of B, in the shell of a bin
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError, TaskError, UsageError, Words
 from vmdpotential.molecule.cell import Cell
+
+log = logging.getLogger(__name__)
+
+#: Pairs of a frame that take a minute on one thread, and more than a day.
+MANY_PAIRS, MOST_PAIRS = 5e10, 1e14
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -93,9 +99,13 @@ class Counts:
         ------
         InputError
             When there is no cell.
+        TaskError
+            When the range reaches more pairs than can be counted.
         """
         if cell is None:
             raise InputError("g(r) needs a periodic cell, which gives the density", "give {cell}")
+        if not self.frames:
+            self._check_cost(cell)
         for first, second, times in self.parts:
             others = None if second is None else np.ascontiguousarray(positions[second])
             self.counts += times * self.engine.count_distances(
@@ -106,6 +116,15 @@ class Counts:
             self.counts -= np.bincount(place[place < self.bins].astype(np.int64), minlength=self.bins)
         self.volume += cell.volume
         self.frames += 1
+
+    def _check_cost(self, cell: Cell) -> None:
+        """Warn of a range that takes minutes for each frame, and refuse one that takes days."""
+        pairs = self.pairs * 4 / 3 * np.pi * self.reach**3 / cell.volume
+        text = f"{self.reach:g} A reaches {pairs:.1e} pairs of atoms with their images in each frame"
+        if pairs > MOST_PAIRS:
+            raise TaskError(text, "use a smaller {range}", parameter="range")
+        if pairs > MANY_PAIRS:
+            log.warning(Words("%s, which takes minutes; a smaller {range} takes less"), text)
 
     def result(self) -> Distribution:
         """Return the distribution of all frames that were added."""

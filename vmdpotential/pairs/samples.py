@@ -12,7 +12,6 @@ from vmdpotential.interactions import ewald, lennard_jones, reaction_field
 from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, PairPotential, Term
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.pairs.buffer import Constraints
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -38,14 +37,11 @@ class Water:
         With charges and Lennard-Jones of oxygen by the geometric rule; the pairs of a molecule are excluded.
     masses : (N,) float64, u
     cell : Cell
-    constraints : Constraints
-        Bonds of oxygen and hydrogen.
     """
 
     atoms: Atoms
     masses: Floats
     cell: Cell
-    constraints: Constraints
 
 
 def water(edge: float) -> Water:
@@ -61,10 +57,7 @@ def water(edge: float) -> Water:
         {"charge": charges * np.sqrt(coulomb_constant("kcal/mol/e")), "root_a6": oxygen * np.sqrt(6 * c6),
          "root_a12": oxygen * np.sqrt(12 * c12)},
         exclusions=np.ascontiguousarray(exclusions))
-    bonds = np.concatenate([first + pair for pair in ([0, 1], [0, 2])], axis=1).reshape(-1, 2)
-    # the nearest images: coordinates are those of whole molecules
-    lengths = np.linalg.norm(positions[bonds[:, 0]] - positions[bonds[:, 1]], axis=1)
-    return Water(atoms, np.tile(MASSES, count), Cell.from_parameters(edge, edge, edge), Constraints(bonds, lengths))
+    return Water(atoms, np.tile(MASSES, count), Cell.from_parameters(edge, edge, edge))
 
 
 def potential(name: str, cutoff: float) -> PairPotential:

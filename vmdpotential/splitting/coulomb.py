@@ -77,7 +77,18 @@ class Splitting:
 
     def window_table(self, count: int) -> Floats:
         """Return the same at wave numbers n / (:data:`PER_RADIUS` radius), n from 0 to `count` - 1."""
-        result: Floats = self.legendre @ _transform_table(len(self.legendre), -(-count // 8192))[:, :count]
+        near = min(count, _BLOCK * _NEAR)
+        result: Floats = self.legendre @ _transform_table(len(self.legendre), -(-near // _BLOCK))[:, :near]
+        return result if count == near else np.concatenate([result, self._far(np.arange(near, count) / PER_RADIUS)])
+
+    def _far(self, s: Floats) -> Floats:
+        """Return psi^(s) at large s, by integrals by parts, of which a polynomial has a finite number."""
+        psi = np.polynomial.Legendre(np.insert(self.legendre, slice(1, None), 0.0))
+        at_end = [float(psi.deriv(m)(1.0)) if m else float(psi(1.0)) for m in range(2 * len(self.legendre) - 1)]
+        signs = np.where(np.arange(len(at_end)) // 2 % 2, -2.0, 2.0)
+        inverse = 1 / s
+        sine, cosine = (np.polynomial.polynomial.polyval(inverse**2, (signs * at_end)[n::2]) for n in (0, 1))
+        result: Floats = inverse * (np.sin(s) * sine + np.cos(s) * inverse * cosine)
         return result
 
     def short(self) -> Bound:
@@ -137,11 +148,15 @@ def _rule(count: int, half: int) -> tuple[Floats, Floats]:
 #: Entries of a table of a smooth part's transform for a wave number of 1 over the split radius.
 PER_RADIUS = 1024
 
+#: Entries of a block of that table, and how many blocks are made by quadrature: to 64 over the split radius, which
+#: only the meshes of very flat cells go beyond.
+_BLOCK, _NEAR = 8192, 8
+
 
 @cache
 def _transform_table(count: int, blocks: int) -> Floats:
-    """Return the transforms of the Legendre polynomials at n / PER_RADIUS, (count, 8192 blocks): the same for all."""
-    block = transforms(count, (np.arange(8192) + 8192 * (blocks - 1)) / PER_RADIUS)
+    """Return the transforms of the Legendre polynomials at n / PER_RADIUS, (count, _BLOCK blocks), one for all."""
+    block = transforms(count, (np.arange(_BLOCK) + _BLOCK * (blocks - 1)) / PER_RADIUS)
     return block if blocks == 1 else np.concatenate([_transform_table(count, blocks - 1), block], 1)
 
 

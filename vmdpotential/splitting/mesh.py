@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
@@ -27,6 +28,9 @@ Split = Callable[[float, float, int], tuple[Smooth, float]]
 #: Nodes over which distances turn at half the length of an open boundary's transform, and those of Gaussian charges:
 #: what a kink there leaves is nothing beside the potential of points, but their potential is fainter.
 GUARD, GAUSSIAN_GUARD = 6, 10
+
+#: Entries of a table of the smooth part's transform, 64 MB.
+_MOST_ENTRIES = 2**23
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,10 +172,18 @@ class Mesh:
 
         That of a potential which ends oscillates with the distance where it does. `highest` is the largest wave
         number (1/A) that is looked up.
+
+        Raises
+        ------
+        InputError
+            For a periodic cell so flat that its waves need more entries than memory should hold.
         """
         scale = PER_RADIUS * self.splitting.radius
         if self.compact:
             scale = max(scale, 60 * self.splitting.end)
+        if highest * scale > _MOST_ENTRIES:
+            raise InputError(f"the periodic cell is too flat for a mesh: its nodes are {np.pi / highest:.2g} A apart",
+                             "correct it, or give the {cell}")
         return scale, int(highest * scale) + 3  # two for the last interval, one for rounding
 
     def window_table(self, scale: float, count: int) -> Floats:

@@ -150,8 +150,8 @@ def molecular_surface(
         union.lattice_distances(probe) - np.float32(probe))
     vertices, triangles = _marching(field, union.lattice)
     progress.report("surface", 0.8)
-    own = structure.positions[numbers], radii[numbers]
-    atoms_of = nearest(*own, vertices)
+    atoms_of = nearest(union.centres, union.radii, vertices)
+    vertices = _outside(vertices, union.centres[atoms_of], radii[numbers][atoms_of] + probe * (kind == "accessible"))
     sphere, points, counted = areas(union, probe, kind == "molecular")
     missing = ~np.isin(sphere, atoms_of)  # slivers that no vertex is on
     if missing.any():
@@ -187,6 +187,14 @@ def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, p
     numbers = _with_radii(chosen, radii)
     union = Spheres(structure.positions[numbers], radii[numbers] + probe, spacing)
     return Grid(union.lattice, union.nearby(probe) - np.float32(probe))
+
+
+def _outside(vertices: Floats, centres: Floats, radii: Floats) -> Floats:
+    """Return vertices (V, 3), those inside of their spheres moved onto them: triangles cut corners."""
+    away = vertices - centres
+    length = np.maximum(np.linalg.norm(away, axis=1), 1e-9)
+    result: Floats = centres + away * np.maximum(radii / length, 1.0)[:, None]
+    return result
 
 
 def _next_to(vertices: Floats, points: Floats) -> Integers:

@@ -89,11 +89,9 @@ def _between_two(union: Spheres, probe: float) -> tuple[Floats, Floats]:
 def _between_three(union: Spheres, probe: float) -> tuple[Floats, Floats]:
     """Return points of the triangles of probes that touch three atoms, and their areas."""
     edges = union.edges
-    open_ = np.flatnonzero(edges.last - edges.first < 2 * np.pi - 1e-9)
-    arc = np.concatenate([open_, open_])
+    open_ = np.flatnonzero(edges.ends[:, 0] >= 0)
+    arc, third = np.concatenate([open_, open_]), edges.ends[open_].T.ravel()
     end = np.concatenate([edges.first[open_], edges.last[open_]])
-    beyond = np.concatenate([np.full(len(open_), -1e-3), np.full(len(open_), 1e-3)])
-    third = nearest(union.centres, union.radii, edges.at(arc, end + beyond))
     triples = np.sort(np.concatenate([edges.spheres[arc], third[:, None]], 1), axis=1)
     centre = edges.at(arc, end)
     to = union.centres[triples] - centre[:, None]

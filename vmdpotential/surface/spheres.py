@@ -19,14 +19,11 @@ from vmdpotential.grid.lattice import Lattice
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Points in a circle between two spheres that are looked at first, and the distance in A of those looked at then.
-COARSE, FINE = 32, 0.15
+#: A, of pieces of edges whose ends stand for them where the nearest edge is looked for.
+FINE = 0.15
 
-#: Circles that are looked at at once.
-TOGETHER = 20_000
-
-#: Halvings of the interval in which an edge ends.
-HALVINGS = 8
+#: Circles whose arcs are found at once.
+TOGETHER = 4000
 
 #: A, from the surface, within which there are points of a lattice that are the deepest in a sphere that comes there.
 NEAR = 2.0
@@ -45,6 +42,8 @@ class Edges:
     radius : (A,) float64, A
     first, last : (A,) float64
         Angles from u towards v; a whole circle when they are 2 pi apart.
+    ends : (A, 2) int64
+        The spheres that the arcs begin and end at, -1 for a whole circle.
     """
 
     spheres: Integers
@@ -54,6 +53,7 @@ class Edges:
     radius: Floats
     first: Floats
     last: Floats
+    ends: Integers
 
     def at(self, arc: Integers, angle: Floats) -> Floats:
         """Return points (P, 3), A, on arcs (P,) at angles (P,)."""
@@ -190,60 +190,37 @@ class Spheres:
         """Where two spheres meet outside of all others."""
         from scipy.spatial import cKDTree
 
-        i, j = self.outer[cKDTree(self.centres[self.outer]).query_pairs(
-            2 * float(self.radii[self.outer].max()), output_type="ndarray")].T
-        between = self.centres[j] - self.centres[i]
-        d = np.linalg.norm(between, axis=1)
-        meet = (d < self.radii[i] + self.radii[j]) & (d > np.abs(self.radii[i] - self.radii[j])) & (d > 1e-6)
-        i, j, between, d = i[meet], j[meet], between[meet], d[meet]
-        along = between / d[:, None]
+        i, j = cKDTree(self.centres).query_pairs(2 * float(self.radii.max()), output_type="ndarray").T
+        d = np.linalg.norm(self.centres[j] - self.centres[i], axis=1)
+        meet = d < self.radii[i] + self.radii[j]
+        i, j, d = i[meet], j[meet], d[meet]
+        around = np.concatenate([j, i])[np.argsort(np.concatenate([i, j]), kind="stable")]
+        starts = np.concatenate([[0], np.cumsum(np.bincount(np.concatenate([i, j]), minlength=len(self.radii)))])
+
+        outer = np.zeros(len(self.radii), bool)
+        outer[self.outer] = True
+        crossing = outer[i] & outer[j] & (d > np.abs(self.radii[i] - self.radii[j])) & (d > 1e-6)
+        i, j, d = i[crossing], j[crossing], d[crossing]
+        along = (self.centres[j] - self.centres[i]) / d[:, None]
         to_plane = (d * d + self.radii[i] ** 2 - self.radii[j] ** 2) / (2 * d)
-        radius = np.sqrt(np.maximum(self.radii[i] ** 2 - to_plane**2, 0))
+        radius = np.sqrt(np.maximum(self.radii[i] ** 2 - to_plane**2, 1e-18))
         # two directions across
         u = np.cross(along, np.eye(3)[np.abs(along).argmin(1)])
         u /= np.linalg.norm(u, axis=1)[:, None]
-        zero = np.zeros(len(d))
-        circles = Edges(np.stack([i, j], 1), self.centres[i] + to_plane[:, None] * along, u, np.cross(along, u), radius,
-                        zero, zero + 2 * np.pi)
-        progress.report("surface", 0.5)
+        v, middle, pairs = np.cross(along, u), self.centres[i] + to_plane[:, None] * along, np.stack([i, j], 1)
 
-        angles = 2 * np.pi * np.arange(COARSE) / COARSE
-        some = []
-        for every in np.array_split(np.arange(len(d)), len(d) // TOGETHER + 1):
-            looked = circles.at(np.repeat(every, COARSE), np.tile(angles, len(every)))
-            some.append(self.outside(looked).reshape(-1, COARSE).any(1))
-        kept = np.flatnonzero(np.concatenate(some))
-        count = np.maximum(COARSE, np.ceil(2 * np.pi * radius[kept] / FINE)).astype(int)
-        circle = np.repeat(kept, count)
-        start = np.cumsum(count) - count
-        step = 2 * np.pi / np.repeat(count, count)
-        angle = step * (np.arange(count.sum()) - np.repeat(start, count))
-        free = self.outside(circles.at(circle, angle))
-        # where an edge begins and ends, by halving
-        following = np.arange(len(free)) + 1
-        following[start + count - 1] = start
-        ends = np.flatnonzero(free != free[following])
-        low, high = angle[ends], angle[ends] + step[ends]
-        for _ in range(HALVINGS):
-            half = (low + high) / 2
-            like_low = self.outside(circles.at(circle[ends], half)) == free[ends]
-            low, high = np.where(like_low, half, low), np.where(like_low, high, half)
-        # on every circle beginnings and ends take turns; a circle that is free at angle 0 begins with an end
-        begins = ~free[ends]
-        place = np.where(begins, high, low)
-        first, on = place[begins], circle[ends][begins]
-        order = np.lexsort((place[~begins], circle[ends][~begins]))
-        last = place[~begins][order]
-        group = np.searchsorted(on, on)
-        position = np.arange(len(on)) - group
-        size = np.searchsorted(on, on, "right") - group
-        late = last[group] < first[group]  # the first end is of the arc that begins last
-        last = last[group + (position + late) % size] + 2 * np.pi * (late & (position == size - 1))
-        whole = np.setdiff1d(kept, circle[ends])
-        arcs = np.concatenate([on, whole])
-        return Edges(circles.spheres[arcs], circles.middle[arcs], u[arcs], circles.v[arcs], radius[arcs],
-                     np.concatenate([first, np.zeros(len(whole))]),
-                     np.concatenate([last, np.full(len(whole), 2 * np.pi)]))
+        found: dict[int, tuple[Integers, Floats, Floats, Integers]] = {}
+        kernel = build.load("arc_kernel").run
+
+        def part(start: int, stop: int) -> None:
+            found[start] = kernel(self.centres, self.radii, pairs, middle, u, v, radius, starts, around, start, stop)
+
+        threads.run(part, len(d), "surface", TOGETHER)
+        if not found:
+            found[0] = np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros((0, 2), np.int64)
+        circle, first, last, ends = (np.concatenate(parts) for parts in zip(
+            *(found[start] for start in sorted(found)), strict=True))
+        return Edges(pairs[circle], middle[circle], u[circle], v[circle], radius[circle], first, last, ends)
 
 
 def nearest(centres: Floats, radii: Floats, points: Floats) -> Integers:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vmdpotential.commands.slice import Range
 from vmdpotential.errors import UsageError
+from vmdpotential.figures import colours
+from vmdpotential.figures.colours import Range
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.molecule.elements import ion_colour
+from vmdpotential.molecule.selection import is_water
 from vmdpotential.parameters import Report
 
 from .convert import Selected
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from vmdpotential.ions import Placement
     from vmdpotential.molecule.structure import Structure
 
-#: Colours of negative, no and positive potential.
-NEGATIVE, WHITE, POSITIVE = (255, 0, 0, 255), (255, 255, 255, 255), (0, 0, 255, 255)
-
 #: Opacity of the surfaces of a map.
 OPACITY = 0.5
 
@@ -33,7 +31,7 @@ KEY_LABEL = "potential"
 
 
 def show(session: Any, report: Report, name: str, selected: Selected | None, surface: bool = False,
-         span: Range | None = None) -> tuple[list[Any], list[str]]:
+         span: Range | None = None, hide_water: bool = False) -> tuple[list[Any], list[str]]:
     """Make a model of everything in the report that ChimeraX can show.
 
     Parameters
@@ -47,7 +45,9 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
     surface : bool
         Whether a map is shown on the surface of the atoms.
     span : Range or None
-        Of the colours; round values unless given.
+        Of the colours; see :mod:`vmdpotential.figures.colours` unless given.
+    hide_water : bool
+        Whether the first surface of a model hides its water.
 
     Returns
     -------
@@ -64,6 +64,8 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
                 model.display = False  # its isosurfaces would hide the other
                 line = (f"{_show_surface(session, value, name, selected, span)}; hidden beside it (show "
                         f"#{model.id_string}): {line}")
+                if hide_water:
+                    lines += _hide_water(selected)
         elif kind == "ions" and selected is not None:
             model, line = _show_ions(session, value, name, selected)
         elif kind == "values" and selected is not None:
@@ -89,10 +91,10 @@ def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) ->
     if selected is not None:
         volume.position = selected.place
     level = grid.display_limit()
-    colours = [(*(channel / 255 for channel in colour[:3]), OPACITY) for colour in (NEGATIVE, POSITIVE)]
+    shades = [(*_rgba(colours.sign_colour(sign))[:3], OPACITY) for sign in (-1, 1)]
     if min(lattice.shape) > 1:
         # caps would close the negative surface around all that is above its level: the whole box
-        volume.set_parameters(surface_levels=[-level, level], surface_colors=colours, cap_faces=False)
+        volume.set_parameters(surface_levels=[-level, level], surface_colors=shades, cap_faces=False)
     session.models.add([volume])
     number, unit = volume.id_string, grid.unit or "no known unit"
     line = f"map #{number} {name}, in {unit}; surfaces at {-level:g} (red) and {level:g} (blue)"
@@ -119,9 +121,8 @@ def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, span:
     words = adapters.legend(grid, span)
     model = Surface(f"{name} surface, {words}", session)
     model.set_geometry(vertices, normals, triangles)
-    values = grid.sample(vertices)
-    part = np.clip(2 * (values - span.low) / (span.high - span.low) - 1, -1, 1)
-    model.vertex_colors = _red_white_blue(np.nan_to_num(part), np.isfinite(values))
+    rgb = colours.rgb_of(grid.sample(vertices), span)
+    model.vertex_colors = np.column_stack([rgb, np.full(len(rgb), 255, np.uint8)])
     model.position = selected.place
     session.models.add([model])
     if session.ui.is_gui:
@@ -135,9 +136,9 @@ def _show_key(session: Any, span: Range, words: str) -> None:
     from chimerax.label.label2d import label_change, label_create, session_labels
 
     key = get_model(session)
-    values = span.low, (span.low + span.high) / 2, span.high
-    key.rgbas_and_labels = [(tuple(colour / 255 for colour in rgba), f"{value:g}") for rgba, value in zip(
-        (NEGATIVE, WHITE, POSITIVE), values, strict=True)]
+    stops = colours.scale(span)
+    labelled = {span.low, 0.0 if span.low < 0 < span.high else (span.low + span.high) / 2, span.high}
+    key.rgbas_and_labels = [(_rgba(colour), f"{value:g}" if value in labelled else "") for value, colour in stops]
     if 0 in key.size:
         key.size = key.DEFAULT_SIZE
     key.font_size = 18
@@ -148,14 +149,22 @@ def _show_key(session: Any, span: Range, words: str) -> None:
         label_change(session, [label], text=words)
 
 
-def _red_white_blue(part: Any, known: Any) -> Any:
-    """Return colours (N, 4) of numbers from -1 to 1; grey where they are not known."""
-    colours = np.full((len(part), 4), 255, np.uint8)
-    colours[:, 0] = 255 * (1 - np.maximum(part, 0))
-    colours[:, 1] = 255 * (1 - np.abs(part))
-    colours[:, 2] = 255 * (1 + np.minimum(part, 0))
-    colours[~known, :3] = 160
-    return colours
+def _rgba(colour: str) -> tuple[float, ...]:
+    """Return red, green, blue and opacity, 0 to 1, of a colour such as #c8372d."""
+    return (*(channel / 255 for channel in bytes.fromhex(colour[1:])), 1.0)
+
+
+def _hide_water(selected: Selected) -> list[str]:
+    """Hide the water of models with their first surface; shown again by the user, it stays shown."""
+    lines = []
+    water = selected.atoms.filter(is_water(selected.structure))
+    for model in selected.models:
+        atoms = water.intersect(model.atoms)
+        if not getattr(model, "vmdpotential_without_water", False) and atoms.displays.any():
+            atoms.displays = False
+            lines.append(f"the water of #{model.id_string} is hidden; show it with: show #{model.id_string} & solvent")
+        model.vmdpotential_without_water = True
+    return lines
 
 
 def put_values(volume: Any, grid: Grid) -> None:
@@ -191,8 +200,12 @@ def _show_ions(session: Any, placement: Placement, name: str, selected: Selected
     atoms.filter(~keep).delete()
     session.models.add([new])
     ions = len(placement.ions)
-    return new, (f"model #{new.id_string} {name}: {len(kept)} atoms kept, {ions} ions as spheres, positive blue, "
-                 f"negative red; #{source.id_string} is unchanged")
+    line = (f"model #{new.id_string} {name}: {len(kept)} atoms kept, {ions} ions as spheres, positive blue, negative "
+            "red; ")
+    if len(selected.atoms) == source.num_atoms:  # all of them are in the new model
+        source.display = False
+        return new, f"{line}#{source.id_string} is hidden (show #{source.id_string} models)"
+    return new, f"{line}#{source.id_string} is unchanged"
 
 
 def _show_values(session: Any, structure: Structure, name: str, selected: Selected) -> tuple[Any, str]:
@@ -241,7 +254,7 @@ def _add_ions(session: Any, model: Any, structure: Any, first: int, selected: Se
         residue.add_atom(atom)
         atom.coord = structure.positions[row]
         atom.draw_mode = atom.SPHERE_STYLE
-        atom.color = (*bytes.fromhex(ion_colour(charge)[1:]), 255)
+        atom.color = (*bytes.fromhex(colours.sign_colour(charge)[1:]), 255)
         added.append(atom)
     if selected.structure.charges is not None:
         _set_charges(session, added, structure.known_charges[first:])

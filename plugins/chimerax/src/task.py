@@ -13,7 +13,7 @@ from chimerax.atomic import AtomsArg
 from chimerax.core.errors import UserError
 
 from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
-from vmdpotential.frontend import adapters, dialog, messages
+from vmdpotential.frontend import adapters, dialog, media, messages
 from vmdpotential.frontend.adapters import default_name, role
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.parameters import Command, Report
@@ -60,7 +60,16 @@ class Task(dialog.Task):
         with self.one_line():
             self.options = {parameter.name: parameter.convert(given.get(parameter.name, parameter.default))
                             for parameter in surface_options(command)}
+            self.given = given = self._in_medium(given)
             self.values, self.selected = _convert(command, given, session)
+
+    def _in_medium(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the values with those that the medium stands for, where the user has not set them."""
+        if "medium" not in self.options:
+            return given
+        own = {p.name for p in adapters.offered(self.command)}
+        by_user = {name: value for name, value in given.items() if name in own and value is not None}
+        return {**given, **media.in_medium(self.command, self.options["medium"], by_user)}
 
     def show(self, report: Report) -> list[str]:
         """Make models of what came out, all or none, and log it; return what to tell the user, line by line.
@@ -78,7 +87,8 @@ class Task(dialog.Task):
                 end_live(self.session)
             self.models, lines = show(
                 self.session, report, self.given.get("name") or default_name(command), self.selected,
-                self.options.get("surface", False), self.options.get("range"))
+                self.options.get("surface", False), self.options.get("range"),
+                self.options.get("hide_water", False))
             undo.pop_all()  # all is made
         if made is not None and self.selected is not None:
             self.session.vmdpotential_live = Live(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 from dataclasses import replace
@@ -14,6 +15,8 @@ from vmdpotential.molecule.structure import Structure
 
 log = logging.getLogger(__name__)
 
+#: Longer ones are no lengths of cells, and take long to be recognised.
+_LONGEST = 100
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
@@ -26,13 +29,14 @@ def parse_cell(text: str) -> Cell:
         When it is neither; InputError where the numbers or the file make no cell.
     """
     words = re.split(r"[,\s]+", text.strip().strip(","))
-    if all(_NUMBER.fullmatch(word) for word in words):
+    if all(map(_is_number, words)):
         if len(words) not in (3, 6):
             raise ValueError("three lengths in A are needed, or these and three angles, such as 60,60,80")
         return Cell.from_parameters(*map(float, words))
-    if not Path(text).is_file():
-        raise ValueError("give lengths such as 60,60,80, lengths and angles, or an XSC file that exists")
-    return read_cell(Path(text))
+    with contextlib.suppress(OSError):  # a name that is too long
+        if Path(text).is_file():
+            return read_cell(Path(text))
+    raise ValueError("give lengths such as 60,60,80, lengths and angles, or an XSC file that exists")
 
 
 def read_cell(path: Path) -> Cell:
@@ -47,6 +51,10 @@ def read_cell(path: Path) -> Cell:
         return _read_cell(path)
 
 
+def _is_number(word: str) -> bool:
+    return len(word) <= _LONGEST and _NUMBER.fullmatch(word) is not None
+
+
 def _read_cell(path: Path) -> Cell:
     content = files.read_text(path, 10, 500).decode("latin-1")
     basis = dict(re.findall(r"^\s*cellBasisVector([123])[\s=]+([^#;\n]+)", content, re.MULTILINE | re.IGNORECASE))
@@ -55,7 +63,7 @@ def _read_cell(path: Path) -> Cell:
     else:
         rows = [line.split() for line in content.splitlines() if line.strip() and not line.lstrip().startswith("#")]
         words = rows[-1][1:10] if rows else []  # after the number of the step
-    if len(words) != 9 or not all(_NUMBER.fullmatch(word) for word in words):
+    if len(words) != 9 or not all(map(_is_number, words)):
         raise InputError(f"{path}: states no periodic cell: it is neither an XSC file nor a NAMD configuration",
                          "give three lengths instead, such as {cell 60,60,80}")
     try:

@@ -1,208 +1,182 @@
-"""Hidden files that become outputs by renames, and what is done about those of a run that was killed.
+"""Hidden folders, in which outputs are written until they are renamed to their places.
 
-In each folder a run holds a lock, ``.vmdpotential-MACHINE-RUN-lock``; the system lets go of it however the run ends,
-so that the next run that writes there knows which hidden files nobody finishes, and removes them. Before the first of
-several renames the lock's file says what is renamed to what: a run that was killed among them is brought to its end.
+A run makes one, ``.vmdpotential-COMPUTER-...``, next to its outputs, and holds a lock on it (flock) that the system
+releases however the run ends. A later run that writes into the same folder removes those whose name has this form and
+this computer's digest, which belong to the same user, and which nobody has locked. It reads nothing in them and
+moves nothing out of them; where nothing can be locked (Windows), it leaves them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import functools
 import hashlib
-import json
 import os
 import platform
 import shutil
-import time
-from collections.abc import Sequence
+import stat
+import tempfile
 from pathlib import Path
-from typing import NamedTuple
 
-#: Hidden names begin with this, then machine, run, and which file of the run.
-MARK = ".vmdpotential-"
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
-#: Seconds after which hidden files of another machine, whose locks may not be seen here, are nobody's.
-ABANDONED = 86400.0
-
-#: What systems say where nothing can be locked, linked or synced.
+#: What file systems answer where they cannot lock, link, exchange or sync.
 UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EBADF, errno.EPERM, errno.EMLINK)
 
-
-class Known(NamedTuple):
-    """Which file it was, and that it is unchanged."""
-
-    node: int
-    size: int
-    time: int
-
-
-def found_at(path: Path) -> Known | None:
-    """Return which file is at a path, None where there is none."""
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return None
-    return Known(found.st_ino, found.st_size, found.st_mtime_ns)
-
-
-class Move(NamedTuple):
-    """What a rename does: from a hidden name to its place, and where what stood there before is kept.
-
-    `before` is the file that stands in the place, `new` the one that comes there.
-    """
-
-    temporary: str
-    place: str
-    former: str
-    before: Known | None
-    new: Known | None
-
-
-def rename(move: Move, several: bool) -> None:
-    """Bring a file to its place; what stands there is kept where it may have to come back."""
-    if move.before is not None and (Path(move.place).is_dir() or Path(move.temporary).is_dir()):
-        os.replace(move.place, move.former)
-    elif move.before is not None:
-        try:
-            os.link(move.place, move.former)
-        except OSError as error:  # a file system without hard links; others' files cannot always be linked
-            if error.errno not in UNABLE:
-                raise
-            if several:
-                os.replace(move.place, move.former)
-    os.replace(move.temporary, move.place)
-
-
-def put_back(moves: Sequence[Move]) -> list[str]:
-    """Undo renames; return the places where that fails."""
-    lost = []
-    for move in moves:
-        place, former = Path(move.place), Path(move.former)
-        try:
-            if former.exists():
-                if place.is_dir():  # the new one
-                    os.replace(place, move.temporary)
-                os.replace(former, place)
-            elif move.before is None and move.new is not None and found_at(place) == move.new:
-                remove(place)
-            elif move.before is not None and found_at(place) == move.new:  # it was replaced and not kept
-                lost.append(move.place)
-        except OSError:
-            lost.append(move.place)
-    return lost
-
-
-def _go_on(moves: Sequence[Move]) -> None:
-    """Do the renames that a killed run had begun, but not over what has been changed since."""
-    for move in moves:
-        temporary, place, former = Path(move.temporary), Path(move.place), Path(move.former)
-        there = found_at(place)
-        if temporary.exists() and (there == move.before or (there is None and former.exists())):
-            if place.is_dir() or (there is not None and temporary.is_dir()):
-                os.replace(place, former)
-            os.replace(temporary, place)
-
-
-def collect(folder: Path) -> None:
-    """Remove the hidden files of runs that were killed, and finish the renames they had begun.
-
-    Those of a run that is alive are left, and of another machine's, whose locks may not be seen here, those that are
-    younger than a day; of other users all.
-    """
-    for lock in folder.glob(f"{MARK}*-lock"):
-        prefix = lock.name.removesuffix("lock")
-        try:
-            handle = os.open(lock, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
-        except OSError:  # of another user, or it has just gone
-            continue
-        try:
-            if not _is_ours(handle) or not _dead(handle, prefix, folder):
-                continue
-            _recover(handle, prefix)
-            for path in [path for path in folder.glob(f"{prefix}*") if path != lock]:
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink(missing_ok=True)
-            lock.unlink(missing_ok=True)
-        finally:
-            os.close(handle)
-
-
-def _is_ours(handle: int) -> bool:
-    return not hasattr(os, "geteuid") or os.fstat(handle).st_uid == os.geteuid()
-
-
-def _dead(handle: int, prefix: str, folder: Path) -> bool:
-    """Return whether the run that made a lock has ended."""
-    locked = _lock(handle)
-    if locked and prefix.startswith(f"{MARK}{machine()}-"):
-        return True
-    newest = max((path.stat().st_mtime for path in folder.glob(f"{prefix}*")), default=time.time())
-    return locked is not False and time.time() - newest > ABANDONED
-
-
-def _recover(handle: int, prefix: str) -> None:
-    """Finish, or undo, the renames that a lock's file tells of."""
-    os.lseek(handle, 0, os.SEEK_SET)
-    with open(handle, "rb", closefd=False) as file:
-        text = file.read()
-    try:
-        moves = [Move(*row[:3], *(None if known is None else Known(*known) for known in row[3:]))
-                 for row in json.loads(text[1:])]
-    except ValueError:  # nothing was renamed, as it is synced before
-        return
-    if all(Path(path).name.startswith(prefix) for move in moves for path in (move.temporary, move.former)):
-        if text.startswith(b"+"):
-            _go_on(moves)
-        elif put_back(moves):
-            raise OSError(errno.EIO, "cannot be put back")
-
-
-def held(path: Path) -> int:
-    """Make a lock's file and hold it."""
-    while True:
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-        _lock(handle, wait=True)
-        if path.exists():
-            return handle
-        os.close(handle)  # another run took it for one that nobody holds, just before
-
-
-def _lock(handle: int, wait: bool = False) -> bool | None:
-    """Lock a file as long as it is open; return False where another process has done so, None where nobody can."""
-    try:
-        import fcntl
-    except ImportError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError as error:
-        return False if error.errno in (errno.EAGAIN, errno.EACCES) else None
-    return True
+#: Arguments of renameat2 (Linux): paths are relative to the current folder; the two names are exchanged.
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 @functools.cache
-def machine() -> str:
-    """Return what tells this machine, since it was started, from others that see the same folders."""
-    try:
-        text = Path("/proc/sys/kernel/random/boot_id").read_text()
-    except OSError:
-        text = platform.node()
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+def mark() -> str:
+    """Return how the names of hidden folders of this computer begin."""
+    return f".vmdpotential-{hashlib.sha256(platform.node().encode()).hexdigest()[:8]}-"
 
 
-def unlink(path: Path) -> None:
-    """Remove a file that may have gone."""
+class HiddenFolder:
+    """A folder that only this user can read; at the end it is removed with its content.
+
+    Parameters
+    ----------
+    parent : Path
+        Where it is made.
+
+    Raises
+    ------
+    OSError
+        When it cannot be made.
+    """
+
+    def __init__(self, parent: Path) -> None:
+        remove_abandoned(parent)
+        while True:
+            self.path = Path(tempfile.mkdtemp(prefix=mark(), dir=parent))
+            self._lock = _lock(self.path, wait=True)
+            if self.path.exists():
+                break
+            _close(self._lock)  # another run considered it abandoned before it was locked
+        #: Where the content stays, if set: a name under which no later run removes it.
+        self.kept_as: Path | None = None
+
+    def __enter__(self) -> HiddenFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.kept_as is None:
+            remove(self.path)
+        else:
+            with contextlib.suppress(OSError):
+                self.path.rename(self.kept_as)
+        _close(self._lock)
+
+    def keep(self) -> Path:
+        """Keep the content; return where it will be."""
+        self.kept_as = self.path.with_name(self.path.name.removeprefix("."))
+        return self.kept_as
+
+
+def final_folder(path: Path) -> Path:
+    """Return the folder of a file, or the one that it will be renamed to from a hidden folder."""
+    return next((folder.parent for folder in path.parents if folder.name.startswith(mark())), path.parent)
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Remove the hidden folders in a folder that killed runs of this user on this computer have left."""
     with contextlib.suppress(OSError):
-        path.unlink()
+        for path in parent.glob(f"{mark()}*"):
+            lock = _lock(path)
+            if lock is not None and os.fstat(lock).st_uid == os.geteuid():
+                remove(path)
+            _close(lock)
+
+
+def _lock(folder: Path, wait: bool = False) -> int | None:
+    """Open and lock a folder; return None where that is not possible, or another process has locked it."""
+    if fcntl is None:
+        return None
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:  # another user's, no folder, or just removed
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _close(lock: int | None) -> None:
+    if lock is not None:
+        os.close(lock)
+
+
+def exchange(first: Path, second: Path) -> None:
+    """Exchange the names of two folders in one step.
+
+    Raises
+    ------
+    OSError
+        When the system or the file system cannot do that (its number is one of `UNABLE`).
+    """
+    rename = None if os.name == "nt" else getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    if rename(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def sync(path: Path, like: Path | None = None) -> None:
+    """Wait until a file's content, or the names in a folder, are on the disk.
+
+    Parameters
+    ----------
+    path : Path
+    like : Path, optional
+        The file that it will replace, whose owner and mode it gets.
+    """
+    if path.is_dir() and os.name != "posix":
+        return
+    handle = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
+    try:
+        if like is not None and like.exists() and like.is_dir() == path.is_dir():
+            _copy_owner_and_mode(like, path)
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in UNABLE:
+            raise
+    finally:
+        os.close(handle)
+
+
+def sync_content(folder: Path) -> None:
+    """Wait until all that a folder contains is on the disk."""
+    for path, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            sync(Path(path, name))
+        if Path(path) != folder:
+            sync(Path(path))
+
+
+def _copy_owner_and_mode(source: Path, target: Path) -> None:
+    former = source.stat()
+    if hasattr(os, "chown"):
+        for owner in (former.st_uid, -1):  # only root can give a file away, but a group may be one's own
+            with contextlib.suppress(OSError):
+                os.chown(target, owner, former.st_gid)
+                break
+    target.chmod(stat.S_IMODE(former.st_mode))
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with all that it holds."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        unlink(path)
+    """Remove a file, or a folder with its content, as far as that is possible."""
+    with contextlib.suppress(OSError, RecursionError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()

@@ -9,13 +9,16 @@ import numpy as np
 
 from vmdpotential.molecule.structure import Floats
 
+#: Most characters of a number: those of every float64 are fewer, and longer ones take long to read.
+LONGEST = 1000
+
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*", re.ASCII)
 
 
 def whole(text: str) -> int:
     """Return a whole number of at most 18 digits; raises ValueError for anything else."""
-    if not _WHOLE.fullmatch(text):
-        raise ValueError(f"'{text}' is not a whole number")
+    if len(text) > LONGEST or not _WHOLE.fullmatch(text):
+        raise ValueError(f"'{text[:80]}' is not a whole number")
     return int(text)
 
 
@@ -29,14 +32,14 @@ def residue_number(text: str) -> int:
 
 def real(text: str) -> float:
     """Return a number, also nan and inf, which are refused where they do not belong; raises ValueError."""
-    if "_" in text or not text.isascii():
-        raise ValueError(f"'{text}' is not a number")
+    if "_" in text or len(text) > LONGEST or not text.isascii():
+        raise ValueError(f"'{text[:80]}' is not a number")
     return float(text)
 
 
 def reals(texts: Sequence[str]) -> Floats:
     """Return numbers, (N,); raises ValueError where one is not such as :func:`real` takes."""
     together = "".join(texts)
-    if "_" in together or not together.isascii():
+    if "_" in together or not together.isascii() or max(map(len, texts), default=0) > LONGEST:
         raise ValueError("not all are numbers")
     return np.array(list(map(float, texts)), np.float64)

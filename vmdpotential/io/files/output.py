@@ -1,7 +1,7 @@
-"""Files that are written whole or not at all, several together or none of them.
+"""Files that are written completely or not at all, several together or none of them.
 
-A run writes under hidden names beside its outputs (:mod:`vmdpotential.io.files.hidden`), syncs them, and renames all.
-What stood there before is kept under a hidden name until the last has its own, and comes back when a rename fails.
+A run writes in a hidden folder next to its outputs (:mod:`vmdpotential.io.files.hidden`), syncs the new files, and
+renames all in one sweep, which an exception undoes. After a kill every output is complete, the old or the new one.
 
 A Zarr map is a folder: it is written and renamed likewise, and replaces a folder only where that is a Zarr map and
 nothing else.
@@ -17,27 +17,14 @@ import json
 import os
 import secrets
 import shutil
-import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from vmdpotential.errors import OutputError, UsageError
-from vmdpotential.io.files.hidden import (
-    MARK,
-    UNABLE,
-    Move,
-    collect,
-    found_at,
-    held,
-    machine,
-    put_back,
-    remove,
-    rename,
-    unlink,
-)
+from vmdpotential.io.files import hidden
 from vmdpotential.parameters import reading
 
 #: The name of standard output.
@@ -121,9 +108,23 @@ def writing(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | 
     """
     check(paths, force, names)
     try:
-        with _Run(paths, names or paths) as run:
-            yield [file.temporary for file in run.files]
-            run.finish()
+        with contextlib.ExitStack() as stack:
+            folders: dict[Path, hidden.HiddenFolder] = {}
+            files = []
+            for n, (path, name) in enumerate(zip(paths, names or paths, strict=True)):
+                stream = is_stream(path)
+                place = path if stream else Path(os.path.realpath(path))
+                parent = Path(tempfile.gettempdir()) if stream else place.parent
+                if parent not in folders:
+                    folders[parent] = stack.enter_context(hidden.HiddenFolder(parent))
+                files.append(_File(folders[parent].path / str(n) / name.name, place, stream, is_folder(name)))
+            yield [file.temporary for file in files]
+            for file in files:
+                file.sync()
+            for file in files:
+                if file.stream:
+                    _pour(file.temporary, file.path)
+            _rename_all([file for file in files if not file.stream], folders.values())
     except BrokenPipeError:  # whoever reads our output has gone
         raise
     except OSError as error:
@@ -177,9 +178,10 @@ def _check_one(path: Path, force: bool, folder_wanted: bool) -> None:
     if os.path.lexists(path):
         if not force:
             raise UsageError("", f"{path}: exists", "use {force} to replace it")
-        folder = _place(path).parent
+        target = Path(os.path.realpath(path))
+        folder = target.parent
         if not folder.is_dir():
-            raise OutputError(f"{path}: is a link to {_place(path)}, whose folder does not exist", "create it first")
+            raise OutputError(f"{path}: is a link to {target}, whose folder does not exist", "create it first")
     if not os.access(folder, os.W_OK):
         raise OutputError(f"{path}: no permission to write in {folder}", "name another folder")
 
@@ -192,156 +194,100 @@ def is_stream(path: Path) -> bool:
         return False
 
 
-def _place(path: Path) -> Path:
-    """Return the file that stands at the end of a path's links."""
-    return Path(os.path.realpath(path))
-
-
-class _File(NamedTuple):
+class _File:
     """One output of a run.
 
     Parameters
     ----------
     temporary : Path
         Where it is written.
-    place : Path
-        Where it belongs: the end of links; where `stream` is true, what gets its content.
-    former : Path
-        Where the file that stood there is kept meanwhile.
+    path : Path
+        Its place, which is the end of links; or a stream, which gets its content.
     stream : bool
     folder : bool
         Whether it is a folder.
     """
 
-    temporary: Path
-    place: Path
-    former: Path
-    stream: bool
-    folder: bool = False
+    def __init__(self, temporary: Path, path: Path, stream: bool, folder: bool) -> None:
+        self.temporary, self.path, self.stream, self.folder = temporary, path, stream, folder
+        self._former = temporary.parent.with_name(f"{temporary.parent.name}-former")
+        self._node = 0  # inode of the new file
+        temporary.parent.mkdir()
+        if folder:
+            temporary.mkdir()
+        else:
+            temporary.touch()
 
+    def sync(self) -> None:
+        """Wait until the new file is on the disk, with the owner and mode of the one that it replaces."""
+        if self.folder:
+            hidden.sync_content(self.temporary)
+        hidden.sync(self.temporary, like=self.path)
+        self._node = self.temporary.stat().st_ino
 
-class _Run:
-    """The hidden files of a run."""
+    def rename(self) -> None:
+        """Put the new file in its place, and keep the former one until the end."""
+        if self.folder and self.path.exists():
+            self._exchange()
+            return
+        if self.path.exists():
+            try:
+                os.link(self.path, self._former)
+            except OSError as error:  # a file system without hard links; others' files cannot always be linked
+                if error.errno not in hidden.UNABLE:
+                    raise
+                shutil.copy2(self.path, self._former)
+        os.replace(self.temporary, self.path)
 
-    def __init__(self, paths: Sequence[Path], names: Sequence[Path]) -> None:
-        prefix = f"{MARK}{machine()}-{secrets.token_hex(4)}-"
-        self.files: list[_File] = []
-        for n, (path, name) in enumerate(zip(paths, names, strict=True)):
-            stream = is_stream(path)
-            place = path if stream else _place(path)
-            folder = Path(tempfile.gettempdir()) if stream else place.parent
-            # the end of a long name is enough, and keeps the whole as short as file systems want it
-            self.files.append(_File(folder / f"{prefix}{n}-{name.name[-40:]}", place, folder / f"{prefix}{n}", stream,
-                                    is_folder(name)))
-        self.locks: dict[Path, int] = {}
-        self.prefix = prefix
-        self.lost = False
-
-    def __enter__(self) -> _Run:
-        """Hold a lock in every folder, and make the temporary files."""
+    def _exchange(self) -> None:
         try:
-            for folder in dict.fromkeys(file.temporary.parent for file in self.files):
-                with contextlib.suppress(OSError):
-                    collect(folder)
-                path = folder / f"{self.prefix}lock"
-                self.locks[path] = held(path)
-            for file in self.files:
-                # nobody else reads what takes the place of a file that nobody else may read
-                mode = 0o600 if file.stream or file.place.exists() else 0o666
-                if file.folder:
-                    file.temporary.mkdir(0o700 if file.place.is_dir() else 0o777)
-                    continue
-                os.close(os.open(file.temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
+            hidden.exchange(self.temporary, self.path)
+        except OSError as error:
+            if error.errno not in hidden.UNABLE:
+                raise
+            # two steps, between which this is the only copy: no later run removes what has such a name
+            self._former = self.path.with_name(f"{self.path.name}.former-{secrets.token_hex(4)}")
+            os.replace(self.path, self._former)
+            os.replace(self.temporary, self.path)
 
-    def __exit__(self, *_: object) -> None:
-        """Remove what is left."""
-        if not self.lost:
-            for file in self.files:
-                remove(file.temporary)
-                remove(file.former)
-        for path, lock in self.locks.items():
-            os.close(lock)
-            if not self.lost:
-                unlink(path)
-
-    def finish(self) -> None:
-        """Put every file in its place, or none."""
-        files = [file for file in self.files if not file.stream]
-        for file in files:
-            if file.folder:
-                _sync_inside(file.temporary)
-            _sync(file.temporary, like=file.place)
-        for file in self.files:
-            if file.stream:
-                _pour(file.temporary, file.place)
-        moves = [Move(str(file.temporary), str(file.place), str(file.former), found_at(file.place),
-                       found_at(file.temporary)) for file in files]
-        # a folder is replaced by two renames
-        several = len(moves) > 1 or any(file.folder and file.place.exists() for file in files)
-        journal = json.dumps(moves).encode()
+    def undo(self) -> bool:
+        """Put back what was there before; return whether that succeeded."""
         try:
-            if several:
-                self._note(b"+" + journal)
-            for move in moves:
-                rename(move, several)
-            for folder in dict.fromkeys(file.place.parent for file in files):
-                _sync(folder)
-        except BaseException as error:
-            if several:
-                with contextlib.suppress(OSError):
-                    self._note(b"-")
-            lost = put_back(moves)
-            if lost:
-                self.lost = True  # what stood there before stays under its hidden name
-                raise OutputError(f"{', '.join(lost)}: replaced already when writing failed ({error}), and what stood "
-                                  "there before cannot be put back", "it is in the hidden files beside") from error
-            raise
+            renamed = self.path.exists() and self.path.stat().st_ino == self._node
+            if renamed and self.folder and self.temporary.exists():
+                hidden.exchange(self.temporary, self.path)
+            elif self._former.exists():
+                if renamed and self.folder:
+                    os.replace(self.path, self.temporary)
+                if renamed or not self.path.exists():
+                    os.replace(self._former, self.path)
+            elif renamed:
+                hidden.remove(self.path)
+        except OSError:
+            return False
+        return True
 
-    def _note(self, journal: bytes) -> None:
-        for lock in self.locks.values():
-            os.lseek(lock, 0, os.SEEK_SET)
-            os.write(lock, journal)
-            os.fsync(lock)
+    def forget(self) -> None:
+        """Remove what was there before."""
+        hidden.remove(self._former)
 
 
-def _make_alike(temporary: Path, place: Path) -> None:
-    """Give a file the owner and mode of the one that it takes the place of."""
-    found = place.stat()
-    if hasattr(os, "chown"):
-        for owner in (found.st_uid, -1):  # only root can give a file away, but a group may be one's own
-            with contextlib.suppress(OSError):
-                os.chown(temporary, owner, found.st_gid)
-                break
-    temporary.chmod(stat.S_IMODE(found.st_mode))
-
-
-def _sync(path: Path, like: Path | None = None) -> None:
-    """Wait until a file, made `like` the one that it takes the place of, or the names in a folder, are on the disk."""
-    if path.is_dir() and os.name != "posix":
-        return
-    handle = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
+def _rename_all(files: Sequence[_File], folders: Iterable[hidden.HiddenFolder]) -> None:
+    """Put every file in its place, or none."""
     try:
-        if like is not None and like.exists() and like.is_dir() == path.is_dir():
-            _make_alike(path, like)
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno not in UNABLE:
-            raise
-    finally:
-        os.close(handle)
-
-
-def _sync_inside(folder: Path) -> None:
-    """Wait until all that a folder holds is on the disk."""
-    for path, _, names in os.walk(folder, topdown=False):
-        for name in names:
-            _sync(Path(path, name))
-        if Path(path) != folder:
-            _sync(Path(path))
+        for file in files:
+            file.rename()
+        for parent in dict.fromkeys(file.path.parent for file in files):
+            hidden.sync(parent)
+    except BaseException as error:
+        lost = [str(file.path) for file in files if not file.undo()]
+        if lost:
+            kept = ", ".join(str(folder.keep()) for folder in folders)
+            raise OutputError(f"{', '.join(lost)}: replaced before writing failed ({error}), and the former content "
+                              "cannot be put back", f"it is in {kept}") from error
+        raise
+    for file in files:
+        file.forget()
 
 
 def _pour(source: Path, place: Path) -> None:

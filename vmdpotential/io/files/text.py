@@ -10,6 +10,7 @@ import bz2
 import contextlib
 import gzip
 import io
+import math
 import os
 import re
 import stat
@@ -36,6 +37,10 @@ _KIND = {".gz": "gzip", ".bz2": "bzip2"}
 #: Byte order marks: of UTF-8, which says nothing, and of UTF-16, which no format here is written in.
 MARK = b"\xef\xbb\xbf"
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
+
+#: What a compressed file may unpack to: so many bytes, and so many times its size beyond them. Text of atoms packs to a
+#: quarter or a tenth, a map that is mostly zeros to a hundredth; what packs to less is made to fill the memory.
+_FREE, _RATIO = 1 << 26, 100
 
 _BLOCK = 1 << 20
 #: Longest message of a reader, without the program's name in front and a viewer's spelling of parameters.
@@ -226,8 +231,11 @@ def take(file: IO[bytes], path: Path, times: float = 3, count: int | None = None
     ------
     MemoryPlanError
         As soon as `times` as many bytes are more than there are.
+    InputError
+        As soon as a compressed file has unpacked to more than :data:`_RATIO` times its size.
     """
     most = memory.limit() / times
+    unpacked = _most_unpacked(file, path)
     pieces: list[bytes] = []
     have = 0
     size = _BLOCK
@@ -240,9 +248,19 @@ def take(file: IO[bytes], path: Path, times: float = 3, count: int | None = None
         have += len(piece)
         if have > most:
             memory.require(int(have * times), f"reading {path}", _LESS)
+        if have > unpacked:
+            raise InputError(f"{path}: unpacks to more than {_RATIO} times its size, as if made to fill the memory",
+                             "if you trust it, unpack it first")
         pieces.append(piece)
         size = _BLOCK
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _most_unpacked(file: IO[bytes], path: Path) -> float:
+    """Return how many bytes may come out of a file: any number unless it is compressed."""
+    if not isinstance(file, (gzip.GzipFile, bz2.BZ2File)):
+        return math.inf
+    return _FREE + _RATIO * (len(path.content) if isinstance(path, Held) else path.stat().st_size)
 
 
 @contextlib.contextmanager
@@ -280,14 +298,14 @@ def reading(path: Path) -> Iterator[None]:
     except UsageError as error:
         if error.parameter.startswith("VMDPOTENTIAL_"):  # of the environment
             raise
-        raise _named(path, InputError(f"{error.parameter}: {error.text}", error.cure)) from None
+        raise named(path, InputError(f"{error.parameter}: {error.text}", error.cure)) from None
     except VmdpotentialError as error:
-        raise _named(path, error) from error.__cause__
+        raise named(path, error) from error.__cause__
     except Exception as error:
-        raise _named(path, InputError(f"cannot be read ({type(error).__name__}: {error})")) from error
+        raise named(path, InputError(f"cannot be read ({type(error).__name__}: {error})")) from error
 
 
-def _named(path: Path, error: Any) -> Any:
+def named(path: Path, error: Any) -> Any:
     """Return an error of a reader with the name of its file, and cut to what can be read at a glance."""
     error.cure = error.cure or _CURE
     name, text = one_line(str(path)), one_line(error.text)

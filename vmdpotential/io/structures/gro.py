@@ -119,8 +119,9 @@ def read_frame(path: Path, start: int, stop: int | None, atoms: int) -> tuple[Fl
     rows = np.arange(2, atoms + 2)
     table = lines.table(rows, first + 3 * width)
     time = re.search(r"\bt=\s*(-?\d+(?:\.\d*)?)", lines.text(0))
-    return (10 * _coordinates(path, lines, rows, table[:, first:], width), _cell(path, lines, atoms + 2),
-            float(time[1]) if time else None)
+    with np.errstate(over="ignore"):  # what is no finite number is looked for afterwards
+        positions = 10 * _coordinates(path, lines, rows, table[:, first:], width)
+    return positions, _cell(path, lines, atoms + 2), float(time[1]) if time else None
 
 
 def _count(path: Path, lines: columns.Lines) -> int:

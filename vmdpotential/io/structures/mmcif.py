@@ -293,7 +293,7 @@ def write_mmcif(structure: Structure, path: Path) -> None:
 def _records(s: Structure, path: Path) -> Iterator[bytes]:
     from gemmi import cif
 
-    name = re.sub(r"[^A-Za-z0-9_.-]", "_", path.name.split(".", 1)[0] if not path.name.startswith(".") else "structure")
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", path.name.split(".", 1)[0])
     yield f"data_{name or 'structure'}\n#\n_entry.id {cif.quote(name or 'structure')}\n".encode()
     if s.title:
         yield f"_struct.title {cif.quote(' '.join(s.title.split()))}\n".encode()

@@ -167,7 +167,8 @@ def _short_segments(structure: Structure) -> NDArray[np.str_]:
     if len(set(short)) < len(short):
         order = np.argsort(np.argsort([int(np.argmax(inverse == i)) for i in range(len(names))]))
         short = [f"S{rank + 1}" for rank in order]
-    log.warning("segment names are cut to the four columns of a PDB file: %s is %s", names[0], short[0])
+    changed = [(name, new) for name, new in zip(names.tolist(), short, strict=True) if name != new]
+    log.warning("segment names are cut to the four columns of a PDB file: %s becomes %s", *changed[0])
     return np.array(short)[inverse]
 
 

@@ -22,6 +22,9 @@ from vmdpotential.molecule.structure import Structure, Topology
 #: Suffixes of parameter files, in the order in which they must be read: topologies (for numbered types) first.
 SUFFIXES = (".rtf", ".prm", ".par", ".inp", ".str")
 
+#: Characters that a line may have, of which CHARMM itself reads 200.
+_LONGEST = 5000
+
 _E14FAC = re.compile(rb"\be14fac[ \t]+([0-9.]+)", re.IGNORECASE)
 _COMMENT = re.compile(rb"!.*")
 
@@ -137,6 +140,7 @@ def _read(files: Sequence[Path], numbered: bool) -> tuple[_Found, float]:
         with reading(path), warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
             warnings.simplefilter("ignore")
             data = read_text(path)
+            _check_lines(path, data)
             for match in _E14FAC.finditer(_COMMENT.sub(b"", data)):
                 factors[float(match[1])] = path
             if is_topology and not numbered:  # its residues are the PSF's, and its types those of the parameters
@@ -153,6 +157,14 @@ def _read(files: Sequence[Path], numbered: bool) -> tuple[_Found, float]:
     return _Found(parameters), next(iter(factors), 1.0)
 
 
+def _check_lines(path: Path, data: bytes) -> None:
+    """Raise InputError for a line that is too long: ParmEd's patterns take the square of its length."""
+    number = next((n for n, line in enumerate(data.split(b"\n"), 1) if len(line) > _LONGEST), 0)
+    if number:
+        raise InputError(f"{path}: line {number} has more than {_LONGEST} characters", "correct or divide that line")
+
+
+@np.errstate(all="ignore")  # what is no finite number is refused afterwards
 def _table(atoms: Sequence[Any], geometric: bool, is14: bool) -> tuple[Floats, Floats]:
     half = np.array([atom.rmin_14 if is14 else atom.rmin for atom in atoms], np.float64)
     epsilon = np.abs(np.array([atom.epsilon_14 if is14 else atom.epsilon for atom in atoms], np.float64))
@@ -160,9 +172,11 @@ def _table(atoms: Sequence[Any], geometric: bool, is14: bool) -> tuple[Floats, F
     return _coefficients(rmin, np.sqrt(np.outer(epsilon, epsilon)))
 
 
+@np.errstate(all="ignore")
 def _coefficients(rmin: Any, epsilon: Any) -> tuple[Any, Any]:
     """Return c6 and c12 of a minimum of -epsilon at rmin."""
-    return 2 * epsilon * rmin**6, epsilon * rmin**12
+    rmin6 = np.asarray(rmin, np.float64) ** 6
+    return 2 * epsilon * rmin6, epsilon * rmin6 * rmin6
 
 
 def _pairs(topology: Topology) -> tuple[Integers, Integers]:

@@ -18,7 +18,7 @@ from vmdpotential.molecule.structure import Structure
 _KINDS = "CHARMM parameters (.prm, .str) with a PSF, or force fields of OpenMM (.xml)"
 
 
-def nonbonded(structure: Structure, files: Sequence[Path] = ()) -> Nonbonded:
+def nonbonded(structure: Structure, files: Sequence[Path] = (), scripts: bool = False) -> Nonbonded:
     """Return how the atoms of a structure act on each other without bonds.
 
     Parameters
@@ -30,6 +30,8 @@ def nonbonded(structure: Structure, files: Sequence[Path] = ()) -> Nonbonded:
         None, where the structure's topology is a prmtop or TPR. Else CHARMM's parameter files (.prm, .par, .str,
         .rtf), or OpenMM's force fields (.xml, also by the names of those that come with it) or a System of these atoms
         (.xml), and, where the structure came without it, the topology (PSF, prmtop, TPR).
+    scripts : bool
+        Whether Python code in a force field of OpenMM may run: only for files that are trusted as a program is.
 
     Returns
     -------
@@ -57,16 +59,16 @@ def nonbonded(structure: Structure, files: Sequence[Path] = ()) -> Nonbonded:
     if parameters:
         result = charmm.nonbonded(structure, parameters)
     elif force_fields:
-        result = openmm.nonbonded(structure, force_fields)
+        result = openmm.nonbonded(structure, force_fields, scripts)
     elif topology is not None and topology.nonbonded is not None:
         with reading(Path(where)):
             result = topology.nonbonded()
     elif topology is not None and topology.source == "psf":
         raise InputError(f"{where}: a PSF has no van der Waals parameters",
-                         "give CHARMM's parameter files for its types (.prm, .str), or force fields of OpenMM (.xml)")
+                         "give as {parameters} CHARMM's files (.prm, .str), or force fields of OpenMM (.xml)")
     else:
         raise InputError(f"{where}: has no van der Waals parameters",
-                         f"give a prmtop or TPR as {{topology}}, or {_KINDS}")
+                         f"give a prmtop or TPR as {{topology}}, or {_KINDS} as {{parameters}}")
     if len(result) != len(structure):
         raise InputError(f"{where}: has parameters of {len(result)} atoms, and there are {len(structure)}",
                          f"give a topology of all these atoms, or {_KINDS}")

@@ -21,8 +21,10 @@ _SHARE = Path("share", "gromacs", "top")
 _DEEPEST = 50
 #: Times that the value of a macro is looked up for macros in it.
 _ROUNDS = 10
-#: Words that a line may have when its macros are replaced.
-_WORDS = 1000
+#: Words and characters that a line may have: when its macros are replaced, and when it is continued by lines.
+_WORDS, _LONGEST = 1000, 10_000
+#: Files and lines that a topology may consist of, one that is included again counted again.
+MOST_FILES, MOST_LINES = 2000, 20_000_000
 
 
 def folders() -> list[Path]:
@@ -68,8 +70,8 @@ def read_lines(path: Path) -> Iterator[Line]:
     Raises
     ------
     InputError
-        When a file cannot be read or is not found (the message says where it was looked for), includes go in a circle,
-        or conditions do not end.
+        When a file cannot be read or is not found (the message says where it was looked for), includes go in a circle
+        or lead to too many files or lines, or conditions do not end.
     """
     return _Preprocessor().lines(path, 0)
 
@@ -77,16 +79,25 @@ def read_lines(path: Path) -> Iterator[Line]:
 @dataclass
 class _Preprocessor:
     macros: dict[str, str] = field(default_factory=dict)
+    files: int = 0
+    lines_read: int = 0
 
     def lines(self, path: Path, depth: int) -> Iterator[Line]:
         if depth > _DEEPEST:
             raise InputError(f"{path}: files include each other in a circle")
         conditions: list[bool] = []  # of the #ifdef that are open: whether what follows counts
         continued = ""
-        for number, line in enumerate(read_text(path).decode("utf-8", "replace").split("\n"), 1):
+        text = read_text(path).decode("utf-8", "replace").split("\n")
+        self.files, self.lines_read = self.files + 1, self.lines_read + len(text)
+        if self.files > MOST_FILES or self.lines_read > MOST_LINES:
+            raise InputError(f"{path}: the topology includes more than {MOST_FILES} files or {MOST_LINES} lines",
+                             "include each file once")
+        for number, line in enumerate(text, 1):
             line = continued + line.partition(";")[0].rstrip()
             if line.endswith("\\"):
                 continued = f"{line[:-1]} "
+                if len(continued) > _LONGEST:
+                    raise InputError(f"{path}: line {number}: is continued to more than {_LONGEST} characters")
                 continue
             continued = ""
             words = line.split()
@@ -123,8 +134,8 @@ class _Preprocessor:
             if not any(word in self.macros for word in words):
                 break
             words = [part for word in words for part in self.macros.get(word, word).split()]
-            if len(words) > _WORDS:
-                raise InputError(f"{where}: its macros make more than {_WORDS} words")
+            if len(words) > _WORDS or sum(map(len, words)) > _LONGEST:
+                raise InputError(f"{where}: its macros make more than {_WORDS} words or {_LONGEST} characters")
         return words
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from vmdpotential.errors import InputError, listed
 from vmdpotential.io import mdanalysis
+from vmdpotential.io.files.hidden import final_folder
 from vmdpotential.io.files.text import Held, held, read_text, write_bytes
 from vmdpotential.io.topologies import gromacs_folder
 from vmdpotential.molecule.names import IONS, Ion
@@ -253,7 +254,7 @@ def write_top(structure: Structure, path: Path) -> None:
             raise InputError(f"{source}: does not include the ions {top.include}, and has no [ system ] before which "
                              "it could", "include them")
         lines[at[0]:at[0]] = ["; ions", f'#include "{top.include}"', ""]
-    folder = path.resolve().parent
+    folder = final_folder(path.resolve())
     if not isinstance(source, Held) and folder != source.resolve().parent:
         lines = [_moved(line, source, folder) for line in lines]
     lines += [f"{name:<15s} {number:5d}" for name, number in added]
@@ -313,11 +314,14 @@ def _added(top: Top, structure: Structure, first: int) -> list[tuple[str, int]]:
     for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         names = (*structure.residue_names[start:stop].tolist(), *structure.atom_names[start:stop].tolist())
         if names not in known:
-            there = listed([molecule.name for molecule in top.ions.values()], 120) or "none"
+            there = listed([molecule.name for molecule in top.ions.values()], 120)
             atoms = ", ".join(names[stop - start:])
-            raise InputError(f"{top.path}: neither it nor its force field's ions.itp has a molecule type with residue "
-                             f"{names[0]}, atom {atoms}; ions that there are: {there}",
-                             "take one of them, with {naming auto}, or include a file that defines it")
+            text = (f"neither it nor its force field's ions.itp has a molecule type with residue {names[0]}, atom "
+                    f"{atoms}")
+            if there:
+                raise InputError(f"{top.path}: {text}; it has these ions: {there}",
+                                 "use one of them, with {naming auto}, or include a file that defines it")
+            raise InputError(f"{top.path}: {text}, nor any other ion", "include a file that defines the ions")
         name = known[names]
         if result and result[-1][0] == name:
             result[-1] = (name, result[-1][1] + 1)

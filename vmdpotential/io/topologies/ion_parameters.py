@@ -24,6 +24,8 @@ _CURE = ("give {parameters}: Amber's file for the water model (frcmod.ionsjc_tip
          "a prmtop with these ions")
 #: What begins the Lennard-Jones parameters of Amber's files (frcmod; parm10.dat), and one of their lines.
 _NONBONDED = re.compile(r"NONB|MOD4\s+RE")
+#: What follows on a line is a comment; the pattern takes the square of the length of a number.
+_LONGEST = 400
 _LINE = re.compile(r"\s*(\S+)\s+([0-9]+\.?[0-9]*(?:[eEdD][-+]?[0-9]+)?)\s+([0-9]+\.?[0-9]*(?:[eEdD][-+]?[0-9]+)?)\b")
 
 
@@ -85,6 +87,9 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
         raise InputError(
             f"{where}: no Lennard-Jones parameters of the ions {listed(missing, 80)}", _CURE)
     values = np.array([found[ion] for ion in ions])
+    if not np.isfinite(values).all():
+        raise InputError(f"{listed(map(str, files), 80)}: Lennard-Jones parameters of ions are no numbers",
+                         "correct the file")
     return values[:, 0], values[:, 1]
 
 
@@ -109,8 +114,10 @@ def _of_amber(path: Path) -> dict[str, tuple[float, float]]:
             inside = True
         elif not line.strip() or line.startswith("END"):
             inside = False
-        elif inside and (match := _LINE.match(line)):
+        elif inside and (match := _LINE.match(line[:_LONGEST])):
             half, epsilon = (float(text.upper().replace("D", "E")) for text in match.groups()[1:])
+            if not max(half, epsilon) < np.inf:
+                raise InputError(f"{path}: the Lennard-Jones parameters of {match[1][:20]} are no numbers")
             result[match[1]] = half * _SIGMA, epsilon
     if not result:
         raise InputError(f"{path}: holds no Lennard-Jones parameters of Amber's kind (a section NONB)",

@@ -1,7 +1,4 @@
-"""Force fields of OpenMM (.xml), by OpenMM (extra ``forcefields``), for atoms with names and residues or bonds.
-
-A force field's file may hold scripts, which OpenMM runs.
-"""
+"""Force fields of OpenMM (.xml), by OpenMM (extra ``forcefields``), for atoms with names and residues or bonds."""
 
 from __future__ import annotations
 
@@ -15,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential import units
+from vmdpotential import memory, units
 from vmdpotential.errors import BackendError, InputError, listed
-from vmdpotential.io.files.text import COMPRESSED, Held, read_text, reading
+from vmdpotential.io.files.text import reading
+from vmdpotential.io.topologies import openmm_files
 from vmdpotential.io.topologies.openmm_system import is_system
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.nonbonded import (
@@ -45,11 +43,20 @@ _NOT_PAIRS = {
 _TABLE = "acoef(type1, type2)/r^12 - bcoef(type1, type2)/r^6;"
 _BONDS14 = re.compile(r"([0-9.e+-]+)\*epsilon\*\(\(sigma/r\)\^12-\(sigma/r\)\^6\)")
 
+#: What a System may consist of.
+_CLASSES = {
+    "System", "NonbondedForce", "CustomNonbondedForce", "CustomBondForce", *_NOT_PAIRS,
+    *(f"{kind}{n}DFunction" for kind in ("Continuous", "Discrete") for n in (1, 2, 3)),
+}
+
+#: Bytes that OpenMM takes for each atom while it makes a system: 1,400 to 1,600 for water, more for larger molecules.
+_BYTES = 2500
+
 #: Longest bond, A, from one residue of a chain to the next.
 _LONGEST = 2.5
 
 
-def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
+def nonbonded(structure: Structure, files: Sequence[Path], scripts: bool = False) -> Nonbonded:
     """Return how atoms act on each other by a force field of OpenMM.
 
     Parameters
@@ -58,12 +65,16 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
         With bonds, or with residues and atoms of standard names.
     files : sequence of Path
         Also names of those that come with OpenMM, such as ``amber14-all.xml``; or a whole System (``XmlSerializer``).
+    scripts : bool
+        Whether Python code in a force field may run.
 
     Raises
     ------
     InputError
-        When a file cannot be read, residues have no template (all of them are listed), or the force field is more than
-        charges and Lennard-Jones.
+        When a file cannot be read or holds code, residues have no template (all of them are listed), or the force field
+        is more than charges and Lennard-Jones.
+    MemoryPlanError
+        When OpenMM's system of these atoms does not fit into memory.
     BackendError
         When OpenMM is not installed.
     """
@@ -78,12 +89,15 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
         if len(files) > 1:
             raise InputError(f"{system}: is a whole System, which no other file goes with", "give it alone")
         with reading(system):
-            return _of_system(XmlSerializer.deserialize(read_text(system).decode("utf-8")), f"OpenMM System {names}")
+            text = openmm_files.system(system, _CLASSES)
+            return _of_system(XmlSerializer.deserialize(text), f"OpenMM System {names}")
+    memory.require(_BYTES * len(structure), f"OpenMM's system of {len(structure)} atoms",
+                   "take fewer atoms, or parameters of another kind: a prmtop, a TPR, or a PSF with CHARMM's files")
     force_field = app.ForceField()
-    for path in files:
-        with reading(path), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            _load(force_field, path)
+    parts = openmm_files.force_field(files, scripts)
+    with reading(files[0]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _load(force_field, parts)
     with reading(Path(", ".join(map(str, files)))), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         topology = _topology(elements.fill(structure))
@@ -102,20 +116,13 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
         return _of_system(system, f"OpenMM {names}")
 
 
-def _load(force_field: Any, path: Path) -> None:
-    if path.suffix.lower() in COMPRESSED or isinstance(path, Held):
-        force_field.loadFile(io.StringIO(read_text(path).decode("utf-8")))
-        return
-    if path.exists():
-        read_text(path)  # tells what is no text before anything else happens
+def _load(force_field: Any, parts: Sequence[openmm_files.Part]) -> None:
     try:
-        force_field.loadFile(str(path))
+        force_field.loadFile(tuple(io.StringIO(part.text) for part in parts))
     except Exception as error:  # its parser raises anything
-        if "Could not locate" in str(error):
-            raise InputError(f"{path}: there is no such file, and none of that name comes with OpenMM",
-                             "check its name and folder") from None
         reason = str(error).rpartition('": ')[2].split("\n")[0]
-        raise InputError(f"{path}: is no force field of OpenMM ({reason[:100]})", "write it again") from None
+        names = ", ".join(str(part.path) for part in parts)
+        raise InputError(f"{names}: is no force field of OpenMM ({reason[:100]})", "write it again") from None
 
 
 def _topology(structure: Structure) -> Any:

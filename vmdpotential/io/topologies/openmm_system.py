@@ -17,7 +17,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.files.numbers import real
 from vmdpotential.io.files.text import first_bytes, read_bytes, reading, suffix
 from vmdpotential.molecule.elements import masses
-from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.structure import LARGEST_CHARGE, Structure
 
 Floats = NDArray[np.float64]
 
@@ -136,8 +136,9 @@ def _check(system: System, path: Path) -> None:
     if system.offsets:
         raise InputError(f"{path}: {system.offsets} of its charges change with a parameter (particle offsets)",
                          "write the System with the charges that are meant, without offsets")
-    if not np.isfinite(system.charges).all():
-        raise InputError(f"{path}: the charge of particle {int(np.argmin(np.isfinite(system.charges)))} is no number")
+    good = np.abs(system.charges) < LARGEST_CHARGE  # nor NaN
+    if not good.all():
+        raise InputError(f"{path}: the charge of particle {int(np.argmin(good))} is no possible number")
 
 
 def _compare(structure: Structure, found: Any, path: Path, where: str) -> None:

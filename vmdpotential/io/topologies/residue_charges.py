@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,6 +11,7 @@ from vmdpotential.io.files.numbers import real
 from vmdpotential.io.files.text import held, read_text, reading, suffix
 from vmdpotential.io.topologies.gromacs_folder import read_lines
 from vmdpotential.molecule.given import ResidueCharges
+from vmdpotential.molecule.structure import LARGEST_CHARGE
 
 #: A residue's key in its file (its number, say), its name, an atom's name and charge, and where that stands.
 _Row = tuple[object, str, str, float, str]
@@ -40,8 +40,8 @@ def read_residue_charges(path: str | Path) -> list[ResidueCharges]:
             if atom in charges:
                 raise InputError(f"{where}: residue {residue} has two atoms {atom}",
                                  "name its atoms differently, as the structure does")
-            if not math.isfinite(charge):
-                raise InputError(f"{where}: the charge of {residue} {atom} is no number")
+            if not abs(charge) < LARGEST_CHARGE:  # nor NaN
+                raise InputError(f"{where}: the charge of {residue} {atom} is no possible number")
             charges[atom] = charge
         if not residues:
             raise InputError(f"{path}: holds no charges", "give a MOL2, ITP, OpenMM XML, or lines residue,atom,charge")

@@ -193,21 +193,25 @@ class Trajectory:
         from MDAnalysis.lib.formats.libmdaxdr import TRRFile, XTCFile
 
         is_xtc = path.suffix.lower() == ".xtc"
+        starts = self._starts  # looked at first: the library, which reads the first frame as it opens, believes them
         with (XTCFile if is_xtc else TRRFile)(str(path)) as file:
-            file.set_offsets(self._starts)
+            file.set_offsets(starts)
             chosen = _chosen(path, self.frames, len(self._starts))
             often = self.atoms * len(self._starts) > OFTEN
             for number in chosen:
                 if is_xtc:
                     xdr.check_packed(path, int(self._starts[number]), self.atoms, often)
                 file.seek(number)
-                step = file.read()
+                try:
+                    step = file.read()
+                except StopIteration:
+                    raise xdr.cut_while_read(path, number) from None
                 if not getattr(step, "hasx", True):
                     raise InputError(f"{path}: frame {number} holds no positions", "choose other {frames}")
                 box = np.array(step.box, np.float64) * 10  # nm to A
                 positions = mdanalysis.checked(step.x, path, self._dtype(step.x), number)
                 positions *= 10
-                yield Frame(number, positions, Cell(box) if box.any() else None, len(chosen), float(step.time))
+                yield Frame(number, positions, mdanalysis.box_of(box, path), len(chosen), float(step.time))
 
     def _gro(self, path: Path) -> Iterator[Frame]:
         chosen = _chosen(path, self.frames, len(self._starts))
@@ -249,14 +253,25 @@ class Trajectory:
             if path.suffix.lower() == ".dcd":
                 step = _dcd_step(reader.header)
                 for number in chosen:
-                    reader.seek(number)
-                    found = reader.read()
+                    try:
+                        reader.seek(number)
+                        found = reader.read()
+                    except StopIteration:
+                        raise xdr.cut_while_read(path, number) from None
+                    if found.xyz.shape != (self.atoms, 3):
+                        raise InputError(f"{path}: frame {number} has {' x '.join(map(str, found.xyz.shape))} numbers, "
+                                         f"where {self.atoms} atoms have {self.atoms} x 3",
+                                         "write it without a fourth coordinate or fixed atoms")
                     time = None if step is None else step[0] + number * step[1]
                     yield Frame(number, mdanalysis.checked(found.xyz, path, self._dtype(found.xyz), number),
                                 mdanalysis.cell_of(_dcd_cell(found.unitcell), path), len(chosen), time)
                 return
+            size = path.stat().st_size
             for number in chosen:
-                found = reader[number]
+                if path.stat().st_size < size:  # the pages of a mapped file that are gone would end the process
+                    raise xdr.cut_while_read(path, number)
+                with mdanalysis.quiet():
+                    found = reader[number]
                 yield Frame(number, mdanalysis.checked(found.positions, path, self._dtype(found.positions), number),
                             mdanalysis.cell_of(found.dimensions, path), len(chosen), found.data.get("time"))
 
@@ -346,6 +361,7 @@ def _dcd_step(header: Any) -> tuple[float, float] | None:
     return header["istart"] * header["delta"] * AKMA, step
 
 
+@np.errstate(all="ignore")  # a cell that is no numbers is refused afterwards
 def _dcd_cell(found: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return lengths and angles of the cell in a DCD, as one of its dialects has them.
 

@@ -7,6 +7,7 @@ Layouts and packing: xdrfile of GROMACS (xdrfile_xtc.c, xdrfile_trr.c, xdrfile_d
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -21,24 +22,39 @@ from vmdpotential.errors import InputError
 _FIRST, _BEYOND = 9, 73
 #: Bytes before the packed coordinates of a frame, and before the bits themselves.
 _PACKED, _BITS = 56, 92
+#: Bytes of a TRR's header with its shortest numbers.
+_HEADER = 84
+
+log = logging.getLogger(__name__)
 
 
 def frames(path: Path, n_atoms: int, is_xtc: bool) -> Iterator[int]:
-    """Yield where each frame begins, bytes.
+    """Yield where each frame begins, bytes; one that the file ends within is left out, which a warning says.
 
     Raises
     ------
     InputError
-        At a frame of other atoms, or one that is damaged or cut short.
+        At a frame of other atoms, or one that is damaged; also when the first one is cut short.
     """
     with open(path, "rb") as file:
         start, size = 0, file.seek(0, 2)
         while not start or start < size:
-            end = (_end_of_xtc if is_xtc else _end_of_trr)(path, file, start, n_atoms) if size - start >= 68 else 0
+            header = _HEADER if not is_xtc else _BITS if n_atoms > 9 else _PACKED
+            whole = size - start >= header
+            end = (_end_of_xtc if is_xtc else _end_of_trr)(path, file, start, n_atoms) if whole else size + 1
+            if start and end > size:
+                log.warning("%s: ends within a frame, which is left out; it is cut short, or still written", path)
+                return
             if not start < end <= size:
                 raise InputError(f"{path}: the frame at byte {start} is damaged or cut short", "copy or write it again")
             yield start
             start = end
+
+
+def cut_while_read(path: Path, number: int) -> InputError:
+    """Return the error of a frame that was there when the frames were counted."""
+    return InputError(f"{path}: frame {number} is no longer there: the file was changed while it was read",
+                      "run again when nothing writes it")
 
 
 def _words(file: IO[bytes], start: int, count: int) -> NDArray[np.int32]:

@@ -9,15 +9,21 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils
-from numba.core.registry import cpu_target
+from llvmlite import binding, ir
 
 
 def _target_features() -> set[str]:
-    codegen = cpu_target.target_context.codegen()
-    return set(str(codegen._customize_tm_features()).split(","))
+    """Return the features that Numba compiles for: those of NUMBA_CPU_FEATURES, else the host's."""
+    if numba.config.CPU_FEATURES is not None:
+        return set(numba.config.CPU_FEATURES.split(","))
+    try:
+        features = binding.get_host_cpu_features()
+    except RuntimeError:  # LLVM does not know the host
+        return set()
+    vectors = numba.config.ENABLE_AVX  # NUMBA_ENABLE_AVX=0 turns off all of them
+    return {f"+{name}" for name, present in features.items() if present and (vectors or not name.startswith("avx"))}
 
 
 def _level(features: set[str]) -> str:
@@ -127,7 +133,8 @@ class Vector:
     def call(self, name: str, arguments: list[Any], result: Any = None) -> Any:
         """Call an LLVM intrinsic or a C function."""
         kind = ir.FunctionType(result or self.type, [a.type for a in arguments])
-        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        module = self.builder.module
+        function = module.globals.get(name) or ir.Function(module, kind, name)
         return self.builder.call(function, arguments, fastmath=self.flags if result is None else ())
 
     def _intrinsic(self, name: str, *arguments: Any) -> Any:

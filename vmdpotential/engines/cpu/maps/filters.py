@@ -11,7 +11,6 @@ import functools
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from vmdpotential.engines.cpu.compiling.simd import I32, I64, Vector, constant, pointer
@@ -113,6 +112,11 @@ def in_tile(typing, x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, c
     return signature, codegen
 
 
+def _items(builder, values, count):
+    """Return the items of a tuple, or of an LLVM array."""
+    return [builder.extract_value(values, i) for i in range(count)]
+
+
 @intrinsic
 def weighted(typing, smooth, at, wa, wb, wc):
     """Return the sum over 4^3 nodes from one on, the four along the last axis in the lanes of a vector."""
@@ -121,8 +125,8 @@ def weighted(typing, smooth, at, wa, wb, wc):
     def codegen(context, builder, sig, arguments):
         v = Vector(builder, 64, 4)
         array = context.make_array(sig.args[0])(context, builder, arguments[0])
-        plane, row, _ = (builder.sdiv(stride, constant(8)) for stride in cgutils.unpack_tuple(builder, array.strides))
-        first, second, third = (cgutils.unpack_tuple(builder, argument) for argument in arguments[2:])
+        plane, row, _ = (builder.sdiv(stride, constant(8)) for stride in _items(builder, array.strides, 3))
+        first, second, third = (_items(builder, argument, 4) for argument in arguments[2:])
         total = v.const(0.0)
         for j in range(4):
             line_sum = v.const(0.0)

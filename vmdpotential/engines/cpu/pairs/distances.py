@@ -20,6 +20,9 @@ Integers = NDArray[np.int64]
 #: Cells along the reach, and atoms that a cell holds on average at least.
 PARTS, FEWEST = 2, 0.5
 
+#: Atoms of a cell at most, on average, and pairs of a part of the work, a tenth of a second.
+MOST_IN_CELL, PART = 2000, 1e8
+
 
 def count_distances(positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
                     bins: int) -> Integers:
@@ -53,24 +56,33 @@ def count_distances(positions: Floats, others: Floats | None, cell: Cell | None,
     rows = _rows(basis, heights, shape, reach, others is None)
     kernel = build.load("distance_kernel")
     count = int(shape.prod())
-    workers = min(threads.count(), count)
+    # where images make the work of a cell long, its rows are divided too: between parts, Ctrl-C stops it
+    pairs = len(sets[0]) * len(sets[-1]) * 4 / 3 * np.pi * reach**3 / abs(np.linalg.det(basis))
+    divided = np.array_split(rows, min(len(rows), 1 + int(pairs / count / PART)))
+    total_parts = count * len(divided)
+    workers = min(threads.count(), total_parts)
     free = deque(np.zeros((4, bins + 1), np.int64) for _ in range(workers))
     tasks = list(free)
 
     def task(first: int, last: int) -> None:
         found = free.pop()
-        kernel.run(*tables[0], *tables[-1], shape, basis, cell is not None, others is None, rows, bins / reach, bins,
-                   found, first, last)
+        while first < last:
+            part, at = divmod(first, count)
+            stop = min(last, (part + 1) * count)
+            kernel.run(*tables[0], *tables[-1], shape, basis, cell is not None, others is None, divided[part],
+                       bins / reach, bins, found, at, at + stop - first)
+            first = stop
         free.append(found)
 
-    threads.run(task, count, "distances", max(1, count // (8 * workers)))
+    grain = max(1, count // (8 * workers)) if len(divided) == 1 else 1
+    threads.run(task, total_parts, "distances", grain)
     total: Integers = np.sum(tasks, axis=(0, 1))[:bins]
     return total
 
 
 def _shape(heights: Floats, reach: float, atoms: int) -> Integers:
     """Return how many cells there are along each vector: some in the reach, but few without atoms."""
-    shape = np.maximum(1, np.floor(heights * (PARTS / reach)))
+    shape = np.maximum(np.cbrt(atoms / MOST_IN_CELL), np.maximum(1, np.floor(heights * (PARTS / reach)))) // 1
     while shape.prod() > max(1, atoms / FEWEST):
         shape = np.maximum(1, shape // 2)
     return np.asarray(shape, np.int64)

@@ -11,7 +11,6 @@ from functools import partial
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from vmdpotential.engines.cpu.compiling.simd import I32, I64, LEVEL, Vector, constant, pointer
@@ -170,7 +169,8 @@ class _Loop:
 
 def _align_stack(builder, kind):
     """Make LLVM align the stack for vectors: it spills them across cache lines where no variable asks for it."""
-    slot = cgutils.alloca_once(builder, kind)
+    with builder.goto_entry_block():
+        slot = builder.alloca(kind)
     slot.align = 64
     kept = ir.FunctionType(ir.VoidType(), [slot.type])
     builder.asm(kept, "", "r", [slot], side_effect=True)  # no code, but the variable may not be dropped

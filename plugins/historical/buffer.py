@@ -50,6 +50,13 @@ class Constraints:
     pairs: NDArray[np.int64]
     lengths: Floats
 
+    @classmethod
+    def of_water(cls, positions: Floats) -> Constraints:
+        """Return the bonds of oxygen and hydrogen of whole molecules, (3 M, 3) in the order O, H, H."""
+        first = np.arange(0, len(positions), 3)[:, None]
+        bonds = np.concatenate([first + pair for pair in ([0, 1], [0, 2])], axis=1).reshape(-1, 2)
+        return cls(bonds, np.linalg.norm(positions[bonds[:, 0]] - positions[bonds[:, 1]], axis=1))
+
 
 @dataclass(frozen=True, eq=False)
 class Kinds:

@@ -1,0 +1,110 @@
+"""How often the 95 % intervals that commands state hold the true mean: of series whose correlation falls exponentially.
+
+    python scripts/coverage_of_errors.py [SERIES]
+
+prints for each use, number of frames and correlation time: the part of the intervals stated that hold the mean, and in
+brackets the part of the series that have one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import lfilter
+
+from vmdpotential.frames.statistics import (
+    BLOCKS,
+    BlockMean,
+    FrameMean,
+    Uncertainty,
+    as_equal,
+    each_uncertainty,
+    uncertainty,
+)
+
+Floats = NDArray[np.float64]
+
+FRAMES, TIMES = (20, 50, 100, 200, 500, 1000), (0, 1, 2, 5, 10, 20, 50)
+
+
+def series(frames: int, count: int, time: float, rng: np.random.Generator) -> Floats:
+    """Return series (frames, count) of mean 0 and variance 1 whose correlation falls as exp(-t / time)."""
+    keep = np.exp(-1 / time) if time else 0.0
+    noise = rng.normal(size=(count, frames))
+    noise[:, 1:] *= np.sqrt(1 - keep**2)
+    made: Floats = lfilter([1.0], [1.0, -keep], noise, axis=1).T
+    return made
+
+
+def blocks(values: Floats) -> tuple[list[int], list[Floats]]:
+    """Return the frames in each block, and means of blocks."""
+    size = max(1, len(values) // BLOCKS)
+    parts = [values[start : start + size] for start in range(0, len(values), size)]
+    return [len(part) for part in parts], [part.mean(0) for part in parts]
+
+
+def intervals(known: Sequence[Uncertainty | None]) -> Floats:
+    """Return half the widths of intervals, not a number where there are none."""
+    return np.array([np.nan if one is None else float(one.interval.ravel()[0]) for one in known])
+
+
+def average(values: Floats) -> Floats:
+    """Return the intervals of maps of one point."""
+    found = []
+    for one in values.T:
+        mean = BlockMean((1,), spread=False)
+        for count, block in zip(*blocks(one[:, None]), strict=True):
+            mean.add(count, block)
+        found.append(mean.uncertainty())
+    return intervals(found)
+
+
+def profile(values: Floats) -> Floats:
+    """Return the intervals of curves of one node."""
+    counts, means = blocks(values)
+    return intervals([uncertainty(one) for one in as_equal(counts, np.array(means)).T])
+
+
+def field(values: Floats) -> Floats:
+    """Return the intervals of places."""
+    known = each_uncertainty(values)
+    return np.full(values.shape[1], np.nan) if known is None else known.interval
+
+
+def energy(values: Floats) -> Floats:
+    """Return the intervals of rows."""
+    mean = FrameMean(values.shape[1:])
+    for frame in values:
+        mean.add(frame)
+    known = mean.uncertainty()
+    return np.full(values.shape[1], np.nan) if known is None else known.interval
+
+
+USES = {"average": average, "profile": profile, "field": field, "energy": energy}
+
+
+def coverage(use: str, frames: int, time: float, count: int, seed: int = 2026) -> tuple[float, float]:
+    """Return the parts of so many series that have an interval, and of those whose interval holds the true mean."""
+    values = series(frames, count, time, np.random.default_rng([seed, frames, int(10 * time)]))
+    found = USES[use](values)
+    return float(np.isfinite(found).mean()), float((np.abs(values.mean(0)) <= found).mean())
+
+
+def main() -> None:
+    """Print the table."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+    for use in USES:
+        print(f"{use}\n frames" + "".join(f"{f'tau {time}':>14}" for time in TIMES))
+        for frames in FRAMES:
+            cells = []
+            for time in TIMES:
+                stated, held = coverage(use, frames, time, count)
+                cells.append(f"{held / stated if stated else float('nan'):.2f} ({stated:.2f})")
+            print(f"{frames:7d}" + "".join(f"{cell:>14}" for cell in cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()

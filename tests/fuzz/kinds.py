@@ -1,0 +1,255 @@
+"""The other files that commands read: trajectories, parameters, systems, charges, index files, cells, caches ...
+
+Each kind has its seeds, and a function that reads a file as the commands do. What a package that is not installed reads
+is left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from vmdpotential import cache
+from vmdpotential.commands.options import charged
+from vmdpotential.frames import batch, blocks
+from vmdpotential.io import open_map, read_topology
+from vmdpotential.io.files.cellfile import read_cell
+from vmdpotential.io.files.ndx import read_groups
+from vmdpotential.io.files.points import read_points
+from vmdpotential.io.topologies import charmm, ion_parameters
+from vmdpotential.io.topologies.forcefield import nonbonded
+from vmdpotential.io.topologies.residue_charges import read_residue_charges
+from vmdpotential.io.trajectories.frames import Trajectory
+from vmdpotential.molecule.structure import Structure
+
+from .seeds import ITP, MOL2, NAMES, system
+from .seeds import frames as written_frames
+
+Seeds = list[tuple[str, bytes]]
+
+TYPES = ["NH1", "CT1", "C", "O", "SOD", "OT", "HT"]
+PARAMETERS = "\n".join([
+    "* made up", "*", "ATOMS", *(f"MASS {-1} {name} 12.011" for name in TYPES), "", "BONDS", "C O 600.0 1.2", "",
+    "NONBONDED nbxmod 5 atom cdiel -", "cutnb 14.0 ctofnb 12.0 e14fac 1.0",
+    *(f"{name} 0.0 -0.{k + 1} 1.{k} 0.0 -0.05 1.1 ! comment" for k, name in enumerate(TYPES)), "",
+    "NBFIX", "SOD O -0.075 3.2", "", "END", ""])
+STREAM = "* a stream\n*\nread rtf card append\n* t\n*\n36 1\nMASS -1 SOD 22.99\nend\n\nread para card flex append\n" \
+         + PARAMETERS.removesuffix("END\n") + "end\nreturn\n"
+FORCE_FIELD = """<ForceField>
+ <AtomTypes><Type name="na" class="NA" element="Na" mass="22.99"/></AtomTypes>
+ <Residues><Residue name="NA"><Atom name="NA" type="na"/></Residue></Residues>
+ <NonbondedForce coulomb14scale="0.8333" lj14scale="0.5">
+  <Atom type="na" charge="1.0" sigma="0.2" epsilon="0.1"/>
+ </NonbondedForce>
+</ForceField>
+"""
+FRCMOD = "ions for TIP3P\nMASS\nNa+ 22.99\n\nNONBON\nNa+  1.369  0.0874393  JC\nCl-  2.513  0.0355910\n\n"
+TOP = """[ defaults ]
+1 2 yes 0.5 0.8333
+#define MASS 15.9994
+[ atomtypes ]
+OW 8 MASS -0.834 A 0.3 0.6
+HW 1 1.008 0.417 A 0.1 0.1
+""" + ITP + """#ifdef POSRES
+[ position_restraints ]
+1 1 1000 1000 1000
+#endif
+[ system ]
+water
+[ molecules ]
+SOL 2
+"""
+XSC = "# NAMD extended system\n#$LABELS step a_x a_y a_z b_x b_y b_z c_x c_y c_z o_x o_y o_z\n" \
+      "1000 20 0 0 0 21 0 0 -1 22 0.5 0.5 0.5\n"
+NAMD = "structure a.psf\ncellBasisVector1 20.0 0 0 ;# A\ncellBasisVector2 0 21 0\ncellBasisVector3 = 0 -1 22\n"
+NDX = "[ System ]\n1 2 3 4 5 6 7 8 9 10 11\n[ Protein and more ]\n1 2 3 4 ; comment\n[ None ]\n"
+POINTS = "x,y,z,name\n1.0,2.0,3.0,a\n# comment\n4 5 6 b\n"
+CHARGES = "residue,atom,charge\nALA,N,-0.47 # comment\nALA CA 0.07\n"
+TABLE = ",".join(batch.COLUMNS) + "\n" + ",".join(["a.pdb", *["1"] * (len(batch.COLUMNS) - 1)]) + "\n"
+
+
+def ions() -> Structure:
+    """Return two ions, which force fields and systems are for."""
+    names = np.array(["NA", "NA"])
+    return Structure(np.array([[0.0, 0, 0], [5, 0, 0]]), names, names, np.array([1, 2]), np.array([0, 1]),
+                     sources=("ions.pdb",))
+
+
+class _Work:
+    """Numbers of frames, as a work on blocks of them."""
+
+    def block(self, numbers: range) -> dict[str, np.ndarray]:
+        return {"numbers": np.array(numbers, np.float64)}
+
+    def identity(self) -> tuple[str, ...]:
+        return ("numbers",)
+
+
+def _run(folder: Path, resume: bool) -> blocks.Run:
+    return blocks.run_blocks(_Work(), range(4), size=4, folder=folder, resume=resume)
+
+
+def _written(function: Callable[[Path], object], name: str) -> bytes:
+    """Return what a function writes to a path."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        function(path)
+        return path.read_bytes()
+
+
+# ---- how each kind is read -----------------------------------------------------------------------------
+
+
+def _trajectory(path: Path) -> None:
+    for frame in itertools.islice(Trajectory(path, len(NAMES)), 5):
+        assert np.isfinite(frame.positions).all()
+        assert frame.positions.shape == (len(NAMES), 3)
+    trajectory = Trajectory(path, len(NAMES), slice(-1, None))
+    assert len(list(trajectory.part(trajectory.numbers()))) == 1
+
+
+def _parameters(path: Path) -> None:
+    _check(nonbonded(system(), [path]))
+    charmm.lennard_jones(path, ["SOD"])
+
+
+def _force_field(path: Path) -> None:
+    _check(nonbonded(ions(), [path]))
+
+
+def _system(path: Path) -> None:
+    structure, _ = charged(ions(), "auto", "auto", [path])
+    assert np.isfinite(structure.known_charges).all()
+    _check(nonbonded(structure, [path]))
+
+
+def _check(terms) -> None:
+    assert all(np.isfinite(table).all() for table in (terms.c6, terms.c12, terms.c6_14, terms.c12_14))
+
+
+def _topology(path: Path) -> None:
+    """Read charges and Lennard-Jones of a prmtop, a TOP or a TPR."""
+    structure = read_topology(path)
+    if structure.topology is not None and structure.topology.nonbonded is not None:
+        _check(nonbonded(structure))
+
+
+def _charges(path: Path) -> None:
+    for one in read_residue_charges(path):
+        assert np.isfinite(list(one.charges.values())).all()
+
+
+def _groups(path: Path) -> None:
+    for rows in read_groups(path, len(NAMES)).values():
+        assert ((rows >= 0) & (rows < len(NAMES))).all()
+
+
+def _cell(path: Path) -> None:
+    assert 0 < read_cell(path).volume < np.inf
+
+
+def _points(path: Path) -> None:
+    places, names = read_points(path)
+    assert len(places) == len(names)
+    assert np.isfinite(places).all()
+
+
+def _ion_parameters(path: Path) -> None:
+    assert all(np.isfinite(values).all() for values in ion_parameters._of_amber(path).values())
+
+
+def _block(path: Path) -> None:
+    """Go on after a run that was stopped: damaged blocks are computed again."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        shutil.copy(path, Path(folder) / "block-000000000-000000003.npz")
+        results = list(_run(Path(folder), True))
+        assert len(results) == 1
+
+
+def _cache(path: Path) -> None:
+    """Read what is kept of compiled kernels: what it was, or nothing."""
+    shutil.copy(path, cache.folder("fuzz") / "entry")
+    assert cache.read("entry", "fuzz") in (None, b"compiled" * 20)
+
+
+def _batch(path: Path) -> None:
+    for row in batch._former(path, True).values():
+        assert set(row) == set(batch.COLUMNS)
+
+
+def _opened_map(path: Path) -> None:
+    grid = open_map(path, 0)
+    assert np.isfinite(grid.values).all()
+
+
+READ: dict[str, Callable[[Path], None]] = {
+    "trajectory": _trajectory, "parameters": _parameters, "force field": _force_field, "system": _system,
+    "parameters of a topology": _topology, "charges": _charges, "groups": _groups, "cell": _cell, "points": _points,
+    "parameters of ions": _ion_parameters, "block": _block, "cache": _cache, "batch": _batch, "opened map": _opened_map,
+}
+
+
+# ---- seeds ---------------------------------------------------------------------------------------------
+
+
+def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
+    """Return the seeds of these kinds, from those of structures and maps and of their own."""
+    structures, frames = dict(known["structure"]), dict(known["frame"])
+    by_suffix = {suffix: data for files in known.values() for suffix, data in files}
+    twice = [(".pdb", [data for suffix, data in known["structure"] if suffix == ".pdb"][-1]),
+             (".gro", structures[".gro"] * 2), (".cif", structures[".cif"])]
+    found: dict[str, Seeds] = {
+        "trajectory": [(suffix, frames[suffix]) for suffix in (".dcd", ".xtc", ".trr") if suffix in frames],
+        "charges": [(".mol2", MOL2.encode()), (".itp", ITP.encode()), (".xml", FORCE_FIELD.encode()),
+                    (".csv", CHARGES.encode())],
+        "groups": [(".ndx", NDX.encode())], "cell": [(".xsc", XSC.encode()), (".conf", NAMD.encode())],
+        "points": [(".csv", POINTS.encode())],
+        "parameters of ions": [(".frcmod", FRCMOD.encode())],
+        "parameters of a topology": [(".top", TOP.encode())],
+        "cache": [(".entry", hashlib.sha256(b"compiled" * 20).digest() + b"compiled" * 20)],
+        "batch": [(".csv", TABLE.encode())],
+        "block": [(".npz", _written(_write_block, "block.npz"))],
+        "opened map": [(suffix, by_suffix[suffix]) for suffix in (".mrc", ".ccp4", ".npz", ".dx")],
+    }
+    if importlib.util.find_spec("MDAnalysis"):
+        found["trajectory"] += [*twice, *written_frames((".ncdf",))]
+    if importlib.util.find_spec("parmed"):
+        found["parameters"] = [(".prm", PARAMETERS.encode()), (".str", STREAM.encode()), (".par", PARAMETERS.encode())]
+    if importlib.util.find_spec("openmm"):
+        found["force field"] = [(".xml", FORCE_FIELD.encode())]
+        found["system"] = [(".xml", _openmm_system())]
+    if place := importlib.util.find_spec("openmmtools"):
+        folder = Path(str(place.origin)).parent / "data" / "alanine-dipeptide-gbsa"
+        found["parameters of a topology"].append((".prmtop", (folder / "alanine-dipeptide.prmtop").read_bytes()))
+    if ".tpr" in structures:
+        found["parameters of a topology"].append((".tpr", structures[".tpr"]))
+    return found
+
+
+def _write_block(path: Path) -> None:
+    run = _run(path.parent / "blocks", False)
+    (block,) = run.blocks
+    run._keep(block, run.work.block(block), 1.0)
+    shutil.copy(run._place(block), path)
+
+
+@functools.cache
+def _openmm_system() -> bytes:
+    import openmm as program
+
+    made, force = program.System(), program.NonbondedForce()
+    for _ in range(2):
+        made.addParticle(22.99)
+        force.addParticle(1.0, 0.2, 0.1)
+    force.addException(0, 1, 0.5, 0.2, 0.05)
+    made.addForce(force)
+    made.addForce(program.CMMotionRemover())
+    return program.XmlSerializer.serialize(made).encode()

@@ -1,0 +1,335 @@
+"""Completing deposited structures: hydrogens, missing atoms, states, charges, radii."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import gemmi
+import MDAnalysisTests
+import numpy as np
+import pdbfixer
+import pytest
+from helpers import shell, slow
+
+from vmdpotential.commands.options import charged
+from vmdpotential.errors import IncompleteError, TaskError, UsageError
+from vmdpotential.io import read_structure
+from vmdpotential.io.structures.symmetry import assembled, expanded
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.selection import Picked, select
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.prepare.components import component
+from vmdpotential.prepare.gasteiger import gasteiger
+from vmdpotential.prepare.preparation import prepare_structure
+
+DATA = Path(MDAnalysisTests.__file__).parent / "data"
+ENTRIES = {name: DATA / file for name, file in {
+    "1YJP": "mmcif/1YJP.cif", "7ETN": "mmcif/7ETN.cif.gz", "5PTI": "mmcif/5PTI.cif.gz", "1OSM": "1osm.pdb.gz",
+    "1HVR": "1hvr.pdb", "4E43": "4E43.pdb", "NMR": "nmr_neopetrosiamide.pdb", "19HC": "19hc.pdb.gz",
+    "1A28": "1a28.pdb.gz", "6MSM": "6msm.pdb.bz2", "1BD2": "mmcif/1BD2.cif.gz"}.items()}
+ENTRIES["1BHL"] = Path(pdbfixer.__file__).parent / "tests" / "data" / "1BHL.pdb"
+
+
+def heavy(structure: Structure) -> np.ndarray:
+    return ~np.isin(structure.elements, ["H", "D", ""])
+
+
+@pytest.mark.parametrize("name", slow(list(ENTRIES), ["19HC", "6MSM", "1BD2", "1A28", "1OSM", "1HVR", "4E43"]))
+def test_every_atom_of_an_entry_has_a_charge_and_a_radius_and_none_is_lost(name):
+    structure = read_structure(ENTRIES[name])
+    made = prepare_structure(structure)
+    done = made.structure
+    assert np.isfinite(done.known_charges).all()
+    assert (done.radii > 0).all()
+    assert abs(done.net_charge - round(done.net_charge)) < 1e-3
+    # heavy atoms are where they were, and what they were
+    old, new = heavy(structure), heavy(done)
+    kept = np.flatnonzero(new)
+    known = dict(zip(map(tuple, done.positions[kept].tolist()), done.atom_names[kept], strict=True))
+    for place, atom in zip(structure.positions[old].tolist(), structure.atom_names[old], strict=True):
+        assert known[tuple(place)] == atom
+    added = sum(len(row.added_atoms) for row in made.rows)
+    assert new.sum() == old.sum() + added
+    assert len(made.rows) == done.residue_count
+    np.testing.assert_allclose(sum(row.net_charge for row in made.rows), done.net_charge, atol=1e-2)
+    # every hydrogen is at its atom
+    hydrogens = np.flatnonzero(done.elements == "H")
+    apart = np.linalg.norm(done.positions[hydrogens, None] - done.positions[None, kept[:, None]][..., 0, :], axis=-1) \
+        if len(done) < 5000 else None
+    if apart is not None:
+        assert apart.min(1).min() > 0.7
+        assert apart.min(1).max() < 1.45
+
+
+def test_states_follow_ph():
+    structure = read_structure(ENTRIES["1OSM"])
+    charges = [prepare_structure(structure, ph=ph).structure.net_charge for ph in (1.0, 4.2, 7.0, 9.5, 13.0)]
+    assert (np.diff(charges) < 0).all()
+    acid = prepare_structure(structure, ph=1.0)
+    assert {row.state for row in acid.rows if row.residue == "ASP"} == {"ASH"}
+    assert {row.state.partition("+")[0] for row in acid.rows if row.residue == "HIS"} <= {"HIP"}
+    # one proton each, of every acid and histidine and the end of the chain
+    names = [row.residue for row in acid.rows]
+    sites = sum(names.count(name) for name in ("ASP", "GLU", "HIS")) + 1
+    assert round(charges[0] - charges[2]) == sites
+
+
+def test_disulfides_and_deuterium():
+    structure = read_structure(ENTRIES["5PTI"])
+    assert (structure.elements == "D").any()
+    made = prepare_structure(structure)
+    assert [row.state.partition("+")[0] for row in made.rows if row.residue == "CYS"] == ["CYX"] * 6
+    assert sum(row.added_hydrogens for row in made.rows) == 0  # the neutron entry has them all
+    assert not (made.structure.elements == "D").any()
+
+
+def test_gaps_are_capped_and_named():
+    structure = read_structure(ENTRIES["1BHL"])
+    made = prepare_structure(structure)
+    assert len(made.gaps) == 1
+    caps = [row for row in made.rows if row.residue in ("ACE", "NME")]
+    assert [row.residue for row in caps] == ["NME", "ACE"]
+    assert all(abs(row.net_charge) < 1e-3 for row in caps)
+    done = made.structure
+    carbon, nitrogen = (done.positions[(done.residue_names == name) & (done.atom_names == atom)][0]
+                        for name, atom in (("ACE", "C"), ("NME", "N")))
+    bonds = [np.linalg.norm(done.positions[(done.atom_names == atom)] - place, axis=1)
+             for atom, place in (("N", carbon), ("C", nitrogen))]
+    assert all(1.25 < length[length > 0.1].min() < 1.45 for length in bonds)
+
+
+@pytest.mark.parametrize(("residue", "left"), [
+    ("LYS", ("N", "CA", "C", "O", "CB")), ("PHE", ("N", "CA", "C", "O")), ("ARG", ("N", "CA", "C", "O", "CB", "CG")),
+    ("HIS", ("N", "CA", "C", "O", "CB"))])
+def test_side_chains_are_completed(residue, left):
+    structure = read_structure(ENTRIES["5PTI" if residue in ("LYS", "PHE", "ARG") else "1OSM"])
+    structure = structure.take(heavy(structure))
+    first = structure.residue_index[structure.residue_names == residue][0]
+    cut = structure.take((structure.residue_index != first) | np.isin(structure.atom_names, left))
+    made = prepare_structure(cut).structure
+    rows = (made.residue_index == first) & heavy(made)
+    place = dict(zip(made.atom_names[rows].tolist(), made.positions[rows], strict=True))
+    ideal = component(residue)
+    assert set(ideal.atoms) - {"OXT"} == set(place)
+    for a, b, _ in ideal.bonds.tolist():
+        one, two = ideal.atoms[a], ideal.atoms[b]
+        if "OXT" not in (one, two):
+            length = np.linalg.norm(ideal.positions[a] - ideal.positions[b])
+            assert abs(np.linalg.norm(place[one] - place[two]) - length) < 0.08, (one, two)
+    # a left-handed residue would be a mistake
+    others = made.positions[heavy(made) & (made.residue_index != first)]
+    new = np.array([place[name] for name in place if name not in left])
+    assert np.linalg.norm(others[:, None] - new, axis=-1).min() > 1.8
+
+
+def test_names_that_viewers_give_to_hydrogens_are_understood():
+    structure = read_structure(ENTRIES["1YJP"])
+    made = prepare_structure(structure).structure
+    hydrogens = np.flatnonzero(made.elements == "H")
+    names = made.atom_names.astype("<U4")
+    for residue in np.unique(made.residue_index[hydrogens]):
+        rows = hydrogens[made.residue_index[hydrogens] == residue]
+        names[rows] = [f"H{n:02d}" for n in range(1, len(rows) + 1)]
+    again = prepare_structure(replace(made, atom_names=names, charges=None, charge_source="", radii=None, origins=None))
+    assert sum(row.added_hydrogens for row in again.rows) == 0
+    order = np.lexsort(made.positions.round(4).T), np.lexsort(again.structure.positions.round(4).T)
+    np.testing.assert_allclose(again.structure.positions[order[1]], made.positions[order[0]])
+    np.testing.assert_allclose(again.structure.known_charges[order[1]], made.known_charges[order[0]], atol=1e-9)
+
+
+def test_confidence_in_the_b_column_changes_nothing():
+    structure = read_structure(ENTRIES["1YJP"])
+    structure = structure.take(structure.residue_names != "HOH")
+    model = replace(structure, b_factors=np.linspace(20, 99, len(structure)))
+    one, two = prepare_structure(structure).structure, prepare_structure(model).structure
+    np.testing.assert_array_equal(one.positions, two.positions)
+    np.testing.assert_array_equal(one.known_charges, two.known_charges)
+    assert two.b_factors.min() >= 20
+
+
+def test_unknown_residues_are_refused_and_can_be_left_out():
+    structure = read_structure(ENTRIES["1YJP"])
+    names = structure.residue_names.astype("<U5")
+    names[structure.residue_names == "TYR"] = "QQ9Q"
+    odd = replace(structure, residue_names=names)
+    with pytest.raises(TaskError, match=r"QQ9Q \(1\)"):
+        prepare_structure(odd)
+    made = prepare_structure(odd, leave_out=["QQ9Q"])
+    assert made.left_out == {"atoms of QQ9Q": int((names == "QQ9Q").sum())}
+    with pytest.raises(UsageError) as caught:
+        prepare_structure(odd, leave_out=["NONE"])
+    assert caught.value.parameter == "leave_out"
+
+
+def test_a_trace_of_alpha_carbons_cannot_be_completed():
+    structure = read_structure(ENTRIES["1YJP"])
+    with pytest.raises(TaskError):
+        prepare_structure(structure.take(structure.atom_names == "CA"))
+
+
+def test_ligands_have_rdkits_gasteiger_charges():
+    from rdkit import Chem
+    from rdkit.Chem import AllChem
+
+    kinds = {1: Chem.BondType.SINGLE, 2: Chem.BondType.DOUBLE, 3: Chem.BondType.TRIPLE, 5: Chem.BondType.SINGLE,
+             6: Chem.BondType.DOUBLE, 7: Chem.BondType.TRIPLE}
+    for name in ("ATP", "NAG", "GOL", "SO4", "NAD", "FAD", "EPE", "CLR", "HIS", "TRP", "PLP", "ACT", "ARG"):
+        found = component(name)
+        elements = [*found.elements, *("H" for names in found.hydrogens.values() for _ in names)]
+        bonds = [tuple(bond) for bond in found.bonds.tolist()]
+        row = len(found.atoms)
+        for atom, names in found.hydrogens.items():
+            for _ in names:
+                bonds.append((found.row[atom], row, 1))
+                row += 1
+        formal = np.concatenate([found.charges, np.zeros(row - len(found.atoms), np.int64)])
+        molecule = Chem.RWMol()
+        for element, charge in zip(elements, formal.tolist(), strict=True):
+            atom = Chem.Atom(element)
+            atom.SetFormalCharge(charge)
+            atom.SetNoImplicit(True)
+            molecule.AddAtom(atom)
+        for a, b, order in bonds:
+            molecule.AddBond(a, b, kinds[order])
+        Chem.SanitizeMol(molecule)
+        AllChem.ComputeGasteigerCharges(molecule, 12)
+        expected = [atom.GetDoubleProp("_GasteigerCharge") for atom in molecule.GetAtoms()]
+        charges = gasteiger(np.array(elements), formal, np.array(bonds))
+        np.testing.assert_allclose(charges, expected, atol=1e-3, err_msg=name)
+        np.testing.assert_allclose(charges.sum(), formal.sum(), atol=1e-6)
+
+
+# ---- commands ------------------------------------------------------------------------------------------
+
+
+def test_map_prepares_by_itself(tmp_path, capsys):
+    words = ["map", ENTRIES["1YJP"], "--spacing", "2", "-o", tmp_path / "map.npz", "--json"]
+    code, out, _ = shell(capsys, *words)
+    told = json.loads(out)
+    assert code == 0
+    assert told["prepared"]
+    assert abs(told["net_charge"]) < 1e-6
+    assert shell(capsys, *words, "--force", "--prepare", "never")[0] == 2
+
+
+def test_command_prepare_writes_structure_and_table(tmp_path, capsys):
+    pqr, table = tmp_path / "out.pqr", tmp_path / "out.csv"
+    code, out, _ = shell(capsys, "prepare", ENTRIES["7ETN"], "-o", pqr, table, "--json")
+    told = json.loads(out)
+    assert code == 0
+    written = read_structure(pqr)
+    assert len(written) == told["atoms"]
+    assert abs(written.net_charge - told["net_charge"]) < 1e-3
+    assert len(table.read_text().splitlines()) == 1 + len(told["residues"])
+
+
+def test_an_unknown_ligand_ends_with_exit_3(tmp_path, capsys):
+    path = tmp_path / "odd.pdb"
+    text = gemmi.read_structure(str(ENTRIES["1YJP"])).make_pdb_string()
+    path.write_text(text.replace(" TYR ", " QQ9 "))
+    code, _, error = shell(capsys, "map", path, "-o", tmp_path / "map.npz")
+    assert code == 3
+    assert "QQ9" in error
+    assert "--charges" in error
+    assert not (tmp_path / "map.npz").exists()
+
+
+def test_without_its_packages_the_extra_is_named(monkeypatch, tmp_path, capsys):
+    import vmdpotential.extras as extras
+
+    def absent(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(extras, "import_module", absent)
+    code, _, error = shell(capsys, "map", ENTRIES["1YJP"], "-o", tmp_path / "map.npz")
+    assert code == 2
+    assert "vmdpotential[prepare]" in error
+    assert shell(capsys, "prepare", ENTRIES["1YJP"], "-o", tmp_path / "out.pqr")[0] == 4
+
+
+def test_selections_of_a_viewer_are_those_of_the_atoms_it_has():
+    structure = read_structure(ENTRIES["1YJP"])
+    with pytest.raises(IncompleteError):
+        charged(structure, "auto", "auto")
+    rows = np.flatnonzero(structure.residue_names == "TYR")
+    made, report = charged(structure.part(rows), "auto", "auto", prepare="auto")
+    assert report.prepared
+    assert set(made.residue_names.tolist()) == {"TYR"}
+    assert (made.elements == "H").any()
+    whole, _ = charged(structure, "auto", "auto", prepare="auto")
+    mask = select(whole, Picked("picked", rows))
+    assert set(whole.residue_names[mask].tolist()) == {"TYR"}
+    assert mask.sum() == len(made)
+
+
+# ---- symmetry ------------------------------------------------------------------------------------------
+
+
+def test_the_cell_of_a_crystal():
+    structure = read_structure(ENTRIES["1YJP"])
+    made = expanded(structure)
+    assert made.cell.space_group == "P 1"
+    file = gemmi.read_structure(str(ENTRIES["1YJP"]))
+    operators = list(gemmi.find_spacegroup_by_name(file.spacegroup_hm).operations())
+    assert len(made) == len(operators) * len(structure)
+    fractional = structure.positions @ np.linalg.inv(structure.cell.vectors)
+    for n, operator in enumerate(operators):
+        expected = np.array([operator.apply_to_xyz(place.tolist()) for place in fractional])
+        found = made.positions[n * len(structure) : (n + 1) * len(structure)] @ np.linalg.inv(structure.cell.vectors)
+        shift = found - expected
+        np.testing.assert_allclose(shift, np.round(shift[0])[None].repeat(len(shift), 0), atol=1e-6)
+    with pytest.raises(Exception, match="no cell"):
+        expanded(replace(structure, cell=None))
+
+
+def test_atoms_on_an_axis_are_there_once():
+    positions = np.array([[0.0, 0.0, 3.0], [2.0, 1.0, 4.0]])  # the first on the axis of P 2 along c
+    structure = Structure(positions, ["O", "O"], ["HOH", "HOH"], [1, 2], [0, 1],
+                          cell=Cell.from_parameters(10, 11, 12, space_group="P 1 1 2"))
+    made = expanded(structure)
+    assert len(made) == 3
+
+
+def test_assemblies(tmp_path):
+    path = tmp_path / "two.cif"
+    file = gemmi.read_structure(str(ENTRIES["1YJP"]))
+    file.setup_entities()
+    assembly, generator = gemmi.Assembly("9"), gemmi.Assembly.Gen()
+    generator.subchains = [chain.subchain_id() for chain in file[0].subchains()]
+    for shift in ((0, 0, 0), (0, 30, 0)):
+        operator = gemmi.Assembly.Operator()
+        operator.transform = gemmi.Transform(gemmi.Mat33(), gemmi.Vec3(*shift))
+        generator.operators.append(operator)
+    assembly.generators.append(generator)
+    file.assemblies.append(assembly)
+    file.make_mmcif_document().write_file(str(path))
+    structure = read_structure(path)
+    made = assembled(structure, path, "9")
+    assert made.cell is None
+    np.testing.assert_allclose(made.positions[len(structure):] - structure.positions, [[0, 30, 0]] * len(structure))
+    assert len(set(made.chain_ids.tolist())) == 2 * len(set(structure.chain_ids.tolist()))
+    with pytest.raises(UsageError) as caught:
+        assembled(structure, path, "7")
+    assert caught.value.parameter == "assembly"
+
+
+def test_added_atoms_follow_those_they_belong_to():
+    from vmdpotential.prepare.follow import Follower
+
+    structure = read_structure(ENTRIES["1YJP"])
+    made = prepare_structure(structure).structure
+    follow = Follower(structure, made)
+    np.testing.assert_allclose(follow(structure.positions), made.positions, atol=1e-9)
+    turn = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
+    np.testing.assert_allclose(follow(structure.positions @ turn.T + 3), made.positions @ turn.T + 3, atol=1e-9)
+
+
+def test_a_live_map_of_a_file_without_hydrogens(tmp_path):
+    from vmdpotential import registry
+
+    structure = read_structure(ENTRIES["1YJP"])
+    live = registry.get("command", "live")
+    made = live(structure=structure, spacing=2.0).objects["live"]
+    assert made.atoms == len(structure)
+    shifted = made.update(structure.positions + np.array([0.0, 0.0, 0.1]))
+    assert np.isfinite(shifted.values).all()

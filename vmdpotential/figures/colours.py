@@ -1,0 +1,131 @@
+"""Colours of potentials and ions, and the values that they span: one rule for every viewer, page and figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS, coulomb_constant
+
+Floats = NDArray[np.float64]
+
+#: From the most negative value (red) over 0 (white) to the most positive (blue), at equal distances, as ColorBrewer's
+#: RdBu without its darkest ends; readable without distinguishing red and green.
+STOPS = ("#9e1224", "#d96b54", "#f7c7b0", "#f7f7f7", "#b3d4e8", "#5799c9", "#0f4f99")
+
+#: Where a map has no value.
+UNKNOWN = "#999999"
+
+#: Of ions and isosurfaces by the sign of their charge or level: negative, none, positive.
+SIGN_COLOURS = ("#c8372d", "#9a9a9a", "#2f6db5")
+
+#: kT/e: the limits of the colours of a potential in water, whether screened or of a continuum.
+IN_WATER = 5.0
+
+#: How the medium of such a map begins.
+_WATER = ("screened", "continuum")
+
+#: Fraction of the values of other maps that lie within the limits.
+SHOWN = 0.98
+
+#: Of a range, what values of the other sign may reach that are not shown.
+_LITTLE = 0.02
+
+
+class Range(NamedTuple):
+    """Two limits."""
+
+    low: float
+    high: float
+
+
+def sign_colour(value: float) -> str:
+    """Return the colour of an ion by its charge, or of an isosurface by its level."""
+    return SIGN_COLOURS[int(np.sign(value)) + 1]
+
+
+def check_range(value_range: tuple[float, float]) -> None:
+    """Raise UsageError when a range does not increase."""
+    low, high = value_range
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise UsageError("range", "the first value must be below the second", value=f"{low:g},{high:g}")
+
+
+def standard_limit(grid: Grid) -> float | None:
+    """Return 5 kT/e in the unit of a map, to one digit, where it is a potential in water; else None."""
+    made = grid.provenance
+    if (not made.medium.startswith(_WATER) or " minus " in made.medium or grid.unit not in POTENTIAL_UNITS
+            or made.quantity.startswith(("difference", "standard"))):
+        return None
+    temperature = grid.temperature or DEFAULT_TEMPERATURE
+    factor = coulomb_constant(grid.unit, temperature) / coulomb_constant("kT/e", temperature)
+    return float(f"{IN_WATER * factor:.1g}")
+
+
+def colour_range(grids: Iterable[Grid], shown: Iterable[ArrayLike]) -> Range:
+    """Return the range of the colours of maps on one scale: +-5 kT/e in water, else wide enough for what is shown.
+
+    Parameters
+    ----------
+    grids : iterable of Grid
+    shown : iterable of arrays
+        The values that are coloured; NaN stands for "outside the map".
+    """
+    limits = [standard_limit(grid) for grid in grids]
+    first = limits[0] if limits else None
+    if first is not None and all(limit == first for limit in limits):
+        return Range(-first, first)
+    return robust_range(shown)
+
+
+def robust_range(shown: Iterable[ArrayLike], fraction: float = SHOWN) -> Range:
+    """Return a range of round limits that holds a fraction of the values: symmetric, or from or to 0.
+
+    Spikes at atoms would leave everything else pale, so the limits do not follow the extremes. Where hardly a value
+    has the other sign, as of a standard deviation, the range ends at 0.
+
+    Parameters
+    ----------
+    shown : iterable of arrays
+        NaN stands for "outside the map".
+    fraction : float
+    """
+    arrays = [np.asarray(array, np.float64).ravel() for array in shown]
+    values = np.concatenate([array[np.isfinite(array)] for array in arrays] or [np.zeros(0)])
+    limit = float(np.quantile(np.abs(values), fraction)) if len(values) else 0.0
+    if limit == 0:
+        limit = float(np.abs(values).max(initial=0.0)) or 1.0
+    power = 10.0 ** np.floor(np.log10(limit))
+    step = next(step for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, np.inf) if limit <= step * power * (1 + 1e-9))
+    rest = (1 - fraction) / 2
+    low, high = np.quantile(values, (rest, 1 - rest)) if values.any() else (-limit, limit)
+    return Range(0.0 if low > -_LITTLE * limit else -float(step * power),
+                 0.0 if high < _LITTLE * limit else float(step * power))
+
+
+def scale(value_range: tuple[float, float]) -> list[tuple[float, str]]:
+    """Return values and colours between which a colour scale is linear, from the lowest to the highest of a range.
+
+    0 is white, and equal distances from 0 have equally strong colours on both sides, whatever the range.
+    """
+    low, high = value_range
+    inner = [x for x in np.linspace(-1, 1, len(STOPS)) * max(abs(low), abs(high)) if low < x < high]
+    values = [low, *(float(x) for x in inner), high]
+    return [(x, "#" + bytes(rgb).hex()) for x, rgb in zip(values, rgb_of(values, value_range), strict=True)]
+
+
+def rgb_of(values: ArrayLike, value_range: tuple[float, float]) -> NDArray[np.uint8]:
+    """Return red, green and blue (N, 3), 0 to 255, of values (N,); :data:`UNKNOWN` where they are not finite."""
+    values, largest = np.asarray(values, np.float64), max(map(abs, value_range))
+    table = np.array([tuple(bytes.fromhex(stop[1:])) for stop in STOPS], np.float64)
+    known = np.isfinite(values)
+    at = np.clip(np.where(known, values, 0.0), *value_range) / largest
+    where = np.linspace(-1, 1, len(STOPS))
+    rgb = np.stack([np.interp(at, where, channel) for channel in table.T], -1)
+    rgb[~known] = tuple(bytes.fromhex(UNKNOWN[1:]))
+    return np.asarray(np.round(rgb), np.uint8)

@@ -1,0 +1,1 @@
+"""Completing structures: missing hydrogens and atoms, protonation states, charges and radii."""

@@ -1,0 +1,74 @@
+"""Charges of residues without a template: Gasteiger's, with the formal charge of what hangs together as their sum."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.molecule.names import IONS
+from vmdpotential.molecule.structure import Floats
+from vmdpotential.prepare.assemble import Assembly
+from vmdpotential.prepare.components import component
+from vmdpotential.prepare.draft import METALS
+from vmdpotential.prepare.gasteiger import gasteiger
+
+#: Usual charges of metals that are bound within a molecule, e.
+_OXIDATION = {"Fe": 2, "Zn": 2, "Mg": 2, "Mn": 2, "Co": 2, "Ni": 2, "Cu": 2, "Ca": 2, "Mo": 4, "V": 4, "Na": 1, "K": 1,
+              "Cd": 2, "Hg": 2, "Pt": 2, "Pd": 2, "Ru": 2, "Rh": 3, "Al": 3, "W": 4, "Ir": 3, "Os": 2, "Cr": 3, "Li": 1}
+
+
+def approximate(made: Assembly, asked: NDArray[np.bool_]) -> Floats:
+    """Return charges (N,), e, for the atoms asked for; NaN where there is no way to have them.
+
+    Molecules keep their formal charge, also where a part of them has charges of templates: what is missing is spread
+    over the atoms asked for. A metal within a molecule has its usual charge, which the atoms that it is bonded to
+    balance; alone it has its formal charge.
+    """
+    structure = made.structure
+    metal = np.isin(structure.elements, list(METALS))
+    formal = made.formal.astype(np.float64)
+    alone = np.flatnonzero(asked & metal & (np.bincount(made.residue)[made.residue] == 1))
+    for atom in alone.tolist():
+        formal[atom] = _alone(str(structure.residue_names[atom]), str(structure.elements[atom]))
+    charges = gasteiger(structure.elements, made.formal, made.bonds)
+    charges[alone] = formal[alone]
+    _balance(made, asked & metal, charges)
+    labels = _pieces(made, asked)
+    for label in np.unique(labels[asked]).tolist():
+        piece = (labels == label) & asked
+        if np.isfinite(charges[piece]).all():
+            charges[piece] += (formal[piece].sum() - charges[piece].sum()) / piece.sum()
+    return charges
+
+
+def _alone(residue: str, element: str) -> float:
+    ion = IONS.get(residue.upper())
+    if ion is not None:
+        return float(ion.charge)
+    found = component(residue)
+    charge = 0 if found is None or len(found.atoms) != 1 else int(found.charges[0])
+    return float(charge or _OXIDATION.get(element, np.nan))
+
+
+def _balance(made: Assembly, metal: NDArray[np.bool_], charges: Floats) -> None:
+    """Give metals that are bonded within residues their charge, and take it from the atoms that hold them."""
+    for atom in np.flatnonzero(metal & ~np.isfinite(charges)).tolist():
+        value = _OXIDATION.get(str(made.structure.elements[atom]), np.nan)
+        pairs = made.bonds[(made.bonds[:, :2] == atom).any(1), :2]
+        partners = pairs[pairs != atom]
+        charges[atom] = value
+        if len(partners):
+            charges[partners] += (made.formal[atom] - value) / len(partners)
+
+
+def _pieces(made: Assembly, asked: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return a number (N,) for every molecule that the atoms asked for form, by residues that are bonded."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    count = int(made.residue.max()) + 1
+    both = made.bonds[asked[made.bonds[:, 0]] & asked[made.bonds[:, 1]], :2]
+    pairs = made.residue[both]
+    graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
+    _, labels = connected_components(graph, directed=False)
+    return np.asarray(labels, np.int64)[made.residue]

@@ -1,0 +1,159 @@
+"""The structure that a draft becomes: heavy atoms, the hydrogens that the file has, and those that are placed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from vmdpotential.molecule.names import WATERS
+from vmdpotential.molecule.structure import Floats, Integers, Structure
+from vmdpotential.prepare import hydrogens
+from vmdpotential.prepare.components import FLAT, SINGLE
+from vmdpotential.prepare.draft import Draft
+from vmdpotential.prepare.states import States
+
+#: Longest bond, A, of a hydrogen that a file has.
+_BOND = 1.4
+
+
+@dataclass
+class Assembly:
+    """A completed structure without charges.
+
+    Parameters
+    ----------
+    structure : Structure
+    place : (D,) int64
+        Row of each heavy atom of the draft.
+    holder : (N,) int64
+        Of a hydrogen, the row of the atom that it is on; -1 of others.
+    kept : (N,) bool
+        Hydrogens whose places are the file's.
+    residue : (N,) int64
+        Row of the draft's residue.
+    bonds : (B, 3) int64
+    formal : (N,) int64
+    """
+
+    structure: Structure
+    place: Integers
+    holder: Integers
+    kept: NDArray[np.bool_]
+    residue: Integers
+    bonds: Integers
+    formal: Integers
+
+
+def on_atoms(structure: Structure, draft: Draft, hydrogen: NDArray[np.bool_]) -> dict[int, list[int]]:
+    """Return the rows of the hydrogens that a structure has, by the row of the draft's atom that they are on."""
+    rows = np.flatnonzero(hydrogen)
+    found: dict[int, list[int]] = {}
+    if len(rows):
+        distance, nearest = cKDTree(draft.positions).query(structure.positions[rows], distance_upper_bound=_BOND)
+        on = np.isfinite(distance)
+        for row, atom in zip(rows[on].tolist(), nearest[on].tolist(), strict=True):
+            found.setdefault(atom, []).append(row)
+    return found
+
+
+def counts(draft: Draft, own: dict[int, list[int]]) -> dict[int, dict[str, int]]:
+    """Return how many hydrogens the file has on atoms, by residue and name."""
+    result: dict[int, dict[str, int]] = {}
+    for atom, rows in own.items():
+        result.setdefault(int(draft.residue[atom]), {})[str(draft.names[atom])] = len(rows)
+    return result
+
+
+def assemble(structure: Structure, draft: Draft, states: States, own: dict[int, list[int]]) -> Assembly:
+    """Return the structure of a draft with its hydrogens: each residue's heavy atoms, and then its hydrogens."""
+    placed = hydrogens.places(draft, states)
+    names: list[str] = []
+    kinds: list[str] = []
+    positions: list[Floats] = []
+    origin: list[int] = []
+    sources: list[int] = []
+    holder: list[int] = []
+    kept: list[bool] = []
+    place = np.zeros(len(draft), np.int64)
+    lengths = []
+    starts = draft.starts.tolist()
+    for n, residue in enumerate(draft.residues):
+        part, before = range(starts[n], starts[n + 1]), len(names)
+        for k in part:
+            row = int(draft.origin[k])
+            place[k] = len(names)
+            names.append(str(structure.atom_names[row]) if row >= 0 else str(draft.names[k]))
+            kinds.append(str(draft.elements[k]))
+            positions.append(draft.positions[k])
+            origin.append(row if row >= 0 else residue.source)
+            sources.append(row if row >= 0 else residue.source)
+        heavy = len(names) - before
+        holder += [-1] * heavy
+        kept += [False] * heavy
+        taken: set[str] = set()
+        for k in part:
+            new, old = placed[k], own.get(k, [])
+            same = 0 < len(new) == len(old)
+            for j, name in enumerate(hydrogens.names(residue.component, str(draft.names[k]), len(new), taken)):
+                names.append(name)
+                kinds.append("H")
+                positions.append(structure.positions[old[j]] if same else new[j])
+                origin.append(old[j] if same else origin[place[k]])
+                sources.append(sources[place[k]])
+                holder.append(int(place[k]))
+                kept.append(same)
+        lengths.append(len(names) - before)
+    of = np.array(sources, np.int64)
+    index = np.repeat(np.arange(len(draft.residues)), lengths)
+    cap = np.array([r.name if r.name in ("ACE", "NME") and r.added else "" for r in draft.residues])[index]
+    shift = np.where(cap == "ACE", -1, np.where(cap == "NME", 1, 0))
+    added = np.ones(len(of), bool)
+    added[place[draft.origin >= 0]] = False
+    whole = Structure(
+        positions=np.array(positions), atom_names=np.array(names), elements=np.array(kinds),
+        residue_names=np.where(cap != "", cap, structure.residue_names[of]),
+        residue_ids=structure.residue_ids[of] + shift, residue_index=index, chain_ids=structure.chain_ids[of],
+        segment_ids=structure.segment_ids[of], insertion_codes=structure.insertion_codes[of],
+        hetero=structure.hetero[of], occupancies=np.where(added, 1.0, structure.occupancies[of]),
+        b_factors=structure.b_factors[of], cell=structure.cell, title=structure.title, sources=structure.sources,
+        origins=np.array(origin, np.int64))
+    groups = {name: np.flatnonzero(np.isin(np.array(origin), rows)) for name, rows in structure.groups.items()}
+    whole = replace(whole, groups=groups)
+    held = np.array(holder, np.int64)
+    on = np.flatnonzero(held >= 0)
+    bonds = np.concatenate([np.stack([*place[states.bonds[:, :2]].T, states.bonds[:, 2]], axis=1),
+                            np.stack([held[on], on, np.full(len(on), SINGLE)], axis=1)])
+    formal = np.zeros(len(names), np.int64)
+    formal[place] = states.charges
+    return Assembly(whole, place, held, np.array(kept, bool), index, bonds, formal)
+
+
+def free(made: Assembly) -> tuple[Integers, Integers]:
+    """Return the hydrogens that turn freely: rotors (R, 3) of hydrogen, its atom and the next, and waters (W, 3)."""
+    structure = made.structure
+    on = np.flatnonzero((made.holder >= 0) & ~made.kept)
+    number = np.bincount(made.holder[made.holder >= 0], minlength=len(structure))
+    heavy = made.bonds[made.holder[made.bonds[:, 1]] < 0]
+    partners: dict[int, list[tuple[int, int]]] = {}
+    for a, b, order in heavy.tolist():
+        partners.setdefault(a, []).append((b, order))
+        partners.setdefault(b, []).append((a, order))
+    flat = {atom for atom, near in partners.items() if any(order in FLAT for _, order in near)}
+    rotors: list[tuple[int, int, int]] = []
+    waters: list[tuple[int, int, int]] = []
+    for row in on.tolist():
+        atom = int(made.holder[row])
+        if structure.elements[atom] not in ("O", "S"):
+            continue
+        near = partners.get(atom, [])
+        if len(near) == 1 and number[atom] == 1 and structure.elements[near[0][0]] != "P":
+            if near[0][0] in flat:  # in the plane of a ring or an acid it stays, on the side where it is
+                continue
+            rotors.append((row, atom, near[0][0]))
+        elif not near and number[atom] == 2 and (not waters or waters[-1][0] != atom):
+            waters.append((atom, row, row + 1))
+    water = [w for w in waters if str(structure.residue_names[w[0]]).upper() in WATERS]
+    return np.array(rotors, np.int64).reshape(-1, 3), np.array(water, np.int64).reshape(-1, 3)

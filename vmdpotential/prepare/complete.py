@@ -1,0 +1,270 @@
+"""Heavy atoms that are missing: ends of side chains and of chains, by the dictionary's ideal coordinates; caps at gaps.
+
+What is missing hangs on atoms that are there. These and their neighbours are superposed (W. Kabsch, Acta Cryst. A32,
+1976, 922), and the fragment is turned about the bond it hangs on to where it is farthest from other atoms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from vmdpotential.molecule.structure import Floats
+from vmdpotential.prepare.components import Component, component
+from vmdpotential.prepare.draft import Draft, Residue
+
+#: Degrees at which a fragment is tried about its bond.
+_TURNS = np.arange(0.0, 360.0, 15.0)
+#: Bonds (A) and angles (degrees) of the peptide bond (R. A. Engh, R. Huber, Acta Cryst. A47, 1991, 392).
+C_N, N_CA, CA_C, C_O = 1.329, 1.458, 1.525, 1.231
+CA_C_N, C_N_CA, O_C_N = 116.2, 121.7, 123.0
+
+
+@dataclass
+class Completion:
+    """What could not be completed: residues by their row to a reason; gaps by the rows of the residues around them."""
+
+    failed: dict[int, str] = field(default_factory=dict)
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+
+
+def complete(draft: Draft, chains: list[str]) -> tuple[Draft, Completion]:
+    """Return the draft with the atoms that were missing, and what could not be completed.
+
+    Parameters
+    ----------
+    draft : Draft
+    chains : list of str
+        Chain of each residue.
+    """
+    done = Completion()
+    linked = draft.linked()
+    starts = draft.starts
+    tree = cKDTree(draft.positions)
+    new: dict[int, list[tuple[str, str, Floats]]] = {}
+    kinds: dict[tuple[str, tuple[str, ...], frozenset[str]], list[int]] = {}
+    for n, residue in enumerate(draft.residues):
+        found = residue.component
+        if found is None:
+            continue
+        names = tuple(draft.names[starts[n] : starts[n + 1]].tolist())
+        key = found.name, names, frozenset(linked[n])
+        if key not in kinds:
+            kinds[key] = _missing(found, names, linked[n])
+        if not kinds[key]:
+            continue
+        positions = {name: draft.positions[starts[n] + k] for k, name in enumerate(names)}
+        placed = _place(found, positions, kinds[key], tree)
+        if placed is None:
+            done.failed[n] = f"{len(kinds[key])} of its atoms are missing, and too few are there to place them"
+            continue
+        new[n] = [(found.atoms[k], found.elements[k], place) for k, place in placed.items()]
+    caps = _caps(draft, chains, linked, new, tree, done)
+    return _merged(draft, new, caps), done
+
+
+def _missing(found: Component, names: tuple[str, ...], linked: set[str]) -> list[int]:
+    """Return the rows of a component's atoms that a residue lacks; what left for a bond to another is not missing."""
+    present = set(names)
+    result = []
+    for row, name in enumerate(found.atoms):
+        if name in present or not np.isfinite(found.positions[row]).all():
+            continue
+        holders = {found.atoms[k] for k in found.neighbours[row]}
+        if found.leaving[row] and holders & linked:
+            continue
+        # at the end of a chain of nucleotides there is a phosphate only where one is begun
+        if found.is_nucleotide and name in ("P", "OP1", "OP2", "OP3") and "P" not in present:
+            continue
+        result.append(row)
+    return result
+
+
+def _place(found: Component, positions: dict[str, Floats], missing: list[int],
+           tree: cKDTree) -> dict[int, Floats] | None:
+    """Return places of missing atoms by their rows in the component, None where too few atoms are there."""
+    known = {found.row[name]: place for name, place in positions.items()}
+    placed: dict[int, Floats] = {}
+    left = set(missing)
+    while left:
+        anchor = next((k for k in sorted(known) if any(j in left for j in found.neighbours[k])), None)
+        if anchor is None:
+            return None
+        # the whole fragment that hangs on the anchor
+        fragment: list[int] = []
+        queue = [j for j in found.neighbours[anchor] if j in left]
+        while queue:
+            row = queue.pop(0)
+            if row not in fragment:
+                fragment.append(row)
+                queue += [j for j in found.neighbours[row] if j in left]
+        frame = _frame(found, anchor, known)
+        if len(frame) < 3:
+            return None
+        rotation, shift = _superposition(found.positions[frame], np.array([known[k] for k in frame]))
+        places = found.positions[fragment] @ rotation.T + shift
+        places += known[anchor] - (found.positions[anchor] @ rotation.T + shift)
+        holders = [k for k in found.neighbours[anchor] if k in known]
+        if (len(holders) == 1 and len(fragment) > 1) or (len(holders) == 1 and len(found.neighbours[anchor]) == 2):
+            places = _turned(places, known[holders[0]], known[anchor], tree)
+        for row, place in zip(fragment, places, strict=True):
+            known[row] = placed[row] = place
+            left.discard(row)
+    return placed
+
+
+def _frame(found: Component, anchor: int, known: dict[int, Floats]) -> list[int]:
+    """Return atoms that are there, the anchor first and then the nearest by bonds, at most five; three are needed."""
+    frame: list[int] = []
+    queue, seen = [anchor], {anchor}
+    while queue and len(frame) < 5:
+        row = queue.pop(0)
+        if row in known:
+            frame.append(row)
+        for j in found.neighbours[row]:
+            if j not in seen and j in known:
+                seen.add(j)
+                queue.append(j)
+    if len(frame) <= 3:
+        return frame
+    near = [anchor, *(k for k in frame[1:] if k in found.neighbours[anchor])]
+    return near if len(near) >= 4 else frame[: max(3, len(near) + 1)]
+
+
+def _superposition(start: Floats, goal: Floats) -> tuple[Floats, Floats]:
+    """Return the rotation (3, 3) and the shift that bring points onto others best."""
+    a, b = start.mean(0), goal.mean(0)
+    u, _, v = np.linalg.svd((start - a).T @ (goal - b))
+    sign = np.diag([1.0, 1.0, np.sign(np.linalg.det(v.T @ u.T)) or 1.0])
+    rotation = v.T @ sign @ u.T
+    return np.asarray(rotation), np.asarray(b - rotation @ a)
+
+
+def _turned(places: Floats, begin: Floats, end: Floats, tree: cKDTree) -> Floats:
+    """Return places turned about a bond to where the nearest other atom is farthest."""
+    axis = (end - begin) / np.linalg.norm(end - begin)
+    best, result = -1.0, places
+    for turn in np.radians(_TURNS):
+        trial = _rotate(places - end, axis, turn) + end
+        # those nearest are the atoms the fragment hangs on
+        distances, _ = tree.query(trial, k=min(4, tree.n))
+        distances = np.atleast_2d(distances)
+        score = float(np.minimum(distances[:, -1], 4.0).sum() + 4 * distances[:, 0].min())
+        if score > best + 1e-6:
+            best, result = score, trial
+    return result
+
+
+def _rotate(vectors: Floats, axis: Floats, angle: float) -> Floats:
+    """Return vectors turned about an axis (O. Rodrigues' formula)."""
+    cos, sin = np.cos(angle), np.sin(angle)
+    return np.asarray(vectors * cos + np.cross(axis, vectors) * sin + np.outer(vectors @ axis, axis) * (1 - cos))
+
+
+def place_atom(a: Floats, b: Floats, c: Floats, length: float, angle: float, torsion: float) -> Floats:
+    """Return the place of an atom bonded to c, with an angle at c to b, and a torsion about b-c to a (degrees)."""
+    bc = (c - b) / np.linalg.norm(c - b)
+    normal = np.cross(b - a, bc)
+    normal /= np.linalg.norm(normal)
+    angle, torsion = np.radians(angle), np.radians(torsion)
+    local = length * np.array([-np.cos(angle), np.sin(angle) * np.cos(torsion), np.sin(angle) * np.sin(torsion)])
+    return np.asarray(c + local @ np.array([bc, np.cross(normal, bc), normal]), np.float64)
+
+
+# ---- gaps ----------------------------------------------------------------------------------------------
+
+
+def _caps(draft: Draft, chains: list[str], linked: list[set[str]], new: dict[int, list[tuple[str, str, Floats]]],
+          tree: cKDTree, done: Completion) -> dict[int, tuple[str, dict[str, Floats]]]:
+    """Return the caps at gaps: NME after residue n has the key 4 n + 1, ACE before it 4 n - 1, so that both sort."""
+    caps: dict[int, tuple[str, dict[str, Floats]]] = {}
+    starts = draft.starts
+    polymer = [n for n, r in enumerate(draft.residues) if r.component is not None and r.component.is_amino_acid]
+    for one, two in pairwise(polymer):
+        if chains[one] != chains[two] or two != one + 1 or "C" in linked[one] or "N" in linked[two]:
+            continue
+        here, there = ({str(draft.names[k]): draft.positions[k] for k in range(starts[n], starts[n + 1])}
+                       for n in (one, two))
+        if "OXT" in here or not ({"CA", "C", "O"} <= set(here) and {"N", "CA", "C"} <= set(there)):
+            continue
+        done.gaps.append((one, two))
+        new[one] = [atom for atom in new.get(one, []) if atom[0] != "OXT"]
+        nitrogen = place_atom(here["O"], here["CA"], here["C"], C_N, CA_C_N, 180.0)
+        caps[4 * one + 1] = "NME", {
+            "N": nitrogen, "C": place_atom(here["CA"], here["C"], nitrogen, N_CA, C_N_CA, 180.0)}
+        caps[4 * two - 1] = "ACE", _acetyl(there, tree)
+    return caps
+
+
+def _acetyl(there: dict[str, Floats], tree: cKDTree) -> dict[str, Floats]:
+    """Return an acetyl group in front of a residue, at the torsion where it is farthest from other atoms."""
+    best, result = -1.0, {}
+    for phi in np.arange(-180.0, 180.0, 15.0):
+        carbon = place_atom(there["C"], there["CA"], there["N"], C_N, C_N_CA, phi)
+        oxygen = place_atom(there["CA"], there["N"], carbon, C_O, O_C_N, 0.0)
+        methyl = place_atom(there["CA"], there["N"], carbon, CA_C, CA_C_N, 180.0)
+        distance, _ = tree.query(np.array([oxygen, methyl]))
+        if distance.min() > best:
+            best, result = float(distance.min()), {"C": carbon, "O": oxygen, "CH3": methyl}
+    return result
+
+
+def _merged(draft: Draft, new: dict[int, list[tuple[str, str, Floats]]],
+            caps: dict[int, tuple[str, dict[str, Floats]]]) -> Draft:
+    """Return the draft with new atoms at the end of their residues, and caps between residues."""
+    count, starts = len(draft.residues), draft.starts
+    blocks = sorted([*((4 * n, n) for n in range(count)), *((key, -1) for key in caps)], key=lambda item: item[0])
+    names: list[str] = []
+    elements: list[str] = []
+    positions: list[Floats] = []
+    lengths: list[int] = []
+    origin: list[int] = []
+    residues: list[Residue] = []
+    for key, n in blocks:
+        before = len(names)
+        if n >= 0:
+            part = slice(starts[n], starts[n + 1])
+            names += draft.names[part].tolist()
+            elements += draft.elements[part].tolist()
+            positions += list(draft.positions[part])
+            origin += draft.origin[part].tolist()
+            added = new.get(n, [])
+            residue = draft.residues[n]
+            residue.added += [name for name, _, _ in added]
+        else:
+            name, atoms = caps[key]
+            added = [(atom, atom[0], place) for atom, place in atoms.items()]
+            next_to = draft.residues[key // 4 if name == "NME" else (key + 1) // 4]
+            residue = Residue(name, component(name), next_to.source, list(atoms))
+        names += [name for name, _, _ in added]
+        elements += [element for _, element, _ in added]
+        positions += [place for _, _, place in added]
+        origin += [-1] * len(added)
+        residues.append(residue)
+        lengths.append(len(names) - before)
+    result = Draft(np.array(names, "<U8"), np.array(elements, "<U2"), np.array(positions).reshape(-1, 3),
+                   np.repeat(np.arange(len(residues)), lengths), np.array(origin, np.int64), residues)
+    place = np.full(len(draft), -1, np.int64)
+    kept = np.flatnonzero(result.origin >= 0)
+    place[np.searchsorted(draft.origin, result.origin[kept])] = kept
+    links = place[draft.links]
+    result.links = np.concatenate([links, _cap_links(result)])
+    return result
+
+
+def _cap_links(draft: Draft) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """Return the bonds between caps and their residues."""
+    starts = draft.starts
+    found = []
+    for n, residue in enumerate(draft.residues):
+        if residue.name not in ("ACE", "NME") or draft.origin[starts[n]] >= 0:
+            continue
+        other, mine, its = (n - 1, "N", "C") if residue.name == "NME" else (n + 1, "C", "N")
+        for a in range(starts[n], starts[n + 1]):
+            for b in range(starts[other], starts[other + 1]):
+                if draft.names[a] == mine and draft.names[b] == its:
+                    found.append((a, b))
+    return np.array(found, np.int64).reshape(-1, 2)

@@ -1,0 +1,212 @@
+"""Components: the atoms, bonds, formal charges and coordinates of a residue in the Chemical Component Dictionary.
+
+The dictionary (J. D. Westbrook et al., Bioinformatics 31, 2015, 1274; CC0) is the copy in the package biotite.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from vmdpotential.extras import load
+from vmdpotential.molecule.atomnames import common_names, family
+from vmdpotential.molecule.structure import Floats, Integers
+from vmdpotential.molecule.templates import table_bytes
+
+#: Numbers of bond orders, as biotite and hydride have them.
+SINGLE, DOUBLE, TRIPLE, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE = 1, 2, 3, 5, 6, 7
+_ORDERS = {("SING", "N"): SINGLE, ("DOUB", "N"): DOUBLE, ("TRIP", "N"): TRIPLE, ("SING", "Y"): AROMATIC_SINGLE,
+           ("DOUB", "Y"): AROMATIC_DOUBLE, ("TRIP", "Y"): AROMATIC_TRIPLE}
+#: Orders whose two atoms and the atoms bonded to them are in one plane.
+FLAT = (DOUBLE, TRIPLE, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE)
+
+AMINO_ACIDS = frozenset((
+    "ALA", "ARG", "ASN", "ASP", "CYS", "GLN", "GLU", "GLY", "HIS", "ILE", "LEU", "LYS", "MET", "PHE", "PRO", "SER",
+    "THR", "TRP", "TYR", "VAL"))
+_BASES = {"ADE": "A", "CYT": "C", "GUA": "G", "THY": "T", "URA": "U"}
+NUCLEOTIDES = frozenset(("A", "C", "G", "U", "DA", "DC", "DG", "DT", "DU", "T"))
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """A residue of the dictionary, without its hydrogens.
+
+    Parameters
+    ----------
+    name : str
+    atoms, elements : tuple of str
+        Names of the heavy atoms, and their elements in usual spelling.
+    charges : (n,) int64
+        Formal charges, e.
+    positions : (n, 3) float64, A
+        Ideal coordinates, those of a model where the dictionary has no ideal ones; NaN where it has none.
+    bonds : (m, 3) int64
+        Two rows of `atoms` and the order of their bond.
+    leaving : (n,) bool
+        Atoms that are lost when the residue is bonded to another at their neighbour (OXT, O1 of a sugar).
+    hydrogens : dict of str to tuple of str
+        Names of the hydrogens on each heavy atom.
+    others : dict of str to str
+        Former names of heavy atoms to the present ones.
+    """
+
+    name: str
+    atoms: tuple[str, ...]
+    elements: tuple[str, ...]
+    charges: Integers
+    positions: Floats
+    bonds: Integers
+    leaving: Any
+    hydrogens: dict[str, tuple[str, ...]]
+    others: dict[str, str]
+
+    @classmethod
+    def from_json(cls, line: str) -> Component:
+        """Return the component of a line of the table."""
+        made = json.loads(line)
+        return cls(
+            made["name"], tuple(made["atoms"]), tuple(made["elements"]), np.array(made["charges"], np.int64),
+            np.array(made["positions"], np.float64).reshape(-1, 3), np.array(made["bonds"], np.int64).reshape(-1, 3),
+            np.array(made["leaving"], bool), {atom: tuple(names) for atom, names in made["hydrogens"].items()},
+            made["others"])
+
+    def to_json(self) -> str:
+        """Return the line of the table for a component."""
+        return json.dumps({
+            "name": self.name, "atoms": self.atoms, "elements": self.elements, "charges": self.charges.tolist(),
+            "positions": np.round(self.positions, 3).tolist(), "bonds": self.bonds.tolist(),
+            "leaving": np.asarray(self.leaving, int).tolist(), "hydrogens": self.hydrogens, "others": self.others})
+
+    @cached_property
+    def row(self) -> dict[str, int]:
+        """The row of each atom by its name."""
+        return {name: n for n, name in enumerate(self.atoms)}
+
+    @cached_property
+    def neighbours(self) -> list[list[int]]:
+        """The rows bonded to each atom."""
+        found: list[list[int]] = [[] for _ in self.atoms]
+        for a, b, _ in self.bonds.tolist():
+            found[a].append(b)
+            found[b].append(a)
+        return found
+
+    @cached_property
+    def is_amino_acid(self) -> bool:
+        """Whether it has the backbone of an amino acid."""
+        return {"N", "CA", "C", "O"} <= set(self.atoms)
+
+    @cached_property
+    def is_nucleotide(self) -> bool:
+        """Whether it has the backbone of a nucleotide."""
+        return {"C1'", "C4'", "O5'", "C5'", "C3'", "O3'"} <= set(self.atoms)
+
+
+@cache
+def component(name: str) -> Component | None:
+    """Return a component of the dictionary, None where there is none of this name.
+
+    The most frequent ones are in a table of this package, as reading the whole dictionary takes seconds.
+
+    Raises
+    ------
+    BackendError
+        When biotite is not installed.
+    """
+    line = _table().get(name)
+    if line is not None:
+        return Component.from_json(line)
+    return from_dictionary(name)
+
+
+@cache
+def _table() -> dict[str, str]:
+    """Return the lines of the table of frequent components by their names."""
+    text = gzip.decompress(table_bytes("components.jsonl.gz", "table of components")).decode("ascii")
+    return {line[10 : line.index('"', 10)]: line for line in text.splitlines()}
+
+
+def from_dictionary(name: str) -> Component | None:
+    """Return a component of biotite's copy of the dictionary; see :func:`component`."""
+    ccd = load("biotite.structure.info.ccd", "hydrogens and bonds", "prepare")
+    atoms = ccd.get_from_ccd("chem_comp_atom", name)
+    if atoms is None:
+        return None
+
+    def column(table: Any, key: str, kind: Any = str) -> list[Any]:
+        return np.asarray(table[key].as_array(kind)).tolist()  # type: ignore[no-any-return]
+
+    names, symbols = column(atoms, "atom_id"), [symbol.capitalize() for symbol in column(atoms, "type_symbol")]
+    charges = column(atoms, "charge", np.int64)
+    leaving = [flag == "Y" for flag in column(atoms, "pdbx_leaving_atom_flag")]
+    heavy = [n for n, symbol in enumerate(symbols) if symbol not in ("H", "D")]
+    row = {names[n]: k for k, n in enumerate(heavy)}
+    hydrogens: dict[str, list[str]] = {}
+    bonds: list[tuple[int, int, int]] = []
+    table = ccd.get_from_ccd("chem_comp_bond", name)
+    if table is not None:
+        for a, b, order, aromatic in zip(*(column(table, key) for key in (
+                "atom_id_1", "atom_id_2", "value_order", "pdbx_aromatic_flag")), strict=True):
+            if a in row and b in row:
+                bonds.append((row[a], row[b], _ORDERS.get((order, aromatic), SINGLE)))
+            elif a in row or b in row:
+                hydrogens.setdefault(a if a in row else b, []).append(b if a in row else a)
+    others = {old: new for old, new in zip(column(atoms, "alt_atom_id"), names, strict=True)
+              if new in row and old not in row and old}
+    return Component(
+        name, tuple(names[n] for n in heavy), tuple(symbols[n] for n in heavy),
+        np.array([charges[n] for n in heavy], np.int64), _positions(atoms)[heavy],
+        np.array(bonds, np.int64).reshape(-1, 3), np.array([leaving[n] for n in heavy], bool),
+        {atom: tuple(found) for atom, found in hydrogens.items()}, others)
+
+
+def _positions(atoms: Any) -> Floats:
+    """Return the ideal coordinates (n, 3) of a component, or those of its model where they are not complete."""
+    for keys in ([f"pdbx_model_Cartn_{x}_ideal" for x in "xyz"], [f"model_Cartn_{x}" for x in "xyz"]):
+        found = np.stack([np.asarray(atoms[key].as_array(np.float64, masked_value=np.nan)) for key in keys], axis=1)
+        if np.isfinite(found).all():
+            break
+    return found.astype(np.float64)
+
+
+def meant(residue_name: str, atom_names: Collection[str]) -> Component | None:
+    """Return the component that a residue's name and heavy atoms mean, None where no component has these atoms.
+
+    Variants that programs write (HSE, CYX, ASH, ADE) are their parent's; a component of the dictionary that happens
+    to have such a name (HIP) counts where only it has the atoms.
+    """
+    upper = residue_name.upper()
+    parent = family(upper)
+    names = [upper]
+    if upper == "UNK":  # of unknown type, built as far as it is seen: as an alanine or a glycine
+        names = ["ALA" if "CB" in atom_names else "GLY", upper]
+    elif parent in AMINO_ACIDS:
+        names = [parent, upper]
+    elif parent in _BASES and upper not in NUCLEOTIDES:
+        base, ribose = _BASES[parent], "O2'" in atom_names or "O2*" in atom_names
+        names = [base if ribose and base != "T" else f"D{base}", upper]
+    for name in dict.fromkeys(names):
+        found = component(name)
+        if found is not None and renamed(found, tuple(atom_names)) is not None:
+            return found
+    return None
+
+
+@cache
+def renamed(found: Component, atom_names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the dictionary's names for the heavy atoms of a residue, None where it has an atom of another name."""
+    common = common_names(atom_names, family(found.name))
+    result = []
+    for n, name in enumerate(atom_names):
+        choices = (name, found.others.get(name, ""), common[n] if common else "", name.replace("*", "'"))
+        known = next((choice for choice in choices if choice in found.row), None)
+        if known is None:
+            return None
+        result.append(known)
+    return tuple(result) if len(set(result)) == len(result) else None

@@ -1,0 +1,75 @@
+"""Atoms that were added follow those they belong to, when these move."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vmdpotential.molecule.structure import Floats, Integers, Structure
+
+#: Sine of the least angle between the two arms of a frame.
+_STRAIGHT = 0.2
+_NEAREST = 8
+
+
+class Follower:
+    """Positions of a completed structure from those of the atoms that it was made from.
+
+    An added atom keeps its place in the frame of the atom it belongs to and two others near it.
+
+    Parameters
+    ----------
+    before : Structure
+        What was completed, or the part of it that was selected.
+    after : Structure
+        What was made of it.
+    """
+
+    def __init__(self, before: Structure, after: Structure) -> None:
+        origins = np.arange(len(after)) if after.origins is None else after.origins
+        if before.whole_rows is not None:
+            origins = np.searchsorted(before.whole_rows, origins)
+        #: How many atoms there were before.
+        self.atoms = len(before)
+        self._origins: Integers = origins
+        moved = np.abs(after.positions - before.positions[origins]).max(1, initial=0.0) > 1e-9
+        self._added = np.flatnonzero(moved)
+        self._frames = _frames(before.positions, origins[self._added])
+        axes, centre = self._axes(before.positions)
+        self._local = np.einsum("nij,nj->ni", axes, after.positions[self._added] - centre)
+
+    def __call__(self, positions: Floats) -> Floats:
+        """Return positions (M, 3) of the completed structure's atoms for those (N, 3) of the atoms before, A."""
+        result = np.asarray(positions, np.float64)[self._origins]
+        if len(self._added):
+            axes, centre = self._axes(np.asarray(positions, np.float64))
+            result[self._added] = centre + np.einsum("nij,ni->nj", axes, self._local)
+        return result
+
+    def _axes(self, positions: Floats) -> tuple[Floats, Floats]:
+        """Return right-angled axes (n, 3, 3), as rows, and the origin (n, 3) of every frame."""
+        a, b, c = (positions[self._frames[:, k]] for k in range(3))
+        x = b - a
+        x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+        z = np.cross(x, c - a)
+        z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12)
+        return np.stack([x, np.cross(z, x), z], axis=1), a
+
+
+def _frames(positions: Floats, anchors: Integers) -> Integers:
+    """Return for each anchor three atoms (n, 3) that are not on a line: itself and two of the nearest."""
+    from scipy.spatial import cKDTree
+
+    count = min(_NEAREST, len(positions))
+    if count < 3 or not len(anchors):
+        return np.stack([anchors] * 3, axis=1)
+    _, near = cKDTree(positions).query(positions[anchors], k=count)
+    result = np.stack([anchors, anchors, anchors], axis=1)
+    for row, (anchor, others) in enumerate(zip(anchors.tolist(), near.tolist(), strict=True)):
+        others = [other for other in others if other != anchor]
+        arm = positions[others[0]] - positions[anchor]
+        sines = [np.linalg.norm(np.cross(arm, positions[k] - positions[anchor]))
+                 / max(float(np.linalg.norm(arm) * np.linalg.norm(positions[k] - positions[anchor])), 1e-12)
+                 for k in others[1:]]
+        second = next((k for k, sine in zip(others[1:], sines, strict=True) if sine > _STRAIGHT), others[-1])
+        result[row] = anchor, others[0], second
+    return result

@@ -1,0 +1,72 @@
+"""Directions of hydrogens that turn freely, by the charges around them: waters, and hydroxyl and thiol groups."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from vmdpotential.molecule.structure import Floats, Integers
+
+#: How far charges count, A, and nearer than what atoms clash.
+_REACH, _CLASH = 6.0, 1.6
+_TURNS = 12
+_WATERS = 60
+
+
+def orient(positions: Floats, charges: Floats, rotors: Integers, waters: Integers) -> Floats:
+    """Return positions with hydrogens turned to where their energy in the charges around is lowest.
+
+    Parameters
+    ----------
+    positions : (N, 3) float64, A
+    charges : (N,) float64, e
+    rotors : (R, 3) int64
+        Hydrogen, the atom that holds it, and the atom which that is bonded to.
+    waters : (W, 3) int64
+        Oxygen and two hydrogens.
+    """
+    result = positions.copy()
+    tree = cKDTree(positions)
+    for hydrogen, holder, root in rotors.tolist():
+        axis = positions[holder] - positions[root]
+        axis /= np.linalg.norm(axis)
+        arm = positions[hydrogen] - positions[holder]
+        trials = np.stack([_turn(arm, axis, angle) for angle in np.arange(_TURNS) * 2 * np.pi / _TURNS])
+        places = (positions[holder] + trials)[:, None]
+        result[hydrogen] = _best(tree, result, charges, np.array([hydrogen]), places, {hydrogen, holder, root})[0]
+    if len(waters):
+        shapes = _orientations()
+        for oxygen, *both in waters.tolist():
+            arms = positions[both] - positions[oxygen]
+            places = positions[oxygen] + _fit(arms, shapes)
+            result[both] = _best(tree, result, charges, np.array(both), places, {oxygen, *both})
+    return result
+
+
+def _turn(vector: Floats, axis: Floats, angle: float) -> Floats:
+    cos, sin = np.cos(angle), np.sin(angle)
+    return np.asarray(vector * cos + np.cross(axis, vector) * sin + axis * (axis @ vector) * (1 - cos))
+
+
+def _orientations() -> NDArray[np.float64]:
+    """Return rotations (K, 3, 3) that are spread evenly, always the same."""
+    from scipy.spatial.transform import Rotation
+
+    return np.asarray(Rotation.random(_WATERS, rng=np.random.default_rng(7)).as_matrix(), np.float64)
+
+
+def _fit(arms: Floats, rotations: Floats) -> Floats:
+    """Return a water's two arms (2, 3) in all orientations, (K, 2, 3)."""
+    return np.asarray(np.einsum("kij,nj->kni", rotations, arms), np.float64)
+
+
+def _best(tree: cKDTree, positions: Floats, charges: Floats, moved: Integers, places: Floats, own: set[int]) -> Floats:
+    """Return of trial places (K, m, 3) of some hydrogens those (m, 3) with the lowest energy."""
+    near = [k for k in tree.query_ball_point(places.mean((0, 1)), _REACH) if k not in own]
+    if not near:
+        return np.asarray(places[0], np.float64)
+    distances = np.linalg.norm(places[:, :, None] - positions[near], axis=-1)
+    energy = (charges[moved][:, None] * charges[near] / np.maximum(distances, 0.5)).sum((1, 2))
+    energy += 10 * (np.maximum(_CLASH - distances, 0) ** 2).sum((1, 2))
+    return np.asarray(places[int(np.argmin(energy))], np.float64)

@@ -1,0 +1,178 @@
+"""Completing a structure: hydrogens, missing atoms, protonation states, charges and radii of everything in it.
+
+The heavy atoms become a draft (:mod:`~vmdpotential.prepare.draft`), missing ones are added
+(:mod:`~vmdpotential.prepare.complete`), formal charges say which hydrogens there are
+(:mod:`~vmdpotential.prepare.states`), which are placed (:mod:`~vmdpotential.prepare.hydrogens`) and, where they turn
+freely, turned (:mod:`~vmdpotential.prepare.orient`). Charges are those of force-field templates, else Gasteiger's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.errors import InputError, TaskError, UsageError, listed
+from vmdpotential.molecule import elements
+from vmdpotential.molecule.charges import ChargeReport, charges_and_report
+from vmdpotential.molecule.given import ResidueCharges
+from vmdpotential.molecule.names import IONS, WATERS
+from vmdpotential.molecule.radii import prepared_radii
+from vmdpotential.molecule.structure import Floats, Structure
+from vmdpotential.molecule.templates import Match, library
+from vmdpotential.prepare import states
+from vmdpotential.prepare.approximate import approximate
+from vmdpotential.prepare.assemble import Assembly, assemble, counts, free, on_atoms
+from vmdpotential.prepare.complete import complete
+from vmdpotential.prepare.draft import METALS, Draft, all_bonds, draft_of
+from vmdpotential.prepare.orient import orient
+from vmdpotential.prepare.report import Prepared, Row
+
+__all__ = ["Prepared", "Row", "prepare_structure"]
+
+_CURE = ("give their charges as {charges} (MOL2, CSV ...), or leave them out by the command prepare, which names them "
+         "in {leave_out}")
+
+
+def prepare_structure(
+    structure: Structure, *, ph: float = 7.0, pka: str = "model", force_field: str = "auto", water: str = "auto",
+    charges: Sequence[ResidueCharges] = (), leave_out: Collection[str] = (), radii: str = "mbondi2",
+) -> Prepared:
+    """Return a structure with all of its atoms, their charges and radii, and what was done for it.
+
+    Parameters
+    ----------
+    structure : Structure
+        Without a topology. Hydrogens that it has stay where they are, where as many belong there.
+    ph : float
+    pka : str
+        ``model`` for the pKa of model compounds, ``propka`` for those of PROPKA in this structure.
+    force_field, water : str
+        See :func:`~vmdpotential.molecule.charges.assign_charges`.
+    charges : sequence of ResidueCharges
+        Taken before templates.
+    leave_out : collection of str
+        Names of residues to leave out.
+    radii : str
+        Set of radii.
+
+    Raises
+    ------
+    TaskError
+        When residues cannot be completed or have no charges; the message lists them.
+    InputError
+        For a structure with a topology, or without heavy atoms.
+    UsageError
+        When there is no residue of a name to leave out.
+    BackendError
+        When biotite or hydride is not installed.
+    """
+    if structure.topology is not None:
+        raise InputError(f"{structure.where}: has a topology, which defines its atoms", "leave {topology} out")
+    structure = elements.fill(structure)
+    names = [name for name in leave_out if not (structure.residue_names == name).any()]
+    if names:
+        raise UsageError("leave_out", "there are no residues of this name", value=", ".join(names))
+    dropped = np.isin(structure.residue_names, list(leave_out))
+    hydrogen = np.isin(structure.elements, ["H", "D"])
+    heavy = ~hydrogen & ~dropped & (structure.elements != "")
+    if not heavy.any():
+        raise InputError(f"{structure.where}: contains no atoms but hydrogens")
+    draft = draft_of(structure, heavy)
+    _check_known(structure, draft, {one.residue.upper() for one in charges}, force_field)
+    chains = [f"{structure.chain_ids[r.source]}/{structure.segment_ids[r.source]}" for r in draft.residues]
+    before = draft
+    draft, done = complete(draft, chains)
+    if done.failed:
+        failed = [f"{_label(structure, before, n)} ({reason})" for n, reason in done.failed.items()]
+        raise TaskError(f"{structure.where}: {len(failed)} residue{'s' * (len(failed) > 1)} cannot be completed: "
+                        f"{listed(failed, 300)}", "complete them with another program, or name them in {leave_out}")
+    gaps = [f"{_label(structure, before, a)} to {_label(structure, before, b)}" for a, b in done.gaps]
+    own = on_atoms(structure, draft, hydrogen & ~dropped)
+    values = {}
+    if pka == "propka":
+        from vmdpotential.prepare.propka import computed
+
+        values = computed(structure, draft)
+    found = states.assign(draft, all_bonds(draft), ph, values, counts(draft, own))
+    made = assemble(structure, draft, found, own)
+    approximated = np.zeros(len(made.structure), bool)
+
+    def otherwise(atoms: NDArray[np.bool_]) -> Floats:
+        approximated[atoms] = True
+        return _approximate(made, atoms)
+
+    whole, report = charges_and_report(made.structure, force_field, water, charges, otherwise=otherwise)
+    whole = replace(whole, positions=orient(whole.positions, whole.known_charges, *free(made)))
+    values_of_radii, source = prepared_radii(whole, radii)
+    whole = replace(whole, radii=values_of_radii, charge_source="templates and Gasteiger's method" if report.approximate
+                    else f"{report.source} templates")
+    rows = _rows(whole, draft, made, found, report, approximated)
+    attached = sum(map(len, own.values()))
+    left = {"hydrogens that are on no atom": int((hydrogen & ~dropped).sum()) - attached,
+            "hydrogens in other numbers than the states have": attached - int(made.kept.sum()),
+            "sites without an element": int(((structure.elements == "") & ~dropped).sum()),
+            **{f"atoms of {name}": int((structure.residue_names == name).sum()) for name in leave_out}}
+    return Prepared(whole, report, rows, gaps, ph, pka, source, {name: n for name, n in left.items() if n})
+
+
+def _label(structure: Structure, draft: Draft, residue: int) -> str:
+    row = draft.residues[residue].source
+    return (f"{structure.residue_names[row]}{structure.residue_ids[row]}{structure.insertion_codes[row]} "
+            f"{structure.chain_ids[row] or structure.segment_ids[row]}").rstrip()
+
+
+def _check_known(structure: Structure, draft: Draft, given: set[str], force_field: str) -> None:
+    """Raise TaskError for residues that neither the dictionary nor a template nor the user's charges have."""
+    unknown: dict[str, int] = {}
+    force = library("charmm36" if force_field == "auto" else force_field)
+    starts = draft.starts
+    of_atoms = structure.residue_of
+    for n, residue in enumerate(draft.residues):
+        name = residue.name.upper()
+        if residue.component is not None or name in WATERS or name in given:
+            continue
+        rows = draft.origin[starts[n] : starts[n + 1]]
+        if len(rows) == 1 and (name in IONS or draft.elements[starts[n]] in METALS):
+            continue
+        atoms = np.flatnonzero(of_atoms == of_atoms[rows[0]])
+        if isinstance(force.match(name, structure.atom_names[atoms].tolist()), Match):
+            continue
+        unknown[residue.name] = unknown.get(residue.name, 0) + 1
+    if unknown:
+        raise TaskError(
+            f"{structure.where}: residues that are not in the Chemical Component Dictionary, or have other "
+            "atoms: "
+            + listed([f"{name} ({count})" for name, count in unknown.items()], 200), _CURE)
+
+
+def _approximate(made: Assembly, atoms: NDArray[np.bool_]) -> Floats:
+    """Return approximate charges; refuse where there are none."""
+    charges = approximate(made, atoms)
+    bad = np.flatnonzero(atoms & ~np.isfinite(charges))
+    if len(bad):
+        names = [made.structure.label(int(atom)) for atom in bad]
+        raise TaskError(f"{made.structure.where}: {len(bad)} atom{'s' * (len(bad) > 1)} have no charge, not an "
+                        f"approximate one either: {listed(names, 200)}", _CURE)
+    return charges
+
+
+def _rows(whole: Structure, draft: Draft, made: Assembly, found: states.States, report: ChargeReport,
+          approximated: NDArray[np.bool_]) -> list[Row]:
+    """Return the table."""
+    starts = whole.residue_starts
+    net = np.add.reduceat(whole.known_charges, starts[:-1])
+    placed = np.add.reduceat((made.holder >= 0) & ~made.kept, starts[:-1], dtype=np.int64)
+    kept = np.add.reduceat(made.kept, starts[:-1], dtype=np.int64)
+    rows = []
+    for n, residue in enumerate(draft.residues):
+        row = int(starts[n])
+        rows.append(Row(
+            str(whole.chain_ids[row] or whole.segment_ids[row]), str(whole.residue_names[row]),
+            f"{whole.residue_ids[row]}{whole.insertion_codes[row]}", found.names.get(n, ""),
+            found.pka.get((n, residue.component.name if residue.component is not None else "")),
+            round(float(net[n]), 4) + 0.0, "Gasteiger (approximate)" if approximated[row] else report.source,
+            tuple(residue.added), int(placed[n]), int(kept[n])))
+    return rows

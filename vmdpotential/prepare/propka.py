@@ -1,0 +1,75 @@
+"""pKa values of a structure's residues by PROPKA.
+
+M. H. M. Olsson, C. R. Sondergaard, M. Rostkowski, J. H. Jensen, J. Chem. Theory Comput. 7, 2011, 525.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import string
+
+from vmdpotential.errors import TaskError, one_line
+from vmdpotential.extras import load
+from vmdpotential.molecule.names import WATERS
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.prepare.components import AMINO_ACIDS
+from vmdpotential.prepare.draft import Draft
+
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
+
+
+def computed(structure: Structure, draft: Draft) -> dict[tuple[int, str], float]:
+    """Return pKa values by the row of a residue and its group (ASP, GLU, HIS, CYS, TYR, LYS, ARG, N+, C-).
+
+    Raises
+    ------
+    BackendError
+        When PROPKA is not installed.
+    TaskError
+        When PROPKA cannot read the structure.
+    """
+    run = load("propka.run", "pKa values", "prepare")
+    text, rows = _records(structure, draft)
+    logger = logging.getLogger("propka")
+    level, logger.level = logger.level, logging.CRITICAL
+    try:
+        molecule = run.single("structure.pdb", optargs=["-q"], stream=io.StringIO(text), write_pka=False)
+        groups = molecule.conformations["AVR"].groups
+    except (Exception, SystemExit) as error:  # it raises what its parsers raise
+        raise TaskError(f"{structure.where}: PROPKA fails ({type(error).__name__}: {one_line(str(error))[:120]})",
+                        "use {pka model}") from None
+    finally:
+        logger.setLevel(level)
+    found = {}
+    for group in groups:
+        row = rows.get((group.atom.chain_id, group.atom.res_num))
+        name = group.residue_type.strip()
+        if row is not None and group.pka_value is not None and (name in AMINO_ACIDS or name in ("N+", "C-")):
+            found[row, name] = float(group.pka_value)
+    return found
+
+
+def _records(structure: Structure, draft: Draft) -> tuple[str, dict[tuple[str, int], int]]:
+    """Return the heavy atoms as a PDB file without waters, and the residues by chain and number in it."""
+    lines: list[str] = []
+    rows: dict[tuple[str, int], int] = {}
+    starts = draft.starts.tolist()
+    chains: dict[str, str] = {}
+    number: dict[str, int] = {}
+    for n, residue in enumerate(draft.residues):
+        name = residue.component.name if residue.component is not None else residue.name
+        if name.upper() in WATERS:
+            continue
+        key = f"{structure.chain_ids[residue.source]}/{structure.segment_ids[residue.source]}"
+        letter = chains.setdefault(key, _LETTERS[len(chains) % len(_LETTERS)])
+        number[letter] = number.get(letter, 0) + 1
+        rows[letter, number[letter]] = n
+        record = "ATOM  " if name in AMINO_ACIDS else "HETATM"
+        for k in range(starts[n], starts[n + 1]):
+            atom, element = str(draft.names[k])[:4], str(draft.elements[k]).upper()
+            written = atom if len(atom) == 4 or len(element) == 2 else f" {atom}"
+            x, y, z = draft.positions[k]
+            lines.append(f"{record}{len(lines) % 99999 + 1:5d} {written:<4} {name[:3]:>3} {letter}"
+                         f"{number[letter] % 10000:4d}    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00          {element:>2}")
+    return "\n".join([*lines, "END", ""]), rows

@@ -1,0 +1,125 @@
+"""What was done to a structure: a row for every residue, and lines for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from vmdpotential.errors import listed
+from vmdpotential.molecule.charges import ChargeReport
+from vmdpotential.molecule.structure import Structure
+
+#: Columns of the table.
+COLUMNS = ("chain", "residue", "number", "state", "pka", "net_charge", "charges", "added_atoms", "added_hydrogens",
+           "kept_hydrogens", "note")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A residue: its state, the pKa that decided it, its charge and where that is from, and what was added."""
+
+    chain: str
+    residue: str
+    number: str
+    state: str
+    pka: float | None
+    net_charge: float
+    charges: str
+    added_atoms: tuple[str, ...]
+    added_hydrogens: int
+    kept_hydrogens: int
+    note: str = ""
+
+    @property
+    def label(self) -> str:
+        """Name, number and chain: ``HIS64 A``."""
+        return f"{self.residue}{self.number} {self.chain}".rstrip()
+
+    def values(self) -> dict[str, Any]:
+        """Return the columns by their names."""
+        return {name: " ".join(self.added_atoms) if name == "added_atoms" else getattr(self, name) for name in COLUMNS}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A completed structure, and what was done for it.
+
+    Parameters
+    ----------
+    structure : Structure
+        With charges and radii; `origins` says which atoms of the input its atoms belong to.
+    charges : ChargeReport
+    rows : list of Row
+        One for each residue.
+    gaps : list of str
+        Where a chain is broken, and has caps.
+    ph : float
+    pka : str
+        ``model`` or ``propka``.
+    radii : str
+        The set of the radii, and elements that it does not have.
+    left_out : dict
+        What is not in the structure any more, to its number.
+    """
+
+    structure: Structure
+    charges: ChargeReport
+    rows: list[Row]
+    gaps: list[str]
+    ph: float
+    pka: str
+    radii: str
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def added(self) -> tuple[int, int]:
+        """Numbers of heavy atoms and hydrogens that were added."""
+        return sum(len(row.added_atoms) for row in self.rows), sum(row.added_hydrogens for row in self.rows)
+
+    def summary(self) -> str:
+        """Return one line: ``prepared at pH 7: 1,646 hydrogens and 4 heavy atoms added; ...``."""
+        heavy, hydrogens = self.added
+        parts = [f"{hydrogens:,} hydrogens"]
+        if heavy:
+            parts.append(f"{heavy:,} heavy atom{'s' if heavy > 1 else ''}")
+        text = f"prepared at pH {self.ph:g}: added {' and '.join(parts)}"
+        if self.gaps:
+            text += f"; {len(self.gaps)} gap{'s' if len(self.gaps) > 1 else ''} capped (ACE, NME)"
+        if self.charges.approximate:
+            text += f"; approximate charges for {listed(self.charges.approximate, 80)}"
+        if self.left_out:
+            text += "; left out: " + ", ".join(f"{count} {what}" for what, count in self.left_out.items())
+        return text
+
+    def lines(self) -> list[str]:
+        """Return the lines of a report."""
+        result = [self.summary()]
+        states: dict[str, Counter[str]] = {}
+        for row in self.rows:
+            for word in row.state.split("+"):
+                if word and not word.isdigit() and word not in ("N-terminus", "C-terminus"):
+                    states.setdefault(row.residue, Counter())[word] += 1
+        known = [f"{name}: {', '.join(f'{state} {count}' for state, count in found.items())}"
+                 for name, found in sorted(states.items()) if len(found) > 1 or name not in found]
+        if known:
+            result.append(f"states ({self.pka} pKa): {'; '.join(known)}")
+        completed = [f"{row.label} ({len(row.added_atoms)})" for row in self.rows if row.added_atoms]
+        if completed:
+            result.append(f"completed residues (atoms added): {listed(completed, 300)}")
+        if self.gaps:
+            result.append(f"gaps, capped by NME and ACE: {listed(self.gaps, 300)}")
+        notes = Counter(row.note for row in self.rows if row.note)
+        result += [f"{note}: {listed([row.label for row in self.rows if row.note == note], 200)}" for note in notes]
+        result.append(f"radii: {self.radii}")
+        return result
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The same for programs."""
+        heavy, hydrogens = self.added
+        return {
+            "ph": self.ph, "pka": self.pka, "added_heavy_atoms": heavy, "added_hydrogens": hydrogens,
+            "gaps": list(self.gaps), "left_out": dict(self.left_out), "radii": self.radii,
+            "residues": [row.values() | {"added_atoms": list(row.added_atoms)} for row in self.rows],
+        }

@@ -1,0 +1,312 @@
+"""Protonation states: formal charges of heavy atoms, from which the number of hydrogens follows.
+
+Amino acids and ends of chains have a pKa, that of the model compound or PROPKA's (M. H. M. Olsson, C. R. Sondergaard,
+M. Rostkowski, J. H. Jensen, J. Chem. Theory Comput. 7, 2011, 525, whose model values these are). Of other molecules
+acids and bases are recognised by their bonds: what is charged in water near pH 7 is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from vmdpotential.molecule.structure import Integers
+from vmdpotential.prepare.components import (
+    AMINO_ACIDS,
+    AROMATIC_DOUBLE,
+    AROMATIC_SINGLE,
+    DOUBLE,
+    FLAT,
+    SINGLE,
+)
+from vmdpotential.prepare.draft import METALS, Draft
+
+#: pKa of model compounds, those of PROPKA 3.
+MODEL_PKA = {"ASP": 3.80, "GLU": 4.50, "HIS": 6.50, "CYS": 9.00, "TYR": 10.00, "LYS": 10.50, "ARG": 12.50,
+             "N+": 8.00, "C-": 3.20}
+#: The atom that carries the charge of the charged form, and that charge.
+_SITES = {"ASP": ("OD2", -1), "GLU": ("OE2", -1), "HIS": ("ND1", 1), "CYS": ("SG", -1), "TYR": ("OH", -1),
+          "LYS": ("NZ", 1), "ARG": ("NH2", 1)}
+#: Distance, A, at which a metal holds a nitrogen or sulphur, and of a hydrogen bond's heavy atoms.
+COORDINATED, CONTACT = 2.9, 3.5
+#: States by the residue's name where a program wrote one: name to (charged, tautomer).
+_NAMED = {"ASH": False, "ASPP": False, "ASPH": False, "GLH": False, "GLUP": False, "GLUH": False, "LYN": False,
+          "LSN": False, "LYSN": False, "CYM": True, "HIP": True, "HSP": True, "HISH": True, "HISP": True,
+          "HID": False, "HSD": False, "HISA": False, "HISD": False, "HIE": False, "HSE": False, "HISB": False,
+          "HISE": False}
+_DELTA = frozenset(("HID", "HSD", "HISA", "HISD"))
+_EPSILON = frozenset(("HIE", "HSE", "HISB", "HISE"))
+
+
+@dataclass
+class States:
+    """Formal charges (N,) of heavy atoms and bonds (B, 3) with orders; of residues by row, state, pKa and why."""
+
+    charges: Integers
+    bonds: Integers
+    names: dict[int, str] = field(default_factory=dict)
+    pka: dict[tuple[int, str], float] = field(default_factory=dict)
+
+
+def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str], float],
+           present: Mapping[int, Mapping[str, int]]) -> States:
+    """Return the protonation states of all residues.
+
+    Parameters
+    ----------
+    draft : Draft
+        Without missing atoms.
+    bonds : (B, 3) int64
+    ph : float
+    pka : mapping
+        By the residue's row and its group (ASP, N+ ...), where one was computed; else that of the model compound.
+    present : mapping
+        Number of hydrogens that the file has on atoms, by the residue's row and the atom's name; of residues that have
+        some.
+    """
+    states = States(np.zeros(len(draft), np.int64), bonds.copy())
+    starts, linked = draft.starts, draft.linked()
+    contacts = _Contacts(draft)
+    for n, residue in enumerate(draft.residues):
+        found = residue.component
+        if found is None:
+            continue
+        place = {str(draft.names[k]): k for k in range(starts[n], starts[n + 1])}
+        if found.name not in AMINO_ACIDS:
+            continue
+        names = []
+        if found.name in _SITES:
+            value = states.pka[n, found.name] = pka.get((n, found.name), MODEL_PKA[found.name])
+            names.append(_side_chain(found.name, n, place, ph, value, states, contacts, linked[n], present.get(n, {}),
+                                     residue.name.upper()))
+        names += _ends(n, place, ph, pka, states, linked[n], present.get(n, {}))
+        states.names[n] = "+".join(filter(None, names))
+    _others(draft, states, linked)
+    return states
+
+
+def _side_chain(group: str, n: int, place: dict[str, int], ph: float, pka: float, states: States,
+                contacts: _Contacts, linked: set[str], present: Mapping[str, int], written: str) -> str:
+    """Set the charge of a side chain; return its state's name, that of Amber."""
+    atom, charge = _SITES[group]
+    if atom not in place:
+        return ""
+    charged = (ph > pka) if charge < 0 else (ph < pka)
+    known = _NAMED.get(written)
+    if known is not None:
+        charged = known
+    if group == "HIS":
+        return _histidine(place, charged, states, contacts, linked, present, written)
+    if group == "CYS":
+        if "SG" in linked:
+            return "CYX"
+        if contacts.metal(place["SG"]):
+            charged = True
+        elif present:
+            charged = charged and not present.get("SG")
+    elif atom in linked:
+        charged = False
+    elif group in ("ASP", "GLU") and present:
+        first = atom[:-1] + "1"
+        protonated = present.get(first, 0) + present.get(atom, 0) > 0
+        charged = charged and not protonated
+        if protonated and present.get(first, 0) and not present.get(atom, 0):  # the other oxygen has the hydrogen
+            _swap(states, place[atom], place[first])
+    elif group == "TYR" and present:
+        charged = charged and not present.get("OH")
+    if charged:
+        states.charges[place[atom]] = charge
+    if group == "ARG" and not charged:
+        return "ARGN"
+    return {"ASP": "ASH", "GLU": "GLH", "LYS": "LYN", "CYS": "CYS", "TYR": "TYR", "ARG": "ARG"}[group] if not charged \
+        else {"CYS": "CYM", "TYR": "TYM"}.get(group, group)
+
+
+def _histidine(place: dict[str, int], charged: bool, states: States, contacts: _Contacts, linked: set[str],
+               present: Mapping[str, int], written: str) -> str:
+    delta, epsilon = place["ND1"], place.get("NE2", place["ND1"])
+    bare = [n for n in (delta, epsilon) if contacts.metal(n)]
+    bare += [place[name] for name in ("ND1", "NE2") if name in linked]
+    has = [name for name in ("ND1", "NE2") if present.get(name)]
+    if has and not bare:
+        charged, on_delta = len(has) == 2, has == ["ND1"]
+    elif bare:
+        charged, on_delta = False, epsilon in bare
+    else:
+        on_delta = written in _DELTA or (written not in _EPSILON and contacts.score(delta) > contacts.score(epsilon))
+    if charged:
+        states.charges[delta] = 1
+        return "HIP"
+    if on_delta:  # the dictionary has the double bond at ND1
+        ring = {name: place[name] for name in ("CG", "ND1", "CE1", "NE2", "CD2") if name in place}
+        pairs = {frozenset((ring.get("ND1"), ring.get("CE1"))): AROMATIC_SINGLE,
+                 frozenset((ring.get("CE1"), ring.get("NE2"))): AROMATIC_DOUBLE}
+        for row, (a, b, _) in enumerate(states.bonds.tolist()):
+            if frozenset((a, b)) in pairs:
+                states.bonds[row, 2] = pairs[frozenset((a, b))]
+        return "HID"
+    return "HIE"
+
+
+def _swap(states: States, one: int, two: int) -> None:
+    """Exchange the orders of the bonds of two oxygens of an acid."""
+    for row, (a, b, order) in enumerate(states.bonds.tolist()):
+        if {one, two} & {a, b} and order in (SINGLE, DOUBLE):
+            states.bonds[row, 2] = SINGLE if order == DOUBLE else DOUBLE
+
+
+def _ends(n: int, place: dict[str, int], ph: float, pka: Mapping[tuple[int, str], float], states: States,
+          linked: set[str], present: Mapping[str, int]) -> list[str]:
+    """Set the charges of the ends of a chain; return their names."""
+    names = []
+    if "N" in place and "N" not in linked:
+        value = states.pka[n, "N+"] = pka.get((n, "N+"), MODEL_PKA["N+"])
+        if ph < value:
+            states.charges[place["N"]] = 1
+        names.append("N-terminus" if ph < value else "neutral N-terminus")
+    if "OXT" in place and "C" not in linked and "OXT" not in linked:
+        value = states.pka[n, "C-"] = pka.get((n, "C-"), MODEL_PKA["C-"])
+        charged = ph > value and not present.get("OXT")
+        if charged:
+            states.charges[place["OXT"]] = -1
+        names.append("C-terminus" if charged else "neutral C-terminus")
+    return names
+
+
+class _Contacts:
+    """What is near an atom: metals, and atoms that give or take hydrogen bonds."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.metals = np.isin(draft.elements, list(METALS))
+        polar = np.flatnonzero(np.isin(draft.elements, ["N", "O"]) | self.metals)
+        self.rows = polar
+        self.tree = cKDTree(draft.positions[polar]) if len(polar) else None
+
+    def near(self, atom: int, distance: float) -> Integers:
+        """Return the rows of metals, nitrogens and oxygens of other residues near an atom."""
+        if self.tree is None:
+            return np.zeros(0, np.int64)
+        found = self.rows[self.tree.query_ball_point(self.draft.positions[atom], distance)]
+        return np.asarray(found[self.draft.residue[found] != self.draft.residue[atom]], np.int64)
+
+    def metal(self, atom: int) -> bool:
+        """Return whether a metal holds an atom."""
+        return bool(self.metals[self.near(atom, COORDINATED)].any())
+
+    def score(self, atom: int) -> float:
+        """Return how much the surroundings of a nitrogen of histidine want a hydrogen on it."""
+        draft, total = self.draft, 0.0
+        ring = np.flatnonzero(draft.residue == draft.residue[atom])
+        ring = ring[np.isin(draft.names[ring], ["CG", "CE1", "CD2"])]
+        place = draft.positions[atom]
+        distances = np.linalg.norm(draft.positions[ring] - place, axis=1)
+        outwards = place - draft.positions[ring[np.argsort(distances)[:2]]].mean(0)
+        outwards /= np.linalg.norm(outwards)
+        for row in self.near(atom, CONTACT).tolist():
+            vector = draft.positions[row] - place
+            length = float(np.linalg.norm(vector))
+            aligned = float(vector @ outwards) / length
+            if aligned < 0.5:
+                continue
+            weight = aligned * (CONTACT + 0.5 - length)
+            total += weight * _accepts(str(draft.names[row]), draft.residues[draft.residue[row]].name.upper())
+        return total
+
+
+def _accepts(atom: str, residue: str) -> float:
+    """Return 1 for an atom that takes hydrogen bonds, -1 for one that gives them, 0 for one that does either."""
+    if atom.startswith("O"):
+        return 0.0 if (atom, residue) in (("OG", "SER"), ("OG1", "THR"), ("OH", "TYR"), ("O", "HOH")) else 1.0
+    if residue in ("HIS", "HSD", "HSE", "HID", "HIE") and atom in ("ND1", "NE2"):
+        return 0.0
+    return -1.0 if residue in AMINO_ACIDS else 0.0
+
+
+# ---- other molecules -----------------------------------------------------------------------------------
+
+
+def _others(draft: Draft, states: States, linked: list[set[str]]) -> None:
+    """Set the charges of residues that are no amino acids: those of the dictionary, and of acids and bases."""
+    starts = draft.starts
+    known: dict[tuple[str, tuple[str, ...], frozenset[str]], Integers] = {}
+    for n, residue in enumerate(draft.residues):
+        found = residue.component
+        if found is None or found.name in AMINO_ACIDS:
+            continue
+        part = slice(int(starts[n]), int(starts[n + 1]))
+        key = found.name, tuple(draft.names[part].tolist()), frozenset(linked[n])
+        if key not in known:
+            known[key] = _formal(draft, n, part)
+            if found.is_nucleotide and "OP3" in key[1]:  # a phosphate at the end of a chain has a hydrogen left
+                known[key][key[1].index("OP3")] = 0
+            if found.is_amino_acid and "N" in linked[n]:
+                known[key][key[1].index("N")] = min(0, known[key][key[1].index("N")])
+        states.charges[part] = known[key]
+        total = int(known[key].sum())
+        if total:
+            states.names[n] = f"{total:+d}"
+
+
+def _formal(draft: Draft, n: int, part: slice) -> Integers:
+    """Return the formal charges of a residue's atoms in water near pH 7."""
+    found = draft.residues[n].component
+    assert found is not None
+    names = draft.names[part].tolist()
+    elements = draft.elements[part].tolist()
+    place = {name: k for k, name in enumerate(names)}
+    charges = np.array([found.charges[found.row[name]] for name in names], np.int64)
+    bonds: list[list[tuple[int, int]]] = [[] for _ in names]
+    for a, b, order in found.bonds.tolist():
+        one, two = place.get(found.atoms[a]), place.get(found.atoms[b])
+        if one is not None and two is not None:
+            bonds[one].append((two, order))
+            bonds[two].append((one, order))
+    outside = np.zeros(len(names), np.int64)  # bonds to other residues
+    for atom in draft.links.reshape(-1).tolist():
+        if part.start <= atom < part.stop:
+            outside[atom - part.start] += 1
+
+    def ends(k: int) -> bool:
+        return len(bonds[k]) + outside[k] == 1 and elements[k] in ("O", "S") and not charges[k]
+
+    for k, element in enumerate(elements):
+        single = [j for j, order in bonds[k] if order == SINGLE and ends(j)]
+        double = [j for j, order in bonds[k] if order == DOUBLE and elements[j] in ("O", "S")]
+        if element == "C" and double and single:
+            charges[single[0]] = -1
+        elif element in ("P", "As") and double and single:
+            charges[single[:2]] = -1
+        elif element in ("S", "Se") and len(double) >= 2 and single:
+            charges[single] = -1
+    _bases(elements, bonds, outside, charges)
+    return charges
+
+
+def _bases(elements: list[str], bonds: list[list[tuple[int, int]]], outside: Integers, charges: Integers) -> None:
+    """Protonate amines, amidines and guanidines."""
+    flat = [any(order in FLAT for _, order in bonds[k]) for k in range(len(elements))]
+    for k, element in enumerate(elements):  # C(=N)(N): amidine, guanidine
+        if element != "C":
+            continue
+        double = [j for j, order in bonds[k] if order == DOUBLE and elements[j] == "N"]
+        single = [j for j, order in bonds[k] if order == SINGLE and elements[j] == "N"]
+        plain = all(elements[i] == "C" for j in (*double, *single) for i, _ in bonds[j])
+        if len(double) == 1 and single and plain and not charges[double[0]] and not outside[double[0]]:
+            charges[double[0]] = 1
+    charged: set[int] = set(np.flatnonzero(charges > 0).tolist())
+    for k, element in enumerate(elements):
+        if element != "N" or charges[k] or flat[k] or not bonds[k]:
+            continue
+        if any(elements[j] != "C" or flat[j] for j, _ in bonds[k]) or len(bonds[k]) + outside[k] > 3:
+            continue
+        # of two amines next to each other (piperazine) one is charged
+        near = {i for j, _ in bonds[k] for i, _ in bonds[j]}
+        near |= {i for j in near for i, _ in bonds[j]}
+        if outside[k] or near & charged:
+            continue
+        charges[k] = 1
+        charged.add(k)
