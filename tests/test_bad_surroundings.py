@@ -61,6 +61,16 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("selection", "code"), [
+    ("chain A", 2), ("protien and name CA", 2), ("(solut or resid 5)", 2), ("protein and name CA", 4)])
+def test_a_mistyped_selection_is_no_missing_package(selection, code, here):
+    done = subprocess.run([sys.executable, "-c", WITHOUT, "map", "in/box.pdb", "--atoms", selection, "-o", "m.dx"],
+                          capture_output=True, text=True)
+    assert done.returncode == code
+    assert ("MDAnalysis" in done.stderr) == (code == 4)
+
+
 @pytest.mark.parametrize("arguments", [
     "map in/cut.tpr -o m.dx", "map in/box.pdb --topology in/cut.tpr -o m.dx",
     "map in/other.xtc --topology in/box.psf -o m.dx",

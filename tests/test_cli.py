@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 import pytest
 
-from vmdpotential import progress, registry
+from vmdpotential import cache, progress, registry
 from vmdpotential.engines import automatic
 from vmdpotential.errors import BackendError, CheckError, TaskError, UsageError
 from vmdpotential.frontend import cli
@@ -49,7 +49,7 @@ def test_negative_numbers_are_values(ion, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("arguments", "text"), [
-    (["nonsense"], "command=nonsense: there is none of this name; choose one of map, ionize"),
+    (["nonsense"], "command=nonsense: there is none of this name; choose one of map, "),
     ([], "required: COMMAND"),
     (["map"], "required: STRUCTURE"),
     (["map", "x.pdb", "--spacing", "wide", "-o", "m.dx"], "--spacing wide: a number is needed"),
@@ -104,6 +104,19 @@ def test_devices_names_no_parameter_of_python(capsys, monkeypatch):
     told = capsys.readouterr().out
     assert told.count("no driver; use the engine cpu") == 2
     assert "engine=" not in told
+
+
+def test_devices_clears_the_kernels(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("VMDPOTENTIAL_CACHE", str(tmp_path / "cache"))
+    cache.forget()
+    (cache.folder("cpu") / "entry").write_bytes(b"x" * 3_000_000)
+    (tmp_path / "cache" / "notes").write_text("a user's")
+    assert cli.main(["devices", "--clear-cache", "--json"]) == 0
+    kernels = json.loads(capsys.readouterr().out)["kernels"]
+    assert (kernels["removed"], kernels["bytes"]) == (3_000_000, 0)
+    assert not list((tmp_path / "cache").rglob("entry"))
+    assert (tmp_path / "cache" / "notes").exists()
+    cache.forget()
 
 
 @pytest.mark.slow

@@ -158,7 +158,7 @@ def test_auto_takes_the_cpu_and_says_why(pycuda):
     assert "no NVIDIA driver" in engines.reason()
     report = registry.get("command", "devices")()
     assert report.data["auto"] == "cpu"
-    assert "no NVIDIA driver" in report.lines[-1]
+    assert "no NVIDIA driver" in report.data["reason"]
     assert not report.data["engines"]["cuda"]["works"]
 
 

@@ -129,7 +129,7 @@ def test_what_is_no_selection_is_one_line_with_the_parameter(monkeypatch: pytest
     for text, said in (
         ("within 5 of resname LIG", r"Unknown selection token: 'within'; 'within 5 of .* is written 'around 5"),
         ("name CA and", "token: the end"), ("prop charge > 0", "is no selection"),
-        ("chain A and name CA", "'chain A' is written 'chainID A'"),
+        ("chain A and name CA", "'chain A' is written '//A' or 'chainID A'"),
         ("(name CA", "is no selection"), ("name QQ or index 99", "selects no atoms"), ("bonded name CA", "is no sel"),
         ("  ", "is empty"), ("group x", "no index group 'x'"),
     ):

@@ -15,7 +15,7 @@ from map_files import PROVENANCE, make
 from vmdpotential.errors import InputError
 from vmdpotential.frontend import cli
 from vmdpotential.grid import stored
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.grid.planes import Plane, values_on
 from vmdpotential.grid.stored import StoredGrid
@@ -265,3 +265,19 @@ def test_values_that_are_not_finite_are_found_in_parts(tmp_path, suffix):
     found.window((0, 0, 0), (20, 20, 19))
     with pytest.raises(InputError, match="not finite"):
         found.window((0, 0, 0), (20, 20, 20))
+
+
+def test_a_zarr_map_opens_in_xarray_with_its_coordinates(tmp_path):
+    import xarray
+
+    lattice = Lattice(np.array([-8.0, -9, -10]), np.array([0.6, 0.7, 0.8]), (130, 140, 150))
+    grid = Grid(lattice, np.random.default_rng(3).normal(size=lattice.shape).astype(np.float32), "kT/e", 298.15)
+    write_map(grid, tmp_path / "map.zarr")
+    opened = xarray.open_zarr(tmp_path / "map.zarr", consolidated=False)
+    values = opened["0"]
+    assert values.dims == ("z", "y", "x")
+    for d, axis in enumerate("xyz"):
+        np.testing.assert_allclose(opened[axis], lattice.origin[d] + lattice.spacing[d] * np.arange(lattice.shape[d]))
+    at = grid.sample(np.array([[1.3, 2.2, 3.1]]))
+    np.testing.assert_allclose(values.interp(x=1.3, y=2.2, z=3.1), at[0], rtol=1e-5)
+    assert (tmp_path / "map.zarr" / "levels" / "1").is_dir()

@@ -18,7 +18,7 @@ from vmdpotential.molecule.overlaps import check_overlaps
 
 @pytest.mark.parametrize("command", [
     "map box.pqr -o m.dx", "ionize box.pqr --ions SOD=1 -o o.pqr", "energy box.pqr --between all all",
-    "profile box.pqr --axis z -o p.csv"])
+    "profile box.pqr --axis z -o p.csv", "rdf box.pqr --between all all -o g.csv"])
 def test_every_command_refuses_a_cell_that_is_too_small(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     io.write_structure(water(20), "box.pqr")

@@ -125,6 +125,23 @@ def forget() -> None:
         function.cache_clear()
 
 
+def kept() -> tuple[Path | None, int]:
+    """Return the user's folder of compiled kernels, None where there is none, and the bytes that its files take."""
+    place = _kept("")
+    if place is None:
+        return None, 0
+    return place, sum(path.stat().st_size for path in place.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def clear() -> int:
+    """Remove the compiled kernels that are kept for later runs; return how many bytes they took."""
+    place, size = kept()
+    if place is not None:
+        shutil.rmtree(place, ignore_errors=True)
+        forget()
+    return size
+
+
 def read(entry: str, name: str = "") -> bytes | None:
     """Return what is kept as `entry` in the folder `name`, None where there is nothing or a damaged file.
 

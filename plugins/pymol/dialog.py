@@ -84,11 +84,11 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
         self.setWindowTitle("Electrostatic potential - vmdpotential")
         viewer = PyMOL(cmd)
         forms = [Form(Qt, command, arguments.entries(command), viewer.choices) for command in viewer_commands()]
-        self.panel = Panel(Qt, viewer, forms, {"Undo placement": viewer.undo})
+        self.panel = Panel(Qt, viewer, forms, {"Undo placement": ("ionize", viewer.undo)})
         layout = QtWidgets.QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.panel.widget)
-        self.resize(max(740, self.panel.tabs.tabBar().sizeHint().width() + 30), 540)  # all pages in sight
+        self.resize(740, 540)
 
     def event(self, event: Any) -> bool:
         """Offer the selections of the session as it is whenever the dialog comes to the front."""

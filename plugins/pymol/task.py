@@ -87,7 +87,12 @@ class Task(dialog.Task):
         by_user = {parameter.name: text for parameter in adapters.offered(self.command)
                    if (text := arguments.unquoted(given.get(arguments.argument_name(parameter))))
                    and text != as_text(parameter.default)}
-        values = media.in_medium(self.command, options["medium"], by_user)
+        selection = arguments.unquoted(given.get("selection")) or "all"
+        try:
+            only_water = not self.cmd.count_atoms(f"({selection}) and not solvent")
+        except CmdException:  # reported when the atoms are read
+            only_water = False
+        values = media.in_medium(self.command, options["medium"], by_user, only_water)
         return {**given, **{name: as_text(value) for name, value in values.items() if name not in by_user}}
 
     def _given(self, parameter: Any) -> Any:

@@ -92,8 +92,8 @@ proc ::vmdpotential::prepare {command all given} {
     if {[dict exists $given draw] && [dict get $given draw] ni [dict get $all draw choices]} {
         error "-draw '[dict get $given draw]': choose one of [join [dict get $all draw choices] {, }]"
     }
-    set given [in_medium $command $given]
     set molecule [find_molecule $given]
+    set given [in_medium $command $given $molecule]
     set job [dict create command $command molecule $molecule folder [job::make_folder] charged 0 complete 0]
     if {[catch {arguments $job $all $given} result options]} {
         discard $job

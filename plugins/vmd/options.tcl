@@ -28,7 +28,7 @@ proc ::vmdpotential::options {command} {
         lappend ours {draw text surface {what of the map: a coloured surface, isosurfaces and a slice, or all} 1
             {surface isosurfaces all}} \
             {range text {} {range of the colours, such as -5,5 or 5; unless given 5 kT/e in water, otherwise round values}} \
-            {hide_water boolean yes {hide the water when the first surface is drawn} 0}
+            {hide_water boolean yes {hide the water when the first surface is drawn} 1}
     }
     set medium [dict get $commands $command medium]
     if {$medium} {

@@ -64,8 +64,27 @@ proc ::vmdpotential::media {} {
     return [dict get [lindex $declared 1] media]
 }
 
-# Return the options that were given with those that the medium stands for, where the user has not set them.
-proc ::vmdpotential::in_medium {command given} {
+# Return whether water is all that is selected.
+proc ::vmdpotential::only_water {given molecule} {
+    set text all
+    if {[dict exists $given sel]} {
+        set text [dict get $given sel]
+        if {[is_selection $text]} {
+            set text "index [$text list]"
+        }
+    }
+    # a selection that cannot be read is reported when the atoms are written
+    if {[catch {atomselect $molecule "($text) and not water"} selection]} {
+        return 0
+    }
+    set count [$selection num]
+    $selection delete
+    return [expr {!$count}]
+}
+
+# Return the options that were given with those that the medium stands for, where the user has not set them; of water
+# alone, which has no solute, all atoms count.
+proc ::vmdpotential::in_medium {command given molecule} {
     if {![dict get [declarations] $command medium]} {
         return $given
     }
@@ -73,6 +92,9 @@ proc ::vmdpotential::in_medium {command given} {
     set word [expr {[dict exists $given medium] ? [dict get $given medium] : [dict get $media default]}]
     if {![dict exists $media words $word]} {
         error "-medium '$word': choose one of [join [dict keys [dict get $media words]] {, }]"
+    }
+    if {[only_water $given $molecule]} {
+        set word explicit
     }
     set values [dict merge [dict get $media words $word] $given]
     set unscreened [expr {[string tolower [dict get $values atoms]] in [dict get $media with_water]}]

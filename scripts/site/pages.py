@@ -28,8 +28,8 @@ WRITTEN = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "data/READ
 
 #: Packages of whose modules the reference is made, and single modules: what programs call.
 PACKAGES = ("figures", "frames", "grid", "ions", "molecule", "pairs")
-MODULES = ("engines", "errors", "interactions", "io", "io.forcefield", "io.frames", "maps", "methods", "parameters",
-           "points", "progress", "registry", "surface", "units")
+MODULES = ("engines", "errors", "interactions", "io", "io.topologies.forcefield", "io.trajectories.frames", "maps",
+           "methods", "parameters", "points", "progress", "registry", "surface", "units")
 
 
 def copy_written(folder: Path) -> None:
@@ -164,7 +164,9 @@ def index() -> str:
     parts = [("Start", ["First pictures <README>", "vmdpotential/commands/GUIDE"]), ("Viewers and plugins", viewers),
              ("Examples", examples), ("Theory", theory), ("Commands", commands), ("Python", ["python/index"]),
              ("The package", ["ARCHITECTURE", "vmdpotential/engines/SPEED", "CHANGELOG", "data/README"])]
-    return "\n\n".join(["# vmdpotential", *(
+    picture = "![The potential on a plane through a protein](data/slice.png)"
+    summary = "Electrostatic potentials of biomolecules, inside VMD, PyMOL, ChimeraX, a web page and a shell."
+    return "\n\n".join(["# vmdpotential", summary, picture, *(
         _contents(pages, "maxdepth: 1", f"caption: {title}") for title, pages in parts), ""])
 
 

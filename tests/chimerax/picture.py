@@ -23,8 +23,8 @@ WIDTH, HEIGHT, DIALOG = 560, 500, 420
 
 #: As the page says.
 IONIZE = "potential ionize #1 concentration 0.15"
-MAP = {"structure": "#2", "atoms": "protein", "spacing": "0.8", "screened": "0.15"}
-HIDE = "hide :HOH\nhide #2 cartoons"
+MAP = {"structure": "#2", "spacing": "0.8"}
+HIDE = "hide #2 cartoons"
 
 
 def tool(session):

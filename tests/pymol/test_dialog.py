@@ -50,10 +50,9 @@ def wait(condition, seconds=60):
 
 
 def form(window, name):
-    """Bring a page to the front by a click on its tab."""
-    bar = window.panel.tabs.tabBar()
-    position = [window.panel.tabs.tabText(n) for n in range(window.panel.tabs.count())].index(name)
-    QTest.mouseClick(bar, LEFT, pos=bar.tabRect(position).center())
+    """Bring a page to the front by a choice in the list of commands."""
+    position = window.panel.pages.findText(name)
+    window.panel.pages.setCurrentIndex(position)
     assert window.panel.tabs.currentIndex() == position
     return window.panel.forms[position]
 

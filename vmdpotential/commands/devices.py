@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from vmdpotential import registry
+from vmdpotential import cache, registry
 from vmdpotential.errors import BackendError, in_words
-from vmdpotential.parameters import Command, Report
+from vmdpotential.parameters import Command, Option, Report
 
 
-def devices() -> Report:
+def devices(
+    clear_cache: Annotated[bool, Option("remove the compiled kernels that are kept for later runs")] = False,
+) -> Report:
     """List what can compute here: each engine with its hardware, or why it does not work.
 
-    The last line says which engine is taken unless one is asked for.
+    The last lines say which engine is used by default, and where compiled kernels are kept: 3 to 20 MB, which later
+    runs use, and which are compiled again where they are missing.
     """
     from vmdpotential.engines import automatic, get_engine, reason
 
@@ -28,7 +31,14 @@ def devices() -> Report:
             lines.append(f"{name}: does not work: {why}")
     chosen = automatic()
     lines.append(f"auto: {chosen}" + (f", because {reason()}" if reason() else ""))
-    report: dict[str, Any] = {"engines": data, "auto": chosen, "reason": reason()}
+    removed = cache.clear() if clear_cache else 0
+    folder, size = cache.kept()
+    if folder is not None:
+        lines.append(f"compiled kernels: {size / 1e6:.1f} MB in {folder}")
+    if clear_cache:
+        lines.append(f"{removed / 1e6:.1f} MB of compiled kernels were removed")
+    report: dict[str, Any] = {"engines": data, "auto": chosen, "reason": reason(),
+                              "kernels": {"folder": str(folder or ""), "bytes": size, "removed": removed}}
     return Report(lines, report)
 
 

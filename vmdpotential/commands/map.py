@@ -100,7 +100,8 @@ def map_(
         parse=parse_smear)] = 0.0,
     screened: Screened = None,
     radii: Annotated[str, Option(
-        "of the atoms, for a method that needs them: auto for the file's own (PQR, prmtop), or a named set",
+        "radii of the atoms, for a method that needs them (pb): auto for the file's own (PQR, prmtop), or a named set, "
+        "which other files need (PSF, PDB, TPR)",
         choices=("auto", *SETS))] = "auto",
     tolerance: Annotated[float, Option(
         "error of methods that are not exact, over the potential's rms, everywhere and away from charges", low=1e-6,

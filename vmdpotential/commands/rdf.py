@@ -21,6 +21,7 @@ from vmdpotential.commands.between import (
 from vmdpotential.commands.options import CellOption, Index, read
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.files import output as files
+from vmdpotential.molecule.overlaps import check_overlaps
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.rdf import Counts, same_residue
 from vmdpotential.parameters import Command, Option, Report
@@ -72,6 +73,7 @@ def rdf(
         structure.require_whole_cell("expand it to the cell")
         if structure.cell is None:
             raise InputError(f"{structure.where}: has no periodic cell, which gives the density", "give {cell}")
+        check_overlaps(structure)
     chosen = selections(structure, between)
     counts = []
     for _, _, a, b in chosen:

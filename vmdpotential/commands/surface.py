@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -110,7 +112,7 @@ def surface(
     drawn = draw(made, values, view, span, quantity_label(grid)) if figure is not None or not paths else None
     owners = {"atom": made.atoms, "residue": structure.residue_of[made.atoms]}
     table = rows(made, values, owners["atom" if by == "atom" else "residue"])
-    names = [_name(structure, row, by == "atom") for row in table]
+    names = _distinct([_name(structure, row, by == "atom") for row in table])
     with files.writing(paths, force) as places:
         for path, place in zip(output, places, strict=False):
             if is_mesh(path):
@@ -154,6 +156,16 @@ def _name(structure: Structure, row: Row, atom: bool) -> str:
     return label(structure, row.index if atom else int(structure.residue_starts[row.index]), not atom)
 
 
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return names with a number in their order where several are equal, as of two chains with one identifier."""
+    equal, so_far = Counter(names), Counter[str]()
+    result = []
+    for name in names:
+        so_far[name] += 1
+        result.append(f"{name} ({so_far[name]})" if equal[name] > 1 else name)
+    return result
+
+
 def _or_none(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
@@ -171,7 +183,8 @@ def _text(value: float) -> str:
 
 
 def _write_vertices(made: Surface, values: NDArray[np.float64], structure: Structure, path: Path) -> None:
-    atoms = {int(n): label(structure, int(n), False) for n in np.unique(made.atoms)}
+    rows = np.unique(made.atoms).tolist()
+    atoms = dict(zip(rows, _distinct([label(structure, n, False) for n in rows]), strict=True))
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(("x", "y", "z", "nx", "ny", "nz", "area", "value", "atom"))

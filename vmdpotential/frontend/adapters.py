@@ -189,7 +189,8 @@ def surface_range(grid: Grid, structure: Structure | None) -> Range:
         near = nodes[(distance > NEXT_TO[0]) & np.isfinite(distance)]
         if len(near):
             shown = grid.values[tuple(near.T)]
-    return colours.colour_range([grid], [shown])
+    limit = max(map(abs, colours.colour_range([grid], [shown])))
+    return Range(-limit, limit)  # viewers show both signs: not every one has a scale with 0 at its end
 
 
 def meaning(grid: Grid) -> str:

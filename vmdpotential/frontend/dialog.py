@@ -131,7 +131,8 @@ class Panel:
     viewer : Viewer
     forms : sequence of Form
     actions : mapping
-        More buttons: what they are called, and functions that return what to tell the user or raise the viewer's error.
+        More buttons by their text: the command on whose page each is shown, and a function that returns what to
+        report to the user or raises the viewer's error.
 
     Attributes
     ----------
@@ -141,23 +142,34 @@ class Panel:
     """
 
     def __init__(self, qt: Any, viewer: Viewer, forms: Sequence[Form],
-                 actions: Mapping[str, Callable[[], str]] | None = None) -> None:
+                 actions: Mapping[str, tuple[str, Callable[[], str]]] | None = None) -> None:
         self.qt, self.viewer, self.forms = qt, viewer, forms
         self.work: Work | None = None
         self._warnings: list[str] = []
         widgets = qt.QtWidgets
         self.widget = widgets.QWidget()
         self.tabs = widgets.QTabWidget()
-        self.tabs.setUsesScrollButtons(True)
+        # all pages are in one list, because more than a dozen tabs do not fit next to each other
+        self.tabs.tabBar().hide()
+        self.pages = widgets.QComboBox()
+        self.pages.setAccessibleName("command")
+        self.pages.setMaxVisibleItems(30)
         for form in forms:
-            self.tabs.addTab(form.scrolled(), form.command.name.capitalize())
+            title = form.command.name.capitalize()
+            self.tabs.addTab(form.scrolled(), title)
+            self.pages.addItem(title)
+        self.pages.currentIndexChanged.connect(self.tabs.setCurrentIndex)
+        self.tabs.currentChanged.connect(self.pages.setCurrentIndex)
         self.run_button, self.stop_button = (widgets.QPushButton(text) for text in ("Run", "Stop"))
         self.run_button.clicked.connect(self.run)
         self.stop_button.clicked.connect(self.stop)
         self.run_button.setDefault(True)
         self.actions = {text: widgets.QPushButton(text) for text in actions or {}}
         for text, button in self.actions.items():
-            button.clicked.connect(lambda *state, text=text: self._act((actions or {})[text]))
+            command, action = (actions or {})[text]
+            button.clicked.connect(lambda *state, action=action: self._act(action))
+            button.setProperty("command", command)
+        self.tabs.currentChanged.connect(self._offer_actions)
         self.live_box = widgets.QCheckBox("Live map")
         self.live_box.setToolTip("Keep a map of what is shown, as the page Live says")
         self.live_box.clicked.connect(self._switch_live)
@@ -178,6 +190,11 @@ class Panel:
         buttons.addWidget(self.live_box)
         buttons.addWidget(self.progress, 1)
         layout = widgets.QVBoxLayout(self.widget)
+        choice = widgets.QHBoxLayout()
+        choice.addWidget(widgets.QLabel("Command"))
+        choice.addWidget(self.pages)
+        choice.addStretch(1)
+        layout.addLayout(choice)
         layout.addWidget(self.tabs, 1)
         layout.addLayout(buttons)
         layout.addWidget(self.status)
@@ -185,6 +202,12 @@ class Panel:
         self.timer.timeout.connect(self._look)
         self.timer.start(100)
         self._enable()
+        self._offer_actions(self.tabs.currentIndex())
+
+    def _offer_actions(self, page: int) -> None:
+        """Show the buttons that belong to a page."""
+        for button in self.actions.values():
+            button.setVisible(bool(self.forms) and button.property("command") == self.forms[page].command.name)
 
     def show_command(self, name: str) -> None:
         """Bring the page of a command to the front."""

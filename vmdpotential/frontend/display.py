@@ -17,7 +17,8 @@ def _maps(
     medium: Annotated[str, Option(media.HELP, choices=tuple(media.MEDIA), front=True)] = media.DEFAULT,
     surface: Annotated[bool, Option(
         "molecular surface, without solvent, coloured by the map", front=True)] = True,
-    hide_water: Annotated[bool, Option("hide the water when the first surface is drawn")] = True,
+    hide_water: Annotated[bool, Option(
+        "hide the water when the first surface is drawn", front=True)] = True,
     range: Annotated[Range | None, Option(
         "range of the colours, such as -5,5 or 5; unless given 5 kT/e in water, otherwise round values",
         parse=colour_range, metavar="LO,HI", front=True)] = None,

@@ -18,9 +18,8 @@ MEDIA: dict[str, dict[str, Any]] = {
 #: The medium of the first picture, in every viewer.
 DEFAULT = "water"
 
-HELP = ("what surrounds the charges: water (that of the solute, screened by 0.15 M of salt), vacuum (that of the "
-        "solute, unscreened) or explicit (that of all atoms, with their water); atoms, screened and other options "
-        "that are set take precedence")
+HELP = ("what surrounds the charges: water (of the solute, with 0.15 M of salt), vacuum (of the solute) or explicit "
+        "(all atoms count)")
 
 #: Parameters that choose another potential than a screened one, and what atoms are when water is among them.
 _OTHERS = ("interaction", "set", "smear", "screened")
@@ -33,7 +32,7 @@ def has_medium(command: Command) -> bool:
     return {"atoms", "screened", "spacing"} <= names
 
 
-def in_medium(command: Command, medium: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def in_medium(command: Command, medium: str, given: Mapping[str, Any], only_water: bool = False) -> dict[str, Any]:
     """Return values of a command's parameters with those that a medium stands for.
 
     Parameters
@@ -43,10 +42,12 @@ def in_medium(command: Command, medium: str, given: Mapping[str, Any]) -> dict[s
         One of :data:`MEDIA`.
     given : mapping
         What the user has set, by the names of parameters.
+    only_water : bool
+        Whether water is all that the user has selected, which has no solute.
     """
     if not has_medium(command):
         return dict(given)
-    values = {**MEDIA[medium], **given}
+    values = {**MEDIA["explicit" if only_water else medium], **given}
     unscreened = any(name in given for name in _OTHERS) or str(values["atoms"]).lower() in _WITH_WATER
     return {name: value for name, value in values.items() if name in given or name != "screened" or not unscreened}
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import extras
+from vmdpotential.errors import BackendError, similar
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.structure import Floats, Names, Structure
 
@@ -26,6 +27,11 @@ log = logging.getLogger(__name__)
 #: Words that are a selection by themselves in this language.
 KEYWORDS = ("backbone", "nucleicbackbone", "nucleicbase", "nucleicsugar", "aromatic")
 
+#: Words with which an expression of this language can begin.
+_FIRST = ("not", "byres", "bonded", "global", "same", "around", "sphlayer", "sphzone", "isolayer", "cyzone", "cylayer",
+          "point", "prop", "relprop", "group", "name", "type", "element", "resname", "resid", "resnum", "segid",
+          "chainID", "icode", "index", "bynum", "id", "altLoc", "record_type", "moltype", "molnum", "mass", "charge",
+          "radius", "tempfactor", "occupancy", "formalcharge", "smarts", "rdkit", "chirality")
 #: After these, after a number and at the start a selection begins; elsewhere a word is a name that is looked for.
 _BEFORE = {None, "(", "and", "or", "not", "as", "byres", "bonded", "global"}
 #: What needs coordinates in the cell's own frame, not distances alone.
@@ -53,7 +59,16 @@ def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Stru
     BackendError
         When MDAnalysis is not installed.
     """
-    with _mdanalysis() as package:
+    with contextlib.ExitStack() as stack:
+        try:
+            package = stack.enter_context(_mdanalysis())
+        except BackendError:
+            first, known = text.replace("(", " ").split()[0], (*words, *KEYWORDS, *_FIRST)
+            if first in known:
+                raise
+            # MDAnalysis would not understand the text either
+            hint = f"{similar(first, known)}{_advice(text)}"
+            raise ValueError(f"is no selection: it begins with '{first}'{hint}") from None
         universe = _universe(package, structure)
         groups: dict[str, Any] = {}
 
@@ -145,9 +160,14 @@ def _is_number(token: str | None) -> bool:
 def _reason(error: Exception, text: str) -> str:
     """Return what MDAnalysis says, short, and what is probably meant."""
     said = " ".join(str(error).split()) or type(error).__name__
-    said = f"MDAnalysis: {said[:120]}".replace("'None'", "the end")
+    return f"MDAnalysis: {said[:120]}".replace("'None'", "the end") + _advice(text)
+
+
+def _advice(text: str) -> str:
+    """Return how words of other languages are written here."""
+    said = ""
     if re.search(r"\bchain\b", text):
-        said += "; 'chain A' is written 'chainID A'"
+        said += "; 'chain A' is written '//A' or 'chainID A'"
     if re.search(r"\bwithin\b", text):
         said += "; 'within 5 of resname LIG' is written 'around 5 resname LIG'"
     return said

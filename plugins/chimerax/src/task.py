@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from chimerax.atomic import AtomsArg
 from chimerax.core.errors import UserError
 
@@ -16,6 +17,7 @@ from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
 from vmdpotential.frontend import adapters, dialog, media, messages
 from vmdpotential.frontend.adapters import default_name, role
 from vmdpotential.frontend.display import surface_options
+from vmdpotential.molecule.names import WATERS, named
 from vmdpotential.parameters import Command, Report
 
 from . import missing
@@ -69,7 +71,8 @@ class Task(dialog.Task):
             return given
         own = {p.name for p in adapters.offered(self.command)}
         by_user = {name: value for name, value in given.items() if name in own and value is not None}
-        return {**given, **media.in_medium(self.command, self.options["medium"], by_user)}
+        only_water = named(np.array(given["structure"].residues.names, np.str_), WATERS).all()
+        return {**given, **media.in_medium(self.command, self.options["medium"], by_user, bool(only_water))}
 
     def show(self, report: Report) -> list[str]:
         """Make models of what came out, all or none, and log it; return what to tell the user, line by line.

@@ -43,7 +43,8 @@ def _is_map_folder(path: Path) -> bool:
     try:
         attributes = json.loads((path / "zarr.json").read_text())["attributes"]
         known = {dataset["path"] for image in attributes["ome"]["multiscales"] for dataset in image["datasets"]}
-        return {item.name for item in path.iterdir()} <= {"zarr.json", *known}
+        inside = {item.relative_to(path).as_posix() for item in (*path.iterdir(), *path.glob("levels/*"))}
+        return inside <= {"zarr.json", "levels", "levels/zarr.json", *"xyz", *known}
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

@@ -1,11 +1,12 @@
 """Zarr maps: a folder of compressed blocks, which may be larger than memory, in several resolutions.
 
-Zarr version 3 with the metadata of OME-Zarr 0.5, which napari and Neuroglancer read: array ``0`` is the map, (z, y, x)
-float32; arrays ``1``, ``2`` ... hold one node of every 2, 4 ... of it along each axis. Nodes are taken, not averaged,
-so that the first node of every level is where that of the map is: all have the same translation. Scale and
-translation are in angstrom. A block has 16 x 128 x 128 values, 1 MiB; a shard (a file) has 8 blocks, 16 planes
-thick, and several processes may write different ones at once. What this package says of a map, as in other formats,
-is the attribute ``vmdpotential``.
+Zarr version 3 with the metadata of OME-Zarr 0.5, which napari and Neuroglancer read: array ``0`` is the map, (z, y,
+x) float32; arrays ``levels/1``, ``levels/2`` ... hold one node of every 2, 4 ... of it along each axis. Arrays ``x``,
+``y`` and ``z``, in angstrom, are the coordinates that xarray reads; it accepts only one size of an axis in a group,
+so coarser levels have a group of their own. Nodes are taken, not averaged, so that the first node of every level is
+where that of the map is: all have the same translation. Scale and translation are in angstrom. A block has 16 x 128 x
+128 values, 1 MiB; a shard (a file) has 8 blocks, 16 planes thick, and several processes may write different ones at
+once. What this package says of a map, as in other formats, is the attribute ``vmdpotential``.
 """
 
 from __future__ import annotations
@@ -65,7 +66,11 @@ class ZarrWriter:
         if self.path.is_dir():
             shutil.rmtree(self.path)
         group = library().create_group(str(self.path), zarr_format=3)
-        _create(group, "0", lattice)
+        _create(group, _level(0), lattice)
+        for d, name in enumerate("xyz"):
+            axis = group.create_array(name, data=lattice.origin[d] + lattice.spacing[d] * np.arange(lattice.shape[d]),
+                                      dimension_names=[name])
+            axis.attrs["units"] = "angstrom"
 
     def put(self, start: int, values: NDArray[np.float32]) -> None:
         """Write the planes (nx, ny, n) from `start` on along z."""
@@ -78,7 +83,8 @@ class ZarrWriter:
         steps = [1]
         while lattice.every(steps[-1]).size > COARSEST:
             steps.append(2 * steps[-1])
-            _coarsen(group[str(len(steps) - 2)], _create(group, str(len(steps) - 1), lattice.every(steps[-1])))
+            _coarsen(group[_level(len(steps) - 2)],
+                     _create(group, _level(len(steps) - 1), lattice.every(steps[-1])))
             progress.report("coarser levels of the map", len(steps) / (len(steps) + 1))
         progress.report("coarser levels of the map", 1.0)
         group.attrs.update({"ome": {"version": "0.5", "multiscales": [multiscale(grid, steps)]}, _KEY: entries(grid)})
@@ -88,7 +94,7 @@ def multiscale(grid: Grid, steps: list[int]) -> dict[str, Any]:
     """Return the OME-Zarr metadata of levels that take one node of every `steps` along each axis."""
     lattice = grid.lattice
     translation = {"type": "translation", "translation": lattice.origin[::-1].tolist()}
-    datasets = [{"path": str(level), "coordinateTransformations": [
+    datasets = [{"path": _level(level), "coordinateTransformations": [
         {"type": "scale", "scale": (lattice.spacing[::-1] * step).tolist()}, translation]}
         for level, step in enumerate(steps)]
     return {
@@ -96,6 +102,10 @@ def multiscale(grid: Grid, steps: list[int]) -> dict[str, Any]:
         "datasets": datasets, "type": "subsampling",
         "metadata": {"description": "level n holds the nodes of level 0 whose indices are multiples of 2^n"},
     }
+
+
+def _level(number: int) -> str:
+    return f"levels/{number}" if number else "0"
 
 
 def _create(group: Any, name: str, lattice: Lattice) -> Any:
