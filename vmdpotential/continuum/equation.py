@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum import region
-from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
+from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 
 Floats = NDArray[np.float64]
@@ -135,8 +135,8 @@ def faces(shape: tuple[int, int, int]) -> NDArray[np.int64]:
     return np.argwhere(on_face)
 
 
-def solve(continuum: Continuum, lattice: Lattice, depth: int, total: Sum,
-          boundary: Callable[[Floats], Floats]) -> Solved:
+def solve(continuum: Continuum, lattice: Lattice, depth: int, total: Sum, boundary: Callable[[Floats], Floats],
+          engine: Engine) -> Solved:
     """Return the solution on a lattice.
 
     Parameters
@@ -150,6 +150,7 @@ def solve(continuum: Continuum, lattice: Lattice, depth: int, total: Sum,
         The exact sum of q / r.
     boundary : callable
         The potential, kT/e, at points (P, 3) of the lattice's faces.
+    engine : Engine
 
     Raises
     ------
@@ -174,8 +175,9 @@ def solve(continuum: Continuum, lattice: Lattice, depth: int, total: Sum,
     if inner.any():  # a part of a molecule
         values[inner] -= c.constant / c.inside * total(points[inner], c.positions, c.charges)
     unknown[tuple(on_faces.T)] = values
-    iterations = Multigrid(x, y, z, k2, c.ions if c.kappa > 0 else c.ions[:0], depth).solve(
-        unknown, nodes, sources, TOLERANCE)
+    solver = engine.multigrid(x, y, z, k2, c.ions if c.kappa > 0 else c.ions[:0], depth)
+    del x, y, z  # the solver has them with its coarse levels
+    iterations = solver.solve(unknown, nodes, sources, TOLERANCE)
     return Solved(lattice, unknown, within, iterations)
 
 

@@ -85,11 +85,12 @@ class PbPlan:
         places, sources = charges_and_positions(positions, charges)
         told = self.solution
         continuum = described(told, places, sources / told.charge)
-        total: Sum = partial(_sum, get_engine(self.engine))
+        engine = get_engine(self.engine)
+        total: Sum = partial(_sum, engine)
         fine, first, depth = enclosing(self.request.lattice)
         wide, levels, ratio = around(fine, places, told)
-        far = solve(continuum, wide, levels, total, partial(far_field, continuum, get_engine(self.engine)))
-        solved = solve(continuum, fine, depth, total, partial(_interpolated, far, continuum, total))
+        far = solve(continuum, wide, levels, total, partial(far_field, continuum, engine), engine)
+        solved = solve(continuum, fine, depth, total, partial(_interpolated, far, continuum, total), engine)
         whole: tuple[slice, slice, slice] = tuple(  # type: ignore[assignment]
             slice(a, a + n) for a, n in zip(first, self.request.lattice.shape, strict=True))
         values = solved.potential(continuum, total, whole)
