@@ -160,7 +160,8 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
         medium=stated_medium(summing.medium(request, dielectric, temperature), structure, chosen),
         boundary=request.boundary,
         cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=summed.cutoff,
-        tolerance=None if errors is None else tolerance, precision=precision, engine=backend.name,
+        tolerance=tolerance if errors is not None and summing.superposes else None, precision=precision,
+        engine=backend.name,
         atoms=str(named_selection(atoms)),
         inputs=tuple(Path(name).name for name in structure.sources), program=f"vmdpotential {__version__}",
     )

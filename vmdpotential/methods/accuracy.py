@@ -251,7 +251,7 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
     positions : (N, 3) float64, A
     charges : (N,) float64, e
     exact : Sample or None
-        None for a method that is exact to rounding, and whose errors are None.
+        None for a method that is exact to rounding, or states its errors itself (:meth:`Method.measured`).
     engine : Engine
     sink : Sink, optional
         What a map that is requested in slabs goes to.
@@ -282,7 +282,7 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
         else:
             result = plan.run(positions, charges)
         if exact is None:
-            return plan, result, None
+            return plan, result, method.measured(result)
         errors = exact.errors(result)
         log.debug("measured: %s", errors)
         if not np.isfinite(errors.largest):
