@@ -49,8 +49,10 @@ class CpuEngine:
         from vmdpotential.engines.cpu.points.points import at_points
 
         reach = None if interaction is None or nearest is not None else interaction.cutoff
-        if interaction is not None and reach is not None and cell is not None and (4 * reach) ** 3 < cell.volume:
-            return cutoff_at_points(points, positions, charges, interaction, cell)  # of few of all pairs
+        # few of all pairs; and no image but the nearest is within reach
+        if (interaction is not None and reach is not None and cell is not None and (4 * reach) ** 3 < cell.volume
+                and 2 * reach <= np.linalg.norm(cell.reduced, axis=1).min()):
+            return cutoff_at_points(points, positions, charges, interaction, cell)
         return at_points(points, positions, charges, cell, interaction, nearest)
 
     def prepare_points(self, mesh: Mesh, pairs: bool) -> AtPoints:
