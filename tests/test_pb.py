@@ -211,3 +211,11 @@ def test_protein_against_apbs(spacing):
     assert np.corrcoef(ours.values[away], theirs.values[away])[0, 1] > 0.99
     slope = np.vdot(ours.values[away], theirs.values[away]) / np.vdot(theirs.values[away], theirs.values[away])
     assert slope == pytest.approx(1, abs=0.06)
+    if spacing > 0.5:
+        return
+    same = potential_map(protein, method="apbs", lattice=lattice, dielectric=INSIDE, parameters={"salt": 0})
+    energy = 0.5 * (protein.charges * (theirs.sample(protein.positions) - same.sample(protein.positions))).sum()
+    found = solvation_energy(protein, spacing=spacing)
+    energy *= coulomb_constant("kcal/mol/e") / C
+    assert found.total == pytest.approx(energy, rel=0.02)
+    assert found.by_residue(protein).sum() == pytest.approx(found.total)

@@ -38,7 +38,7 @@ class Solvation:
 
     def by_residue(self, structure: Structure) -> NDArray[np.float64]:
         """Return the energies of the residues (R,) of the structure, kcal/mol."""
-        sums: NDArray[np.float64] = np.add.reduceat(self.energies, structure.residue_starts)
+        sums: NDArray[np.float64] = np.add.reduceat(self.energies, structure.residue_starts[:-1])
         return sums
 
 
