@@ -253,7 +253,7 @@ def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
 
 
 def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats) -> Floats:
-    return to_tolerance(TOLERANCE, points, positions, charges, None, engine)
+    return to_tolerance(TOLERANCE, points, positions, charges, None, engine)[0]
 
 
 def _interpolated(far: Solved, continuum: Continuum, total: Sum, points: Floats) -> Floats:
