@@ -111,7 +111,8 @@ def map_(
     dielectric: Annotated[float | None, Option(
         f"relative permittivity of the medium; 1 unless given, or {WATER:g} where it is screened", above=0,
         high=1e6)] = None,
-    precision: Annotated[str, Option("of the sums", choices=PRECISIONS)] = "single",
+    precision: Annotated[str, Option(
+        "of the sums; double where auto needs it for the tolerance", choices=PRECISIONS)] = "single",
     engine: Annotated[str, Option("what computes", choices=lambda: _names("engine"))] = "auto",
     like: Annotated[Path | None, Option(
         "map whose lattice is taken, instead of spacing and padding", viewer=False, metavar="MAP")] = None,

@@ -252,6 +252,10 @@ class Candidates:
             self.error = max(error, self.error or 0.0)
         return values
 
+    def remoteness(self, points: Floats) -> Floats:
+        """Return the distance of points to the solute and the ions that are there, A."""
+        return nearest(points, self.around.positions, self.around.cell)
+
     def no_room(self, placed: int, reason: str, cure: str) -> NoRoomError:
         """Return the error that says how far it went."""
         return NoRoomError(f"no room: {placed} of {self.total} ions placed, nothing written; {reason}", cure)
@@ -272,7 +276,8 @@ def choose_sites(
 
     The species that brings the running net charge nearest to zero goes next; of several, the one of
     which most charge is left, then the first listed. With ``potential`` it takes the free site where
-    its energy is lowest (the first in the file, of equal ones), with ``random`` any free site. Sites
+    its energy is lowest (of equal ones that nearest to the solute and the ions that are there, then the first in the
+    file), with ``random`` any free site. Sites
     too close to it are then no longer free, and its potential is added to that of the rest.
     With `refine` ions chosen by potential move afterwards, as :func:`~vmdpotential.ions.moves.improve` says; with
     ``monte-carlo`` they start at random, and :class:`~vmdpotential.ions.montecarlo.Metropolis` samples their sites.
@@ -315,7 +320,8 @@ def choose_sites(
     sizes = np.array([candidates.radii.index(ion.radius) for ion in species], np.int64)
     by_potential = method == "potential"
     generator = np.random.default_rng(seed)
-    phi = SitePotential(sites, candidates.fixed, pair, candidates.barred) if by_potential else None
+    phi = SitePotential(sites, candidates.fixed, pair, candidates.barred,
+                        candidates.remoteness) if by_potential else None
     taken = candidates.barred.copy()  # by what stays, and by an ion too close
     placed: list[int] = []
     for ion, size in zip(species, sizes.tolist(), strict=True):
@@ -324,7 +330,7 @@ def choose_sites(
             raise candidates.no_room(
                 len(placed), f"no water is left that is {candidates.between + ion.radius:g} A from the other ions "
                 f"and {candidates.from_solute + ion.radius:g} A from the solute", "lower {between} or {from_solute}")
-        site = int(generator.choice(free) if phi is None else free.min())
+        site = int(generator.choice(free) if phi is None else phi.choose(free))
         blocked = around(site, size, apart, neighbours)
         if phi is not None:
             phi.take(blocked)
