@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.errors import UsageError
@@ -82,14 +83,15 @@ def orbital_(
     seconds = time.perf_counter() - start - clock.compiling
     write_structures(structure, [] if atoms is None else [atoms], force, {output: lambda place: put_map(grid, place)})
     total = _integral(grid.values, lattice, unit, bool(orbital))
+    low, high = float(grid.values.min()), float(grid.values.max())
     lines = [
         _contents(wavefunction),
         *([_orbital(wavefunction, index, channel)] if orbital else []),
-        f"{' x '.join(map(str, lattice.shape))} points, {' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))}"
-        f" A apart; {float(grid.values.min()):.4g} to {float(grid.values.max()):.4g} {grid.unit}",
+        f"{' x '.join(map(str, lattice.shape))} points, "
+        f"{' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart",
+        f"{low:.4g} to {high:.4g} {grid.unit}",
         f"integral over the grid: {total:.4f} of the squared orbital, which is 1 in all space" if orbital else
-        f"integral over the grid: {total:.4f} electrons"
-        + ("" if spin else f" of {wavefunction.electrons:g}"),
+        f"integral over the grid: {total:.4f} electrons" + ("" if spin else f" of {wavefunction.electrons:g}"),
         f"{seconds:.2f} s", *(f"wrote {path}" for path in written),
     ]
     data = {
@@ -98,14 +100,14 @@ def orbital_(
         "energy": _energy(wavefunction, index, channel) if orbital else None,
         "electrons": wavefunction.electrons, "integral": total, "shape": list(lattice.shape),
         "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
-        "minimum": float(grid.values.min()), "maximum": float(grid.values.max()),
+        "minimum": low, "maximum": high,
         "display_limit": grid.display_limit(), "file": str(output),
         "structure_file": None if atoms is None else str(atoms), "seconds": seconds,
     }
     return Report(lines, data, {"grid": grid, "structure": structure})
 
 
-def _integral(values: np.ndarray, lattice: Lattice, unit: str, squared: bool) -> float:
+def _integral(values: NDArray[np.float32], lattice: Lattice, unit: str, squared: bool) -> float:
     """Return the integral of the values, or of their squares, over the grid."""
     volume = float(np.prod(lattice.spacing / (BOHR if unit == "bohr" else 1.0)))
     total = sum(float(np.vdot(plane, plane)) if squared else float(plane.sum(dtype=np.float64)) for plane in values)

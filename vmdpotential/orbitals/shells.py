@@ -1,6 +1,6 @@
 """Shells of Gaussian basis functions, as normalised polynomials of x, y and z times exponentials.
 
-A basis function is ``sum_p d_p N(a_p) exp(-a_p r^2)`` times a polynomial of degree l that is either a monomial (Cartesian
+A basis function is ``sum_p d_p N(a_p) exp(-a_p r^2)`` times a polynomial of degree l: a monomial (Cartesian
 functions) or a real solid harmonic (spherical ones). The integral of the square of each primitive is 1
 (H. B. Schlegel, M. J. Frisch, Int. J. Quantum Chem. 54 (1995) 83).
 """

@@ -77,8 +77,9 @@ class Wavefunction:
         return Structure(
             positions=self.positions, atom_names=np.array([f"{e}{n + 1}" for n, e in enumerate(elements)], np.str_),
             residue_names=np.full(count, "MOL"), residue_ids=np.ones(count, np.int64),
-            residue_index=np.zeros(count, np.int64), elements=np.array([e if e != "X" else "" for e in elements], np.str_),
-            hetero=np.ones(count, bool), sources=(self.name,))
+            residue_index=np.zeros(count, np.int64),
+            elements=np.array(["" if e == "X" else e for e in elements], np.str_), hetero=np.ones(count, bool),
+            sources=(self.name,))
 
     def channel(self, spin: str) -> Channel:
         """Return the orbitals of a spin, ``alpha`` or ``beta``; of both with their joint occupations if restricted."""
