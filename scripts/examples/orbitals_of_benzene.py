@@ -41,8 +41,8 @@ for name, grid in orbitals.items():
     norm = float((grid.values.astype(float) ** 2).sum() * lattice.spacing.prod())
     print(f"{name}: {grid.provenance.quantity}, integral of the square {norm:.4f}")
 
-named = {name: replace(grid, provenance=replace(grid.provenance, quantity="orbital")) for name, grid in orbitals.items()}
-panels = [Panel(grid, vp.Plane.parse("z=1"), name.upper()) for name, grid in named.items()]
+panels = [Panel(replace(grid, provenance=replace(grid.provenance, quantity="orbital")), vp.Plane.parse("z=1"),
+                name.upper()) for name, grid in orbitals.items()]
 page = compose(panels, contours=8, structure=structure, width=WIDTHS["double"])
 save(page.figure, out / "slices.png", dpi=150, force=True)
 inside = vp.Grid(lattice, np.minimum(density.values, 2.0), density.unit, provenance=density.provenance)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import extras, memory
-from vmdpotential.errors import InputError, VmdpotentialError, listed
+from vmdpotential.errors import InputError, VmdpotentialError, listed, one_line
 from vmdpotential.orbitals.shells import LARGEST_MOMENTUM, Shell, in_monomials
 from vmdpotential.orbitals.wavefunction import Channel, Wavefunction
 from vmdpotential.units import BOHR
@@ -56,18 +56,19 @@ def read_wavefunction(path: Path | str) -> Wavefunction:
     except Exception as error:  # a parser that meets a damaged file raises anything
         raise InputError(f"{path}: cannot be read as a wave function ({_reason(error, path)})",
                          "give a whole Molden, FCHK, WFN, WFX or Molekel file, with its usual suffix") from None
-    if notes:
-        log.warning("%s: %s", path, listed(dict.fromkeys(str(note.message).partition("\n")[0] for note in notes), 300))
+    if notes:  # which repeat the file's name
+        texts = (str(note.message).partition("\n")[0].partition(f" ({path}")[0] for note in notes)
+        log.warning("%s: %s", path, listed(dict.fromkeys(texts), 300))
     return result
 
 
 def _reason(error: Exception, path: Path) -> str:
     """Return what a parser met: its own message without the file's name, or the error that surprised it."""
     first = error.__cause__ or error
-    text = str(first).partition("\n")[0].replace(f"({path}", "(line ").replace("(line :", "(line ")
+    text = one_line(str(first).partition("\n")[0].replace(f" ({path}:", " (line "))
     if isinstance(first, KeyError):
-        return f"the entry {text} is missing"
-    return f"{type(first).__name__}: {text}" if error.__cause__ else text or type(first).__name__
+        return f"the entry {text[:80]} is missing"
+    return (f"{type(first).__name__}: {text}" if error.__cause__ else text or type(first).__name__)[:120]
 
 
 def _converted(name: str, found: Any) -> Wavefunction:
