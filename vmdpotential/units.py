@@ -25,6 +25,9 @@ ELEMENTARY_CHARGE, BOLTZMANN, AVOGADRO = 1.602176634e-19, 1.380649e-23, 6.022140
 EPSILON_0 = 8.8541878188e-12
 CALORIE, ANGSTROM = 4.184, 1e-10
 
+#: Bohr radius, A (CODATA 2022).
+BOHR = 0.529177210544
+
 
 def debye_length(salt: float, temperature: float, dielectric: float) -> float:
     """Return the distance (A) over which a salt screens potentials by 1/e, sqrt(eps kT / (2 N_A e^2 I)).

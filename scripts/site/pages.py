@@ -27,7 +27,7 @@ WRITTEN = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "data/READ
     for path in sorted((ROOT / part).rglob("*.md")))]
 
 #: Packages of whose modules the reference is made, and single modules: what programs call.
-PACKAGES = ("figures", "frames", "grid", "ions", "molecule", "pairs")
+PACKAGES = ("figures", "frames", "grid", "ions", "molecule", "orbitals", "pairs")
 MODULES = ("engines", "errors", "interactions", "io", "io.topologies.forcefield", "io.trajectories.frames", "maps",
            "methods", "parameters", "points", "progress", "registry", "surface", "units")
 

@@ -13,6 +13,7 @@ import itertools
 import shutil
 import tempfile
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from vmdpotential import cache
 from vmdpotential.commands.options import charged
 from vmdpotential.frames import batch, blocks
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import open_map, read_topology
 from vmdpotential.io.files.cellfile import read_cell
 from vmdpotential.io.files.ndx import read_groups
@@ -29,6 +31,8 @@ from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.orbitals.evaluate import density_map
+from vmdpotential.orbitals.read import read_wavefunction
 
 from .seeds import ITP, MOL2, NAMES, system
 from .seeds import frames as written_frames
@@ -190,10 +194,17 @@ def _opened_map(path: Path) -> None:
     assert np.isfinite(grid.values).all()
 
 
+def _wave_function(path: Path) -> None:
+    found = read_wavefunction(path)
+    lattice = Lattice.around(found.positions[:1], 2.0, 2.0)
+    assert np.isfinite(density_map(found, lattice).values).all()
+
+
 READ: dict[str, Callable[[Path], None]] = {
     "trajectory": _trajectory, "parameters": _parameters, "force field": _force_field, "system": _system,
     "parameters of a topology": _topology, "charges": _charges, "groups": _groups, "cell": _cell, "points": _points,
     "parameters of ions": _ion_parameters, "block": _block, "cache": _cache, "batch": _batch, "opened map": _opened_map,
+    "wave function": _wave_function,
 }
 
 
@@ -231,6 +242,10 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
         found["parameters of a topology"].append((".prmtop", (folder / "alanine-dipeptide.prmtop").read_bytes()))
     if ".tpr" in structures:
         found["parameters of a topology"].append((".tpr", structures[".tpr"]))
+    if importlib.util.find_spec("iodata"):
+        examples = resources.files("iodata.test.data")
+        found["wave function"] = [(Path(name).suffix, (examples / name).read_bytes()) for name in (
+            "h2o_sto3g.fchk", "h2o_sto3g.wfn", "lih_cation_rohf.wfx", "h_donly_cart_cfour.molden", "h2_sto3g.mkl")]
     return found
 
 

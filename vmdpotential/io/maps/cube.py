@@ -28,19 +28,14 @@ from vmdpotential.io.maps.mapformat import (
     read_numbers,
     title,
 )
+from vmdpotential.units import BOHR
 
 _COMMENT = 1000
 
 
-def _bohr() -> float:
-    from scipy import constants
-
-    return float(constants.physical_constants["Bohr radius"][0] / constants.angstrom)
-
-
 def write_cube(path: Path, grid: Grid) -> None:
     """Write a map as a Gaussian cube file; the values keep the map's unit."""
-    lattice, bohr = grid.lattice, _bohr()
+    lattice, bohr = grid.lattice, BOHR
     origin = lattice.origin / bohr
     first = title(grid).encode("ascii", "replace").decode()
     lines = [f"{MARK}: {first}"[:200], _comment(grid), _row(1, origin.tolist())]
@@ -120,7 +115,7 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
         raise InputError(f"{path}: the counts of its axes ({' '.join(map(str, counts))}) differ in sign",
                          "make all positive (bohr) or all negative (A)")
     # all counts negative means angstrom
-    unit = 1.0 if max(counts) < 0 else _bohr()
+    unit = 1.0 if max(counts) < 0 else BOHR
     shape = [abs(count) for count in counts]
     values, _rest = read_numbers(path, stream, shape[0] * shape[1] * shape[2], number + 1)
     lattice, ordered = oriented(path, np.array(origin) * unit, np.array(steps) * unit, values.reshape(shape))

@@ -1,0 +1,282 @@
+"""Orbitals and densities against PySCF, closed forms and iodata's files; damaged files; the command."""
+
+import json
+import math
+import sys
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+
+import iodata
+import numpy as np
+import pytest
+from helpers import shell
+from pyscf import gto, scf
+from pyscf.tools import molden
+from scipy.special import lpmv
+
+from vmdpotential import io, progress
+from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError
+from vmdpotential.frontend import cli
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.orbitals.evaluate import density_map, orbital_map
+from vmdpotential.orbitals.read import read_wavefunction
+from vmdpotential.orbitals.shells import in_monomials, monomials
+from vmdpotential.orbitals.wavefunction import Wavefunction
+from vmdpotential.units import BOHR
+
+DATA = resources.files("iodata.test.data")
+
+WATER = "O 0 0 0.1; H 0 0.76 -0.5; H 0.1 -0.76 -0.5"
+RING = [(element, (r * math.cos(n * math.pi / 3), r * math.sin(n * math.pi / 3), 0.1))
+        for element, r in (("C", 1.39), ("H", 2.48)) for n in range(6)]
+
+#: Atoms, basis set, whether functions are Cartesian, and unpaired electrons.
+MOLECULES = {
+    "water": (WATER, "cc-pVTZ", False, 0),  # f
+    "water-cartesian": (WATER, "cc-pVTZ", True, 0),
+    "benzene": (RING, "6-31G*", False, 0),  # s and p shells share exponents
+    "hydroxyl": ("O 0 0 0; H 0.3 0.2 0.9", "cc-pVDZ", False, 1),
+    "neon": ("Ne 0.1 0 0", "cc-pVQZ", False, 0),  # g
+    "sulfur-dioxide": ("S 0 0 0.1; O 0 1.2 -0.6; O 0 -1.2 -0.6", "6-31G*", True, 0),
+}
+
+
+@cache
+def computed(name, steps=3):
+    """Return a molecule and its orbitals, which need not be converged: they are orthonormal at every step."""
+    atoms, basis, cartesian, unpaired = MOLECULES[name]
+    molecule = gto.M(atom=atoms, basis=basis, cart=cartesian, spin=unpaired, verbose=0)
+    field = (scf.UHF if unpaired else scf.RHF)(molecule)
+    field.max_cycle = steps
+    field.kernel()
+    return molecule, field
+
+
+def written(name, folder):
+    path = folder / f"{name}.molden"
+    molden.from_scf(computed(name)[1], str(path))
+    return path
+
+
+def by_pyscf(name, lattice):
+    """Return the orbitals of both spins at all points, (2, points, orbitals), bohr^-3/2, and their occupations."""
+    molecule, field = computed(name)
+    functions = molecule.eval_gto("GTOval", lattice.points() / BOHR)
+    occupations = np.asarray(field.mo_occ, float)
+    if occupations.ndim == 1:
+        return np.stack([functions @ field.mo_coeff] * 2), np.stack([occupations / 2] * 2)
+    return np.stack([functions @ part for part in field.mo_coeff]), occupations
+
+
+def around(wavefunction, spacing=0.5, padding=1.5):
+    return Lattice.around(wavefunction.positions, spacing, padding)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in ("water", "benzene") else name
+                                  for name in MOLECULES])
+def test_as_pyscf_has_it(name, tmp_path):
+    wavefunction = read_wavefunction(written(name, tmp_path))
+    lattice = around(wavefunction)
+    theirs, occupations = by_pyscf(name, lattice)
+    for spin, of_spin in zip(("alpha", "beta"), theirs, strict=True):
+        for index in range(0, theirs.shape[2], 3):
+            ours = orbital_map(wavefunction, lattice, index, spin, "bohr").values.ravel()
+            assert np.abs(ours - of_spin[:, index]).max() < 1e-5
+    alpha, beta = ((one**2 * occupied).sum(1) for one, occupied in zip(theirs, occupations, strict=True))
+    for spin, density in ((False, alpha + beta), (True, alpha - beta)):
+        ours = density_map(wavefunction, lattice, spin, "bohr").values.ravel()
+        assert np.abs(ours - density).max() < 1e-5 * max(1, density.max())
+    assert wavefunction.electrons == pytest.approx(computed(name)[0].nelectron)
+
+
+@pytest.mark.parametrize(("name", "suffix"), [("water", "fchk"), ("water-cartesian", "fchk"), ("hydroxyl", "fchk"),
+                                              ("water-cartesian", "wfn"), ("sulfur-dioxide", "wfx"),
+                                              ("sulfur-dioxide", "wfn"), ("water", "molden")])
+def test_every_format_is_the_same_wave_function(name, suffix, tmp_path):
+    path = tmp_path / f"copy.{suffix}"
+    iodata.dump_one(complete(iodata.load_one(str(written(name, tmp_path)))), str(path), allow_changes=True)
+    wavefunction = read_wavefunction(path)
+    lattice = around(wavefunction)
+    theirs, occupations = by_pyscf(name, lattice)
+    found = density_map(wavefunction, lattice, length="bohr").values.ravel()
+    density = sum((one**2 * occupied).sum(1) for one, occupied in zip(theirs, occupations, strict=True))
+    assert np.abs(found - density).max() < 1e-5 * max(1, density.max())
+
+
+def complete(data):
+    """Return what iodata has read with what its writers need beside the wave function."""
+    data.energy, data.title, data.run_type, data.lot, data.obasis_name = 0.0, "copy", "energy", "hf", "basis"
+    data.extra = {**data.extra, "virial_ratio": 2.0, "nuclear_virial": 0.0, "full_virial_ratio": 2.0,
+                  "model_name": "hf", "num_perturbations": 0, "keywords": "GTO"}
+    return data
+
+
+@pytest.mark.parametrize("momentum", range(6))
+def test_spherical_functions_are_spherical_harmonics(momentum):
+    points = np.random.default_rng(momentum).standard_normal((40, 3))
+    r, around_z = np.linalg.norm(points, axis=1), np.arctan2(points[:, 1], points[:, 0])
+    powers = np.array([np.prod(points**power, axis=1) for power in monomials(momentum)])
+    # so that the square of it times (2a/pi)^(3/4) (4a)^(l/2) exp(-a r^2) integrates to 1
+    scale = math.sqrt(2 * math.pi**1.5 / (2**momentum * math.gamma(momentum + 1.5)))
+    for m in range(momentum + 1):
+        factor = math.sqrt((2 * momentum + 1) / (4 * math.pi) * math.factorial(momentum - m)
+                           / math.factorial(momentum + m) * (2 if m else 1)) * (-1) ** m
+        for letter, wave in (("c", np.cos(m * around_z)), ("s", np.sin(m * around_z)))[: 2 if m else 1]:
+            exact = factor * lpmv(m, momentum, points[:, 2] / r) * wave * r**momentum
+            found = in_monomials(momentum, (f"{letter}{m}",))[0] @ powers
+            assert found == pytest.approx(scale * exact, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("name", "electrons"), [("he_spdfgh_orbital.wfn", 2), ("he_spdf_orbital.fchk", 2),
+                                                 ("h_sto3g.fchk", 1)])
+def test_integrals_of_files_by_other_programs(name, electrons):
+    wavefunction = read_wavefunction(DATA / name)
+    lattice = Lattice.around(wavefunction.positions, 0.2, 9.0)
+    volume = float(lattice.spacing.prod())
+    for index in range(0, wavefunction.alpha.coefficients.shape[1], 7):
+        square = orbital_map(wavefunction, lattice, index).values.astype(float) ** 2
+        assert square.sum() * volume == pytest.approx(1, abs=0.02)
+    assert density_map(wavefunction, lattice).values.sum(dtype=float) * volume == pytest.approx(electrons, abs=0.05)
+
+
+def test_units():
+    wavefunction = read_wavefunction(DATA / "h2o_sto3g.fchk")
+    lattice = around(wavefunction)
+    for make, name, power in ((lambda unit: orbital_map(wavefunction, lattice, 2, length=unit), "{}^-3/2", 1.5),
+                              (lambda unit: density_map(wavefunction, lattice, length=unit), "e/{}^3", 3)):
+        one, other = make("A"), make("bohr")
+        assert (one.unit, other.unit) == (name.format("A"), name.format("bohr"))
+        assert one.values == pytest.approx(other.values / BOHR**power, rel=1e-5, abs=1e-6)
+    with pytest.raises(UsageError) as caught:
+        density_map(wavefunction, lattice, length="nm")
+    assert caught.value.parameter == "unit"
+
+
+def test_names_of_orbitals(tmp_path):
+    water, radical = (read_wavefunction(written(name, tmp_path)) for name in ("water", "hydroxyl"))
+    assert [water.find(name) for name in ("homo", "lumo", "HOMO-1", "lumo+2", "1")] == [4, 5, 3, 7, 0]
+    assert (radical.find("homo", "alpha"), radical.find("homo", "beta")) == (4, 3)
+    for name in ("0", "59", "homo-5", "lumo+99", "fermi", "homo5", "-1", ""):
+        with pytest.raises(UsageError) as caught:
+            water.find(name)
+        assert caught.value.parameter == "orbital"
+    fractional = replace(water, alpha=replace(water.alpha, occupations=0.7 * water.alpha.occupations))
+    assert fractional.find("5") == 4
+    with pytest.raises(InputError):
+        fractional.find("homo")
+
+
+@pytest.mark.parametrize("name", ["h2o_sto3g.fchk", "h2o_sto3g.wfn", "water.molden"])
+def test_damaged_files(name, tmp_path):
+    if name.endswith("molden"):
+        content = written("hydroxyl", tmp_path).read_bytes()
+    else:
+        content = (DATA / name).read_bytes()
+    path = tmp_path / name
+    needed = content.index(b"Total SCF Density") if name.endswith("fchk") else len(content)
+    for part in np.linspace(0, 0.98, 14):
+        path.write_bytes(content[: int(part * needed)])
+        with pytest.raises(InputError) as caught:
+            read_wavefunction(path)
+        assert str(path) in str(caught.value) or name in str(caught.value)
+    rng = np.random.default_rng(1)
+    for _ in range(25):
+        damaged = np.frombuffer(content, np.uint8).copy()
+        at = rng.integers(0, len(damaged), 4)
+        damaged[at] = rng.choice(np.frombuffer(b"0159-+.eENa \n", np.uint8), 4)
+        path.write_bytes(damaged.tobytes())
+        try:
+            found = read_wavefunction(path)
+        except InputError:
+            continue
+        lattice = Lattice.around(np.clip(found.positions, -20, 20), 5.0, 2.0)
+        assert np.isfinite(density_map(found, lattice).values).all()
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 2000, b"[Molden Format]\n[Atoms] AU\n", b"<xml/>"])
+@pytest.mark.parametrize("suffix", ["molden", "fchk", "wfn", "txt", "cube"])
+def test_files_of_something_else(content, suffix, tmp_path, capsys):
+    path = tmp_path / f"file.{suffix}"
+    path.write_bytes(content)
+    assert cli.main(["orbital", str(path), "--density", "-o", str(tmp_path / "out.npz")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_structure_is_no_wave_function(tmp_path):
+    path = tmp_path / "water.xyz"
+    path.write_text("3\n\nO 0 0 0\nH 0 0 1\nH 0 1 0\n")
+    with pytest.raises(InputError):
+        read_wavefunction(path)
+
+
+def test_the_command(tmp_path, capsys):
+    path, like = written("hydroxyl", tmp_path), tmp_path / "orbital.cube"
+    words = ["orbital", path, "--orbital", "lumo", "--channel", "beta", "-o", like, "--atoms", tmp_path / "oh.pdb",
+             "--spacing", 0.25]
+    report = json.loads(shell(capsys, *map(str, words), "--json")[1])
+    assert (report["orbital"], report["channel"], report["unit"]) == (5, "beta", "A^-3/2")
+    assert report["integral"] == pytest.approx(1, abs=0.01)
+    assert report["energy"] == pytest.approx(computed("hydroxyl")[1].mo_energy[1][4], abs=1e-6)
+    made = io.read_map(like)
+    assert (made.unit, made.provenance.quantity) == ("A^-3/2", "beta orbital 5")
+    assert made.values.min() < -0.1 < 0.1 < made.values.max()
+    assert io.read_structure(tmp_path / "oh.pdb").elements.tolist() == ["O", "H"]
+    report = json.loads(shell(capsys, "orbital", str(path), "--spin", "--like", str(like), "-o",
+                              str(tmp_path / "spin.npz"), "--json")[1])
+    assert report["shape"] == list(made.lattice.shape)
+    assert report["integral"] == pytest.approx(1, abs=0.01)
+    assert io.read_map(tmp_path / "spin.npz").unit == "e/A^3"
+
+
+def test_wrong_options(tmp_path, capsys):
+    path = written("water", tmp_path)
+    before = sorted(tmp_path.iterdir())
+    for words in ([], ["--density", "--spin"], ["--orbital", "homo", "--density"], ["--orbital", "99"],
+                  ["--density", "--spacing", "0"], ["--orbital", "homo", "--atoms", str(tmp_path / "a.xyz")]):
+        assert cli.main(["orbital", str(path), *words, "-o", str(tmp_path / "out.cube")]) == 2
+    assert cli.main(["orbital", str(path), "--density"]) == 2
+    assert cli.main(["orbital", str(tmp_path / "missing.molden"), "--density", "-o", str(tmp_path / "out.cube")]) == 2
+    assert sorted(tmp_path.iterdir()) == before
+    assert capsys.readouterr().err.count("\n") == 8
+
+
+def test_without_iodata(monkeypatch):
+    monkeypatch.setitem(sys.modules, "iodata", None)
+    with pytest.raises(BackendError) as caught:
+        read_wavefunction(DATA / "h2o_sto3g.fchk")
+    assert caught.value.exit_code == 4
+
+
+def test_memory_is_planned(monkeypatch):
+    wavefunction = read_wavefunction(DATA / "h2o_sto3g.fchk")
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1M")
+    with pytest.raises(MemoryPlanError):
+        orbital_map(wavefunction, around(wavefunction, 0.05), 0)
+    with pytest.raises(MemoryPlanError):
+        density_map(wavefunction, around(wavefunction, 0.05), spin=True)
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_interrupted(threads, monkeypatch):
+    wavefunction = read_wavefunction(DATA / "h2o_sto3g.fchk")
+    monkeypatch.setenv("VMDPOTENTIAL_THREADS", threads)
+
+    def stop(label, fraction):
+        raise KeyboardInterrupt
+
+    with progress.listening(stop), pytest.raises(KeyboardInterrupt):
+        density_map(wavefunction, around(wavefunction, 0.1))
+
+
+def test_far_and_sharp():
+    """A lattice that the molecule does not reach is 0; one of a single point has the value of a larger one there."""
+    wavefunction = read_wavefunction(DATA / "o2_cc_pvtz_cart.fchk")
+    assert isinstance(wavefunction, Wavefunction)
+    assert not density_map(wavefunction, Lattice((200, 0, 0), 1.0, (3, 4, 5))).values.any()
+    whole = around(wavefunction, 0.3)
+    values = density_map(wavefunction, whole).values
+    for node in ((0, 0, 0), (3, 4, 5), (5, 5, 6)):
+        alone = density_map(wavefunction, Lattice(whole.points(np.array(node)), 0.3, (1, 1, 1))).values
+        assert alone[0, 0, 0] == pytest.approx(values[node], rel=1e-5)

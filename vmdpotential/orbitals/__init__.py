@@ -1,0 +1,1 @@
+"""Orbitals and electron densities of quantum chemistry as maps."""

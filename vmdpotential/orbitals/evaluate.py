@@ -1,0 +1,162 @@
+"""Orbitals and densities at the points of a lattice."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import memory
+from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.orbitals.shells import Shell, in_monomials, monomials
+from vmdpotential.orbitals.wavefunction import Wavefunction
+from vmdpotential.units import BOHR
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+#: Units of length in which orbitals (to the power -3/2) and densities (-3) are given.
+LENGTHS = ("A", "bohr")
+
+#: Exponentials along one axis below this are 0, so that products of three are never subnormal, which are slow.
+_LEAST = 1e-12
+
+#: Occupations below this add nothing that a float32 holds.
+_EMPTY = 1e-9
+
+
+def orbital_map(wavefunction: Wavefunction, lattice: Lattice, index: int, spin: str = "alpha",
+                length: str = "A") -> Grid:
+    """Return an orbital at the points of a lattice.
+
+    Parameters
+    ----------
+    wavefunction : Wavefunction
+    lattice : Lattice
+    index : int
+        From 0, such as :meth:`~vmdpotential.orbitals.wavefunction.Wavefunction.find` returns it.
+    spin : {"alpha", "beta"}
+        Which orbitals of an unrestricted calculation.
+    length : {"A", "bohr"}
+        The values' unit is this to the power -3/2.
+
+    Returns
+    -------
+    Grid
+        The integral of its square is 1.
+
+    Raises
+    ------
+    UsageError
+        For an index or a unit that does not exist.
+    MemoryPlanError
+        When the map does not fit into memory.
+    """
+    channel = wavefunction.channel(spin)
+    if not 0 <= index < len(channel.occupations):
+        raise UsageError("index", f"{wavefunction.name} has orbitals 0 to {len(channel.occupations) - 1}",
+                         value=str(index))
+    scale = _per(length, 1.5)
+    values = _evaluate(wavefunction.shells, lattice, scale * channel.coefficients[:, [index]], np.zeros(0, np.float32))
+    of_spin = "" if wavefunction.restricted else f" {spin}"
+    return _grid(wavefunction, lattice, values, f"{of_spin} orbital {index + 1}".strip(), f"{length}^-3/2")
+
+
+def density_map(wavefunction: Wavefunction, lattice: Lattice, spin: bool = False, length: str = "A") -> Grid:
+    """Return the density of electrons, or that of alpha electrons minus that of beta electrons.
+
+    Parameters
+    ----------
+    wavefunction : Wavefunction
+    lattice : Lattice
+    spin : bool
+    length : {"A", "bohr"}
+        The values' unit is e over its cube.
+
+    Returns
+    -------
+    Grid
+        Its integral is the number of electrons, or of unpaired ones.
+
+    Raises
+    ------
+    UsageError
+        For a unit that does not exist.
+    MemoryPlanError
+        When the map does not fit into memory.
+    """
+    scale = _per(length, 1.5)
+    sign = -1.0 if spin else 1.0
+    if wavefunction.restricted:
+        coefficients = wavefunction.alpha.coefficients
+        weights = wavefunction.alpha.occupations + sign * wavefunction.beta.occupations
+    else:
+        coefficients = np.hstack([wavefunction.alpha.coefficients, wavefunction.beta.coefficients])
+        weights = np.concatenate([wavefunction.alpha.occupations, sign * wavefunction.beta.occupations])
+    taken = np.abs(weights) > _EMPTY
+    if taken.any():
+        values = _evaluate(wavefunction.shells, lattice, scale * coefficients[:, taken],
+                           weights[taken].astype(np.float32))
+    else:  # the spin density of a closed shell
+        _plan(wavefunction.shells, lattice, 0)
+        values = np.zeros(lattice.shape, np.float32)
+    return _grid(wavefunction, lattice, values, "spin density" if spin else "electron density", f"e/{length}^3")
+
+
+def _per(length: str, power: float) -> float:
+    """Return the factor of values in bohr to a negative power."""
+    if length not in LENGTHS:
+        raise UsageError("unit", f"choose one of {', '.join(LENGTHS)}", value=length)
+    return float(BOHR**-power) if length == "A" else 1.0
+
+
+def _plan(shells: tuple[Shell, ...], lattice: Lattice, orbitals: int) -> None:
+    """Refuse what does not fit into memory: the map, tables of exponentials, coefficients and rows of orbitals."""
+    primitives = sum(len(shell.exponents) for shell in shells)
+    polynomials = sum(len(monomials(shell.momentum)) for shell in shells)
+    needed = 4 * (lattice.size + 3 * primitives * sum(lattice.shape) + 3 * polynomials * orbitals
+                  + threads.count() * (orbitals + 6) * lattice.shape[2])
+    memory.require(needed, f"a map of {' x '.join(map(str, lattice.shape))} points", "use a larger {spacing}")
+
+
+def _evaluate(shells: tuple[Shell, ...], lattice: Lattice, coefficients: Floats, weights: Singles) -> Singles:
+    """Return an orbital (nx, ny, nz), or the weighted sum of the squares of several."""
+    _plan(shells, lattice, coefficients.shape[1])
+    table = np.zeros((len(shells), 4), np.int64)
+    in_powers, row, primitive, monomial = [], 0, 0, 0
+    for at, shell in enumerate(shells):
+        polynomials = in_monomials(shell.momentum, shell.functions)
+        rows = coefficients[row : row + len(polynomials)]
+        in_powers.append(polynomials.T @ rows)
+        table[at] = shell.momentum, primitive, primitive + len(shell.exponents), monomial
+        row, primitive, monomial = row + len(rows), table[at, 2], monomial + polynomials.shape[1]
+    origin, spacing = lattice.origin / BOHR, lattice.spacing / BOHR
+    factors = [_exponentials(shells, origin[d] + spacing[d] * np.arange(lattice.shape[d]), d) for d in range(3)]
+    factors[0] *= np.concatenate([shell.radial() for shell in shells]).astype(np.float32)[:, None]
+    centres, reaches = np.array([shell.centre for shell in shells]), np.array([shell.reach() for shell in shells])
+    values = np.empty(lattice.shape, np.float32)
+    kernel = build.load("orbital_kernel").run
+    threads.run(partial(kernel, table, centres, reaches, origin, spacing, *factors,
+                        np.ascontiguousarray(np.concatenate(in_powers).T, np.float32), weights, values),
+                lattice.shape[0], "orbitals", 1)
+    return values
+
+
+def _exponentials(shells: tuple[Shell, ...], places: Floats, axis: int) -> Singles:
+    """Return exp(-a x^2), (P, n), of all primitives at places along an axis, bohr."""
+    found = np.empty((sum(len(shell.exponents) for shell in shells), len(places)), np.float32)
+    row = 0
+    for shell in shells:
+        part = np.exp(-shell.exponents[:, None] * (places - shell.centre[axis]) ** 2)
+        found[row : row + len(part)] = np.where(part < _LEAST, 0.0, part)
+        row += len(part)
+    return found
+
+
+def _grid(wavefunction: Wavefunction, lattice: Lattice, values: Singles, quantity: str, unit: str) -> Grid:
+    made = Provenance(quantity=quantity, method="Gaussian basis functions", boundary="open", precision="single",
+                      engine="cpu", inputs=(wavefunction.name,))
+    return Grid(lattice, values, unit, provenance=made)

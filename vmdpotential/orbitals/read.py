@@ -1,0 +1,131 @@
+"""Wave functions from files of quantum chemistry programs (Molden, FCHK, WFN, WFX, Molekel ...), read by iodata."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential import extras, memory
+from vmdpotential.errors import InputError, VmdpotentialError, listed, one_line
+from vmdpotential.orbitals.shells import LARGEST_MOMENTUM, Shell, in_monomials
+from vmdpotential.orbitals.wavefunction import Channel, Wavefunction
+from vmdpotential.units import BOHR
+
+log = logging.getLogger(__name__)
+
+#: Bytes of memory per byte of a file while it is read.
+_FACTOR = 30
+
+#: Bohr, hartree and bohr^-2 beyond which numbers are damage.
+_LARGEST_PLACE, _LARGEST_EXPONENT, _LEAST_EXPONENT = 1e5, 1e12, 1e-6
+
+
+def read_wavefunction(path: Path | str) -> Wavefunction:
+    """Return the wave function in a file, whose format its name states (``.molden``, ``.fchk``, ``.wfn`` ...).
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, is damaged, or has no orbitals, or none of angular momentum s to h.
+    BackendError
+        When iodata is not installed.
+    MemoryPlanError
+        When the file is too large for the memory there is.
+    """
+    path = Path(path)
+    iodata = extras.load("iodata", "files of quantum chemistry", "qm")
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    if not path.is_file():
+        raise InputError(f"{path}: is not a file")
+    memory.require(_FACTOR * size, f"reading {path}", "use a smaller basis set")
+    try:
+        with warnings.catch_warnings(record=True) as notes, np.errstate(all="ignore"):
+            warnings.simplefilter("always")
+            found = iodata.load_one(str(path))
+            result = _converted(path.name, found)
+    except VmdpotentialError:
+        raise
+    except Exception as error:  # a parser that meets a damaged file raises anything
+        raise InputError(f"{path}: cannot be read as a wave function ({_reason(error, path)})",
+                         "give a whole Molden, FCHK, WFN, WFX or Molekel file, with its usual suffix") from None
+    if notes:  # which repeat the file's name
+        texts = (str(note.message).partition("\n")[0].partition(f" ({path}")[0] for note in notes)
+        log.warning("%s: %s", path, listed(dict.fromkeys(texts), 300))
+    return result
+
+
+def _reason(error: Exception, path: Path) -> str:
+    """Return what a parser met: its own message without the file's name, or the error that surprised it."""
+    first = error.__cause__ or error
+    text = one_line(str(first).partition("\n")[0].replace(f" ({path}:", " (line "))
+    if isinstance(first, KeyError):
+        return f"the entry {text[:80]} is missing"
+    return (f"{type(first).__name__}: {text}" if error.__cause__ else text or type(first).__name__)[:120]
+
+
+def _converted(name: str, found: Any) -> Wavefunction:
+    """Return what iodata has read; anything may be wrong with it."""
+    orbitals, basis = found.mo, found.obasis
+    if orbitals is None or basis is None or orbitals.coeffs is None:
+        raise InputError(f"{name}: holds no orbitals with their basis functions")
+    if orbitals.kind == "generalized":
+        raise InputError(f"{name}: has orbitals of mixed spin, which cannot be read")
+    if orbitals.occs is None:
+        raise InputError(f"{name}: does not state the occupations of its orbitals")
+    if basis.primitive_normalization != "L2":
+        raise InputError(f"{name}: its basis functions are not normalised as those of orbitals are")
+    centres = _finite(name, "positions", found.atcoords, _LARGEST_PLACE)
+    shells = tuple(shell for one in basis.shells for shell in _shells(name, one, basis.conventions, centres))
+    functions = sum(len(shell.functions) for shell in shells)
+    coefficients = _finite(name, "orbital coefficients", orbitals.coeffs, 1e6)
+    if coefficients.shape[0] != functions or not functions:
+        raise InputError(f"{name}: has {functions} basis functions, and orbitals of {coefficients.shape[0]}")
+    energies = None if orbitals.energies is None else np.asarray(orbitals.energies, float)
+    if energies is not None and (len(energies) != coefficients.shape[1] or not np.isfinite(energies).all()):
+        energies = None
+    split, restricted = orbitals.norba, orbitals.kind == "restricted"
+    occupations = [_finite(name, "occupations", values, 2.001) for values in (orbitals.occsa, orbitals.occsb)]
+    channels = []
+    for part, values in zip((slice(split), slice(None) if restricted else slice(split, None)), occupations,
+                            strict=True):
+        part = slice(None) if restricted else part
+        channels.append(Channel(coefficients[:, part], values, None if energies is None else energies[part]))
+        if channels[-1].coefficients.shape[1] != len(values):
+            raise InputError(f"{name}: has {channels[-1].coefficients.shape[1]} orbitals and {len(values)} occupations")
+    numbers = np.asarray(found.atnums, np.int64)
+    if len(numbers) != len(centres):
+        raise InputError(f"{name}: has {len(numbers)} elements and {len(centres)} positions")
+    return Wavefunction(name, numbers, centres * BOHR, shells, channels[0], channels[1], restricted)
+
+
+def _shells(name: str, shell: Any, conventions: Any, centres: NDArray[np.float64]) -> list[Shell]:
+    exponents = _finite(name, "exponents", shell.exponents, _LARGEST_EXPONENT)
+    if not len(exponents) or exponents.min() < _LEAST_EXPONENT:
+        raise InputError(f"{name}: a shell without primitives, or an exponent below {_LEAST_EXPONENT:g} bohr^-2")
+    if not 0 <= shell.icenter < len(centres):
+        raise InputError(f"{name}: a shell of atom {shell.icenter + 1}, of {len(centres)}")
+    coefficients = _finite(name, "contraction coefficients", shell.coeffs, 1e9)
+    found = []
+    for momentum, kind, column in zip(shell.angmoms.tolist(), shell.kinds, coefficients.T, strict=True):
+        if not 0 <= momentum <= LARGEST_MOMENTUM:
+            raise InputError(f"{name}: has a shell of angular momentum {momentum}; s to h shells (0 to "
+                             f"{LARGEST_MOMENTUM}) can be computed")
+        functions = tuple(conventions[momentum, str(kind)])
+        in_monomials(momentum, functions)
+        found.append(Shell(centres[shell.icenter], momentum, exponents, column, functions))
+    return found
+
+
+def _finite(name: str, what: str, values: ArrayLike, largest: float) -> NDArray[np.float64]:
+    array = np.asarray(values, np.float64)
+    if not (np.abs(array) <= largest).all():  # NaN too
+        raise InputError(f"{name}: some {what} are not numbers, or beyond {largest:g}")
+    return array

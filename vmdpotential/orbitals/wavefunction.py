@@ -1,0 +1,120 @@
+"""A wave function of quantum chemistry: nuclei, shells, orbitals and their occupations."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.orbitals.shells import Shell
+
+Floats = NDArray[np.float64]
+
+#: Electrons that an occupation may differ from a whole number by.
+_WHOLE = 1e-3
+
+_NAME = re.compile(r"(homo|lumo)(?:([+-])(\d{1,6}))?|(\d{1,9})")
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """Orbitals of one spin, or of both where they share them.
+
+    Parameters
+    ----------
+    coefficients : (F, O) float64
+        Of the basis functions, in the order of the shells.
+    occupations : (O,) float64
+    energies : (O,) float64, hartree, or None
+    """
+
+    coefficients: Floats
+    occupations: Floats
+    energies: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class Wavefunction:
+    """Orbitals of a molecule in a basis of Gaussians.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    numbers : (N,) int64
+        Atomic numbers.
+    positions : (N, 3) float64, A
+    shells : tuple of Shell
+    alpha, beta : Channel
+        With occupations of 0 to 1.
+    restricted : bool
+        Whether both spins have the same orbitals.
+    """
+
+    name: str
+    numbers: NDArray[np.int64]
+    positions: Floats
+    shells: tuple[Shell, ...]
+    alpha: Channel
+    beta: Channel
+    restricted: bool
+
+    @property
+    def electrons(self) -> float:
+        """Number of electrons in the orbitals of the file."""
+        return float(self.alpha.occupations.sum() + self.beta.occupations.sum())
+
+    def structure(self) -> Structure:
+        """Return the nuclei as a structure of one residue."""
+        import gemmi
+
+        elements = [gemmi.Element(int(n)).name if 0 < n <= 118 else "X" for n in self.numbers]
+        count = len(elements)
+        return Structure(
+            positions=self.positions, atom_names=np.array([f"{e}{n + 1}" for n, e in enumerate(elements)], np.str_),
+            residue_names=np.full(count, "MOL"), residue_ids=np.ones(count, np.int64),
+            residue_index=np.zeros(count, np.int64),
+            elements=np.array(["" if e == "X" else e for e in elements], np.str_), hetero=np.ones(count, bool),
+            sources=(self.name,))
+
+    def channel(self, spin: str) -> Channel:
+        """Return the orbitals of a spin, ``alpha`` or ``beta``; of both with their joint occupations if restricted."""
+        if self.restricted:
+            both = self.alpha.occupations + self.beta.occupations
+            return Channel(self.alpha.coefficients, both, self.alpha.energies)
+        return self.alpha if spin == "alpha" else self.beta
+
+    def find(self, name: str, spin: str = "alpha") -> int:
+        """Return the index of an orbital of a spin: of ``homo``, ``lumo+1`` or a number from 1.
+
+        Raises
+        ------
+        UsageError
+            When the name cannot be read, or there is no such orbital.
+        InputError
+            When homo or lumo is not defined, because occupations are not whole numbers.
+        """
+        match, orbitals = _NAME.fullmatch(name.strip().lower()), self.channel(spin)
+        count = len(orbitals.occupations)
+        if match is None:
+            raise UsageError("orbital", "give homo, lumo, homo-1, lumo+2 ..., or a number from 1", value=name)
+        if match[4]:
+            if not 1 <= int(match[4]) <= count:
+                raise UsageError("orbital", f"{self.name} has orbitals 1 to {count}", value=name)
+            return int(match[4]) - 1
+        if np.abs(orbitals.occupations - np.rint(orbitals.occupations)).max() > _WHOLE:
+            raise InputError(f"{self.name}: has fractional occupations, of which none is the {match[1]}",
+                             "give the number of an orbital as {orbital}")
+        energies = np.arange(count) if orbitals.energies is None else orbitals.energies
+        order = np.lexsort((np.arange(count), energies))
+        occupied = orbitals.occupations[order] > 0.5
+        ranks = np.flatnonzero(occupied if match[1] == "homo" else ~occupied)
+        at = -1 if not len(ranks) else int(ranks[-1] if match[1] == "homo" else ranks[0])
+        steps = int(match[2] + match[3]) if match[3] else 0
+        if at < 0 or not 0 <= at + steps < count:
+            raise UsageError("orbital", f"{self.name} has no such orbital among its {count}", value=name)
+        return int(order[at + steps])
