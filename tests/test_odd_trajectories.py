@@ -64,6 +64,24 @@ def test_models_of_an_mmcif_file_are_frames(tmp_path, caplog):
     assert "holds several models; the first one (2 atoms) is used" in caplog.text
 
 
+def test_a_chosen_model_is_used_without_a_word_on_the_first(tmp_path, caplog):
+    from vmdpotential.commands.map import command
+
+    path = tmp_path / "models.pdb"
+    path.write_text("".join(
+        f"MODEL     {model:4d}\n"
+        f"ATOM      1 SOD  SOD A   1    {x:8.3f}   2.000   3.000  1.00  0.00          NA\nENDMDL\n"
+        for model, x in ((1, 0.0), (2, 6.0))) + "END\n")
+    options = {"spacing": 2.0, "padding": 4.0, "boundary": "open", "engine": "cpu", "force": True,
+               "output": tmp_path / "map.dx"}
+    first = command(structure=path, **options).objects["grid"]
+    assert "first one" in caplog.text
+    caplog.clear()
+    second = command(structure=path, frame=1, **options).objects["grid"]
+    assert "first one" not in caplog.text
+    assert second.lattice.origin[0] - first.lattice.origin[0] == pytest.approx(6)
+
+
 def test_a_dcd_that_ends_within_a_frame_is_told_of(tmp_path, caplog):
     for name in ("tip125_tric_C36", "adk_dims2", "coordinates/test"):  # whole ones, also by an odd header
         opened(FILES / f"{name}.dcd", {"a": 3341, "t": 375, "c": 5}[name[0]], None)

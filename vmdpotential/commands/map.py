@@ -191,7 +191,7 @@ def map_(
     from vmdpotential.molecule.selection import select
 
     structure, charge_report = charged(
-        copies(at_frame(read(structure, topology, cell, index, trajectory), structure, trajectory, frame, cell),
+        copies(at_frame(read(structure, topology, cell, index, trajectory, frame), structure, trajectory, frame, cell),
                structure, assembly, expand),
         force_field, water, charges, [atoms], prepare=prepare if trajectory is None else "never", ph=ph)
     start = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ import numpy as np
 
 from vmdpotential.errors import BackendError, ChargeError, IncompleteError, UsageError, VmdpotentialError
 from vmdpotential.io.files.cellfile import parse_cell, with_cell
+from vmdpotential.io.files.several import frame_chosen
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.given import ResidueCharges
@@ -62,10 +64,11 @@ Scheduler = Annotated[str, Option(
 
 
 def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,
-         index: Path | None = None, trajectory: Path | Frames | None = None) -> Structure:
+         index: Path | None = None, trajectory: Path | Frames | None = None, frame: int | None = None) -> Structure:
     """Return the structure of a file, or one that a viewer gave, with the cell and the groups that a user gave.
 
-    Of a topology without coordinates, those of the first frame of a trajectory are taken.
+    Of a topology without coordinates, those of the first frame of a trajectory are taken. Where a `frame` is chosen,
+    :func:`at_frame` follows, and no warning says that the first one is used.
 
     Raises
     ------
@@ -80,7 +83,8 @@ def read(structure: Path | Structure, topology: Path | None, cell: Cell | None =
         first = None
         if topology is None and isinstance(trajectory, Path):
             first = read_first_frame(structure, trajectory)
-        structure = first or read_structure(structure, topology=topology)
+        with contextlib.nullcontext() if frame is None else frame_chosen():
+            structure = first or read_structure(structure, topology=topology)
     elif topology is not None:
         raise UsageError("topology", "is for structures read from a file")
     if index is not None:

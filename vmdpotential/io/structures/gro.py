@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.files import columns
+from vmdpotential.io.files import columns, several
 from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import real, whole
 from vmdpotential.molecule import elements, residues
@@ -138,7 +138,7 @@ def _count(path: Path, lines: columns.Lines) -> int:
             "for the box are needed)"
         )
     if len(lines) >= 2 * (count + 3):
-        log.warning("%s: holds several frames; the first one is used", path)
+        several.first_of(path, "frames", count)
     return count
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.files import columns
+from vmdpotential.io.files import columns, several
 from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import reals, residue_number
 from vmdpotential.io.structures import pdb, pdbwrite
@@ -65,7 +65,7 @@ def read_mmcif(path: Path) -> Structure:
     """
     block, models = _models(path)
     if len(models) > 1:
-        log.warning("%s: holds several models; the first one (%d atoms) is used", path, len(models[0]["Cartn_x"]))
+        several.first_of(path, "models", len(models[0]["Cartn_x"]))
     return _structure(path, block, models[0])
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.files import columns
+from vmdpotential.io.files import columns, several
 from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import real
 from vmdpotential.io.structures import pdb_numbers
@@ -107,7 +107,7 @@ def _first_model(path: Path, words: columns.Bytes, atoms: Integers) -> Integers:
             f"{path}: line {ended[0] + 1} is END, but {others} more atoms follow",
             "remove that line, or what follows it",
         )
-    log.warning("%s: holds several models; the first one (%d atoms) is used", path, count)
+    several.first_of(path, "models", count)
     return atoms[:count]
 
 
