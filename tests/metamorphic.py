@@ -277,7 +277,8 @@ def check_points(rng):
     matrix, shift = rotation(rng), rng.uniform(-40, 40, 3)
 
     def at(system, places=points):
-        return potential_at(system, places, method="direct", unit="V", engine="cpu")
+        return potential_at(system, places, method="direct", unit="V", engine="cpu",
+                            boundary="periodic" if periodic else "open")
 
     base = at(structure)
     relations = {

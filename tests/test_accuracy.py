@@ -318,3 +318,38 @@ def test_a_point_at_the_edge_of_the_soft_core_does_not_count_with_a_field():
         assert on_edge.any()
         assert (sample.weights[on_edge] > 0).all() == (not field)
         assert (sample.weights[~on_edge] > 0).all()
+
+
+def lattice_water(number, step, cell):
+    """Return water molecules in parallel, on a cubic lattice."""
+    oxygens = step * np.stack(np.meshgrid(*3 * [np.arange(number)], indexing="ij"), -1).reshape(-1, 1, 3)
+    angle = np.radians(52.26)
+    shape = 0.9572 * np.array([[0, 0, 0], [np.cos(angle), np.sin(angle), 0], [np.cos(angle), -np.sin(angle), 0]])
+    return charges_at((oxygens + shape).reshape(-1, 3), np.tile([-0.834, 0.417, 0.417], number**3), cell=cell)
+
+
+@pytest.mark.slow
+def test_auto_ends_with_a_precision_that_keeps_the_tolerance():
+    """In a long cell the potential is small at most points, and rounding in single precision is a large part of it."""
+    water = lattice_water(4, 3.2, Cell.from_parameters(12.8, 12.8, 9999.999))
+    options = {"spacing": 3.0, "boundary": "periodic", "engine": "cpu"}
+    with pytest.raises(TaskError) as error:
+        potential_map(water, method="pme", **options)
+    assert error.value.parameter == "tolerance"
+    grid = potential_map(water, **options)
+    assert grid.provenance.precision == "double"
+    assert grid.provenance.error_away < grid.provenance.tolerance == 1e-4
+    exact = potential_map(water, method="pme", precision="double", tolerance=1e-5, **options)
+    assert np.abs(grid.values - exact.values).max() < 1e-4 * np.abs(exact.values).max()
+
+
+def test_the_exact_field_holds_next_to_a_charge():
+    """At 0.02 A a difference over 4e-4 A is off by 1e-4."""
+    positions, charges = np.array([[0.02, 0, 0], [3.0, 4.0, 5.0]]), np.array([0.7, -0.4])
+    lattice = Lattice(np.zeros(3), np.full(3, 1.0), (4, 4, 4))
+    request = Request(lattice, None, COULOMB, Charges.of(positions, charges), field=True)
+    found = accuracy.sample(request, positions, charges, CPU)
+    away = lattice.points(found.indices)[:, None] - positions
+    field = np.einsum("j,pjd,pj->dp", charges, away, np.linalg.norm(away, axis=2) ** -3)
+    assert (found.distances < 0.03).any()
+    assert np.abs(found.values[1:] - field).max() < 2e-6 * np.abs(field).max()

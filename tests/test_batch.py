@@ -64,7 +64,8 @@ def test_structures_are_those_of_a_folder_or_a_list(tmp_path):
     for name in ("b.pdb", "a.cif.gz", "c.PDB", "d.gro", "e.psf", "notes.txt", ".f.pdb"):
         (tmp_path / name).touch()
     (tmp_path / "g.pdb").mkdir()
-    assert [path.name for path in structures_of(tmp_path)] == ["a.cif.gz", "b.pdb", "c.PDB", "d.gro"]
+    (tmp_path / "h.pdb").symlink_to(tmp_path / "gone.pdb")  # it is reported as one that failed
+    assert [path.name for path in structures_of(tmp_path)] == ["a.cif.gz", "b.pdb", "c.PDB", "d.gro", "h.pdb"]
     listed = tmp_path / "list"
     listed.write_text("# all of them\r\nx/1abc.pdb\n\n  with blank.pdb \n")
     assert structures_of(listed) == [Path("x/1abc.pdb"), Path("with blank.pdb")]
@@ -110,11 +111,34 @@ def test_failures_stop_nothing_and_the_rest_is_kept(tmp_path):
     assert found.before == 1
     assert [row["status"] for row in found.rows] == ["done", "done", "failed", "done"]
     assert (out / "one.txt").stat().st_mtime_ns == before
+    paths[0].write_text("changed")
+    found = run(paths[:4], out)  # a file that has changed is computed again, and stops nothing
+    assert [row["status"] for row in found.rows] == ["done", "done", "failed", "done"]
+    assert found.before == 2
+    assert (out / "one.txt").read_text() == "CHANGED"
+    before = (out / "one.txt").stat().st_mtime_ns
     with pytest.raises(UsageError, match=r"one\.txt: exists, and is of another run; use force"):
         run(paths[:1], out, options=[("spacing", 0.5)])
     assert (out / "one.txt").stat().st_mtime_ns == before
     run(paths[:1], out, options=[("spacing", 0.5)], force=True)
     assert (out / "one.txt").stat().st_mtime_ns != before
+
+
+def test_links_whose_target_is_missing_and_files_that_return(tmp_path):
+    (one,) = write(tmp_path / "in", one="one")
+    (tmp_path / "in" / "two.pdb").symlink_to(tmp_path / "gone.pdb")
+    out = tmp_path / "out"
+    assert [row["name"] for row in run(structures_of(tmp_path / "in"), out).failed] == ["two"]
+    (tmp_path / "gone.pdb").write_text("two")
+    one.unlink()
+    one.symlink_to(tmp_path / "gone.pdb")  # another file under the same name is another run's
+    with pytest.raises(UsageError):
+        run(structures_of(tmp_path / "in"), out)
+    one.unlink()
+    one.write_text("again")
+    assert not run(structures_of(tmp_path / "in"), out).failed
+    assert (out / "one.txt").read_text() == "AGAIN"
+    assert (out / "two.txt").read_text() == "TWO"
 
 
 def test_a_file_that_is_no_table_stays(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 from cuda_kernels import ARCHITECTURES, INTERACTIONS, compile_for_all, work
 from helpers import EVERYTHING
 
-from vmdpotential.engines.cuda import build, points, radial, result
+from vmdpotential.engines.cuda import build, multigrid, points, radial, result
 
 #: Every operation in each precision with and without the field, the others in two of these four.
 MAPS = [(interaction, precision, field) for n, interaction in enumerate(INTERACTIONS)
@@ -34,6 +34,8 @@ def test_other_kernels_compile(tmp_path):
     compile_for_all(build.source("sort.cu", macros), macros, tmp_path, architectures=ARCHITECTURES[:1])
     same = f"static_assert(PARTS == {result.PARTS});\n"  # structs have checks of their own, see build.declarations
     compile_for_all(build.source("result.cu", macros) + same, macros, tmp_path, architectures=ARCHITECTURES[1:2])
+    same = f"static_assert(PARTS == {multigrid.PARTS} && THREADS == {multigrid.THREADS});\n"
+    compile_for_all(build.source("multigrid.cu", macros) + same, macros, tmp_path)
     scaled = EVERYTHING.bind().scaled()
     macros = {"REAL": "double", "MASKED": 0}
     same = f"static_assert(sizeof(PointTask) == {points.TASK.itemsize});\n"

@@ -139,7 +139,7 @@ def test_a_mesh_of_an_open_boundary_is_the_sum_of_all_pairs(lysozyme, monkeypatc
     terms = lysozyme.topology.nonbonded()
     exact = Between(lysozyme, terms, a, b, forces=True).run(lysozyme.positions, None)
     monkeypatch.setattr("vmdpotential.pairs.energy.LEAST", 0.0)
-    monkeypatch.setattr("vmdpotential.pairs.energy.AT_POINTS", AT_POINTS._replace(pair=1.0))
+    monkeypatch.setattr("vmdpotential.methods.at_points.COSTS", AT_POINTS._replace(pair=1.0))
     mesh = Between(lysozyme, terms, a, b, forces=True)
     found = mesh.run(lysozyme.positions, None)
     assert mesh._long is not None

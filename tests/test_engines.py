@@ -203,3 +203,13 @@ def test_no_atoms_and_atoms_out_of_reach_give_a_map_of_zeros(engine, field):
                    sums.cutoff(engine, lattice, *far, interaction("shifted_coulomb"), field=field)):
         assert values.shape == ((4, 3, 3, 3) if field else (3, 3, 3))
         assert not values.any()
+
+
+def test_points_see_nearest_images_alone_in_long_thin_cells(engine):
+    cell = Cell.from_parameters(10, 10, 1000)
+    random = np.random.default_rng(6)
+    positions, points = (random.random((count, 3)) @ cell.vectors for count in (200, 30))
+    charges, bound = random.normal(size=200), interaction("shifted_coulomb", cutoff=11.0)
+    r = np.linalg.norm(cell.minimum_image((points[:, None] - positions).reshape(-1, 3)), axis=1).reshape(30, 200)
+    found = engine.at_points(points, positions, charges, cell, bound)
+    np.testing.assert_allclose(found, bound(r) @ charges, rtol=1e-9, atol=1e-12)

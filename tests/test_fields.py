@@ -73,7 +73,7 @@ def test_one_ion_in_a_cell():
 @pytest.mark.parametrize("count", [40, 3000])
 def test_an_open_boundary_has_all_atoms(monkeypatch, count):
     positions, charges = random_charges(count, 0, 30)
-    monkeypatch.setattr(fields, "PAIR", 1.0 if count > 1000 else 0.0)  # by a mesh, and pair by pair
+    monkeypatch.setattr(fields, "AT_POINTS", fields.AT_POINTS._replace(pair_field=1.0 if count > 1000 else 0.0))
     structure = charges_at(positions, charges)
     expected = definition(positions[:20], positions, charges, range(20))
     found = field_at(structure, atoms(*range(20)))
@@ -236,7 +236,7 @@ def test_frames_of_cells_that_change(tmp_path):
     assert found.frames.tolist() == [0, 1, 2]
     work = fields.Fields(Trajectory(tmp_path / "frames.dcd", 50), None, True, True, charges, atoms(0, 1),
                          [np.arange(50)], np.ones((1, 1), bool), np.array([[0, 0], [1, 1]]),
-                         fields._plan(Frame(0, *made[0]), charges, 2, coulomb.INTERACTION.bind()))
+                         fields._plan(1e-6, made[0][0][:2], Frame(0, *made[0]), charges, coulomb.INTERACTION.bind()))
     elsewhere = pickle.loads(pickle.dumps(work)).block(range(1, 3))  # as another process does it
     np.testing.assert_array_equal(C * elsewhere["values"][..., 1:], found.field[1:])
     for n, (positions, cell) in enumerate(made):

@@ -11,6 +11,12 @@ def test_random_systems(kind, seed):
     assert metamorphic.run(kind, seed) == ([], "")
 
 
+@pytest.mark.slow
+def test_equal_sites_do_not_depend_on_the_order_of_atoms():
+    # two sites whose potentials differ by 5e-7 e/A: the order in the file decided which was taken
+    assert metamorphic.run("ions", 77497) == ([], "")
+
+
 def test_a_wrong_sum_is_seen(monkeypatch, capsys):
     from vmdpotential import potential_at, potential_map
 

@@ -16,10 +16,10 @@ from vmdpotential.errors import IncompleteError, TaskError, UsageError
 from vmdpotential.io import read_structure
 from vmdpotential.io.structures.symmetry import assembled, expanded
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.gasteiger import gasteiger
 from vmdpotential.molecule.selection import Picked, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.prepare.components import component
-from vmdpotential.prepare.gasteiger import gasteiger
 from vmdpotential.prepare.preparation import prepare_structure
 
 DATA = Path(MDAnalysisTests.__file__).parent / "data"
@@ -61,6 +61,7 @@ def test_every_atom_of_an_entry_has_a_charge_and_a_radius_and_none_is_lost(name)
         assert apart.min(1).max() < 1.45
 
 
+@pytest.mark.slow
 def test_states_follow_ph():
     structure = read_structure(ENTRIES["1OSM"])
     charges = [prepare_structure(structure, ph=ph).structure.net_charge for ph in (1.0, 4.2, 7.0, 9.5, 13.0)]
@@ -262,6 +263,25 @@ def test_selections_of_a_viewer_are_those_of_the_atoms_it_has():
     assert mask.sum() == len(made)
 
 
+@pytest.mark.slow
+def test_a_batch_of_models_without_hydrogens(tmp_path, capsys):
+    folder = tmp_path / "models"
+    folder.mkdir()
+    model = gemmi.read_structure(str(ENTRIES["1YJP"]))
+    model.remove_waters()
+    for number, confidence in enumerate((95.0, 40.0)):
+        for residue in model[0][0]:
+            for atom in residue:
+                atom.b_iso = confidence
+        model.make_mmcif_document().write_file(str(folder / f"model{number}.cif"))
+    code, out, _ = shell(capsys, "map", folder, "--batch", "-o", tmp_path / "maps", "--spacing", "2", "--boundary",
+                         "open", "--workers", "1", "--json")
+    assert code == 0
+    assert json.loads(out)["done"] == 2
+    one, two = (np.load(tmp_path / "maps" / f"model{n}.npz")["values"] for n in (0, 1))
+    np.testing.assert_array_equal(one, two)
+
+
 # ---- symmetry ------------------------------------------------------------------------------------------
 
 
@@ -333,3 +353,50 @@ def test_a_live_map_of_a_file_without_hydrogens(tmp_path):
     assert made.atoms == len(structure)
     shifted = made.update(structure.positions + np.array([0.0, 0.0, 0.1]))
     assert np.isfinite(shifted.values).all()
+
+
+def test_nucleic_acids_have_templates_and_one_charge_for_each_phosphate():
+    import openmmtools
+
+    path = Path(openmmtools.__file__).parent / "data" / "dna_dodecamer_explicit" / "4c64_no_mg.pdb"
+    structure = read_structure(path)
+    made = prepare_structure(structure)
+    assert not made.charges.approximate
+    phosphates = int(((structure.elements == "P")).sum())
+    assert round(made.structure.net_charge) == -phosphates
+    names = {str(name) for name in made.structure.atom_names}
+    assert {"HO5'", "HO3'", "H2''"} <= names
+
+
+def test_atoms_listed_twice_and_dummy_atoms_are_named():
+    structure = read_structure(ENTRIES["1YJP"])
+    rows = np.concatenate([np.arange(len(structure)), [len(structure) - 1]])
+    fields = {name: getattr(structure, name)[rows] for name in (
+        "positions", "atom_names", "residue_names", "residue_ids", "residue_index", "chain_ids", "elements")}
+    fields["positions"] = fields["positions"] + np.where(rows == len(structure) - 1, 9.0, 0.0)[:, None]
+    fields["residue_names"] = np.where(np.arange(len(rows)) >= len(rows) - 2, "DUM", fields["residue_names"])
+    fields["residue_index"] = np.where(np.arange(len(rows)) >= len(rows) - 2, fields["residue_index"][-1] + 1,
+                                       fields["residue_index"])
+    made = prepare_structure(Structure(**fields))
+    assert made.left_out == {"atoms of DUM": 2}
+    doubled = structure.take(np.arange(len(structure)))
+    names = doubled.atom_names.copy()
+    names[3] = "CA"  # the oxygen of the first residue
+    made = prepare_structure(replace(doubled, atom_names=names))
+    assert made.left_out == {"atoms that their residues list twice": 1}
+
+
+def test_guanine_and_amidines():
+    """An imine of a ring is no base near pH 7; benzamidine and arginine are."""
+    from vmdpotential.prepare.draft import draft_of
+    from vmdpotential.prepare.states import assign
+
+    for name, net in (("GUN", 0), ("BEN", 1), ("ADE", 0), ("ACT", -1), ("SO4", -2), ("TRS", 1), ("EPE", 0), ("ATP", -4),
+                      ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4)):
+        found = component(name)
+        count = len(found.atoms)
+        structure = Structure(found.positions, found.atoms, [name] * count, [1] * count, [0] * count,
+                              elements=found.elements)
+        draft = draft_of(structure, np.ones(count, bool))
+        assert draft.residues[0].component is not None, name
+        assert assign(draft, found.bonds, 7.0, {}, {}).charges.sum() == net, name

@@ -127,7 +127,11 @@ def test_damaged_files_of_charges(tmp_path: Path) -> None:
         ("a.csv", "LIG,C1,0.1\nLIG,C1,0.1\n", "line 2: residue LIG has two atoms C1"),
         ("a.csv", "LIG,C1,x\n", "line 1: 'x' is no charge"), ("a.csv", "LIG,C1,nan\n", "charge of LIG C1"),
         ("a.csv", "# nothing\n", "holds no charges"),
-        ("a.mol2", "@<TRIPOS>MOLECULE\nx\n 1 0\nSMALL\nNO_CHARGES\n", "says that its charges are none"),
+        ("a.mol2", "@<TRIPOS>MOLECULE\nx\n 1 0\nSMALL\nNO_CHARGES\n", "holds no charges"),
+        ("a.mol2", "@<TRIPOS>MOLECULE\nx\n 1 0\nSMALL\nNO_CHARGES\n@<TRIPOS>ATOM\n1 C1 0 0 0 C.3 1 LIG\n",
+         "no hydrogens"),
+        ("a.sdf", "LIG\n\n\n  2  1  0  0  0  0            999 V2000\n", "incomplete"),
+        ("a.sdf", "LIG\n\n\n  0  0  0     0  0            999 V3000\n", "begins no molecule"),
         ("a.mol2", "@<TRIPOS>ATOM\n1 C1 0 0 0 C.3\n", "line 2: an atom without a residue and a charge"),
         ("a.itp", "[ moleculetype ]\nx 3\n[ atoms ]\n1 t 1 LIG C1 1\n", "line 4: the atom C1 has no charge"),
         ("a.xml", "<System/>", "begins with <System>"), ("a.xml", "<ForceField>", "is no XML"),
@@ -162,3 +166,33 @@ def test_what_is_not_selected_needs_no_charges_and_is_named(
     some[:100] = True
     part, _ = charges_and_report(lysozyme, "amber14", needed=some)
     assert_array_equal(part.charges == 0, lysozyme.residue_names == "TMP")
+
+
+def test_molecules_without_charges_have_rdkits_gasteiger_charges(tmp_path: Path) -> None:
+    from rdkit import Chem
+    from rdkit.Chem import AllChem
+
+    for smiles, net in (("CC(=O)[O-]", -1), ("C[NH3+]", 1), ("c1ccccc1C(N)=O", 0), ("O=[N+]([O-])c1ccncc1", 0),
+                        ("CS(=O)(=O)Nc1ccccc1", 0), ("COP(=O)([O-])OC", -1)):
+        molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
+        AllChem.EmbedMolecule(molecule, randomSeed=1)
+        AllChem.ComputeGasteigerCharges(molecule, 12)
+        expected = [atom.GetDoubleProp("_GasteigerCharge") for atom in molecule.GetAtoms()]
+        Chem.Kekulize(molecule, clearAromaticFlags=True)
+        molecule.SetProp("_Name", "LIG")
+        (tmp_path / "lig.sdf").write_text(Chem.MolToMolBlock(molecule) + "$$$$\n")
+        (made,) = read_residue_charges(tmp_path / "lig.sdf")
+        assert made.residue == "LIG"
+        assert "Gasteiger" in made.source
+        assert_allclose(list(made.charges.values()), expected, atol=1e-3, err_msg=smiles)
+        orders = {1.0: "1", 2.0: "2", 3.0: "3", 1.5: "ar"}
+        atoms = [f"{n} {atom.GetSymbol()}{n} 0 0 0 {atom.GetSymbol()} 1 LIG" for n, atom in
+                 enumerate(molecule.GetAtoms(), 1)]
+        bonds = [f"{n} {bond.GetBeginAtomIdx() + 1} {bond.GetEndAtomIdx() + 1} {orders[bond.GetBondTypeAsDouble()]}"
+                 for n, bond in enumerate(molecule.GetBonds(), 1)]
+        (tmp_path / "lig.mol2").write_text("\n".join([
+            "@<TRIPOS>MOLECULE", "LIG", f"{len(atoms)} {len(bonds)}", "SMALL", "NO_CHARGES", "",
+            "@<TRIPOS>ATOM", *atoms, "@<TRIPOS>BOND", *bonds, ""]))
+        (made,) = read_residue_charges(tmp_path / "lig.mol2")
+        assert_allclose(list(made.charges.values()), expected, atol=1e-3, err_msg=smiles)
+        assert round(sum(made.charges.values()), 6) == net

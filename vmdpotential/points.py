@@ -81,5 +81,6 @@ def potential_at(
     charges = structure.known_charges
     sources = select(structure, atoms)
     positions, charges = structure.positions[sources], charges[sources]
-    return constant * to_tolerance(tolerance, places, positions, charges, cell, get_engine(engine), method,
-                                   bind(wanted, cell))
+    values, _ = to_tolerance(tolerance, places, positions, charges, cell, get_engine(engine), method,
+                             bind(wanted, cell))
+    return constant * values

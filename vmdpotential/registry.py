@@ -24,10 +24,10 @@ KINDS = ("command", "method", "interaction", "pair", "engine", "pair-benchmark")
 _entries: dict[str, dict[str, Any]] = {
     "command": {
         name: f"vmdpotential.{'frontend' if name in ('plugins', 'install') else 'commands'}.{name}:command"
-        for name in ("map", "prepare", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy",
-                     "forces", "rdf", "orbital", "live", "devices", "plugins", "install", "verify", "benchmark")
+        for name in ("map", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy", "forces",
+                     "rdf", "live", "prepare", "orbital", "devices", "plugins", "install", "verify", "benchmark")
     },
-    "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "msm", "pme")},
+    "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "msm", "pme", "pb")},
     "interaction": {
         name: f"vmdpotential.interactions.{name}:INTERACTION"
         for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent", "sigmoidal_dielectric",

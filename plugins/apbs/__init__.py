@@ -1,4 +1,4 @@
-"""The Poisson-Boltzmann equation as a method, ``pb``: solved by the program APBS, for maps like all others.
+"""The Poisson-Boltzmann equation as a method, ``apbs``: solved by the program APBS, for maps like all others.
 
 It registers through the entry-point group ``vmdpotential.plugins``, as ``historical`` does.
 """
@@ -10,4 +10,4 @@ def register() -> None:
     """Register the method by its dotted name, which is imported when it is used."""
     from vmdpotential import registry
 
-    registry.register("method", "pb", f"{__name__}.method:METHOD")
+    registry.register("method", "apbs", f"{__name__}.method:METHOD")

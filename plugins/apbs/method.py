@@ -1,4 +1,4 @@
-"""The method ``pb``: a molecule of low permittivity in a solution of ions, by the Poisson-Boltzmann equation.
+"""The method ``apbs``: a molecule of low permittivity in a solution of ions, by the Poisson-Boltzmann equation.
 
 APBS (E. Jurrus et al., Protein Sci. 27, 2018, 112; N. A. Baker et al., PNAS 98, 2001, 10037) solves it by multigrid on
 lattices of 32 n + 1 nodes along each axis. The points of a map are nodes of such a lattice around them, so that
@@ -47,7 +47,7 @@ class PbPlan:
     fine: Lattice
     first: tuple[int, int, int]
     estimate: Estimate
-    method: str = field(default="pb", init=False)
+    method: str = field(default="apbs", init=False)
     error: float | None = field(default=None, init=False)  # not known
 
     def run(self, positions: ArrayLike, charges: ArrayLike) -> HostResult:
@@ -76,13 +76,13 @@ class PbPlan:
 
     def __str__(self) -> str:
         nodes = " x ".join(map(str, self.fine.shape))
-        return (f"pb by APBS, {nodes} nodes; about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}")
+        return (f"apbs, {nodes} nodes; about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}")
 
 
 class PoissonBoltzmann(Method):
     """The continuum method; see :class:`vmdpotential.methods.Method`."""
 
-    name = "pb"
+    name = "apbs"
     summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions, by APBS"
     boundaries = ("open",)
     boundary_reason = ": the equation is solved for one molecule in an endless solution"
@@ -107,7 +107,7 @@ class PoissonBoltzmann(Method):
             return Refusal("solves the linear equation (nonlinear=0) or the full one (nonlinear=1)",
                            "choose one by {set}")
         if not program.found():
-            return Refusal("needs the program APBS", "install vmdpotential[pb]", BackendError)
+            return Refusal("needs the program APBS", "install vmdpotential[apbs]", BackendError)
         if request.planes is not None:
             return self._too_large(request)
         nodes = int(np.prod(enclosing(request.lattice)[0].shape))

@@ -64,7 +64,7 @@ def solve(words: str, atoms: str, shape: tuple[int, int, int], seconds: float) -
                 process = _start([INPUT], cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
             except OSError as error:
                 raise BackendError(f"the program APBS does not start ({error})",
-                                   "install vmdpotential[pb] anew") from error
+                                   "install vmdpotential[apbs] anew") from error
             start = time.monotonic()
             try:
                 while process.poll() is None:
@@ -78,7 +78,7 @@ def solve(words: str, atoms: str, shape: tuple[int, int, int], seconds: float) -
         written = next((path for ending in _ENDINGS if (path := folder / f"{MAP}{ending}").is_file()), None)
         if process.returncode == 0 and written is None:  # its log has harmless lines with the word error
             raise TaskError("the program APBS ended without an error and without a map",
-                            "use another version, such as that of vmdpotential[pb]")
+                            "use another version, such as that of vmdpotential[apbs]")
         if process.returncode != 0 or written is None:
             raise TaskError(f"the program APBS: {_reason(folder / LOG, process.returncode)}",
                             "correct the atoms, their radii or {set}")

@@ -245,7 +245,7 @@ def test_slice_of_a_map_that_chimerax_opened(session, ions, do, log, tmp_path):
     ("map #1 topology /no/such.psf", 'Invalid "topology" argument: File \'/no/such.psf\' does not exist'),
     ('map #1 topology ""', 'Invalid "topology" argument'),
     ("map #1 method largest",
-     "Invalid \"method\" argument: Should be one of 'auto', 'cutoff', 'direct', 'msm', 'pb', or 'pme'"),
+     "Invalid \"method\" argument: Should be one of 'apbs', 'auto', 'cutoff', 'direct', 'msm', 'pb', or 'pme'"),
     ("map #1 method largebin unit m", 'Invalid "unit" argument'),  # a method that is not listed, by its full name
     ("map #1 method large", 'Invalid "method" argument: Should be one of'),
     ("map #1 cell 30,30", "potential map: cell 30,30: three lengths in A are needed"),

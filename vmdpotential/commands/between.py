@@ -12,14 +12,14 @@ from typing import Annotated
 from vmdpotential import progress, registry
 from vmdpotential.errors import UsageError, Words
 from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of, opened, parse_frames
-from vmdpotential.maps import choose_cell
+from vmdpotential.maps import LEAST_TOLERANCE, choose_cell
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import ELECTROSTATICS
+from vmdpotential.pairs.energy import ELECTROSTATICS, Between
 from vmdpotential.parameters import Option
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,9 @@ Electrostatics = Annotated[str, Option(
     "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=ELECTROSTATICS)]
 Cutoff = Annotated[float, Option(
     "of Lennard-Jones, and of electrostatics but for pme and ewald", unit="A", low=1, high=1000)]
+Tolerance = Annotated[float, Option(
+    "largest relative rms error of the Coulomb energies of atoms, and of forces on them, by pme; measured in the first "
+    "frame", low=LEAST_TOLERANCE, high=0.1)]
 Dielectric = Annotated[float, Option("relative permittivity that divides Coulomb energies", above=0, high=1e6)]
 
 
@@ -114,6 +117,13 @@ def frames_of(structure: Structure, trajectory: Path | Frames | None, frames: sl
             periodic = boundary == "periodic" or choose_cell(first, "auto", boundary) is not None
         yield frame._replace(cell=(usual or cell_of(trajectory, frame)) if periodic else None)
         progress.report("frames", done / frame.total)
+
+
+def error_line(pair: Between, error: float | None, what: str) -> str:
+    """Return what a report states of an error."""
+    if error is None:
+        return f"{what}: exact to rounding"
+    return f"relative rms error of the {what}: {error:.1e}, measured in the first frame (asked {pair.tolerance:g})"
 
 
 def label(structure: Structure, atom: int, whole_residue: bool) -> str:

@@ -22,8 +22,10 @@ from vmdpotential.commands.between import (
     Electrostatics,
     FramesOption,
     Parameters,
+    Tolerance,
     TrajectoryOption,
     engines,
+    error_line,
     frames_of,
     label,
     selections,
@@ -49,7 +51,7 @@ from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import Between, Energies, by_residue
+from vmdpotential.pairs.energy import TOLERANCE, Between, Energies, by_residue
 from vmdpotential.parameters import Command, Option, Report
 
 Floats = NDArray[np.float64]
@@ -126,6 +128,7 @@ def energy(
     electrostatics: Electrostatics = "pme",
     cutoff: Cutoff = 12.0,
     dielectric: Dielectric = 1.0,
+    tolerance: Tolerance = TOLERANCE,
     frames: FramesOption = None,
     engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
     output: Annotated[Path | None, Option(
@@ -165,7 +168,7 @@ def energy(
     terms = nonbonded(structure, parameters, allow_scripts)
     warn_of_mixture(structure, report, terms)
     sums = [Between(structure, terms, a, b, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
-                    engine=engine) for _, _, a, b in chosen]
+                    tolerance=tolerance, engine=engine) for _, _, a, b in chosen]
     rows = [_Rows(structure, a, b, by, one.atoms) for (a, b, _, _), one in zip(chosen, sums, strict=True)]
     start = time.perf_counter()
     last: Cell | None = None
@@ -187,13 +190,17 @@ def energy(
         str(report),
         f"{terms.source} parameters, {electrostatics}, {boundary_text(last)}, cutoff {cutoff:g} A, "
         f"dielectric {dielectric:g}",
+        *(error_line(pair, pair.error, "Coulomb energies of atoms") + (
+            f", {row.a} with {row.b}" if len(rows) > 1 else "") for pair, row in zip(sums, rows, strict=True)),
         *(line for row in rows for line in _lines(row)),
         f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {sums[0].engine.name} engine",
         *(f"wrote {path}" for path in paths),
     ]
     data = {
         **report.data, "pairs": [item for row in rows for item in row.data()], "by": by, "unit": "kcal/mol",
-        "electrostatics": electrostatics, "cutoff": cutoff, "dielectric": dielectric, "frames": count,
+        "electrostatics": electrostatics, "cutoff": cutoff,
+        "tolerance": tolerance, "errors": [pair.error for pair in sums],
+        "dielectric": dielectric, "frames": count,
         "boundary": "open" if last is None else "periodic", "parameters": terms.source,
         "engine": sums[0].engine.name, "seconds": seconds, "files": [str(path) for path in paths],
     }

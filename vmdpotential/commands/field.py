@@ -28,10 +28,11 @@ from vmdpotential.commands.options import (
 )
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.blocks import clear, folder_of
-from vmdpotential.frames.field import EXCLUDED, FieldSeries, Places, bonds_between, field_at
+from vmdpotential.frames.field import EXCLUDED, TOLERANCE, FieldSeries, Places, bonds_between, field_at
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, beside, each_uncertainty, uncertainty, without_nan
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
+from vmdpotential.maps import LEAST_TOLERANCE
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
@@ -79,6 +80,9 @@ def field(
     field_unit: Annotated[str, Option("of the field", choices=tuple(FIELD_UNITS))] = "V/A",
     temperature: Annotated[float, Option("for kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE,
     screened: Screened = None,
+    tolerance: Annotated[float, Option(
+        "largest relative rms error of field and potential, measured in the first frame", low=LEAST_TOLERANCE,
+        high=0.1)] = TOLERANCE,
     engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
     resume: Resume = False,
     workers: Workers = 0,
@@ -128,8 +132,8 @@ def field(
         found = field_at(
             atoms, places, opened(trajectory, len(atoms), frames),
             sources={name: select(atoms, name, "from") for name in from_}, exclude=left_out, boundary=boundary,
-            cell=cell, unit=unit, temperature=temperature, screened=screened, engine=engine, folder=kept, resume=resume,
-            workers=workers, scheduler=scheduler)
+            cell=cell, unit=unit, temperature=temperature, screened=screened, tolerance=tolerance, engine=engine,
+            folder=kept, resume=resume, workers=workers, scheduler=scheduler)
     seconds = time.perf_counter() - start - clock.compiling
     scale = 1 / FIELD_UNITS[field_unit]
     drawn = None
@@ -149,7 +153,9 @@ def field(
     lines = [
         str(report),
         f"{boundary_text(found.cell)}; {found.medium}; "
-        + (f"rms error of the field {found.error * scale:.1e} {field_unit}" if found.error else "all pairs, exactly")
+        + (f"rms error of the field {found.error * scale:.1e} {field_unit}, relative errors "
+           f"{found.relative_errors[1]:.1e} of the field and {found.relative_errors[0]:.1e} of the potential "
+           f"(asked {tolerance:g})" if found.error else "all pairs, exactly")
         + f"; {own}",
         f"{len(places)} {where[places.kind]}, {count} frame{'s' * (count != 1)}, " + (
             "field along the bond" if found.along is not None else "size of the field")
@@ -162,7 +168,8 @@ def field(
         **report.data, "places": list(places.names), "kind": places.kind, "names": list(found.names),
         "frames": count, "exclude": left_out, "unit": unit, "field_unit": field_unit, "temperature": temperature,
         "medium": found.medium, "boundary": "open" if found.cell is None else "periodic", "fit": fit,
-        "error": found.error * scale, "engine": found.engine,
+        "error": found.error * scale, "tolerance": tolerance, "error_potential": found.relative_errors[0],
+        "error_field": found.relative_errors[1], "engine": found.engine,
         **summary, "seconds": seconds, "files": [str(path) for path in paths],
     }
     return Report(lines, data, {"structure": atoms, **({} if drawn is None else {"figure": drawn})})

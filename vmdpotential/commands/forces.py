@@ -17,8 +17,10 @@ from vmdpotential.commands.between import (
     Electrostatics,
     FramesOption,
     Parameters,
+    Tolerance,
     TrajectoryOption,
     engines,
+    error_line,
     frames_of,
     label,
     selections,
@@ -29,7 +31,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import Between
+from vmdpotential.pairs.energy import TOLERANCE, Between
 from vmdpotential.parameters import Command, Option, Report
 
 
@@ -51,6 +53,7 @@ def forces(
     electrostatics: Electrostatics = "pme",
     cutoff: Cutoff = 12.0,
     dielectric: Dielectric = 1.0,
+    tolerance: Tolerance = TOLERANCE,
     frames: FramesOption = None,
     engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
     output: Annotated[Path | None, Option(
@@ -84,7 +87,7 @@ def forces(
     terms = nonbonded(structure, parameters, allow_scripts)
     warn_of_mixture(structure, report, terms)
     pair = Between(structure, terms, first, second, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
-                   engine=engine, forces=True)
+                   tolerance=tolerance, engine=engine, forces=True)
     numbers, found, last = [], [], None
     for frame in frames_of(structure, trajectory, frames, boundary, cell):
         last = frame.cell
@@ -113,6 +116,7 @@ def forces(
         str(report),
         f"{terms.source} parameters, {electrostatics}, {boundary_text(last)}, cutoff {cutoff:g} A, "
         f"dielectric {dielectric:g}",
+        error_line(pair, pair.error_forces, "forces on atoms"),
         f"on {len(names)} atoms of {a} by {b}, {len(numbers)} frame{'s' * (len(numbers) != 1)}: "
         f"sum ({', '.join(f'{x:.4f}' for x in sum_of_all)}) kcal/mol/A; the largest on {names[most]}, "
         f"{sizes[most]:.4f}",
@@ -121,7 +125,8 @@ def forces(
     data = {
         **report.data, "a": a, "b": b, "unit": "kcal/mol/A", "frames": len(numbers), "atoms": pair.atoms.tolist(),
         "forces": mean.tolist(), "sum": sum_of_all.tolist(), "electrostatics": electrostatics, "cutoff": cutoff,
-        "dielectric": dielectric, "boundary": "open" if last is None else "periodic", "parameters": terms.source,
+        "tolerance": tolerance, "error": pair.error_forces, "dielectric": dielectric,
+        "boundary": "open" if last is None else "periodic", "parameters": terms.source,
         "engine": pair.engine.name, "file": None if output is None else str(output),
     }
     return Report(lines, data, {"structure": structure})

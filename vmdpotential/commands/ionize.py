@@ -20,12 +20,14 @@ from vmdpotential.ions import (
     COUNT_METHODS,
     SITE_METHODS,
     SWEEPS,
+    TOLERANCE,
     PlacedIon,
     Placement,
     parse_list,
     parse_salt,
     place_replicas,
 )
+from vmdpotential.maps import LEAST_TOLERANCE
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
@@ -100,6 +102,9 @@ def ionize(
     dielectric: Annotated[float | None, Option(
         "relative permittivity for energies and monte-carlo; 1, and 78.5 with monte-carlo, unless given", above=0,
         high=1e6)] = None,
+    tolerance: Annotated[float, Option(
+        "largest relative rms error of the potential at the sites, measured at 200 of them", low=LEAST_TOLERANCE,
+        high=0.1)] = TOLERANCE,
     engine: Annotated[str, Option("what computes the potential", choices=_engines)] = "auto",
     dry_run: Annotated[bool, Option("report ions and sites, write nothing", viewer=False)] = False,
     output: Annotated[tuple[Path, ...], Option(
@@ -153,7 +158,7 @@ def ionize(
         system, replicas, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, salt=salt,
         count=count, count_existing=count_existing, ions=ions, templates=templates, site=site, from_solute=from_solute,
         between=between, seed=seed, refine=refine, sweeps=sweeps, keep=keep, naming=naming, temperature=temperature,
-        dielectric=dielectric, engine=engine,
+        dielectric=dielectric, tolerance=tolerance, engine=engine,
     )
     if system.cell is None:
         log.warning(Words("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it "

@@ -111,7 +111,8 @@ def map_(
     dielectric: Annotated[float | None, Option(
         f"relative permittivity of the medium; 1 unless given, or {WATER:g} where it is screened", above=0,
         high=1e6)] = None,
-    precision: Annotated[str, Option("of the sums", choices=PRECISIONS)] = "single",
+    precision: Annotated[str, Option(
+        "of the sums; double where auto needs it for the tolerance", choices=PRECISIONS)] = "single",
     engine: Annotated[str, Option("what computes", choices=lambda: _names("engine"))] = "auto",
     like: Annotated[Path | None, Option(
         "map whose lattice is taken, instead of spacing and padding", viewer=False, metavar="MAP")] = None,
@@ -231,6 +232,7 @@ def map_(
         net_charge = float(chosen.sum())
         of_atoms = [f"potential of {atoms}: {len(chosen)} atoms, net charge {round(net_charge, 3) + 0.0:g} e"]
     periodic = structure.cell if made.boundary == "periodic" else None
+    superposes = registry.get("method", made.method).superposes
     on_mesh = " on a mesh" if made.interaction.startswith("shifted") and made.tolerance is not None else ""
     lines = [
         str(charge_report),
@@ -240,10 +242,13 @@ def map_(
                                 f"{ewald_factor(smear):.4g}/A"]),
         f"{points} points, {' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart, "
         f"from ({', '.join(f'{x:.3f}' for x in lattice.origin)}) to ({', '.join(f'{x:.3f}' for x in lattice.last)}) A",
-        *([] if made.error is None or made.error_away is None else [
+        *([] if made.error is None or made.error_away is None or not superposes else [
             f"relative rms error {Errors(made.error, made.error_away, made.error_field, made.error_field_away)}, "
             f"at {POINTS} points (asked {made.tolerance:g})"]),
-        *([] if registry.get("method", made.method).superposes else ["error: not stated by this method"]),
+        *([] if superposes or made.error is None else [
+            f"error, from two grids: {made.error:.1e} of the potential outside of the molecule, {made.error_away:.1e} "
+            "at its surface"]),
+        *([] if superposes or made.error is not None else ["error: not stated by this method"]),
         f"{low:.4g} to {high:.4g} {unit} at {temperature:g} K, {made.medium}",
         f"{seconds:.2f} s on the {made.engine} engine ({get_engine(engine).describe()})",
     ]

@@ -22,13 +22,12 @@ from vmdpotential.errors import UsageError
 from vmdpotential.io import can_be_written, check_formats, write_structures
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.radii import SETS
-from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.prepare.report import COLUMNS, Prepared
 
 
 def prepare(
-    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    structure: Annotated[Path, Option("structure file", positional=True)],
     ph: Ph = 7.0,
     pka: Annotated[str, Option(
         "source of the pKa values: model compounds, or PROPKA, which computes them for this structure",
@@ -63,7 +62,7 @@ def prepare(
     """
     from vmdpotential.prepare.preparation import prepare_structure
 
-    if not output and isinstance(structure, Path):
+    if not output:
         raise UsageError("output", "a file is needed for the structure", "such as {output prepared.pqr}")
     tables = [path for path in output if path.suffix.lower() == ".csv"]
     structures = [path for path in output if path not in tables]

@@ -191,7 +191,7 @@ def _methods(backend: Engine, only: str, thorough: bool, points: int, seed: int)
     for name in registry.available("method") if only == "all" else (only,):
         method: Method = registry.get("method", name)
         if not method.superposes:
-            yield name, partial(_no_definition, name)
+            yield name, partial(_closed_form, name, method, backend)
             continue
         for boundary in method.boundaries:
             where = cell if boundary == "periodic" else None
@@ -204,7 +204,10 @@ def _methods(backend: Engine, only: str, thorough: bool, points: int, seed: int)
                         backend, m, lattice, positions, charges, w, p, f, points, label)
 
 
-def _no_definition(name: str) -> list[dict[str, Any]]:
+def _closed_form(name: str, method: Method, backend: Engine) -> list[dict[str, Any]]:
+    found = method.closed_form(backend)
+    if found is not None:
+        return [_row(f"{name}, closed form", *found)]
     raise UsageError("what", f"{name} is no sum over charges, so that there is no definition to compare it with")
 
 

@@ -151,6 +151,17 @@ class AtPoints(Protocol):
         """
 
 
+class Multigrid(Protocol):
+    """The Poisson-Boltzmann equation on a lattice, with all levels of multigrid."""
+
+    def solve(self, w: NDArray[np.float32], nodes: NDArray[np.int64], sources: Floats, tolerance: float) -> int:
+        """Replace w (nx, ny, nz), whose faces are the boundary, by the solution; return how many iterations that took.
+
+        `sources` (S,) flow into `nodes` (S,), places in w.ravel(); `tolerance` is the norm of the residual over that of
+        the first one.
+        """
+
+
 class Engine(Protocol):
     """What every engine offers; arrays are float64, potentials come back in e/A."""
 
@@ -193,6 +204,15 @@ class Engine(Protocol):
 
         Pairs of positions (N, 3) and others (M, 3), with all their images; of the positions alone, each pair once,
         where there are no others. A distance of exactly 0 counts.
+        """
+
+    def multigrid(self, x: NDArray[np.float32], y: NDArray[np.float32], z: NDArray[np.float32],
+                  k2: NDArray[np.float32], ions: Floats, levels: int) -> Multigrid:
+        """Return the equation div(eps grad w) - k2 w = -sources on a lattice, or the full one, ready to be solved.
+
+        `x`, `y` and `z` (nx, ny, nz) are the conductances of the edges from each node along an axis, `k2` what ions
+        add, and `ions` (I, 2) their valences and shares of the ionic strength for the full equation, else none. The
+        numbers of nodes less one are multiples of 2 to the power of `levels` less one.
         """
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:

@@ -68,6 +68,10 @@ class PointCosts(NamedTuple):
         A pair of a direct sum.
     waves : float
         An atom or point of Ewald's sum over waves.
+    pair_field : float
+        A pair of a direct sum with the field.
+    sort : float
+        An atom brought into the order in which pairs within a radius are found.
     """
 
     fixed: float
@@ -79,6 +83,8 @@ class PointCosts(NamedTuple):
     near: float
     pair: float
     waves: float
+    pair_field: float
+    sort: float
 
 
 #: The CPU engine with two threads of an EPYC (Zen 4) processor.
@@ -91,4 +97,4 @@ CUDA = Costs(fixed=1.0e-3, atom=3.1e-9, spread=4.5e-12, transform_open=1.9e-12, 
 
 #: The CPU engine with one thread of an EPYC (Zen 5) processor.
 AT_POINTS = PointCosts(fixed=0.01, point=3.5e-7, spread=1.3e-9, gather=2e-9, node_open=1.2e-8, node_periodic=4e-8,
-                       near=1.7e-8, pair=1.5e-9, waves=4e-6)
+                       near=1.7e-8, pair=1.5e-9, waves=4e-6, pair_field=3.5e-9, sort=3e-7)

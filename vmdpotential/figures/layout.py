@@ -185,7 +185,7 @@ def _break_long_labels(figure: Figure, renderer: Any) -> None:
         limits = ((ax.yaxis.label, "height", ax.get_window_extent(renderer).height), (ax.xaxis.label, "width", whole))
         for label, side, limit in limits:
             if getattr(label.get_window_extent(renderer), side) > limit:
-                label.set_text(label.get_text().replace(" (", "\n(", 1))
+                label.set_text("\n(".join(label.get_text().rsplit(" (", 1)))
             text, size = label.get_text(), getattr(label.get_window_extent(renderer), side)
             if size > limit > 0:
                 longest = max(map(len, text.split("\n")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -92,8 +93,9 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
         axes[0].plot((-half, BAR - half), (-half, -half), color="black", linewidth=1.2, clip_on=False)
         axes[0].annotate(f"{BAR:g} Å", (BAR / 2 - half, -half), (0, 2), textcoords="offset points", ha="center",
                          va="bottom")
-        if len(label) * _LETTER > width:
-            label = label.replace(" (", "\n(", 1)
+        if len(label) * _LETTER > width:  # the unit on a line of its own, and what is still too long in parts
+            text, _, unit = label.rpartition(" (")
+            label = "\n".join([*textwrap.wrap(text, int(width / _LETTER)), f"({unit}"])
         drawn.colorbar(ScalarMappable(Normalize(*value_range), colours(value_range)), ax=list(axes),
                        orientation="horizontal", label=label, shrink=0.6, aspect=30, pad=0.02)
     return drawn

@@ -31,7 +31,7 @@ from vmdpotential.grid.lattice import Box, Grid, Lattice
 from vmdpotential.io.trajectories.frames import Frame, Frames, Trajectory, ahead, periodic_cell
 from vmdpotential.maps import MapPlan, Wanted, choose_cell, lay_lattice, plan_map
 from vmdpotential.methods import Method, Plan, Planned, Request
-from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 
@@ -39,6 +39,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 log = logging.getLogger(__name__)
+
+#: Differences of cells, as a part of their lengths, that files make by rounding.
+SAME = 1e-5
 
 #: What can be made of the maps of all frames, and what it is called.
 STATISTICS = {"mean": "mean", "std": "standard deviation", "sem": "standard error of the mean"}
@@ -48,9 +51,6 @@ POINTS = 256
 
 #: How far atoms of an open boundary may leave the box around them, A, and by how much it grows where they do.
 MARGIN, GROWTH = 4.0, 8.0
-
-#: Differences of cells, as a part of their lengths, that files make by rounding.
-SAME = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ class MeanMap:
             steps = 0 if beyond <= 0 else int(np.ceil(beyond / GROWTH))
             return self._larger(steps), steps
         assert cell is not None
-        if _same(planned, cell):
+        if same_cell(planned, cell, SAME):
             return self.plan, 0
         if not hasattr(self.plan, "in_cell"):
             raise TaskError(f"the method {self.plan.method} makes no plans for cells that change",
@@ -184,10 +184,6 @@ class MeanMap:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_plans"}
-
-
-def _same(cell: Cell, other: Cell) -> bool:
-    return bool(np.abs(cell.vectors - other.vectors).max() <= SAME * np.abs(cell.vectors).max())
 
 
 class _Tally:
@@ -314,7 +310,7 @@ def plan_average(
     plan, _ = plan_map(here, wanted, boundary=boundary, spacing=spacing, padding=padding, atoms=atoms, field=False,
                        lattice=lattice, margin=MARGIN, soon=0.0, **options)
     other = opening[-1].cell
-    changes = cell is not None and own_cells and other is not None and not _same(cell, other)
+    changes = cell is not None and own_cells and other is not None and not same_cell(cell, other, SAME)
     spread = "std" in statistics or changes
     memory.require(lattice.size * (24 + 16 * spread) + plan.plan.estimate.bytes, "the sums over frames",
                    "use a larger {spacing}")

@@ -1,8 +1,8 @@
 """The same of many structures: each in a process that may die, its figures in a table, to be gone on with after a stop.
 
 The table is written again and again while the work goes on, whole each time. It lists every structure from the start,
-with a digest of what its result follows from: its file, the options, the program's version. A run that finds a table
-makes only what is missing, has failed, or has another digest.
+with a digest of the options, the program's version and the path, and one of the file as it was. A run that finds a
+table computes only what is missing, has failed, or whose file has changed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ Make = Callable[[Path, Path], Mapping[str, Any]]
 def structures_of(source: Path) -> list[Path]:
     """Return the structure files in a folder, by name, or those that a text file has, one a line.
 
-    Empty lines, and what begins with ``#``, are left out.
+    Empty lines, and what begins with ``#``, are left out. A link in a folder whose target is missing is listed, so that
+    it is reported as a structure that failed.
 
     Raises
     ------
@@ -51,7 +52,8 @@ def structures_of(source: Path) -> list[Path]:
     """
     if source.is_dir():
         found = sorted(path for path in source.iterdir()
-                       if recognise.is_structure(path) and not path.name.startswith(".") and path.is_file())
+                       if recognise.is_structure(path) and not path.name.startswith(".")
+                       and (path.is_file() or (path.is_symlink() and not path.exists())))
         if not found:
             raise InputError(f"{source}: there are no structure files in this folder")
         return found
@@ -170,14 +172,16 @@ def run_batch(make: Make, paths: Sequence[Path], folder: Path, suffix: str, opti
     former = _former(report, force)
     rows: list[dict[str, str]] = []
     for path, name in zip(paths, names(paths), strict=True):
+        task = fingerprint(__version__, options, os.path.realpath(path))[:16]
         try:
-            digest = fingerprint(__version__, options, path)[:16]
-        except InputError:  # told when it is read
-            digest = ""
+            content = fingerprint(path)[:16]
+        except InputError:  # reported when it is read
+            content = ""
+        digest = f"{task}-{content}"
         file = folder / f"{name}{suffix}"
         old = former.get(file.name, {})
-        fits = bool(digest) and old.get("run") == digest
-        if fits and old["status"] == "done" and file.exists():
+        fits = old.get("run", "").partition("-")[0] == task
+        if old.get("run") == digest and content and old["status"] == "done" and file.exists():
             rows.append({**old, "structure": str(path)})
             continue
         # what was under way when a run was killed is that run's

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
 from vmdpotential.engines import SOFT_CORE, AtPoints, get_engine, with_transforms
-from vmdpotential.engines.costs import AT_POINTS as COSTS
+from vmdpotential.engines.costs import AT_POINTS
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.engines.cpu.points.points import field_at_points
 from vmdpotential.errors import InputError, TaskError, UsageError
@@ -29,12 +29,11 @@ from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
 from vmdpotential.interactions import Bound
 from vmdpotential.io.trajectories.frames import Frame, Frames, Trajectory, cell_of
-from vmdpotential.maps import Wanted, bind, choose_cell, in_medium, stated_medium
-from vmdpotential.methods.pme import split_of
-from vmdpotential.molecule.cell import Cell
+from vmdpotential.maps import Wanted, bind, check_tolerance, choose_cell, in_medium, stated_medium
+from vmdpotential.methods import Charges
+from vmdpotential.methods.at_points import BETTER, START, PointPlan, plan, relative, until_within
+from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.longrange import LongRange
-from vmdpotential.splitting.screened import MOST
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -43,19 +42,14 @@ Integers = NDArray[np.int64]
 #: What of its own a place does not feel: the atom (of a bond both), or also the residue or molecule that it is of.
 EXCLUDED = ("atom", "residue", "molecule")
 
-#: Error of the potential on the mesh, 1/A, for uncorrelated unit charges, one in 1 A^3; of the field about as much.
-ERROR = 1e-6
+#: Relative error of the field and of the potential that is allowed unless another is given.
+TOLERANCE = 1e-5
+
+#: A field less than the potential over this distance, A, vanishes by symmetry: errors are then parts of that.
+VANISHING = 10.0
 
 #: How many times its Debye length a screened potential counts.
 DECAYS = 15.0
-
-#: Split radii that are thought of, A, and seconds of a pair of all, and of sorting an atom for those within the radius.
-RADII = (6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 28.0, 40.0)
-PAIR, SORTING = 3.5e-9, 3e-7
-
-#: Of a screened potential: split radii as parts of the longest that it can have, and the error, which is less because
-#: a shorter radius makes more of it in the field.
-PARTS, SCREENED_ERROR = (0.25, 0.5, 0.75, 1.0), ERROR / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +164,7 @@ class Fields:
         As in :class:`vmdpotential.frames.profile.Profiles`.
     left_out : (E, 2) int64
         Places and the atoms that they do not feel.
-    plan : LongRange or None
+    plan : PointPlan or None
         None sums all pairs.
     screened : Bound or None
         The potential of a charge in the place of Coulomb's; with an end where all pairs are summed.
@@ -187,7 +181,7 @@ class Fields:
     parts: Sequence[Integers]
     rows: Mask
     left_out: Integers
-    plan: LongRange | None
+    plan: PointPlan | None
     screened: Bound | None = None
     engine: str = "cpu"
 
@@ -231,10 +225,9 @@ class Fields:
         for frame in frames:
             own = self.own and self.periodic
             cell = cell_of(self.source, frame) if own else self.cell if self.periodic else None
-            if self.plan is not None and (mesh is None or cell is None or not _same(mesh[0], cell)):
-                around = frame.positions if cell is not None else np.concatenate(
-                    [frame.positions, self.places.of(frame.positions, cell)[0]])
-                mesh = cell, engine.prepare_points(self.plan.mesh(around, cell), True)
+            if self.plan is not None and (mesh is None or cell is None or not same_cell(mesh[0], cell)):
+                points = self.places.of(frame.positions, cell)[0]
+                mesh = cell, engine.prepare_points(self.plan.mesh(points, frame.positions, cell), True)
             one, direction = self.of(frame.positions, cell, None if mesh is None else mesh[1])
             values.append(one)
             along.append(direction)
@@ -288,10 +281,6 @@ class Fields:
         np.subtract.at(parts[..., 1:], (kind[atoms], where), np.where(here, 0.0, slope)[:, None] * d)
 
 
-def _same(one: Cell | None, other: Cell) -> bool:
-    return one is not None and bool(np.array_equal(one.vectors, other.vectors))
-
-
 @dataclass(frozen=True, eq=False)
 class FieldSeries:
     """Potential and field at places in every frame.
@@ -312,6 +301,8 @@ class FieldSeries:
     error : float
         Root mean square error of the field's components, V/A, in the first frame, against a finer mesh, or of a
         screened potential a longer reach; 0 where the sum is exact.
+    relative_errors : (float, float)
+        Rms errors of the potential and of the field in the first frame over their rms; 0 where the sum is exact.
     medium : str
         What is between the charges.
     engine : str
@@ -327,6 +318,7 @@ class FieldSeries:
     unit: str
     cell: Cell | None
     error: float
+    relative_errors: tuple[float, float]
     medium: str
     engine: str
 
@@ -334,7 +326,8 @@ class FieldSeries:
 def field_at(
     structure: Structure, places: Places, trajectory: Frames | None = None, *,
     sources: Mapping[str, Mask] | None = None, exclude: str = "atom", boundary: str = "auto", cell: Cell | None = None,
-    unit: str = "V", temperature: float = 298.15, screened: float | None = None, engine: str = "auto", **blocks: Any,
+    unit: str = "V", temperature: float = 298.15, screened: float | None = None, tolerance: float = TOLERANCE,
+    engine: str = "auto", **blocks: Any,
 ) -> FieldSeries:
     """Return electric field and potential at places in every frame.
 
@@ -355,6 +348,8 @@ def field_at(
         Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
     screened : float, optional
         M, of a 1:1 salt in water, see :func:`vmdpotential.maps.potential_map`.
+    tolerance : float
+        Rms errors of field and potential over their rms.
     engine : str
         Of a sum by a mesh; what needs none is computed by the CPU.
     **blocks
@@ -381,30 +376,41 @@ def field_at(
                    "choose fewer places, or fewer {frames}")
     wanted, dielectric = in_medium(Wanted(screened=screened), None, temperature)
     bound = bind(wanted, begin.cell)
-    plan = _plan(begin, charges, len(places), bound)
-    law = None if bound.decay is None else bound if plan is not None else bound.truncated(DECAYS * bound.decay)
-    used = "cpu" if plan is None else with_transforms(get_engine(engine)).name
-    work = Fields(trajectory, found, own, periodic, charges, places, parts, rows,
-                  _left_out(structure, places, exclude), plan, law, used)
+    check_tolerance(tolerance)
+    where, left_out = places.of(begin.positions, begin.cell)[0], _left_out(structure, places, exclude)
+
+    def attempt(error: float) -> tuple[tuple[Fields, Mapping[str, Any], Floats], float]:
+        """Return what computes the frames, its result for the first one, and errors of potential and field."""
+        chosen = _plan(error, where, begin, charges, bound)
+        law = None if bound.decay is None else bound if chosen is not None else bound.truncated(DECAYS * bound.decay)
+        used = "cpu" if chosen is None else with_transforms(get_engine(engine)).name
+        work = Fields(trajectory, found, own, periodic, charges, places, parts, rows, left_out, chosen, law, used)
+        result = work.over([begin])
+        better = None
+        if chosen is not None:
+            better = replace(work, plan=plan(error / BETTER, where, begin.positions, charges, begin.cell, bound,
+                                             chosen.splitting.radius))
+        elif bound.decay is not None:
+            better = replace(work, screened=bound.truncated(1.2 * DECAYS * bound.decay))
+        if better is None:
+            return (work, result, np.zeros(3)), 0.0
+        values = np.asarray(result["values"], np.float64)[0, 0]
+        exact = np.asarray(better.over([begin])["values"], np.float64)[0, 0]
+        field_error = float(np.sqrt(np.mean(np.square(exact[:, 1:] - values[:, 1:]))))
+        least = float(np.sqrt(np.mean(np.square(exact[:, 0])))) / VANISHING
+        errors = (relative(exact[:, 0] - values[:, 0], exact[:, 0]),
+                  relative(exact[:, 1:] - values[:, 1:], exact[:, 1:], least))
+        return (work, result, np.array([field_error, *errors])), max(errors) if chosen is not None else 0.0
+
+    (work, first, errors), _ = until_within(tolerance, START * tolerance, attempt)
     # filled block by block, and no second copy of all frames
     values = np.empty((len(numbers), len(names), len(places), 4))
     along, read, count = [], [], 0
-    for block in [work.over([begin])] if trajectory is None else run_blocks(work, numbers, **blocks):
+    for block in [first] if trajectory is None else run_blocks(work, numbers, **blocks):
         values[count : count + len(block["frames"])] = block["values"]
         count += len(block["frames"])
         along.append(block["along"])
         read.append(block["frames"])
-    error = 0.0
-    better = None
-    if plan is not None:
-        finer = LongRange.plan(plan.splitting.radius, begin.positions, charges, len(places), begin.cell, ERROR / 10,
-                               split_of(bound))
-        better = replace(work, plan=finer, source=None)
-    elif bound.decay is not None:
-        better = replace(work, screened=bound.truncated(1.2 * DECAYS * bound.decay), source=None)
-    if better is not None:
-        exact = better.over([begin])["values"].astype(np.float64, copy=False)
-        error = float(np.sqrt(np.mean(np.square(exact[0, 0, :, 1:] - values[0, 0, :, 1:]))))
     volts = coulomb_constant("V", dielectric=dielectric)
     values[..., 0] *= coulomb_constant(unit, temperature, dielectric)
     values[..., 1:] *= volts
@@ -412,39 +418,28 @@ def field_at(
     return FieldSeries(
         places, names, np.concatenate(read).astype(np.int64), values[..., 0], field,
         np.einsum("fnmd,fmd->fnm", field, np.concatenate(along)) if places.kind == "bonds" else None, unit, begin.cell,
-        volts * error, stated_medium(bound.medium(dielectric, temperature), structure), used)
+        volts * float(errors[0]), (float(errors[1]), float(errors[2])),
+        stated_medium(bound.medium(dielectric, temperature), structure), work.engine)
 
 
-def _plan(frame: Frame, charges: Floats, count: int, bound: Bound) -> LongRange | None:
-    """Return the cheapest split sum for a frame and a number of places; None sums all pairs that there are."""
+def _plan(error: float, points: Floats, frame: Frame, charges: Floats, bound: Bound) -> PointPlan | None:
+    """Return the cheapest split sum for an error (e/A) of a frame; None sums all pairs that there are."""
     cell, atoms, length = frame.cell, len(charges), bound.decay
-    if not charges.any():
+    if not charges.any() or not len(points):
         return None
-    volume = cell.volume if cell is not None else float(np.prod(np.maximum(np.ptp(frame.positions, axis=0), 1.0)))
-
-    def pairs(radius: float) -> float:
-        """Return the seconds of the pairs within a radius."""
-        within = atoms / volume * 4 / 3 * np.pi * radius**3
-        return SORTING * atoms + COSTS.near * count * (within if cell is not None else min(within, atoms))
-
-    least, best = np.inf if cell is not None else PAIR * atoms * count, None
-    radii: Sequence[float] = RADII
-    error = ERROR
+    least = np.inf if cell is not None else AT_POINTS.pair_field * atoms * len(points)
     if length is not None:
-        least = pairs(DECAYS * length)
-        radii, error = [part * min(MOST * length, RADII[-1]) for part in PARTS], SCREENED_ERROR
-    for radius in radii:
-        if pairs(radius) >= least:
-            continue
-        try:
-            plan = LongRange.plan(radius, frame.positions, charges, count, cell, error, split_of(bound))
-        except TaskError:
-            continue
-        if pairs(radius) + plan.seconds < least:
-            least, best = pairs(radius) + plan.seconds, plan
-    if cell is not None and best is None and length is None:
-        raise TaskError("no mesh sums the long range so precisely", "correct the cell or the charges")
-    return best
+        volume = Charges.of(frame.positions, charges, cell).volume
+        within = atoms / volume * 4 / 3 * np.pi * (DECAYS * length) ** 3
+        least = AT_POINTS.sort * atoms + AT_POINTS.near * len(points) * (
+            within if cell is not None else min(within, atoms))
+    try:
+        chosen = plan(error, points, frame.positions, charges, cell, bound)
+    except TaskError:
+        if cell is not None and length is None:
+            raise
+        return None
+    return chosen if chosen.seconds < least else None
 
 
 def _left_out(structure: Structure, places: Places, exclude: str) -> Integers:

@@ -6,9 +6,9 @@ from vmdpotential.ions.montecarlo import SWEEPS
 from vmdpotential.ions.place import place_ions, place_replicas
 from vmdpotential.ions.placement import PlacedIon, Placement
 from vmdpotential.ions.salts import parse_salt
-from vmdpotential.ions.sites import SITE_METHODS
+from vmdpotential.ions.sites import SITE_METHODS, TOLERANCE
 
 __all__ = [
-    "CONVENTIONS", "COUNT_METHODS", "SITE_METHODS", "SWEEPS", "Counts", "PlacedIon", "Placement", "parse_list",
-    "parse_salt", "place_ions", "place_replicas",
+    "CONVENTIONS", "COUNT_METHODS", "SITE_METHODS", "SWEEPS", "TOLERANCE", "Counts", "PlacedIon", "Placement",
+    "parse_list", "parse_salt", "place_ions", "place_replicas",
 ]

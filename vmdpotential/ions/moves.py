@@ -43,8 +43,8 @@ def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], ap
     """Move ions to free sites where their energy is lower, until none gains; return how many moves, and the gain.
 
     In the order they were placed, again and again, each ion goes to the site where its energy with all that is
-    around it is lowest (the first in the file, of equal ones). Two ions do not exchange their sites. Ions of several
-    atoms count as charges at their centres.
+    around it is lowest (:meth:`SitePotential.choose` decides between equal ones). Two ions do not exchange their
+    sites. Ions of several atoms count as charges at their centres.
 
     Parameters
     ----------
@@ -99,9 +99,9 @@ def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], ap
         tried += 1
         # with twice the difference of equal sites a move gains more than rounding, so that there is an end
         if len(energy) and energy.min() < here[row] - 2 * EQUAL:
-            best = int(np.argmax(energy < energy.min() + EQUAL))
-            site = int(candidates[best])
-            moves, gain, tried = moves + 1, gain + size[row] * (here[row] - energy[best]), 1
+            site = phi.choose(candidates[energy < energy.min() + EQUAL])
+            better = float(energy[candidates == site][0])
+            moves, gain, tried = moves + 1, gain + size[row] * (here[row] - better), 1
             phi.add(int(placed[row]), -charge[row])
             phi.add(site, charge[row])
             placed[row] = site

@@ -16,8 +16,9 @@ from vmdpotential.ions.energies import Energies, describe
 from vmdpotential.ions.kinds import Kinds
 from vmdpotential.ions.montecarlo import DIELECTRIC, SWEEPS
 from vmdpotential.ions.placement import PlacedIon, Placement
-from vmdpotential.ions.sites import SITE_METHODS, Candidates, Surroundings, choose_sites
+from vmdpotential.ions.sites import SITE_METHODS, TOLERANCE, Candidates, Surroundings, choose_sites
 from vmdpotential.ions.templates import CLEAR, in_the_way, turned
+from vmdpotential.maps import check_tolerance
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
@@ -47,6 +48,7 @@ def place_ions(
     naming: str = "auto",
     temperature: float = DEFAULT_TEMPERATURE,
     dielectric: float | None = None,
+    tolerance: float = TOLERANCE,
     engine: str | Engine = "auto",
 ) -> Placement:
     """Replace waters of a solvated structure by ions.
@@ -94,6 +96,8 @@ def place_ions(
     dielectric : float, optional
         Both of the energies reported, and of ``monte-carlo``; they do not change the other sites. 1, and 78.5 with
         ``monte-carlo``, unless given.
+    tolerance : float
+        Of the potential at the sites: its rms error, measured at 200 of them, over its rms.
     engine : str or Engine
         What sums pairs; meshes, and the ions of a periodic cell, are the CPU engine's.
 
@@ -115,7 +119,7 @@ def place_ions(
         structure, 1, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, salt=salt,
         count=count, count_existing=count_existing, ions=ions, templates=templates, site=site,
         from_solute=from_solute, between=between, seed=seed, refine=refine, sweeps=sweeps, keep=keep, naming=naming,
-        temperature=temperature, dielectric=dielectric, engine=engine)[0]
+        temperature=temperature, dielectric=dielectric, tolerance=tolerance, engine=engine)[0]
 
 
 def place_replicas(structure: Structure, replicas: int, **options: Any) -> list[Placement]:
@@ -162,7 +166,7 @@ class _Placer:
         salt: Mapping[str, float] | None, count: str, count_existing: bool, ions: Mapping[str, int] | None,
         templates: Mapping[str, Structure] | None, site: str, from_solute: float, between: float, refine: bool,
         sweeps: int, keep: str | None, naming: str, temperature: float, dielectric: float | None,
-        engine: str | Engine,
+        tolerance: float, engine: str | Engine,
     ) -> None:
         from vmdpotential.engines import get_engine
         from vmdpotential.molecule.selection import is_ion, is_water
@@ -197,7 +201,7 @@ class _Placer:
             Surroundings(structure.positions[solute], charges[solute], structure.positions[there], charges[there],
                          structure.cell),
             get_engine(engine) if isinstance(engine, str) else engine, from_solute, between,
-            structure.positions[self.oxygens[stays]], CLEAR)
+            structure.positions[self.oxygens[stays]], CLEAR, check_tolerance(tolerance))
 
     def place(self, seed: int | None) -> Placement:
         """Return the ions of a seed."""
@@ -230,7 +234,8 @@ class _Placer:
             for number, i in enumerate(order, 1)
         )
         return Placement(edited, structure, placed, replaced, counts, self.site, seed, self.temperature,
-                         self.dielectric, sites.moves, sites.gain * self.kcal, sites.sampling)
+                         self.dielectric, sites.moves, sites.gain * self.kcal, sites.sampling,
+                         self.candidates.tolerance, self.candidates.error if counts.added else None)
 
     def _added(self, water: int, ion: Species, positions: Any) -> Added:
         template = self.templates.get(ion.name)

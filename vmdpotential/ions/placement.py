@@ -108,6 +108,10 @@ class Placement:
         By how much the moves lowered the energy of all, kcal/mol.
     sampling : Sampling or None
         How ``monte-carlo`` went.
+    tolerance : float
+        Of the potential at the sites.
+    error : float or None
+        Its rms error that was measured, over its rms; None where it is exact.
     """
 
     structure: Structure
@@ -122,6 +126,8 @@ class Placement:
     moves: int = 0
     gain: float = 0.0
     sampling: Sampling | None = None
+    tolerance: float = 0.0
+    error: float | None = None
 
     def __repr__(self) -> str:
         names = Counter(ion.name for ion in self.ions)
@@ -169,6 +175,9 @@ class Placement:
             lines.append(f"then {self.moves} {'move' if self.moves == 1 else 'moves'} of single ions to better sites "
                          f"gained {self.gain:.3f} kcal/mol")
         if self.ions:
+            lines.append("potential of the solute and of ions that were there: exact to rounding" if self.error is None
+                         else f"relative rms error of the potential of the solute and of ions that were there: "
+                         f"{self.error:.1e} (asked {self.tolerance:g})")
             lines.append(
                 f"energies at {self.temperature:g} K, dielectric {self.dielectric:g}, with the solute and the ions "
                 "before (final: with all ions):"
@@ -193,6 +202,8 @@ class Placement:
             "counts": self.counts.data,
             "waters_removed": self.waters_removed,
             "site": self.site,
+            "tolerance": self.tolerance,
+            "error": self.error,
             "seed": self.seed,
             "moves": self.moves,
             "gain": self.gain,

@@ -14,6 +14,9 @@ from vmdpotential import progress
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+#: Distances that differ by less, A, are equal.
+ALIKE = 1e-6
+
 #: Of so many sites one may be looked at before what waits is added everywhere.
 _FEW = 64
 
@@ -67,10 +70,13 @@ class SitePotential:
     pair : Pair
     barred : (S, W) bool
         For ions of each size, the sites that they never take.
+    remoteness : callable
+        Returns the distance, A, of sites to what is there at first; it decides between sites of equal energies.
     """
 
-    def __init__(self, sites: Floats, potential: Floats, pair: Pair, barred: NDArray[np.bool_]) -> None:
-        self.sites, self._pair = sites, pair
+    def __init__(self, sites: Floats, potential: Floats, pair: Pair, barred: NDArray[np.bool_],
+                 remoteness: Callable[[Floats], Floats]) -> None:
+        self.sites, self._pair, self._remoteness = sites, pair, remoteness
         self._waiting = pair.waiting(sites)
         count = len(sites)
         # all below is in an order in which neighbours are close
@@ -114,6 +120,17 @@ class SitePotential:
         found, energy = self._below(sign, least + 2 * slack + margin)
         lowest: Integers = found[energy < energy.min(initial=np.inf) + margin]
         return lowest
+
+    def choose(self, sites: Integers) -> int:
+        """Return one of several sites of equal energies: the nearest to what is there, then the first in the file.
+
+        A distance is the same for any order of the atoms, and wherever the system is and however it is turned.
+        """
+        if len(sites) == 1:
+            return int(sites[0])
+        sites = np.sort(sites)
+        distance = self._remoteness(self.sites[sites])
+        return int(sites[np.argmax(distance <= distance.min() + ALIKE)])
 
     def below(self, sign: float, limit: float, size: int) -> tuple[Integers, Floats]:
         """Return the free sites where sign * potential is below a limit (e/A), lowest first, and that energy."""

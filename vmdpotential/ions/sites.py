@@ -24,7 +24,7 @@ from vmdpotential.ions.counts import Species
 from vmdpotential.ions.montecarlo import Metropolis, Sampling
 from vmdpotential.ions.moves import EQUAL, REACH, around, improve
 from vmdpotential.ions.potential import Pair, SitePotential, Waiting
-from vmdpotential.methods.at_points import within
+from vmdpotential.methods.at_points import to_tolerance
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ Integers = NDArray[np.int64]
 
 SITE_METHODS = ("potential", "random", "monte-carlo")
 
-#: Root mean square error of the potential at the sites, e/A: 6e-5 kT for an ion of one charge.
-ERROR = 1e-7
+#: Root mean square error of the potential at the sites over its rms, unless another is given.
+TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +184,13 @@ class Candidates:
         Least distance of an ion's atoms to every solute atom, and to other ions.
     kept : (M, 3) float64, A, optional
         Waters that stay, from which ions of several atoms are `clear` A away.
+    tolerance : float
+        Of the potential at the sites: its rms error over its rms.
+
+    Attributes
+    ----------
+    error : float or None
+        Measured, of the same; None where the sum is exact.
 
     Raises
     ------
@@ -192,7 +199,10 @@ class Candidates:
     """
 
     def __init__(self, points: Floats, ions: Sequence[tuple[Species, int]], around: Surroundings, engine: Engine,
-                 from_solute: float, between: float, kept: Floats | None = None, clear: float = 0.0) -> None:
+                 from_solute: float, between: float, kept: Floats | None = None, clear: float = 0.0,
+                 tolerance: float = TOLERANCE) -> None:
+        self.tolerance = tolerance
+        self.error: float | None = None
         self.total, self.around, self.engine = sum(number for _, number in ions), around, engine
         self.from_solute, self.between, cell = from_solute, between, around.cell
         radii = np.unique([ion.radius for ion, number in ions if number])
@@ -236,7 +246,15 @@ class Candidates:
 
     def potential_at(self, points: Floats) -> Floats:
         """Return the potential at points of the solute and the ions that are there, e/A."""
-        return within(ERROR, points, self.around.positions, self.around.charges, self.around.cell, self.engine)
+        values, error = to_tolerance(self.tolerance, points, self.around.positions, self.around.charges,
+                                     self.around.cell, self.engine)
+        if error is not None:
+            self.error = max(error, self.error or 0.0)
+        return values
+
+    def remoteness(self, points: Floats) -> Floats:
+        """Return the distance of points to the solute and the ions that are there, A."""
+        return nearest(points, self.around.positions, self.around.cell)
 
     def no_room(self, placed: int, reason: str, cure: str) -> NoRoomError:
         """Return the error that says how far it went."""
@@ -258,7 +276,8 @@ def choose_sites(
 
     The species that brings the running net charge nearest to zero goes next; of several, the one of
     which most charge is left, then the first listed. With ``potential`` it takes the free site where
-    its energy is lowest (the first in the file, of equal ones), with ``random`` any free site. Sites
+    its energy is lowest (of equal ones that nearest to the solute and the ions that are there, then the first in the
+    file), with ``random`` any free site. Sites
     too close to it are then no longer free, and its potential is added to that of the rest.
     With `refine` ions chosen by potential move afterwards, as :func:`~vmdpotential.ions.moves.improve` says; with
     ``monte-carlo`` they start at random, and :class:`~vmdpotential.ions.montecarlo.Metropolis` samples their sites.
@@ -301,7 +320,8 @@ def choose_sites(
     sizes = np.array([candidates.radii.index(ion.radius) for ion in species], np.int64)
     by_potential = method == "potential"
     generator = np.random.default_rng(seed)
-    phi = SitePotential(sites, candidates.fixed, pair, candidates.barred) if by_potential else None
+    phi = SitePotential(sites, candidates.fixed, pair, candidates.barred,
+                        candidates.remoteness) if by_potential else None
     taken = candidates.barred.copy()  # by what stays, and by an ion too close
     placed: list[int] = []
     for ion, size in zip(species, sizes.tolist(), strict=True):
@@ -310,7 +330,7 @@ def choose_sites(
             raise candidates.no_room(
                 len(placed), f"no water is left that is {candidates.between + ion.radius:g} A from the other ions "
                 f"and {candidates.from_solute + ion.radius:g} A from the solute", "lower {between} or {from_solute}")
-        site = int(generator.choice(free) if phi is None else free.min())
+        site = int(generator.choice(free) if phi is None else phi.choose(free))
         blocked = around(site, size, apart, neighbours)
         if phi is not None:
             phi.take(blocked)

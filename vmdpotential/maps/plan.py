@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vmdpotential import __version__
 from vmdpotential.engines import Engine, get_engine, near
 from vmdpotential.engines.result import Result
-from vmdpotential.errors import InputError, Words
+from vmdpotential.errors import InputError, TaskError, Words
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.maps.choice import SOON, choose_method
@@ -146,9 +146,19 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
     volts = coulomb_constant("V", dielectric=dielectric) / constant
     if sink is not None:
         request = by_slabs(request)
-    summing, request, exact = choose_method(wanted, request, positions, charges, backend, soon)
-    plan, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend,
-                                                     None if sink is None else _InUnits(sink, volts))
+    in_units = None if sink is None else _InUnits(sink, volts)
+    while True:
+        summing, request, exact = choose_method(wanted, request, positions, charges, backend, soon)
+        try:
+            plan, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend,
+                                                             in_units)
+            break
+        except TaskError as error:  # rounding is part of the error, most where a potential is small as in a long cell
+            if wanted.method != "auto" or request.precision == "double" or error.parameter != "tolerance":
+                raise
+            log.warning(Words("%s: rounding in %s precision is more than {tolerance} %g allows; {precision double} is "
+                              "used"), structure.where, request.precision, tolerance)
+            request = replace(request, precision="double")
     if not np.isfinite(result.mean_squares()).all():
         raise InputError(f"{structure.where}: its potential is too large for a map (3e38 {unit})",
                          "correct the charges, {temperature} or {dielectric}")
@@ -160,7 +170,8 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
         medium=stated_medium(summing.medium(request, dielectric, temperature), structure, chosen),
         boundary=request.boundary,
         cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=summed.cutoff,
-        tolerance=None if errors is None else tolerance, precision=precision, engine=backend.name,
+        tolerance=tolerance if errors is not None and summing.superposes else None, precision=request.precision,
+        engine=backend.name,
         atoms=str(named_selection(atoms)),
         inputs=tuple(Path(name).name for name in structure.sources), program=f"vmdpotential {__version__}",
     )

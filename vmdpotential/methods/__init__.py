@@ -32,6 +32,7 @@ from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Floats
+    from vmdpotential.methods.accuracy import Errors
 
 
 @dataclass(frozen=True)
@@ -313,6 +314,14 @@ class Method(abc.ABC):
     @abc.abstractmethod
     def plan(self, request: Request, engine: Engine) -> Planned:
         """Return the plan; raises where the sum cannot be done."""
+
+    def measured(self, result: Result) -> Errors | None:
+        """Return the errors of a result that the method knows by itself; None where it knows none."""
+        return None
+
+    def closed_form(self, engine: Engine) -> tuple[float, float] | None:
+        """Return the relative error of a case with a closed form, and its limit, where a method does not superpose."""
+        return None
 
     def refusal(self, request: Request) -> Refusal | None:
         """Return why a request cannot be done by what is declared, None where it can."""

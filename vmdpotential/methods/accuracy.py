@@ -41,8 +41,9 @@ SPARSE, BLOCK = 0.01, 8.0
 #: A screened potential counts in a periodic cell as far as it is this part of the tolerance.
 BEYOND = 1e3
 
-#: A, between points whose potentials make a field by their difference: good to 1e-6 where a charge is 0.1 A away.
-STEP = 2e-4
+#: A, between points whose potentials make a field by their difference: good to 4e-6 where a charge is 0.1 A away, and
+#: nearer to one a step of this part of it (1e-6 at 0.01 A), where rounding is small beside the field.
+STEP, CLOSE, FINER = 2e-4, 0.1, 0.05
 
 
 @dataclass(frozen=True)
@@ -148,15 +149,22 @@ def sample(request: Request, positions: Floats, charges: Floats, engine: Engine,
     """
     indices, weights = choose_points(request.lattice, positions, request.cell, count)
     points = request.lattice.points(indices)
-    steps = np.zeros((1, 3))
+    steps = np.concatenate([np.zeros((1, 3)), np.eye(3), -np.eye(3)]) if request.field else np.zeros((1, 3))
+
+    def exact(points: Floats, step: float) -> tuple[Floats, Floats]:
+        """Return potential and field (1 or 4, P) at points (P, 3), and the distance to the nearest charge (P,)."""
+        places = (points + step * steps[:, None]).reshape(-1, 3)
+        distances = np.empty(len(places))
+        found = _exact(request, places, positions, charges, engine, distances).reshape(len(steps), -1)
+        if request.field:
+            found = np.concatenate([found[:1], (found[4:] - found[1:4]) / (2 * step)])
+        return found, distances[: len(points)]
+
+    found, distances = exact(points, STEP)
     if request.field:
-        steps = np.concatenate([steps, STEP * np.eye(3), -STEP * np.eye(3)])
-    places = (points + steps[:, None]).reshape(-1, 3)
-    distances = np.empty(len(places))
-    found = _exact(request, places, positions, charges, engine, distances).reshape(len(steps), -1)
-    if request.field:
-        found = np.concatenate([found[:1], (found[4:] - found[1:4]) / (2 * STEP)])
-        distances = distances[: len(points)]
+        close = np.flatnonzero(distances < CLOSE)
+        if len(close):
+            found[:, close], _ = exact(points[close], FINER * STEP)
         # at the edge of the soft core a difference is no derivative
         weights = np.where(abs(distances - SOFT_CORE) < 2 * STEP, 0.0, weights)
         if request.interaction.masked:  # nor where one steps over the end of an interaction that jumps there
@@ -251,7 +259,7 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
     positions : (N, 3) float64, A
     charges : (N,) float64, e
     exact : Sample or None
-        None for a method that is exact to rounding, and whose errors are None.
+        None for a method that is exact to rounding, or states its errors itself (:meth:`Method.measured`).
     engine : Engine
     sink : Sink, optional
         What a map that is requested in slabs goes to.
@@ -282,7 +290,7 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
         else:
             result = plan.run(positions, charges)
         if exact is None:
-            return plan, result, None
+            return plan, result, method.measured(result)
         errors = exact.errors(result)
         log.debug("measured: %s", errors)
         if not np.isfinite(errors.largest):

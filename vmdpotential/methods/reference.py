@@ -207,6 +207,18 @@ def smooth_part(points: Floats, positions: Floats, charges: Floats, cell: Cell, 
     return found[0], -(found[1:].T @ np.linalg.inv(plan.basis).T)
 
 
+class Waves:
+    """The smooth part's potential and field at points, for any charges, wave by wave: Ewald's sum."""
+
+    def __init__(self, splitting: Splitting, cell: Cell, engine: Engine) -> None:
+        self.splitting, self.cell, self.engine = splitting, cell, engine
+
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> tuple[Floats, Floats | None]:
+        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, of charges at positions."""
+        potential, slope = smooth_part(points, positions, charges, self.cell, self.splitting, self.engine)
+        return potential, slope if field else None
+
+
 def _smooth(points: Floats, positions: Floats, charges: Floats, plan: _Plan, band: float,
             smooth: Splitting | Screened | Gaussian, engine: Engine, field: bool = False) -> Floats:
     """Return the sum over waves up to `band` (1/A) at points, (1, P) e/A, of a smooth part.

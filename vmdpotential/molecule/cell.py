@@ -247,6 +247,13 @@ class Cell:
         return np.concatenate(images), np.concatenate(index)
 
 
+def same_cell(cell: Cell | None, other: Cell | None, within: float = 1e-12) -> bool:
+    """Return whether two cells are the same, or both none; `within` is a part of their largest component."""
+    if cell is None or other is None:
+        return cell is other
+    return bool(np.abs(cell.vectors - other.vectors).max() <= within * np.abs(cell.vectors).max())
+
+
 def _order(space_group: str) -> int:
     """Return the number of a space group's operations, 1 where it is not known."""
     if space_group.strip() in ("", "P 1", "P1"):

@@ -145,7 +145,7 @@ def assign_charges(structure: Structure, force_field: str = "auto", water: str =
 def charges_and_report(
     structure: Structure, force_field: str = "auto", water: str = "auto", residues: Sequence[ResidueCharges] = (),
     needed: NDArray[np.bool_] | None = None,
-    otherwise: Callable[[NDArray[np.bool_]], NDArray[np.float64]] | None = None,
+    otherwise: Callable[[NDArray[np.bool_], NDArray[np.float64]], NDArray[np.float64]] | None = None,
 ) -> tuple[Structure, ChargeReport]:
     """Do what :func:`assign_charges` does, and return also where the charges come from.
 
@@ -159,7 +159,7 @@ def charges_and_report(
         says so.
     otherwise : function, optional
         Returns charges (N,), e, of which those of the atoms (N,) bool that it is given are taken: residues without a
-        template. The force field is then chosen without a warning.
+        template. It is given the charges of the others, too. The force field is then chosen without a warning.
     """
     for parameter, value, choices in (("force_field", force_field, CHOICES), ("water", water, WATER_CHOICES)):
         if value not in choices:
@@ -194,7 +194,7 @@ def charges_and_report(
                             for kind, match in zip(kinds.kinds, matches, strict=True)])[among]
     approximate: dict[str, tuple[int, float]] = {}
     if otherwise is not None and atoms.any():
-        charges = np.where(atoms, otherwise(atoms), charges)
+        charges = np.where(atoms, otherwise(atoms, charges), charges)
         for name in np.unique(structure.residue_names[atoms]).tolist():
             named = atoms & (structure.residue_names == name)
             approximate[name] = len(np.unique(structure.residue_index[named])), float(charges[named].sum())

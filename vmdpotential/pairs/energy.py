@@ -18,16 +18,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.engines import AtPoints, get_engine, with_transforms
-from vmdpotential.engines.costs import AT_POINTS
 from vmdpotential.engines.pairs import Atoms, PairSum, PreparedPairs
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.interactions import coulomb, distance_dependent, lennard_jones, reaction_field
 from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, LORENTZ_BERTHELOT, TABLE, PairPotential, Rule, Term
-from vmdpotential.methods.reference import ewald_splitting
-from vmdpotential.molecule.cell import Cell
+from vmdpotential.maps import check_tolerance
+from vmdpotential.methods.at_points import (
+    BETTER,
+    POINTS,
+    START,
+    PointPlan,
+    direct_seconds,
+    plan,
+    relative,
+    until_within,
+)
+from vmdpotential.methods.reference import Waves, ewald_splitting
+from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.longrange import LongRange, Waves
 from vmdpotential.splitting.coulomb import Splitting
 from vmdpotential.units import coulomb_constant
 
@@ -44,8 +53,11 @@ MEDIUM, SLOPE = 78.5, 4.0
 #: Energies of opposite sign nearly cancel, and those of excluded pairs, 1e6 kcal/mol, are taken away again.
 PRECISION = "double"
 
-#: Seconds from which on a mesh is thought of for all pairs of an open boundary.
+#: Seconds of all pairs of an open boundary from which on a mesh is considered.
 LEAST = 0.02
+
+#: Relative error of the Coulomb energies of atoms, and of the forces on them: those of opposite sign nearly cancel.
+TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +90,7 @@ class Energies:
 
 def interaction_energy(
     structure: Structure, nonbonded: Nonbonded, a: ArrayLike, b: ArrayLike, *, electrostatics: str = "pme",
-    cutoff: float = 12.0, dielectric: float = 1.0, engine: str = "auto",
+    cutoff: float = 12.0, dielectric: float = 1.0, tolerance: float = TOLERANCE, engine: str = "auto",
 ) -> Energies:
     """Return the energies of the atoms of one selection with another, in the frame of the structure.
 
@@ -96,6 +108,8 @@ def interaction_energy(
         Of Lennard-Jones, and of electrostatics but for ``pme`` and ``ewald``.
     dielectric : float
         Relative permittivity by which Coulomb energies are divided.
+    tolerance : float
+        Of ``pme``: rms error of the Coulomb energies of atoms over their rms.
     engine : str
 
     Raises
@@ -106,7 +120,7 @@ def interaction_energy(
         For an empty selection, or a wrong option.
     """
     between = Between(structure, nonbonded, a, b, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
-                      engine=engine)
+                      tolerance=tolerance, engine=engine)
     return between.run(structure.positions, structure.cell)
 
 
@@ -120,12 +134,21 @@ def by_residue(structure: Structure, atoms: Integers, values: Floats) -> tuple[I
 class Between:
     """Energies between two selections, planned once and run for every frame.
 
-    Parameters are those of :func:`interaction_energy`, and `forces`: whether these are wanted too.
+    Parameters are those of :func:`interaction_energy`, and `forces`: whether these are computed too.
+
+    Attributes
+    ----------
+    error, error_forces : float or None
+        Measured in the first frame: rms error of the atoms' Coulomb energies over their rms, and of the forces on
+        them; None where they are exact to rounding, or not computed.
     """
+
+    error: float | None = None
+    error_forces: float | None = None
 
     def __init__(self, structure: Structure, nonbonded: Nonbonded, a: ArrayLike, b: ArrayLike, *,
                  electrostatics: str = "pme", cutoff: float = 12.0, dielectric: float = 1.0,
-                 engine: str = "auto", forces: bool = False) -> None:
+                 tolerance: float = TOLERANCE, engine: str = "auto", forces: bool = False) -> None:
         if electrostatics not in ELECTROSTATICS:
             raise UsageError("electrostatics", f"choose one of {', '.join(ELECTROSTATICS)}", value=electrostatics)
         if not 0 < cutoff < np.inf:
@@ -135,6 +158,7 @@ class Between:
                              f"{len(structure)}")
         self.engine = get_engine(engine)
         self.electrostatics, self.cutoff, self.forces = electrostatics, cutoff, forces
+        self.tolerance = check_tolerance(tolerance)
         self.known = structure.known_charges
         self.charges = self.known * np.sqrt(coulomb_constant("kcal/mol/e", dielectric=dielectric))
         self.nonbonded = nonbonded
@@ -158,14 +182,45 @@ class Between:
         self._sums: list[PairPotential] = []
         self._pairs: list[PreparedPairs] = []
         self._cell: Cell | None = None
-        self._long: LongRange | None = None
+        self._long: PointPlan | None = None
         self._waves: Splitting | None = None
         self._field: AtPoints | None = None
 
     def run(self, positions: Floats, cell: Cell | None) -> Energies:
         """Return the energies for positions (N, 3), A, and a cell or none."""
-        if not self._sums:
-            self._plan(positions, cell)
+        if self._sums:
+            return self._run(positions, cell)
+
+        def attempt(error: float) -> tuple[Energies, float]:
+            self._plan(positions, cell, error)
+            result = self._run(positions, cell)
+            return result, self._measure(result, positions, cell)
+
+        return until_within(self.tolerance, START * self.tolerance, attempt)[0]
+
+    def _measure(self, result: Energies, positions: Floats, cell: Cell | None) -> float:
+        """Measure the errors at some atoms against a better plan, and return the larger one."""
+        self.error = self.error_forces = None
+        if self._long is None or self._field is None:
+            return 0.0
+        engine, every = with_transforms(self.engine), positions[self.every]
+        rows = np.arange(len(self.atoms))
+        if len(rows) > POINTS:
+            rows = np.random.default_rng(2009).choice(rows, POINTS, replace=False)
+        points, q = positions[self.atoms[rows]], self.charges[self.atoms[rows]]
+        better = plan(self._long.error / BETTER, points, every, self.known[self.every], cell, radius=self.cutoff)
+        potential, field = (a - b for a, b in zip(*(
+            engine.prepare_points(each.mesh(every, every, cell), True).at(
+                points, positions[self.others], self.charges[self.others], True) for each in (self._long, better)),
+            strict=True))
+        half = 0.5 if len(self.both) == len(self.others) else 1.0  # of a pair's energy, where both atoms have rows
+        weight = np.where(self.in_b[self.atoms[rows]], half, 1.0)
+        self.error = relative(weight * q * potential, result.coulomb[rows])
+        if result.forces is not None:
+            self.error_forces = relative(q[:, None] * field, result.forces[rows])
+        return max(self.error, self.error_forces or 0.0)
+
+    def _run(self, positions: Floats, cell: Cell | None) -> Energies:
         self._prepare(positions, cell)
         energies, forces = np.zeros((len(self.atoms), 2)), np.zeros((len(self.atoms), 3))
         for first, second in [*self.sets, *([(self.both, None)] if len(self.both) else [])]:
@@ -188,9 +243,10 @@ class Between:
         self._add_bonded(positions, cell, energies, forces)
         return Energies(self.atoms, energies[:, 0].copy(), energies[:, 1].copy(), forces if self.forces else None)
 
-    def _plan(self, positions: Floats, cell: Cell | None) -> None:
-        """Choose the potentials that are summed pair by pair."""
+    def _plan(self, positions: Floats, cell: Cell | None, error: float) -> None:
+        """Choose the potentials that are summed pair by pair, and a mesh for an error (e/A)."""
         cutoff = self.cutoff
+        self._pairs = []
         bound, self._removed = coulomb.INTERACTION.bind(), coulomb.INTERACTION.bind().truncated(cutoff)
         if self.electrostatics == "rf":
             bound = reaction_field.INTERACTION.bind(cutoff=cutoff, permittivity=MEDIUM)
@@ -204,11 +260,18 @@ class Between:
                 bound = self._waves.short()
             self._removed = bound
         else:
-            direct = AT_POINTS.pair * len(self.atoms) * len(self.others)
+            direct = direct_seconds(len(self.atoms), len(self.others), None)
+            self._long = None
             if cell is not None or direct > LEAST:
-                plan = LongRange.plan(cutoff, positions[self.every], self.known[self.every], len(self.atoms), cell)
-                if cell is not None or plan.seconds < direct:
-                    self._long, bound = plan, plan.splitting.short()
+                try:
+                    found = plan(error, positions[self.atoms], positions[self.every], self.known[self.every], cell,
+                                 radius=cutoff)
+                except TaskError:
+                    if cell is not None:
+                        raise
+                    found = None
+                if found is not None and (cell is not None or found.seconds < direct):
+                    self._long, bound = found, found.splitting.short()
             self._removed = bound
         lj = Term("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), self._rule)
         term = Term("coulomb", bound, CHARGES)
@@ -217,7 +280,7 @@ class Between:
 
     def _prepare(self, positions: Floats, cell: Cell | None) -> None:
         """Prepare pair sums and mesh for a cell, unless the last frame had the same."""
-        same = bool(self._pairs) and _same(self._cell, cell)
+        same = bool(self._pairs) and same_cell(self._cell, cell)
         if not same:
             self._cell = cell
             self._pairs = [self.engine.prepare_pairs(PairSum(
@@ -226,7 +289,7 @@ class Between:
         if self._waves is not None and cell is not None and not same:
             self._field = Waves(self._waves, cell, self.engine)
         elif self._long is not None and (cell is None or not same):
-            mesh = self._long.mesh(positions[self.every], cell)
+            mesh = self._long.mesh(positions[self.every], positions[self.every], cell)
             self._field = with_transforms(self.engine).prepare_points(mesh, False)
 
     def _some(self, potential: PairPotential, positions: Floats, index: Integers, alone: bool) -> Atoms:
@@ -329,12 +392,6 @@ def _mask(selection: ArrayLike, count: int) -> NDArray[np.bool_]:
     if not mask.any():
         raise UsageError("between", "a selection holds no atoms")
     return mask
-
-
-def _same(one: Cell | None, other: Cell | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return bool(np.array_equal(one.vectors, other.vectors))
 
 
 def _lj(c6: Floats, c12: Floats, r: Floats) -> tuple[Floats, Floats]:

@@ -5,24 +5,31 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.molecule.gasteiger import gasteiger
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.structure import Floats
 from vmdpotential.prepare.assemble import Assembly
 from vmdpotential.prepare.components import component
 from vmdpotential.prepare.draft import METALS
-from vmdpotential.prepare.gasteiger import gasteiger
 
 #: Usual charges of metals that are bound within a molecule, e.
 _OXIDATION = {"Fe": 2, "Zn": 2, "Mg": 2, "Mn": 2, "Co": 2, "Ni": 2, "Cu": 2, "Ca": 2, "Mo": 4, "V": 4, "Na": 1, "K": 1,
               "Cd": 2, "Hg": 2, "Pt": 2, "Pd": 2, "Ru": 2, "Rh": 3, "Al": 3, "W": 4, "Ir": 3, "Os": 2, "Cr": 3, "Li": 1}
 
 
-def approximate(made: Assembly, asked: NDArray[np.bool_]) -> Floats:
+def approximate(made: Assembly, asked: NDArray[np.bool_], others: Floats) -> Floats:
     """Return charges (N,), e, for the atoms asked for; NaN where there is no way to have them.
 
-    Molecules keep their formal charge, also where a part of them has charges of templates: what is missing is spread
-    over the atoms asked for. A metal within a molecule has its usual charge, which the atoms that it is bonded to
-    balance; alone it has its formal charge.
+    A molecule keeps its formal charge, also where a part of it has charges of templates: what is missing is spread over
+    the atoms asked for. A metal within a molecule has its usual charge, which the atoms that it is bonded to balance;
+    alone it has its formal charge.
+
+    Parameters
+    ----------
+    made : Assembly
+    asked : (N,) bool
+    others : (N,) float64, e
+        Charges of the atoms that are not asked for.
     """
     structure = made.structure
     metal = np.isin(structure.elements, list(METALS))
@@ -30,14 +37,33 @@ def approximate(made: Assembly, asked: NDArray[np.bool_]) -> Floats:
     alone = np.flatnonzero(asked & metal & (np.bincount(made.residue)[made.residue] == 1))
     for atom in alone.tolist():
         formal[atom] = _alone(str(structure.residue_names[atom]), str(structure.elements[atom]))
-    charges = gasteiger(structure.elements, made.formal, made.bonds)
+    charges = _by_bonds(made, asked)
     charges[alone] = formal[alone]
     _balance(made, asked & metal, charges)
-    labels = _pieces(made, asked)
-    for label in np.unique(labels[asked]).tolist():
-        piece = (labels == label) & asked
-        if np.isfinite(charges[piece]).all():
-            charges[piece] += (formal[piece].sum() - charges[piece].sum()) / piece.sum()
+    charges = np.where(asked, charges, others)
+    molecule = _molecules(made)
+    count = int(molecule.max()) + 1
+    number = np.bincount(molecule[asked], minlength=count)
+    missing = np.bincount(molecule, formal - charges, count)
+    missing[~np.isfinite(missing)] = 0
+    charges[asked] += (missing / np.maximum(number, 1))[molecule[asked]]
+    return charges
+
+
+def _by_bonds(made: Assembly, asked: NDArray[np.bool_]) -> Floats:
+    """Return Gasteiger charges (N,) of the atoms asked for, from them and the two residues next to them."""
+    pairs = made.residue[made.bonds[:, :2]]
+    near = np.zeros(int(made.residue.max()) + 1, bool)
+    near[made.residue[asked]] = True
+    for _ in range(2):
+        near[pairs[near[pairs].any(1)]] = True
+    rows = np.flatnonzero(near[made.residue])
+    new = np.full(len(made.residue), -1, np.int64)
+    new[rows] = np.arange(len(rows))
+    bonds = made.bonds[(new[made.bonds[:, :2]] >= 0).all(1)]
+    bonds = np.column_stack([new[bonds[:, :2]], bonds[:, 2]])
+    charges = np.full(len(made.residue), np.nan)
+    charges[rows] = gasteiger(made.structure.elements[rows], made.formal[rows], bonds)
     return charges
 
 
@@ -61,14 +87,13 @@ def _balance(made: Assembly, metal: NDArray[np.bool_], charges: Floats) -> None:
             charges[partners] += (made.formal[atom] - value) / len(partners)
 
 
-def _pieces(made: Assembly, asked: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return a number (N,) for every molecule that the atoms asked for form, by residues that are bonded."""
+def _molecules(made: Assembly) -> NDArray[np.int64]:
+    """Return a number (N,) for every molecule: residues that are bonded."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
     count = int(made.residue.max()) + 1
-    both = made.bonds[asked[made.bonds[:, 0]] & asked[made.bonds[:, 1]], :2]
-    pairs = made.residue[both]
+    pairs = made.residue[made.bonds[:, :2]]
     graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
     _, labels = connected_components(graph, directed=False)
     return np.asarray(labels, np.int64)[made.residue]

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from vmdpotential.molecule.gasteiger import SINGLE
 from vmdpotential.molecule.names import WATERS
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 from vmdpotential.prepare import hydrogens
-from vmdpotential.prepare.components import FLAT, SINGLE
+from vmdpotential.prepare.components import FLAT
 from vmdpotential.prepare.draft import Draft
 from vmdpotential.prepare.states import States
 
@@ -137,22 +138,24 @@ def free(made: Assembly) -> tuple[Integers, Integers]:
     on = np.flatnonzero((made.holder >= 0) & ~made.kept)
     number = np.bincount(made.holder[made.holder >= 0], minlength=len(structure))
     heavy = made.bonds[made.holder[made.bonds[:, 1]] < 0]
-    partners: dict[int, list[tuple[int, int]]] = {}
-    for a, b, order in heavy.tolist():
-        partners.setdefault(a, []).append((b, order))
-        partners.setdefault(b, []).append((a, order))
-    flat = {atom for atom, near in partners.items() if any(order in FLAT for _, order in near)}
+    chalcogen = np.isin(structure.elements, ["O", "S"])
+    partners: dict[int, list[int]] = {}
+    for a, b, _ in heavy[chalcogen[heavy[:, 0]] | chalcogen[heavy[:, 1]]].tolist():
+        partners.setdefault(a, []).append(b)
+        partners.setdefault(b, []).append(a)
+    flat = np.zeros(len(structure), bool)
+    flat[heavy[np.isin(heavy[:, 2], FLAT), :2]] = True
     rotors: list[tuple[int, int, int]] = []
     waters: list[tuple[int, int, int]] = []
     for row in on.tolist():
         atom = int(made.holder[row])
-        if structure.elements[atom] not in ("O", "S"):
+        if not chalcogen[atom]:
             continue
         near = partners.get(atom, [])
-        if len(near) == 1 and number[atom] == 1 and structure.elements[near[0][0]] != "P":
-            if near[0][0] in flat:  # in the plane of a ring or an acid it stays, on the side where it is
+        if len(near) == 1 and number[atom] == 1 and structure.elements[near[0]] != "P":
+            if flat[near[0]]:  # in the plane of a ring or an acid it stays, on the side where it is
                 continue
-            rotors.append((row, atom, near[0][0]))
+            rotors.append((row, atom, near[0]))
         elif not near and number[atom] == 2 and (not waters or waters[-1][0] != atom):
             waters.append((atom, row, row + 1))
     water = [w for w in waters if str(structure.residue_names[w[0]]).upper() in WATERS]

@@ -16,11 +16,17 @@ import numpy as np
 
 from vmdpotential.extras import load
 from vmdpotential.molecule.atomnames import common_names, family
+from vmdpotential.molecule.gasteiger import (
+    AROMATIC_DOUBLE,
+    AROMATIC_SINGLE,
+    AROMATIC_TRIPLE,
+    DOUBLE,
+    SINGLE,
+    TRIPLE,
+)
 from vmdpotential.molecule.structure import Floats, Integers
 from vmdpotential.molecule.templates import table_bytes
 
-#: Numbers of bond orders, as biotite and hydride have them.
-SINGLE, DOUBLE, TRIPLE, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE = 1, 2, 3, 5, 6, 7
 _ORDERS = {("SING", "N"): SINGLE, ("DOUB", "N"): DOUBLE, ("TRIP", "N"): TRIPLE, ("SING", "Y"): AROMATIC_SINGLE,
            ("DOUB", "Y"): AROMATIC_DOUBLE, ("TRIP", "Y"): AROMATIC_TRIPLE}
 #: Orders whose two atoms and the atoms bonded to them are in one plane.

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.molecule.charges import DISULFIDE
+from vmdpotential.molecule.gasteiger import SINGLE
 from vmdpotential.molecule.names import IONS, WATERS
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
-from vmdpotential.prepare.components import AMINO_ACIDS, NUCLEOTIDES, SINGLE, Component, meant, renamed
+from vmdpotential.prepare.components import AMINO_ACIDS, NUCLEOTIDES, Component, meant, renamed
 
 #: Elements of metals that coordinate more than they bind.
 METALS = frozenset((

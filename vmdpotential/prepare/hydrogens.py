@@ -6,6 +6,7 @@ P. Kunzmann, J. M. Anter, K. Hamacher, J. Cheminform. 14, 2022, 7.
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -38,17 +39,19 @@ def places(draft: Draft, states: States) -> list[Floats]:
     """Return the places (k, 3) of the hydrogens of every heavy atom, A; of waters too."""
     hydride = load("hydride", "hydrogens", "prepare")
     array = atom_array(draft.names, draft.elements, draft.positions, states.charges, draft.residue, states.bonds)
-    known = np.array([r.component is not None for r in draft.residues], bool)[draft.residue]
-    bonded = np.bincount(states.bonds[:, :2].reshape(-1), minlength=len(draft)) > 0
-    # an atom alone (ammonium, or a molecule of which one heavy atom is there) has hydrogens in any direction
-    mask = known & ~np.isin(draft.elements, ["O"]) | (known & bonded)
+    # those alone that have hydrogens in the dictionary, or would by their charge: it is slow
+    names, starts = draft.names.tolist(), draft.starts.tolist()
+    mask = states.charges > 0
+    for residue, start, stop in zip(draft.residues, starts[:-1], starts[1:], strict=True):
+        if residue.component is not None:
+            held = _holders(residue.component, tuple(names[start:stop]))
+            mask[start:stop] |= [name in held for name in names[start:stop]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an atom whose surroundings are in no fragment has none
         found = hydride.FragmentLibrary.standard_library().calculate_hydrogen_coord(array, mask)
     result = [np.asarray(place, np.float64) for place in found]
     half = np.radians(WATER_ANGLE) / 2
     water = WATER_BOND * np.array([[np.sin(half), np.cos(half), 0], [-np.sin(half), np.cos(half), 0]])
-    starts = draft.starts
     for n, residue in enumerate(draft.residues):
         if residue.name.upper() in WATERS:
             oxygens = [k for k in range(starts[n], starts[n + 1]) if draft.elements[k] == "O"]
@@ -57,11 +60,21 @@ def places(draft: Draft, states: States) -> list[Floats]:
     return result
 
 
+@cache
+def _holders(component: Component, present: tuple[str, ...]) -> frozenset[str]:
+    """Return the atoms of a residue that may have hydrogens: in the dictionary, or where a neighbour is not there."""
+    ends = {name for name, near in zip(component.atoms, component.neighbours, strict=True)
+            if any(component.atoms[k] not in present for k in near) and not name.startswith("C")}
+    return frozenset(component.hydrogens) | ends
+
+
 def names(component: Component | None, atom: str, count: int, taken: set[str]) -> list[str]:
     """Return names of the hydrogens on an atom: the dictionary's, then others that no atom of the residue has."""
     known = list(component.hydrogens.get(atom, ())) if component is not None else ["H1", "H2"]
     if component is not None and component.is_amino_acid and atom == "N" and count > 1:
         known = ["H1", "H2", "H3"] if count == 3 else ["H2", "H3"]
+    if atom in ("O5'", "O3'"):
+        known = [f"H{atom}"]
     if component is not None and component.name == "NME" and atom == "N":
         known = ["H"]
     result: list[str] = []

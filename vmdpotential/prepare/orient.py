@@ -28,11 +28,14 @@ def orient(positions: Floats, charges: Floats, rotors: Integers, waters: Integer
     """
     result = positions.copy()
     tree = cKDTree(positions)
+    angles = np.arange(_TURNS) * 2 * np.pi / _TURNS
+    cos, sin = np.cos(angles), np.sin(angles)
     for hydrogen, holder, root in rotors.tolist():
         axis = positions[holder] - positions[root]
         axis /= np.linalg.norm(axis)
         arm = positions[hydrogen] - positions[holder]
-        trials = np.stack([_turn(arm, axis, angle) for angle in np.arange(_TURNS) * 2 * np.pi / _TURNS])
+        along, across = axis * (axis @ arm), np.cross(axis, arm)
+        trials = along + cos[:, None] * (arm - along) + sin[:, None] * across
         places = (positions[holder] + trials)[:, None]
         result[hydrogen] = _best(tree, result, charges, np.array([hydrogen]), places, {hydrogen, holder, root})[0]
     if len(waters):
@@ -42,11 +45,6 @@ def orient(positions: Floats, charges: Floats, rotors: Integers, waters: Integer
             places = positions[oxygen] + _fit(arms, shapes)
             result[both] = _best(tree, result, charges, np.array(both), places, {oxygen, *both})
     return result
-
-
-def _turn(vector: Floats, axis: Floats, angle: float) -> Floats:
-    cos, sin = np.cos(angle), np.sin(angle)
-    return np.asarray(vector * cos + np.cross(axis, vector) * sin + axis * (axis @ vector) * (1 - cos))
 
 
 def _orientations() -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from vmdpotential.errors import InputError, TaskError, UsageError, listed
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.charges import ChargeReport, charges_and_report
 from vmdpotential.molecule.given import ResidueCharges
-from vmdpotential.molecule.names import IONS, WATERS
+from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
 from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.structure import Floats, Structure
 from vmdpotential.molecule.templates import Match, library
@@ -34,6 +34,12 @@ __all__ = ["Prepared", "Row", "prepare_structure"]
 
 _CURE = ("give their charges as {charges} (MOL2, CSV ...), or leave them out by the command prepare, which names them "
          "in {leave_out}")
+
+
+#: Heavy atoms nearer to each other than this, A, are at the same place.
+_SAME = 0.1
+#: Residues of points that are no atoms, which mark a membrane in files of the OPM database.
+_DUMMIES = ("DUM",)
 
 
 def prepare_structure(
@@ -75,11 +81,17 @@ def prepare_structure(
     names = [name for name in leave_out if not (structure.residue_names == name).any()]
     if names:
         raise UsageError("leave_out", "there are no residues of this name", value=", ".join(names))
-    dropped = np.isin(structure.residue_names, list(leave_out))
+    asked = np.isin(structure.residue_names, list(leave_out))
+    dummy = np.isin(structure.residue_names, list(_DUMMIES)) & ~asked
+    dropped = asked | dummy
     hydrogen = np.isin(structure.elements, ["H", "D"])
-    heavy = ~hydrogen & ~dropped & (structure.elements != "")
+    solvent = named(structure.residue_names, WATERS)  # whose sites have no element
+    strange = (structure.elements == "") & ~solvent & ~dropped
+    twice = _listed_twice(structure) & ~hydrogen & ~dropped & ~strange
+    heavy = ~hydrogen & ~dropped & ~strange & ~twice
     if not heavy.any():
         raise InputError(f"{structure.where}: contains no atoms but hydrogens")
+    _check_places(structure, heavy)
     draft = draft_of(structure, heavy)
     _check_known(structure, draft, {one.residue.upper() for one in charges}, force_field)
     chains = [f"{structure.chain_ids[r.source]}/{structure.segment_ids[r.source]}" for r in draft.residues]
@@ -100,9 +112,9 @@ def prepare_structure(
     made = assemble(structure, draft, found, own)
     approximated = np.zeros(len(made.structure), bool)
 
-    def otherwise(atoms: NDArray[np.bool_]) -> Floats:
+    def otherwise(atoms: NDArray[np.bool_], others: Floats) -> Floats:
         approximated[atoms] = True
-        return _approximate(made, atoms)
+        return _approximate(made, atoms, others)
 
     whole, report = charges_and_report(made.structure, force_field, water, charges, otherwise=otherwise)
     whole = replace(whole, positions=orient(whole.positions, whole.known_charges, *free(made)))
@@ -113,9 +125,32 @@ def prepare_structure(
     attached = sum(map(len, own.values()))
     left = {"hydrogens that are on no atom": int((hydrogen & ~dropped).sum()) - attached,
             "hydrogens in other numbers than the states have": attached - int(made.kept.sum()),
-            "sites without an element": int(((structure.elements == "") & ~dropped).sum()),
-            **{f"atoms of {name}": int((structure.residue_names == name).sum()) for name in leave_out}}
+            "atoms that their residues list twice": int(twice.sum()),
+            "atoms without an element": int(strange.sum()),
+            **{f"atoms of {name}": int((structure.residue_names == name).sum())
+               for name in (*leave_out, *(_DUMMIES if dummy.any() else ()))}}
     return Prepared(whole, report, rows, gaps, ph, pka, source, {name: n for name, n in left.items() if n})
+
+
+def _check_places(structure: Structure, heavy: NDArray[np.bool_]) -> None:
+    """Raise TaskError for heavy atoms at the same place, which have no directions to place others by."""
+    from scipy.spatial import cKDTree
+
+    rows = np.flatnonzero(heavy)
+    pairs = cKDTree(structure.positions[rows]).query_pairs(_SAME, output_type="ndarray")
+    if len(pairs):
+        names = [f"{structure.label(int(rows[a]))} and {structure.label(int(rows[b]))}" for a, b in pairs]
+        raise TaskError(f"{structure.where}: atoms are at the same place: {listed(names, 200)}",
+                        "remove one of each pair")
+
+
+def _listed_twice(structure: Structure) -> NDArray[np.bool_]:
+    """Return the atoms (N,) whose name an earlier atom of their residue has."""
+    _, number = unique_names(structure.atom_names)
+    _, first = np.unique(structure.residue_of * (int(number.max(initial=0)) + 1) + number, return_index=True)
+    result = np.ones(len(structure), bool)
+    result[first] = False
+    return result
 
 
 def _label(structure: Structure, draft: Draft, residue: int) -> str:
@@ -148,9 +183,9 @@ def _check_known(structure: Structure, draft: Draft, given: set[str], force_fiel
             + listed([f"{name} ({count})" for name, count in unknown.items()], 200), _CURE)
 
 
-def _approximate(made: Assembly, atoms: NDArray[np.bool_]) -> Floats:
+def _approximate(made: Assembly, atoms: NDArray[np.bool_], others: Floats) -> Floats:
     """Return approximate charges; refuse where there are none."""
-    charges = approximate(made, atoms)
+    charges = approximate(made, atoms, others)
     bad = np.flatnonzero(atoms & ~np.isfinite(charges))
     if len(bad):
         names = [made.structure.label(int(atom)) for atom in bad]

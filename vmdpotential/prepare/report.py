@@ -80,7 +80,7 @@ class Prepared:
     def summary(self) -> str:
         """Return one line: ``prepared at pH 7: 1,646 hydrogens and 4 heavy atoms added; ...``."""
         heavy, hydrogens = self.added
-        parts = [f"{hydrogens:,} hydrogens"]
+        parts = [f"{hydrogens:,} hydrogen{'s' * (hydrogens != 1)}"]
         if heavy:
             parts.append(f"{heavy:,} heavy atom{'s' if heavy > 1 else ''}")
         text = f"prepared at pH {self.ph:g}: added {' and '.join(parts)}"

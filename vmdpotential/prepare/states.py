@@ -13,15 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.spatial import cKDTree
 
+from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_SINGLE, DOUBLE, SINGLE
 from vmdpotential.molecule.structure import Integers
-from vmdpotential.prepare.components import (
-    AMINO_ACIDS,
-    AROMATIC_DOUBLE,
-    AROMATIC_SINGLE,
-    DOUBLE,
-    FLAT,
-    SINGLE,
-)
+from vmdpotential.prepare.components import AMINO_ACIDS, FLAT
 from vmdpotential.prepare.draft import METALS, Draft
 
 #: pKa of model compounds, those of PROPKA 3.
@@ -144,18 +138,17 @@ def _histidine(place: dict[str, int], charged: bool, states: States, contacts: _
         ring = {name: place[name] for name in ("CG", "ND1", "CE1", "NE2", "CD2") if name in place}
         pairs = {frozenset((ring.get("ND1"), ring.get("CE1"))): AROMATIC_SINGLE,
                  frozenset((ring.get("CE1"), ring.get("NE2"))): AROMATIC_DOUBLE}
-        for row, (a, b, _) in enumerate(states.bonds.tolist()):
-            if frozenset((a, b)) in pairs:
-                states.bonds[row, 2] = pairs[frozenset((a, b))]
+        for row in np.flatnonzero(np.isin(states.bonds[:, :2], list(ring.values())).all(1)).tolist():
+            key = frozenset(states.bonds[row, :2].tolist())
+            states.bonds[row, 2] = pairs.get(key, states.bonds[row, 2])
         return "HID"
     return "HIE"
 
 
 def _swap(states: States, one: int, two: int) -> None:
     """Exchange the orders of the bonds of two oxygens of an acid."""
-    for row, (a, b, order) in enumerate(states.bonds.tolist()):
-        if {one, two} & {a, b} and order in (SINGLE, DOUBLE):
-            states.bonds[row, 2] = SINGLE if order == DOUBLE else DOUBLE
+    rows = np.isin(states.bonds[:, :2], [one, two]).any(1) & np.isin(states.bonds[:, 2], [SINGLE, DOUBLE])
+    states.bonds[rows, 2] = SINGLE + DOUBLE - states.bonds[rows, 2]
 
 
 def _ends(n: int, place: dict[str, int], ph: float, pka: Mapping[tuple[int, str], float], states: States,
@@ -200,7 +193,7 @@ class _Contacts:
     def score(self, atom: int) -> float:
         """Return how much the surroundings of a nitrogen of histidine want a hydrogen on it."""
         draft, total = self.draft, 0.0
-        ring = np.flatnonzero(draft.residue == draft.residue[atom])
+        ring = np.arange(*np.searchsorted(draft.residue, [draft.residue[atom], draft.residue[atom] + 1]))
         ring = ring[np.isin(draft.names[ring], ["CG", "CE1", "CD2"])]
         place = draft.positions[atom]
         distances = np.linalg.norm(draft.positions[ring] - place, axis=1)
@@ -294,7 +287,8 @@ def _bases(elements: list[str], bonds: list[list[tuple[int, int]]], outside: Int
             continue
         double = [j for j, order in bonds[k] if order == DOUBLE and elements[j] == "N"]
         single = [j for j, order in bonds[k] if order == SINGLE and elements[j] == "N"]
-        plain = all(elements[i] == "C" for j in (*double, *single) for i, _ in bonds[j])
+        # an imine within a ring, as those of nucleobases, is no base near pH 7
+        plain = all(elements[i] == "C" and (i == k or not flat[i]) for j in (*double, *single) for i, _ in bonds[j])
         if len(double) == 1 and single and plain and not charges[double[0]] and not outside[double[0]]:
             charges[double[0]] = 1
     charged: set[int] = set(np.flatnonzero(charges > 0).tolist())

@@ -24,7 +24,8 @@ from vmdpotential.molecule.elements import radii as van_der_waals
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surface.areas import areas
-from vmdpotential.surface.spheres import Floats, Integers, Spheres, nearest
+from vmdpotential.surface.near import Floats, Integers
+from vmdpotential.surface.spheres import Spheres
 
 #: molecular: what a probe cannot enter; accessible: where its centre can be.
 KINDS = ("molecular", "accessible")
@@ -150,7 +151,7 @@ def molecular_surface(
         union.lattice_distances(probe) - np.float32(probe))
     vertices, triangles = _marching(field, union.lattice)
     progress.report("surface", 0.8)
-    atoms_of = nearest(union.centres, union.radii, vertices)
+    _, atoms_of = union.near.find(vertices)
     vertices = _outside(vertices, union.centres[atoms_of], radii[numbers][atoms_of] + probe * (kind == "accessible"))
     sphere, points, counted = areas(union, probe, kind == "molecular")
     missing = ~np.isin(sphere, atoms_of)  # slivers that no vertex is on

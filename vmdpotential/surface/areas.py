@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from vmdpotential.surface.spheres import Floats, Integers, Spheres, nearest
+from vmdpotential.surface.near import Floats, Integers, Near
+from vmdpotential.surface.spheres import CELL, Spheres
 
 #: Points on a sphere around an atom, and on a probe.
 POINTS, ON_PROBE = 1000, 300
-
-#: Spheres whose points are looked at at once.
-TOGETHER = 1000
 
 #: A, of pieces of edges and of the arcs across them.
 PIECE = 0.12
@@ -44,24 +42,20 @@ def areas(union: Spheres, probe: float, molecular: bool) -> tuple[Integers, Floa
     contact = union.centres[sphere] + (points - union.centres[sphere]) * share[:, None]
     more = [_between_two(union, probe), _between_three(union, probe)]
     places, sizes = (np.concatenate(parts) for parts in zip(*more, strict=True))
-    deepest = nearest(union.centres, union.radii, places)
-    kept = union.distances(places, deepest, probe) > probe - SLACK
-    owner = nearest(union.centres[union.outer], radii[union.outer], places[kept])
+    _, deepest = union.near.find(places)
+    kept = union.distances(places, deepest, probe - SLACK) >= probe - SLACK
+    _, owner = Near(union.centres[union.outer], radii[union.outer], CELL).find(places[kept])
     return (np.concatenate([sphere, union.outer[owner]]), np.concatenate([contact, places[kept]]),
             np.concatenate([area * share**2, sizes[kept]]))
 
 
 def _accessible(union: Spheres) -> tuple[Integers, Floats, Floats]:
     directions = spiral(POINTS)
-    found = []
-    for start in range(0, len(union.outer), TOGETHER):
-        sphere = np.repeat(union.outer[start : start + TOGETHER], POINTS)
-        radius = union.radii[sphere]
-        points = union.centres[sphere] + np.tile(directions, (len(sphere) // POINTS, 1)) * radius[:, None]
-        free = union.outside(points)
-        found.append((sphere[free], points[free], 4 * np.pi / POINTS * radius[free] ** 2))
-    sphere, points, area = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return sphere, points, area
+    row, direction = np.nonzero(union.free(directions))
+    sphere = union.outer[row]
+    radius = union.radii[sphere]
+    points = union.centres[sphere] + directions[direction] * radius[:, None]
+    return sphere, points, 4 * np.pi / POINTS * radius**2
 
 
 def _between_two(union: Spheres, probe: float) -> tuple[Floats, Floats]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +14,16 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines.cpu.compiling import build, threads
 from vmdpotential.grid.lattice import Lattice
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from vmdpotential.surface.near import Floats, Integers, Near
 
 #: A, of pieces of edges whose ends stand for them where the nearest edge is looked for.
 FINE = 0.15
+
+#: A, of the cells in which spheres, and points of edges, are looked for.
+CELL, EDGE_CELL = 3.0, 1.5
+
+#: A, by which a sphere is smaller when it covers points: those on it are outside.
+ON = 1e-5
 
 #: Circles whose arcs are found at once.
 TOGETHER = 4000
@@ -102,11 +105,9 @@ class Spheres:
         return np.unique(self.deepest[np.abs(self.depth) < max(NEAR, 1.5 * self.spacing)]).astype(np.int64)
 
     @cached_property
-    def _trees(self) -> list[tuple[float, Any]]:
-        """Centres of the spheres of each radius."""
-        from scipy.spatial import cKDTree
-
-        return [(float(radius), cKDTree(self.centres[self.radii == radius])) for radius in np.unique(self.radii)]
+    def near(self) -> Near:
+        """What finds the sphere that a point is the deepest in."""
+        return Near(self.centres, self.radii, CELL)
 
     def outside(self, points: Floats) -> NDArray[np.bool_]:
         """Return whether points (P, 3) are in no sphere, those on one counted as outside of it."""
@@ -114,12 +115,8 @@ class Spheres:
         # most are told from the lattice: between its points the depth changes by less than the half diagonal of a cell
         places = np.rint((points - self.lattice.origin) / self.spacing).astype(int)
         near = np.flatnonzero(self.depth[tuple(places.T)] < 0.87 * self.spacing)
-        for radius, tree in self._trees:
-            if not len(near):
-                break
-            found, _ = tree.query(points[near], distance_upper_bound=radius - 1e-5, workers=-1)
-            near = near[~np.isfinite(found)]
-        result[near] = True
+        depth, _ = self.near.find(points[near], 0.0, -ON)
+        result[near[depth >= -ON]] = True
         return result
 
     def distances(self, points: Floats, spheres: Integers, most: float) -> Floats:
@@ -140,8 +137,7 @@ class Spheres:
             self.centres[spheres] + away * (self.radii[spheres] / length)[:, None]))
         result[barred] = most
         if self._edge_points is not None and len(barred):
-            found, _ = self._edge_points.query(points[barred], distance_upper_bound=most, workers=-1)
-            result[barred] = np.minimum(found, most)
+            result[barred], _ = self._edge_points.find(points[barred], most)
         return result
 
     def lattice_distances(self, most: float) -> NDArray[np.float32]:
@@ -174,29 +170,46 @@ class Spheres:
         return result
 
     @cached_property
-    def _edge_points(self) -> Any:
-        """A tree of points on all edges, with their ends; None where there are none."""
-        from scipy.spatial import cKDTree
-
+    def _edge_points(self) -> Near | None:
+        """Points on all edges, with their ends; None where there are none."""
         edges = self.edges
         if not len(edges.radius):
             return None
         arc, angle, step = edges.pieces(FINE)
         every = np.arange(len(edges.radius))
-        return cKDTree(np.concatenate([edges.at(arc, angle - step / 2), edges.at(every, edges.last)]))
+        points = np.concatenate([edges.at(arc, angle - step / 2), edges.at(every, edges.last)])
+        return Near(points, np.zeros(len(points)), EDGE_CELL)
 
     @cached_property
-    def edges(self) -> Edges:
-        """Where two spheres meet outside of all others."""
+    def _meetings(self) -> tuple[Integers, Integers, Floats]:
+        """Two spheres each that meet, and the distance of their centres."""
         from scipy.spatial import cKDTree
 
         i, j = cKDTree(self.centres).query_pairs(2 * float(self.radii.max()), output_type="ndarray").T
         d = np.linalg.norm(self.centres[j] - self.centres[i], axis=1)
         meet = d < self.radii[i] + self.radii[j]
-        i, j, d = i[meet], j[meet], d[meet]
-        around = np.concatenate([j, i])[np.argsort(np.concatenate([i, j]), kind="stable")]
-        starts = np.concatenate([[0], np.cumsum(np.bincount(np.concatenate([i, j]), minlength=len(self.radii)))])
+        return i[meet], j[meet], d[meet]
 
+    @cached_property
+    def _neighbours(self) -> tuple[Integers, Integers]:
+        """The spheres that meet sphere n are second[first[n]:first[n + 1]], those that cover most of it first."""
+        i, j, d = self._meetings
+        one, other = np.concatenate([i, j]), np.concatenate([j, i])
+        around = other[np.lexsort((np.concatenate([d, d]) - self.radii[other], one))]
+        return np.concatenate([[0], np.cumsum(np.bincount(one, minlength=len(self.radii)))]), around
+
+    def free(self, directions: Floats) -> NDArray[np.bool_]:
+        """Return which points of the outer spheres, in these directions (D, 3), are in no other sphere, (outer, D)."""
+        result = np.empty((len(self.outer), len(directions)), np.bool_)
+        threads.run(partial(build.load("near_kernel").free, directions, self.outer, self.centres, self.radii,
+                            *self._neighbours, result), len(self.outer), "surface", TOGETHER // 40)
+        return result
+
+    @cached_property
+    def edges(self) -> Edges:
+        """Where two spheres meet outside of all others."""
+        i, j, d = self._meetings
+        starts, around = self._neighbours
         outer = np.zeros(len(self.radii), bool)
         outer[self.outer] = True
         crossing = outer[i] & outer[j] & (d > np.abs(self.radii[i] - self.radii[j])) & (d > 1e-6)
@@ -221,16 +234,3 @@ class Spheres:
         circle, first, last, ends = (np.concatenate(parts) for parts in zip(
             *(found[start] for start in sorted(found)), strict=True))
         return Edges(pairs[circle], middle[circle], u[circle], v[circle], radius[circle], first, last, ends)
-
-
-def nearest(centres: Floats, radii: Floats, points: Floats) -> Integers:
-    """Return the sphere whose surface is the nearest to each point, or that it is the deepest in."""
-    from scipy.spatial import cKDTree
-
-    best, sphere = np.full(len(points), np.inf), np.zeros(len(points), np.int64)
-    for radius in np.unique(radii):
-        of = np.flatnonzero(radii == radius)
-        distance, index = cKDTree(centres[of]).query(points, workers=-1)
-        nearer = distance - radius < best
-        best[nearer], sphere[nearer] = (distance - radius)[nearer], of[index[nearer]]
-    return sphere

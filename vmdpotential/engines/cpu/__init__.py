@@ -11,6 +11,7 @@ from vmdpotential.engines.costs import CPU, Costs
 
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum
+    from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.maps.sums import CpuSum
     from vmdpotential.engines.cpu.points.nearby import AtPoints
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
+Values = NDArray[np.float32]
 
 
 class CpuEngine:
@@ -47,8 +49,10 @@ class CpuEngine:
         from vmdpotential.engines.cpu.points.points import at_points
 
         reach = None if interaction is None or nearest is not None else interaction.cutoff
-        if interaction is not None and reach is not None and cell is not None and (4 * reach) ** 3 < cell.volume:
-            return cutoff_at_points(points, positions, charges, interaction, cell)  # of few of all pairs
+        # few of all pairs; and no image but the nearest is within reach
+        if (interaction is not None and reach is not None and cell is not None and (4 * reach) ** 3 < cell.volume
+                and 2 * reach <= np.linalg.norm(cell.reduced, axis=1).min()):
+            return cutoff_at_points(points, positions, charges, interaction, cell)
         return at_points(points, positions, charges, cell, interaction, nearest)
 
     def prepare_points(self, mesh: Mesh, pairs: bool) -> AtPoints:
@@ -69,6 +73,12 @@ class CpuEngine:
         from vmdpotential.engines.cpu.pairs.distances import count_distances
 
         return count_distances(positions, others, cell, reach, bins)
+
+    def multigrid(self, x: Values, y: Values, z: Values, k2: Values, ions: Floats, levels: int) -> Multigrid:
+        """Return the Poisson-Boltzmann equation on a lattice, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
+
+        return Multigrid(x, y, z, k2, ions, levels)
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Return the sums of waves over atoms, see :mod:`vmdpotential.engines`."""

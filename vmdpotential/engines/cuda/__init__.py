@@ -20,7 +20,7 @@ from vmdpotential.engines.costs import CUDA, Costs
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import LatticeSum, Prepared
+    from vmdpotential.engines import LatticeSum, Multigrid, Prepared
     from vmdpotential.engines.cuda.anywhere import AtPoints
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.interactions import Bound
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
+Values = NDArray[np.float32]
 
 #: Processes that share a GPU, at most: so many decode XTC as fast as an H200 makes maps of it.
 PROCESSES = 8
@@ -142,6 +143,12 @@ class CudaEngine:
         from vmdpotential.engines.cuda.clusters import count_distances
 
         return count_distances(positions, others, cell, reach, bins)
+
+    def multigrid(self, x: Values, y: Values, z: Values, k2: Values, ions: Floats, levels: int) -> Multigrid:
+        """Return the Poisson-Boltzmann equation on a lattice, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda.multigrid import CudaMultigrid
+
+        return CudaMultigrid(x, y, z, k2, ions, levels)
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Return the sums of waves over atoms, see :mod:`vmdpotential.engines`."""

@@ -10,11 +10,16 @@ from vmdpotential.errors import InputError, one_line
 from vmdpotential.io.files.numbers import real
 from vmdpotential.io.files.text import held, read_text, reading, suffix
 from vmdpotential.io.topologies.gromacs_folder import read_lines
+from vmdpotential.io.topologies.molecules import of_bonds, order_of, read_sdf, valence_charges
 from vmdpotential.molecule.given import ResidueCharges
 from vmdpotential.molecule.structure import LARGEST_CHARGE
 
 #: A residue's key in its file (its number, say), its name, an atom's name and charge, and where that stands.
 _Row = tuple[object, str, str, float, str]
+
+
+#: What is said of charges that the file does not state.
+_COMPUTED = " (approximate charges by Gasteiger's method)"
 
 
 def read_residue_charges(path: str | Path) -> list[ResidueCharges]:
@@ -23,8 +28,9 @@ def read_residue_charges(path: str | Path) -> list[ResidueCharges]:
     Parameters
     ----------
     path : str or Path
-        ``.mol2``; ``.itp`` or ``.top`` of GROMACS; ``.xml``, a force field of OpenMM; else a table of lines
-        ``residue,atom,charge``, with commas or blanks between.
+        ``.mol2`` and ``.sdf``, also without charges, which Gasteiger's method then gives; ``.itp`` or ``.top`` of
+        GROMACS; ``.xml``, a force field of OpenMM; else a table of lines ``residue,atom,charge``, with commas or
+        blanks between.
 
     Raises
     ------
@@ -34,6 +40,7 @@ def read_residue_charges(path: str | Path) -> list[ResidueCharges]:
     path = held(path)
     read = _READERS.get(suffix(path), _table)
     residues: dict[object, tuple[str, dict[str, float]]] = {}
+    computed: set[object] = set()
     with reading(path):
         for key, residue, atom, charge, where in read(path):
             charges = residues.setdefault(key, (residue, {}))[1]
@@ -43,10 +50,13 @@ def read_residue_charges(path: str | Path) -> list[ResidueCharges]:
             if not abs(charge) < LARGEST_CHARGE:  # nor NaN
                 raise InputError(f"{where}: the charge of {residue} {atom} is no possible number")
             charges[atom] = charge
+            if where.endswith(_COMPUTED):
+                computed.add(key)
         if not residues:
             raise InputError(f"{path}: holds no charges", "give a MOL2, ITP, OpenMM XML, or lines residue,atom,charge")
     # a file may have a molecule many times
-    different = {(name, tuple(charges.items())): ResidueCharges(name, charges, path.name, _short(name, key))
+    different = {(name, tuple(charges.items())): ResidueCharges(
+        name, charges, path.name + _COMPUTED * (key in computed), _short(name, key))
                  for key, (name, charges) in residues.items()}
     return list(different.values())
 
@@ -82,19 +92,56 @@ def _table(path: Path) -> Iterator[_Row]:
 
 
 def _mol2(path: Path) -> Iterator[_Row]:
-    section, molecule, seen = "", 0, 0
+    section, molecule, seen, bare = "", 0, 0, False
+    atoms: list[tuple[object, str, str, str]] = []
+    bonds: list[tuple[int, int, int]] = []
     for line, words, where in _lines(path):
         if line.startswith("@<TRIPOS>"):
             section, seen = line[9:].strip(), 0
-            molecule += section == "MOLECULE"
+            if section == "MOLECULE":
+                yield from _uncharged(atoms, bonds, f"{path}: line {molecule}")
+                atoms, bonds, bare = [], [], False
+                molecule += 1
         elif section == "MOLECULE":
             seen += 1
             if seen == 4 and line.strip() == "NO_CHARGES":
-                raise InputError(f"{where}: says that its charges are none", "write them into it")
+                bare = True
         elif section == "ATOM" and words and not line.startswith("#"):
-            if len(words) < 9:
+            if len(words) < (8 if bare else 9):
                 raise InputError(f"{where}: an atom without a residue and a charge")
+            if bare:
+                atoms.append(((molecule, words[6]), words[7], words[1], words[5].partition(".")[0].capitalize()))
+                continue
             yield (molecule, words[6]), words[7], words[1], _number(words[8], where), where
+        elif section == "BOND" and bare and len(words) >= 4:
+            try:
+                bonds.append((int(words[1]) - 1, int(words[2]) - 1, order_of(words[3], where)))
+            except ValueError:
+                raise InputError(f"{where}: is no bond") from None
+            if not all(0 <= k < len(atoms) for k in bonds[-1][:2]):
+                raise InputError(f"{where}: a bond of atoms that are not there")
+    yield from _uncharged(atoms, bonds, str(path))
+
+
+def _uncharged(atoms: list[tuple[object, str, str, str]], bonds: list[tuple[int, int, int]],
+               where: str) -> Iterator[_Row]:
+    """Yield the atoms of a MOL2's molecule without charges with those of Gasteiger's method."""
+    if not atoms:
+        return
+    elements = [element for _, _, _, element in atoms]
+    if "H" not in elements:
+        raise InputError(f"{where}: states no charges, and has no hydrogens to compute them with",
+                         "add hydrogens, or charges")
+    found = of_bonds([name for _, _, name, _ in atoms], elements, valence_charges(elements, bonds), bonds, where)
+    for (key, residue, _, _), (name, charge) in zip(atoms, found, strict=True):
+        yield key, residue, name, charge, where + _COMPUTED
+
+
+def _sdf(path: Path) -> Iterator[_Row]:
+    lines = read_text(path, 20, 200).decode("utf-8", "replace").splitlines()
+    for number, (residue, atoms) in enumerate(read_sdf(lines, str(path))):
+        for name, charge in atoms:
+            yield number, residue, name, charge, str(path) + _COMPUTED
 
 
 def _gromacs(path: Path) -> Iterator[_Row]:
@@ -141,4 +188,4 @@ def _openmm(path: Path) -> Iterator[_Row]:
 
 
 _READERS: dict[str, Callable[[Path], Iterator[_Row]]] = {
-    ".mol2": _mol2, ".itp": _gromacs, ".top": _gromacs, ".xml": _openmm}
+    ".mol2": _mol2, ".sdf": _sdf, ".mol": _sdf, ".itp": _gromacs, ".top": _gromacs, ".xml": _openmm}

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from vmdpotential.molecule.structure import Floats, Integers, Names
-from vmdpotential.prepare.components import AROMATIC_DOUBLE, AROMATIC_SINGLE, AROMATIC_TRIPLE, DOUBLE, TRIPLE
+
+#: Numbers of bond orders, as biotite and hydride have them.
+SINGLE, DOUBLE, TRIPLE, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE = 1, 2, 3, 5, 6, 7
 
 #: Electronegativity a + b q + c q^2, eV, by element and hybridization.
 _PARAMETERS = {
@@ -28,11 +30,14 @@ _LIKE = {"D": "H", "Se": "S", "Te": "S", "As": "P"}
 #: Electronegativity of a positive hydrogen, eV.
 _PROTON = 20.02
 _STEPS = 12
+#: Charges beyond this, e, are of no molecule.
+_LARGEST = 10.0
 _PI = (DOUBLE, TRIPLE, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE)
 
 
 def gasteiger(elements: Names, formal: Integers, bonds: Integers) -> Floats:
-    """Return partial charges (N,), e; NaN for atoms of elements without parameters (metals).
+    """Return partial charges (N,), e; NaN for atoms of elements without parameters (metals), and
+    for those that have impossible bonds.
 
     Parameters
     ----------
@@ -40,7 +45,7 @@ def gasteiger(elements: Names, formal: Integers, bonds: Integers) -> Floats:
         Hydrogens among them.
     formal : (N,) int64
     bonds : (B, 3) int64
-        Two atoms and the order of their bond (:mod:`vmdpotential.prepare.components`).
+        Two atoms and the order of their bond (1, 2, 3; 5, 6, 7 where it is aromatic).
     """
     kinds = [_LIKE.get(element, element) for element in elements.tolist()]
     known = np.array([(kind, 3) in _PARAMETERS for kind in kinds], bool)
@@ -55,12 +60,13 @@ def gasteiger(elements: Names, formal: Integers, bonds: Integers) -> Floats:
                       for kind, n in zip(kinds, hybrid, strict=True)]).reshape(-1, 3)
     positive = np.where([kind == "H" for kind in kinds], _PROTON, table.sum(1))
     one, two = pairs[:, 0], pairs[:, 1]
-    for step in range(_STEPS):
-        energy = table[:, 0] + charges * (table[:, 1] + charges * table[:, 2])
-        difference = energy[two] - energy[one]
-        moved = difference / np.where(difference > 0, positive[one], positive[two]) * 0.5 ** (step + 1)
-        charges = charges + np.bincount(one, moved, len(kinds)) - np.bincount(two, moved, len(kinds))
-    return np.where(known, charges, np.nan)
+    with np.errstate(over="ignore", invalid="ignore"):  # atoms with far too many bonds
+        for step in range(_STEPS):
+            energy = table[:, 0] + charges * (table[:, 1] + charges * table[:, 2])
+            difference = energy[two] - energy[one]
+            moved = difference / np.where(difference > 0, positive[one], positive[two]) * 0.5 ** (step + 1)
+            charges = charges + np.bincount(one, moved, len(kinds)) - np.bincount(two, moved, len(kinds))
+        return np.where(known & (np.abs(charges) < _LARGEST), charges, np.nan)
 
 
 def _hybrids(kinds: list[str], neighbours: list[list[tuple[int, int]]]) -> tuple[list[int], list[bool]]:

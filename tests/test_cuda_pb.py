@@ -1,0 +1,37 @@
+"""Multigrid for a GPU, its kernels run on the host."""
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cuda_host import HostGpu
+
+from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
+from vmdpotential.engines.cuda import device, multigrid
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("small", [10, 10**6])
+def test_solution_is_that_of_the_cpu(monkeypatch, small):
+    gpu = HostGpu()
+    monkeypatch.setattr(device, "idlest", lambda count: [gpu])
+    monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
+    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memcpy_dtoh=gpu.copy))
+    monkeypatch.setattr(multigrid, "SMALL", small)
+    rng = np.random.default_rng(4)
+    shape = (25, 17, 33)
+    edges = [rng.uniform(1.0, 3.0, shape).astype(np.float32) for _ in range(3)]
+    k2 = np.where(rng.uniform(size=shape) < 0.5, 0.1, 0).astype(np.float32)
+    nodes = np.ravel_multi_index(rng.integers(1, 16, (3, 50)), shape)
+    sources, boundary = rng.normal(size=50), rng.normal(size=shape).astype(np.float32)
+    boundary[1:-1, 1:-1, 1:-1] = 0
+    found = []
+    for kind in (Multigrid, multigrid.CudaMultigrid):
+        w = boundary.copy()
+        count = kind(*edges, k2, np.zeros((0, 2)), 3).solve(w, nodes, sources, 1e-6)
+        found.append((w, count))
+    assert abs(found[0][1] - found[1][1]) <= 1
+    assert np.abs(found[0][0] - found[1][0]).max() < 1e-4
+    assert {"coarse", "advance", "turn"} <= gpu.used
+    assert ("prolong" in gpu.used) == (small == 10)

@@ -1,0 +1,1 @@
+"""The Poisson-Boltzmann equation on the CPU: molecular surfaces on a lattice, and multigrid."""

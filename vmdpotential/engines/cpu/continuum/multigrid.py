@@ -1,0 +1,152 @@
+"""Multigrid for one lattice on the CPU, around the kernels."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.errors import TaskError
+from vmdpotential.progress import report
+
+Floats = NDArray[np.float64]
+Values = NDArray[np.float32]
+
+#: Bytes that a node takes: conductances, diagonal, what ions add, solution, residual, direction and cycle, with
+#: coarse levels.
+BYTES = 40
+
+#: Of the residual, for each round of conjugate gradients; rounds, and iterations of each at most.
+GOAL, ROUNDS, MOST = 1e-4, 4, 60
+
+#: Newton's steps at most, and the largest step of a potential where ions are, kT/e.
+STEPS, LARGEST = 30, 3.0
+
+
+class Multigrid:
+    """Solves div(eps grad w) - k2 w = -sources, or the same with the full equation's ions.
+
+    Parameters
+    ----------
+    x, y, z : (nx, ny, nz) float32
+        Conductances of the edges from each node along an axis; nodes minus one are multiples of 2 to the power of
+        `levels` minus one.
+    k2 : (nx, ny, nz) float32
+        What ions add to the diagonal.
+    ions : (I, 2) float64
+        Valence, and share of the ionic strength, of each kind of ions for the full equation; none for the linear one.
+    levels : int
+    """
+
+    def __init__(self, x: Values, y: Values, z: Values, k2: Values, ions: Floats, levels: int) -> None:
+        self.kernel = build.load("multigrid_kernel")
+        shapes = np.array([[((n - 1) >> level) + 1 for n in x.shape] for level in range(levels)], np.int64)
+        self.shapes, self.offsets = shapes, np.concatenate([[0], np.cumsum(shapes.prod(1))])
+        self.shape, self.k2, self.ions = x.shape, k2, ions
+        self.x, self.y, self.z = (self._flat(a) for a in (x, y, z))
+        for level in range(1, levels):
+            fine = [self._level(a, level - 1) for a in (self.x, self.y, self.z)]
+            for axis, (a, values) in enumerate(zip((self.x, self.y, self.z), fine, strict=True)):
+                self._level(a, level)[:] = _coarser(values, axis)
+        self.d, self.u, self.f = (np.zeros(self.offsets[-1], np.float32) for _ in range(3))
+
+    def _flat(self, finest: Values) -> Values:
+        flat = np.zeros(self.offsets[-1], np.float32)
+        flat[: finest.size] = finest.ravel()
+        return flat
+
+    def _level(self, flat: Values, level: int) -> Values:
+        part: Values = flat[self.offsets[level] : self.offsets[level + 1]].reshape(self.shapes[level])
+        return part
+
+    def _diagonal(self, k2: Values) -> None:
+        """Make the diagonals of all levels."""
+        for level in range(len(self.shapes)):
+            d = self._level(self.d, level)
+            self.kernel.invert(1, len(d) - 1, *(self._level(a, level) for a in (self.x, self.y, self.z)), k2, d)
+            k2 = np.ascontiguousarray(4 * k2[::2, ::2, ::2])
+
+    def solve(self, w: Values, nodes: NDArray[np.int64], sources: Floats, tolerance: float) -> int:
+        """Replace w, whose faces are the boundary, by the solution; return how many iterations that took.
+
+        Parameters
+        ----------
+        w : (nx, ny, nz) float32
+        nodes : (S,) int64
+            Places in w.ravel() that have sources.
+        sources : (S,) float64
+        tolerance : float
+            Norm of the residual over that of the first one.
+
+        Raises
+        ------
+        TaskError
+            When it does not converge.
+        """
+        residual, direction = self._level(self.f, 0), np.zeros(self.shape, np.float32)
+        k2 = self.k2
+        if not len(self.ions):
+            self._diagonal(k2)
+        first, count = 0.0, 0
+        for step in range(STEPS if len(self.ions) else ROUNDS):
+            self._rows(self.kernel.residual, w, *self._finest, self.k2, self.ions, residual)
+            np.add.at(residual.reshape(-1), nodes, sources.astype(np.float32))
+            norm = float(np.sqrt(sum(float(np.vdot(plane, plane)) for plane in residual)))
+            first = first or norm
+            if not np.isfinite(norm):
+                break
+            if norm <= tolerance * first:
+                return count
+            if len(self.ions):
+                k2 = np.empty_like(self.k2)
+                self._rows(self.kernel.slope, w, self.k2, self.ions, k2)
+                self._diagonal(k2)
+            goal = max(GOAL, 0.5 * tolerance * first / norm)
+            change = np.zeros_like(w) if len(self.ions) else w
+            direction[:] = 0
+            count += self._gradients(k2, direction, change, goal)
+            if len(self.ions):
+                largest = float(np.abs(change[self.k2 > 0]).max(initial=0))
+                w += change * np.float32(min(1.0, LARGEST / max(1e-30, largest)))
+            report("Poisson-Boltzmann", min(0.99, (step + 1) / 8))
+        raise TaskError("the Poisson-Boltzmann equation did not converge", "correct the atoms, their radii or {set}")
+
+    @property
+    def _finest(self) -> tuple[Values, Values, Values]:
+        return self._level(self.x, 0), self._level(self.y, 0), self._level(self.z, 0)
+
+    def _rows(self, kernel: Any, *arguments: Any) -> None:
+        """Run a kernel of planes on all threads."""
+        threads.run(partial(kernel, *arguments), self.shape[0], "Poisson-Boltzmann",
+                    max(4, -(-self.shape[0] // threads.count())))
+
+    def _gradients(self, k2: Values, direction: Values, w: Values, goal: float) -> int:
+        workers = 1 if w.size < 10 * self.kernel.SMALL else max(1, min(threads.count(), self.shape[0] // 8))
+        sums, told = np.zeros((3, self.shape[0])), np.zeros(1, np.int64)
+        self.u[:] = 0
+
+        def work(worker: int, board: NDArray[np.int64]) -> None:
+            self.kernel.solve(self.shapes, self.offsets, self.x, self.y, self.z, self.d, k2, self.u, self.f, direction,
+                              w, sums, goal, MOST, told, worker, workers, board)
+
+        threads.together(work, workers)
+        return int(told[0])
+
+
+def _coarser(values: Values, axis: int) -> Values:
+    """Return the conductances of a coarse level: in series along an edge, the weighted mean of those beside it."""
+    result = np.zeros([(n + 1) // 2 for n in values.shape], np.float32)
+    along = tuple(slice(0, -1) if d == axis else slice(None) for d in range(3))
+    even, odd = (tuple(slice(start, values.shape[d] - 1, 2) if d == axis else slice(None) for d in range(3))
+                 for start in (0, 1))
+    mean = 2 / (1 / values[even] + 1 / values[odd])
+    for d in range(3):
+        if d != axis:
+            low, middle, high = (np.take(mean, np.clip(np.arange(0, mean.shape[d], 2) + step, 0, mean.shape[d] - 1), d)
+                                 for step in (-1, 0, 1))
+            mean = 0.25 * (low + high) + 0.5 * middle
+    result[along] = mean
+    return result

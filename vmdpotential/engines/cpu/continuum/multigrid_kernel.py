@@ -1,0 +1,390 @@
+"""Conjugate gradients preconditioned by one multigrid cycle: all of it in compiled code, on threads that keep step.
+
+Levels are laid one after the other into flat arrays, the finest first. Nodes on the faces of a level keep their values.
+Sums over nodes are added up plane by plane, so that results do not depend on the number of threads.
+
+This file is run once, see :mod:`vmdpotential.engines.cpu.compiling.build`.
+"""
+
+# numba's kernels have no annotations that mypy could check
+# mypy: ignore-errors
+
+import math
+
+import numpy as np
+from numba import njit
+
+from vmdpotential.engines.cpu.compiling.meeting import take, wait
+from vmdpotential.engines.cpu.compiling.threads import SUMMED
+
+FAST = {"fastmath": {"contract", "reassoc", "nsz", "arcp"}, "error_model": "numpy", "boundscheck": False, "nogil": True}
+
+#: Nodes of a level that one thread has smoothed before several have met.
+SMALL = 30_000
+
+#: Sweeps up and down on the coarsest level.
+SWEEPS = 12
+
+F = np.float32
+
+
+@njit(**FAST)
+def meet(board, workers, meeting):
+    """Wait for all threads; return the number of the next meeting, negative where the work has been stopped."""
+    if workers == 1:
+        return meeting if board[0] == 0 else -1
+    take(board, SUMMED)
+    return meeting + 1 if wait(board, SUMMED, meeting * workers) else -1
+
+
+@njit(**FAST)
+def share(planes, worker, workers):
+    """Return a thread's share of the inner planes."""
+    inner = planes - 2
+    return 1 + inner * worker // workers, 1 + inner * (worker + 1) // workers
+
+
+@njit(**FAST)
+def around(i, j, u, f, ex, ey, ez, row):
+    """Write f and what a row's neighbours add to it; in steps of few arrays, of which LLVM makes vectors."""
+    nz = u.shape[2]
+    ui, up, um, uj, ul, fi = u[i, j], u[i + 1, j], u[i - 1, j], u[i, j + 1], u[i, j - 1], f[i, j]
+    xp, xm, yp, ym, zp = ex[i, j], ex[i - 1, j], ey[i, j], ey[i, j - 1], ez[i, j]
+    for k in range(1, nz - 1):
+        row[k] = fi[k] + xp[k] * up[k] + xm[k] * um[k]
+    for k in range(1, nz - 1):
+        row[k] += yp[k] * uj[k] + ym[k] * ul[k]
+    for k in range(1, nz - 1):
+        row[k] += zp[k] * ui[k + 1] + zp[k - 1] * ui[k - 1]
+
+
+@njit(**FAST)
+def smooth_plane(i, colour, u, f, ex, ey, ez, d, row):
+    """Solve for the nodes of a colour in a plane."""
+    _, ny, nz = u.shape
+    for j in range(1, ny - 1):
+        around(i, j, u, f, ex, ey, ez, row)
+        ui, di, first = u[i, j], d[i, j], (i + j + colour) % 2
+        for k in range(1, nz - 1):
+            ui[k] = row[k] * di[k] if k % 2 == first else ui[k]
+
+
+@njit(**FAST)
+def smooth(first, last, colour, u, f, ex, ey, ez, d, row, worker, workers, board, meeting):
+    """Solve for the nodes of one colour, then the other; the second follows a plane behind, while data are near."""
+    for i in range(first, last):
+        smooth_plane(i, colour, u, f, ex, ey, ez, d, row)
+        if i - 1 > first:
+            smooth_plane(i - 1, 1 - colour, u, f, ex, ey, ez, d, row)
+    meeting = meet(board, workers, meeting)
+    if last > first:
+        smooth_plane(first, 1 - colour, u, f, ex, ey, ez, d, row)
+        if last - 1 > first:
+            smooth_plane(last - 1, 1 - colour, u, f, ex, ey, ez, d, row)
+    return meet(board, workers, meeting) if meeting > 0 else meeting
+
+
+@njit(**FAST)
+def start(first, last, u, f, d):
+    """Solve for the nodes of colour 0 where all others are 0."""
+    _, ny, nz = u.shape
+    for i in range(first, last):
+        for j in range(1, ny - 1):
+            odd = F((i + j) % 2)
+            for k in range(1, nz - 1):
+                u[i, j, k] = f[i, j, k] * d[i, j, k] * (odd if k % 2 else F(1) - odd)
+
+
+@njit(**FAST)
+def residual_plane(i, u, f, ex, ey, ez, d, out):
+    """Write the residual of a plane."""
+    _, ny, nz = u.shape
+    for j in range(1, ny - 1):
+        around(i, j, u, f, ex, ey, ez, out[j])
+        ui, di, row = u[i, j], d[i, j], out[j]
+        for k in range(1, nz - 1):
+            row[k] -= ui[k] / di[k]
+
+
+@njit(**FAST)
+def restrict(first, last, u, f, ex, ey, ez, d, coarse, planes):
+    """Write the residual's weighted sums to planes of the coarse level; `planes` (3, ny, nz) is scratch."""
+    _, my, mz = coarse.shape
+    done = -1
+    for i in range(first, last):
+        for fine in range(max(done + 1, 2 * i - 1), 2 * i + 2):
+            residual_plane(fine, u, f, ex, ey, ez, d, planes[fine % 3])
+            done = fine
+        low, middle, high = planes[(2 * i - 1) % 3], planes[2 * i % 3], planes[(2 * i + 1) % 3]
+        for j in range(1, my - 1):
+            b = 2 * j
+            for k in range(1, mz - 1):
+                total = F(0)
+                for step in range(-1, 2):
+                    c = 2 * k + step
+                    sides = low[b, c] + high[b, c] + middle[b - 1, c] + middle[b + 1, c]
+                    corners = low[b - 1, c] + low[b + 1, c] + high[b - 1, c] + high[b + 1, c]
+                    weighted = F(4) * middle[b, c] + F(2) * sides + corners
+                    total += weighted * (F(2) if step == 0 else F(1))
+                coarse[i, j, k] = total * F(1 / 16)
+
+
+@njit(**FAST)
+def prolong(first, last, coarse, u):
+    """Add the coarse level's values, interpolated trilinearly, to planes of a level."""
+    ny = u.shape[1]
+    mz = coarse.shape[2]
+    row = np.empty(mz, F)
+    for i in range(first, last):
+        a, b = i // 2, (i + 1) // 2
+        for j in range(1, ny - 1):
+            c, e = j // 2, (j + 1) // 2
+            ac, ae, bc, be = coarse[a, c], coarse[a, e], coarse[b, c], coarse[b, e]
+            for k in range(mz):
+                row[k] = F(0.25) * (ac[k] + ae[k] + bc[k] + be[k])
+            ui = u[i, j]
+            for k in range(1, mz):
+                ui[2 * k - 1] += F(0.5) * (row[k - 1] + row[k])
+            for k in range(1, mz - 1):
+                ui[2 * k] += row[k]
+
+
+@njit(**FAST)
+def level(array, offsets, shapes, n):
+    """Return a level of a flat array."""
+    return array[offsets[n] : offsets[n + 1]].reshape((shapes[n, 0], shapes[n, 1], shapes[n, 2]))
+
+
+@njit(**FAST)
+def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting):
+    """Write to u what one V cycle makes of f; return the number of the next meeting.
+
+    Small levels are the first thread's alone.
+    """
+    most = len(shapes) - 1
+    row, planes = np.zeros(shapes[0, 2], F), np.empty(3 * shapes[0, 1] * shapes[0, 2], F)
+    small = 0
+    while small < most and offsets[small + 1] - offsets[small] >= SMALL:
+        small += 1
+    for n in range(most):
+        if n >= small and worker:
+            break
+        team = workers if n < small else 1
+        first, last = share(shapes[n, 0], worker, team)
+        ul, fl, dl = level(u, offsets, shapes, n), level(f, offsets, shapes, n), level(d, offsets, shapes, n)
+        x, y, z = level(ex, offsets, shapes, n), level(ey, offsets, shapes, n), level(ez, offsets, shapes, n)
+        start(first, last, ul, fl, dl)
+        meeting = meet(board, team, meeting)
+        if meeting < 0:
+            return meeting
+        for i in range(first, last):
+            smooth_plane(i, 1, ul, fl, x, y, z, dl, row)
+        meeting = meet(board, team, meeting)
+        if meeting < 0:
+            return meeting
+        first, last = share(shapes[n + 1, 0], worker, team)
+        scratch = planes[: 3 * shapes[n, 1] * shapes[n, 2]].reshape((3, shapes[n, 1], shapes[n, 2]))
+        scratch[:] = F(0)
+        restrict(first, last, ul, fl, x, y, z, dl, level(f, offsets, shapes, n + 1), scratch)
+        meeting = meet(board, team, meeting)
+        if meeting < 0:
+            return meeting
+    if worker == 0:
+        ul, fl, dl = level(u, offsets, shapes, most), level(f, offsets, shapes, most), level(d, offsets, shapes, most)
+        x, y, z = level(ex, offsets, shapes, most), level(ey, offsets, shapes, most), level(ez, offsets, shapes, most)
+        ul[:] = F(0)
+        for sweep in range(2 * SWEEPS):
+            for half in range(2):
+                for i in range(1, shapes[most, 0] - 1):
+                    smooth_plane(i, half if sweep < SWEEPS else 1 - half, ul, fl, x, y, z, dl, row)
+    for n in range(most - 1, -1, -1):
+        if n >= small and worker:
+            continue
+        if n == small - 1:
+            meeting = meet(board, workers, meeting)
+            if meeting < 0:
+                return meeting
+        team = workers if n < small else 1
+        first, last = share(shapes[n, 0], worker, team)
+        ul, fl, dl = level(u, offsets, shapes, n), level(f, offsets, shapes, n), level(d, offsets, shapes, n)
+        x, y, z = level(ex, offsets, shapes, n), level(ey, offsets, shapes, n), level(ez, offsets, shapes, n)
+        prolong(first, last, level(u, offsets, shapes, n + 1), ul)
+        meeting = meet(board, team, meeting)
+        if meeting < 0:
+            return meeting
+        meeting = smooth(first, last, 1, ul, fl, x, y, z, dl, row, worker, team, board, meeting)
+        if meeting < 0:
+            return meeting
+    return meet(board, workers, meeting) if small == 0 else meeting
+
+
+@njit(**FAST)
+def apply(first, last, p, ex, ey, ez, k2, q, sums):
+    """Write the operator's values at p to q, and p q of each plane to sums."""
+    _, ny, nz = p.shape
+    for i in range(first, last):
+        total = 0.0
+        for j in range(1, ny - 1):
+            pi, pp, pm, pj, pl = p[i, j], p[i + 1, j], p[i - 1, j], p[i, j + 1], p[i, j - 1]
+            xp, xm, yp, ym, zp, kk = ex[i, j], ex[i - 1, j], ey[i, j], ey[i, j - 1], ez[i, j], k2[i, j]
+            row = q[i, j]
+            for k in range(1, nz - 1):
+                row[k] = xp[k] * (pi[k] - pp[k]) + xm[k] * (pi[k] - pm[k]) + kk[k] * pi[k]
+            for k in range(1, nz - 1):
+                row[k] += yp[k] * (pi[k] - pj[k]) + ym[k] * (pi[k] - pl[k])
+            part = F(0)
+            for k in range(1, nz - 1):
+                value = row[k] + zp[k] * (pi[k] - pi[k + 1]) + zp[k - 1] * (pi[k] - pi[k - 1])
+                row[k] = value
+                part += value * pi[k]
+            total += part
+        sums[i] = total
+
+
+@njit(**FAST)
+def advance(first, last, alpha, w, p, r, q, sums):
+    """Go on by alpha along p; write the residual's squares of each plane to sums."""
+    a = F(alpha)
+    _, ny, nz = p.shape
+    for i in range(first, last):
+        total = 0.0
+        for j in range(1, ny - 1):
+            wi, pi, ri, qi = w[i, j], p[i, j], r[i, j], q[i, j]
+            part = F(0)
+            for k in range(1, nz - 1):
+                wi[k] += a * pi[k]
+                value = ri[k] - a * qi[k]
+                ri[k] = value
+                part += value * value
+            total += part
+        sums[i] = total
+
+
+@njit(**FAST)
+def products(first, last, r, z, sums):
+    """Write r z of each plane to sums."""
+    _, ny, nz = r.shape
+    for i in range(first, last):
+        total = 0.0
+        for j in range(1, ny - 1):
+            ri, zi = r[i, j], z[i, j]
+            part = F(0)
+            for k in range(1, nz - 1):
+                part += ri[k] * zi[k]
+            total += part
+        sums[i] = total
+
+
+@njit(**FAST)
+def turn(first, last, beta, z, p):
+    """Turn the direction p to z + beta p."""
+    b = F(beta)
+    _, ny, nz = p.shape
+    for i in range(first, last):
+        for j in range(1, ny - 1):
+            zi, pi = z[i, j], p[i, j]
+            for k in range(1, nz - 1):
+                pi[k] = zi[k] + b * pi[k]
+
+
+@njit(**FAST)
+def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most, told, worker, workers, board):
+    """Add to w what takes the residual f away, to `tolerance` of it; told[0] becomes the number of iterations.
+
+    Parameters
+    ----------
+    shapes : (L, 3), offsets : (L + 1,) int64
+        Of the levels in ex, ey, ez (conductances from a node to the next), d (one over the diagonal), u and f.
+    k2 : float32
+        What the diagonal has beside the conductances, on the finest level, as p (0 at first) and w.
+    sums : (3, nx) float64
+        Scratch.
+    """
+    x, y, z = level(ex, offsets, shapes, 0), level(ey, offsets, shapes, 0), level(ez, offsets, shapes, 0)
+    r, q = level(f, offsets, shapes, 0), level(u, offsets, shapes, 0)
+    first, last = share(shapes[0, 0], worker, workers)
+    meeting = 1
+    products(first, last, r, r, sums[0])
+    meeting = meet(board, workers, meeting)
+    if meeting < 0:
+        return
+    goal = sums[0].sum() * tolerance**2
+    before = 0.0
+    for count in range(most):
+        meeting = cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
+        if meeting < 0:
+            return
+        products(first, last, r, q, sums[1])
+        meeting = meet(board, workers, meeting)
+        if meeting < 0:
+            return
+        now = sums[1].sum()
+        if not now > 0 or not math.isfinite(now):
+            return
+        turn(first, last, now / before if count else 0.0, q, p)
+        before = now
+        meeting = meet(board, workers, meeting)
+        if meeting < 0:
+            return
+        apply(first, last, p, x, y, z, k2, q, sums[2])
+        meeting = meet(board, workers, meeting)
+        if meeting < 0:
+            return
+        advance(first, last, now / sums[2].sum(), w, p, r, q, sums[0])
+        meeting = meet(board, workers, meeting)
+        if meeting < 0:
+            return
+        if worker == 0:
+            told[0] = count + 1
+        if sums[0].sum() <= goal:
+            return
+
+
+@njit(**FAST)
+def invert(first, last, ex, ey, ez, k2, d):
+    """Write one over the diagonal to planes of d."""
+    _, ny, nz = d.shape
+    for i in range(first, last):
+        for j in range(1, ny - 1):
+            for k in range(1, nz - 1):
+                d[i, j, k] = F(1) / (ex[i, j, k] + ex[i - 1, j, k] + ey[i, j, k] + ey[i, j - 1, k] + ez[i, j, k]
+                                     + ez[i, j, k - 1] + k2[i, j, k])
+
+
+@njit(error_model="numpy", boundscheck=False, nogil=True)
+def residual(w, ex, ey, ez, k2, ions, out, first_plane, last_plane):
+    """Write the residual of w without its sources, summed in float64, to planes of out.
+
+    `ions` (I, 2) are valences and shares of the ionic strength, for the full equation; none for the linear one.
+    """
+    _, ny, nz = w.shape
+    for i in range(max(1, first_plane), min(len(w) - 1, last_plane)):
+        for j in range(1, ny - 1):
+            for k in range(1, nz - 1):
+                c = np.float64(w[i, j, k])
+                total = (ex[i, j, k] * (w[i + 1, j, k] - c) + ex[i - 1, j, k] * (w[i - 1, j, k] - c)
+                         + ey[i, j, k] * (w[i, j + 1, k] - c) + ey[i, j - 1, k] * (w[i, j - 1, k] - c)
+                         + ez[i, j, k] * (w[i, j, k + 1] - c) + ez[i, j, k - 1] * (w[i, j, k - 1] - c))
+                if len(ions):
+                    if k2[i, j, k] > 0:
+                        charge = 0.0
+                        for n in range(len(ions)):
+                            charge -= ions[n, 1] / ions[n, 0] * math.exp(min(50.0, -ions[n, 0] * c))
+                        total -= k2[i, j, k] * charge
+                else:
+                    total -= k2[i, j, k] * c
+                out[i, j, k] = total
+
+
+@njit(error_model="numpy", boundscheck=False, nogil=True)
+def slope(w, k2, ions, out, first_plane, last_plane):
+    """Write the derivative of what ions add to the full equation, as `residual` has it, to planes of out."""
+    _, ny, nz = w.shape
+    for i in range(first_plane, last_plane):
+        for j in range(ny):
+            for k in range(nz):
+                total = 0.0
+                if k2[i, j, k] > 0:
+                    for n in range(len(ions)):
+                        total += ions[n, 1] * math.exp(min(50.0, -ions[n, 0] * w[i, j, k]))
+                out[i, j, k] = k2[i, j, k] * total

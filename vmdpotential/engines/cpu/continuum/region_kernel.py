@@ -1,0 +1,284 @@
+"""Kernels of a molecule's region: signed distances of nodes to its surface, and what edges and nodes get from them.
+
+This file is run once, see :mod:`vmdpotential.engines.cpu.compiling.build`.
+"""
+
+# numba's kernels have no annotations that mypy could check
+# mypy: ignore-errors
+
+import math
+
+import numpy as np
+from numba import njit
+
+PLAIN_CODE = {"error_model": "numpy", "boundscheck": False, "nogil": True}
+
+#: Intervals of a circle that other spheres can bury, at most.
+MOST = 512
+
+#: Radians of an arc that share a box of nodes.
+PIECE = 0.5
+
+
+@njit(**PLAIN_CODE)
+def stamp(centres, radii, reach, origin, spacing, depth, deepest, first_plane, last_plane):
+    """Raise the depth (nx, ny, nz) in some planes to that in the sphere that is the deepest there, and note which.
+
+    Nodes that are farther than `reach` outside of every sphere keep their value.
+    """
+    _, ny, nz = depth.shape
+    squares = np.empty(nz, np.float32)
+    for n in range(len(radii)):
+        radius, far = np.float32(radii[n]), radii[n] + reach
+        begin = max(first_plane, math.ceil((centres[n, 0] - far - origin[0]) / spacing[0]))
+        end = min(last_plane, math.floor((centres[n, 0] + far - origin[0]) / spacing[0]) + 1)
+        j_begin = max(0, math.ceil((centres[n, 1] - far - origin[1]) / spacing[1]))
+        j_end = min(ny, math.floor((centres[n, 1] + far - origin[1]) / spacing[1]) + 1)
+        k_begin = max(0, math.ceil((centres[n, 2] - far - origin[2]) / spacing[2]))
+        k_end = min(nz, math.floor((centres[n, 2] + far - origin[2]) / spacing[2]) + 1)
+        for k in range(k_begin, k_end):
+            squares[k] = (k * spacing[2] + origin[2] - centres[n, 2]) ** 2
+        for i in range(begin, end):
+            x = i * spacing[0] + origin[0] - centres[n, 0]
+            for j in range(j_begin, j_end):
+                y = j * spacing[1] + origin[1] - centres[n, 1]
+                square = np.float32(x * x + y * y)
+                for k in range(k_begin, k_end):
+                    here = radius - np.sqrt(square + squares[k])
+                    if here > depth[i, j, k]:
+                        depth[i, j, k] = here
+                        deepest[i, j, k] = n
+
+
+@njit(**PLAIN_CODE)
+def neighbours(centres, radii, order, starts, low, side, counts, first, out, distances, fill):
+    """Count, or with `fill` write, the spheres that meet each sphere, the nearest first.
+
+    Spheres `order` are sorted into cubes of `side` from `low`, cube c holding those from starts[c] on; `first` (N,) is
+    where each sphere's neighbours begin in `out` and `distances`.
+    """
+    nx, ny, nz = counts
+    for a in range(len(radii)):
+        found = 0
+        begin = first[a] if fill else 0
+        x, y, z = [int((centres[a, d] - low[d]) / side) for d in range(3)]
+        for i in range(max(0, x - 1), min(nx, x + 2)):
+            for j in range(max(0, y - 1), min(ny, y + 2)):
+                for k in range(max(0, z - 1), min(nz, z + 2)):
+                    cube = (i * ny + j) * nz + k
+                    for m in range(starts[cube], starts[cube + 1]):
+                        b = order[m]
+                        square = 0.0
+                        for d in range(3):
+                            square += (centres[a, d] - centres[b, d]) ** 2
+                        if b == a or square >= (radii[a] + radii[b]) ** 2:
+                            continue
+                        if fill:  # sorted as it comes
+                            place = begin + found
+                            while place > begin and distances[place - 1] > square:
+                                distances[place], out[place] = distances[place - 1], out[place - 1]
+                                place -= 1
+                            distances[place], out[place] = square, b
+                        found += 1
+        if not fill:
+            first[a + 1] = found
+
+
+@njit(**PLAIN_CODE)
+def project(centres, radii, first, others, origin, spacing, probe, reach, depth, deepest, first_plane, last_plane):
+    """Replace depths in accessible spheres by signed distances to the molecular surface, negative inside.
+
+    The way out of the deepest sphere is the shortest where it ends outside of all others. Where it does not, a node
+    counts as `reach` inside, until :func:`roll` finds a probe that touches more than one atom.
+    """
+    _, ny, nz = depth.shape
+    p = np.float32(probe)
+    for i in range(first_plane, last_plane):
+        for j in range(ny):
+            for k in range(nz):
+                d = depth[i, j, k]
+                if d <= 0 or d >= probe + reach:
+                    depth[i, j, k] = p - d
+                    continue
+                n = deepest[i, j, k]
+                x = i * spacing[0] + origin[0] - centres[n, 0]
+                y = j * spacing[1] + origin[1] - centres[n, 1]
+                z = k * spacing[2] + origin[2] - centres[n, 2]
+                scale = radii[n] / max(1e-9, math.sqrt(x * x + y * y + z * z))
+                x, y, z = (centres[n, 0] + scale * x, centres[n, 1] + scale * y, centres[n, 2] + scale * z)
+                free = True
+                for m in range(first[n], first[n + 1]):
+                    o = others[m]
+                    square = (x - centres[o, 0]) ** 2 + (y - centres[o, 1]) ** 2 + (z - centres[o, 2]) ** 2
+                    if square < radii[o] * radii[o] - 1e-9:
+                        free = False
+                        break
+                depth[i, j, k] = p - d if free else np.float32(-reach)
+
+
+@njit(**PLAIN_CODE)
+def arcs(centres, radii, first, others, out):
+    """Write the arcs of circles between two spheres that are outside of all others; return how many there are.
+
+    A row of `out` (A, 12) is the circle's centre, two unit vectors in its plane, its radius and two angles; where there
+    are more arcs than rows, those beyond are counted alone.
+    """
+    found = 0
+    begins, ends = np.empty(MOST), np.empty(MOST)
+    u, v, middle, along = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    for a in range(len(radii)):
+        for m in range(first[a], first[a + 1]):
+            b = others[m]
+            if b < a:
+                continue
+            square = 0.0
+            for d in range(3):
+                along[d] = centres[b, d] - centres[a, d]
+                square += along[d] ** 2
+            apart = math.sqrt(square)
+            if apart < 1e-6 or apart <= abs(radii[a] - radii[b]):
+                continue
+            t = (square + radii[a] ** 2 - radii[b] ** 2) / (2 * apart)
+            radius = radii[a] ** 2 - t * t
+            if radius <= 1e-12:
+                continue
+            radius = math.sqrt(radius)
+            least = 0
+            for d in range(3):
+                along[d] /= apart
+                middle[d] = centres[a, d] + t * along[d]
+                if abs(along[d]) < abs(along[least]):
+                    least = d
+            length = math.sqrt(1 - along[least] ** 2)
+            for d in range(3):
+                u[d] = ((1.0 if d == least else 0.0) - along[least] * along[d]) / length
+            v[0] = along[1] * u[2] - along[2] * u[1]
+            v[1] = along[2] * u[0] - along[0] * u[2]
+            v[2] = along[0] * u[1] - along[1] * u[0]
+            buried, cuts = False, 0
+            for turn in range(2):  # most circles are buried whole, which takes no angle to see
+                for o in range(first[a], first[a + 1]):
+                    c = others[o]
+                    if c == b:
+                        continue
+                    x, y, squares = 0.0, 0.0, 0.0
+                    for d in range(3):
+                        g = middle[d] - centres[c, d]
+                        x += g * u[d]
+                        y += g * v[d]
+                        squares += g * g
+                    level = (radii[c] ** 2 - squares - radius**2) / (2 * radius)
+                    size = math.sqrt(x * x + y * y)
+                    if level >= size:
+                        buried = buried or level > 1e-12
+                        if buried:
+                            break
+                        continue
+                    if turn == 0 or level <= -size or cuts >= MOST - 2:
+                        continue
+                    half = math.acos(level / size)
+                    begin = (math.atan2(y, x) + half) % (2 * math.pi)
+                    end = begin + 2 * (math.pi - half)
+                    begins[cuts], ends[cuts] = begin, min(end, 2 * math.pi)
+                    cuts += 1
+                    if end > 2 * math.pi:
+                        begins[cuts], ends[cuts] = 0.0, end - 2 * math.pi
+                        cuts += 1
+                if buried:
+                    break
+            if buried:
+                continue
+            order = np.argsort(begins[:cuts])
+            angle = 0.0
+            for place in range(cuts + 1):
+                until = 2 * math.pi if place == cuts else begins[order[place]]
+                if until > angle + 1e-9:
+                    if found < len(out):
+                        for d in range(3):
+                            out[found, d], out[found, 3 + d], out[found, 6 + d] = middle[d], u[d], v[d]
+                        out[found, 9], out[found, 10], out[found, 11] = radius, angle, until
+                    found += 1
+                if place < cuts:
+                    angle = max(angle, ends[order[place]])
+    return found
+
+
+@njit(**PLAIN_CODE)
+def roll(rolled, probe, reach, origin, spacing, distances, first_plane, last_plane):
+    """Raise signed distances in some planes to those of probes whose centres are on arcs (:func:`arcs`)."""
+    _, ny, nz = distances.shape
+    far = probe + reach
+    ends = np.empty((2, 3))
+    for n in range(len(rolled)):
+        arc = rolled[n]
+        radius = arc[9]
+        pieces = max(1, math.ceil((arc[11] - arc[10]) / PIECE))
+        half = 0.5 * (arc[11] - arc[10]) / pieces
+        bulge = radius * (1 - math.cos(half))
+        cosine = math.cos(half)
+        for piece in range(pieces):
+            angle = arc[10] + (2 * piece + 1) * half
+            for e in range(2):
+                t = angle + (2 * e - 1) * half
+                for d in range(3):
+                    ends[e, d] = arc[d] + radius * (math.cos(t) * arc[3 + d] + math.sin(t) * arc[6 + d])
+            begin = max(first_plane, math.ceil((min(ends[0, 0], ends[1, 0]) - bulge - far - origin[0]) / spacing[0]))
+            end = min(last_plane, math.floor((max(ends[0, 0], ends[1, 0]) + bulge + far - origin[0]) / spacing[0]) + 1)
+            j_begin = max(0, math.ceil((min(ends[0, 1], ends[1, 1]) - bulge - far - origin[1]) / spacing[1]))
+            j_end = min(ny, math.floor((max(ends[0, 1], ends[1, 1]) + bulge + far - origin[1]) / spacing[1]) + 1)
+            k_begin = max(0, math.ceil((min(ends[0, 2], ends[1, 2]) - bulge - far - origin[2]) / spacing[2]))
+            k_end = min(nz, math.floor((max(ends[0, 2], ends[1, 2]) + bulge + far - origin[2]) / spacing[2]) + 1)
+            to_x, to_y = math.cos(angle), math.sin(angle)
+            for i in range(begin, end):
+                x = i * spacing[0] + origin[0]
+                for j in range(j_begin, j_end):
+                    y = j * spacing[1] + origin[1]
+                    for k in range(k_begin, k_end):
+                        nearest = np.float32(probe) - distances[i, j, k]
+                        if nearest <= 0:
+                            continue
+                        z = k * spacing[2] + origin[2]
+                        q0, q1, q2 = x - arc[0], y - arc[1], z - arc[2]
+                        a = q0 * arc[3] + q1 * arc[4] + q2 * arc[5]
+                        b = q0 * arc[6] + q1 * arc[7] + q2 * arc[8]
+                        across = math.sqrt(a * a + b * b)
+                        if a * to_x + b * to_y >= across * cosine:
+                            square = q0 * q0 + q1 * q1 + q2 * q2 + radius * (radius - 2 * across)
+                        else:  # nearest to an end of the piece
+                            square = min((x - ends[0, 0]) ** 2 + (y - ends[0, 1]) ** 2 + (z - ends[0, 2]) ** 2,
+                                         (x - ends[1, 0]) ** 2 + (y - ends[1, 1]) ** 2 + (z - ends[1, 2]) ** 2)
+                        if square < nearest * nearest:
+                            distances[i, j, k] = np.float32(probe - math.sqrt(max(0.0, square)))
+
+
+@njit(**PLAIN_CODE)
+def edges(distances, inside, outside, weights, x, y, z, first_plane, last_plane):
+    """Write the conductances of the edges from each node along x, y and z in some planes.
+
+    The two parts of an edge that the surface cuts are in series; `outside` (nz,) is the permittivity of the solvent's
+    side at each height, and of edges between nodes there the mean of both ends in series.
+    """
+    nx, ny, nz = distances.shape
+    for i in range(first_plane, last_plane):
+        for j in range(ny):
+            for k in range(nz):
+                here, own = distances[i, j, k], outside[k]
+                for axis in range(3):
+                    a, b, c = i + (axis == 0), j + (axis == 1), k + (axis == 2)
+                    if a == nx or b == ny or c == nz:
+                        value = 0.0
+                    else:
+                        there, other = distances[a, b, c], outside[c]
+                        if here < 0 and there < 0:
+                            value = inside
+                        elif here >= 0 and there >= 0:
+                            value = 2 / (1 / own + 1 / other)
+                        else:
+                            part = abs(here if here < 0 else there) / (abs(here) + abs(there))
+                            value = 1 / (part / inside + (1 - part) / (own if here >= 0 else other))
+                    if axis == 0:
+                        x[i, j, k] = weights[0] * value
+                    elif axis == 1:
+                        y[i, j, k] = weights[1] * value
+                    else:
+                        z[i, j, k] = weights[2] * value

@@ -1,0 +1,74 @@
+"""The kernels of surfaces: the sphere that a point is the deepest in, or the nearest to, and points in no other sphere.
+
+This file is run once, see :mod:`vmdpotential.engines.cpu.compiling.build`.
+"""
+
+# numba's kernels have no annotations that mypy could check
+# mypy: ignore-errors
+
+import numpy as np
+from numba import njit
+
+
+@njit(error_model="numpy", boundscheck=False, nogil=True)
+def run(points, centres, radii, order, starts, shape, origin, side, largest, enough, best, which, first, last):
+    """Lower the least distance of some points to a sphere's surface, negative inside, and note the sphere.
+
+    Cell c of a grid has the spheres order[starts[c]:starts[c + 1]], whose centres and radii are in this order. Shells
+    of cells around a point are searched until none farther away can be nearer, or a distance is less than `enough`.
+    """
+    for p in range(first, last):
+        x, y, z = points[p, 0], points[p, 1], points[p, 2]
+        a = min(max(int(np.floor((x - origin[0]) / side)), 0), shape[0] - 1)
+        b = min(max(int(np.floor((y - origin[1]) / side)), 0), shape[1] - 1)
+        c = min(max(int(np.floor((z - origin[2]) / side)), 0), shape[2] - 1)
+        # to the nearest wall of its cell
+        u, v, w = x - origin[0] - a * side, y - origin[1] - b * side, z - origin[2] - c * side
+        wall = max(0.0, min(min(u, side - u), min(min(v, side - v), min(w, side - w))))
+        least, found = best[p], which[p]
+        farthest = max(max(a, shape[0] - 1 - a), max(max(b, shape[1] - 1 - b), max(c, shape[2] - 1 - c)))
+        shell = 0
+        while shell <= farthest and least >= enough and (
+                shell == 0 or least > (shell - 1) * side + wall - largest):
+            for i in range(max(a - shell, 0), min(a + shell, shape[0] - 1) + 1):
+                for j in range(max(b - shell, 0), min(b + shell, shape[1] - 1) + 1):
+                    # inside of the shell all cells have been searched
+                    step = 1 if max(abs(i - a), abs(j - b)) == shell else max(1, 2 * shell)
+                    for k in range(c - shell, c + shell + 1, step):
+                        if k < 0 or k >= shape[2]:
+                            continue
+                        cell = (i * shape[1] + j) * shape[2] + k
+                        for n in range(starts[cell], starts[cell + 1]):
+                            e, f, g = x - centres[n, 0], y - centres[n, 1], z - centres[n, 2]
+                            reach = least + radii[n]
+                            square = e * e + f * f + g * g
+                            if reach > 0 and square < reach * reach:
+                                least, found = np.sqrt(square) - radii[n], order[n]
+            shell += 1
+        best[p], which[p] = least, found
+
+
+@njit(error_model="numpy", boundscheck=False, nogil=True)
+def free(directions, spheres, centres, radii, starts, neighbours, result, first, last):
+    """Write which points of some spheres, their centre and radius times the directions, are in no other sphere.
+
+    Sphere n has the neighbours[starts[n]:starts[n + 1]], all that meet it.
+    """
+    for row in range(first, last):
+        sphere = spheres[row]
+        around = neighbours[starts[sphere]:starts[sphere + 1]]
+        hit = 0
+        for d in range(len(directions)):
+            x = centres[sphere, 0] + directions[d, 0] * radii[sphere]
+            y = centres[sphere, 1] + directions[d, 1] * radii[sphere]
+            z = centres[sphere, 2] + directions[d, 2] * radii[sphere]
+            result[row, d] = True
+            for n in range(len(around)):
+                # the one that covers the point before is likely to cover this one
+                at = hit if n == 0 else (n - 1 if n <= hit else n)
+                other = around[at]
+                e, f, g = x - centres[other, 0], y - centres[other, 1], z - centres[other, 2]
+                reach = radii[other] - 1e-5
+                if e * e + f * f + g * g < reach * reach:
+                    result[row, d], hit = False, at
+                    break

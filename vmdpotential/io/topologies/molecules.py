@@ -1,0 +1,110 @@
+"""Molecules of SDF and MOL2 files that state no charges: Gasteiger's, from their bonds and formal charges.
+
+SDF: the table of CTfile formats (V2000). MOL2 states no formal charges; they follow from the valences, so that its
+hydrogens must be there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from vmdpotential.errors import InputError
+from vmdpotential.io.files.numbers import real
+from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, DOUBLE, SINGLE, TRIPLE, gasteiger
+
+#: Names and charges (e) of a molecule's atoms.
+Charged = list[tuple[str, float]]
+_ORDERS = {"1": SINGLE, "2": DOUBLE, "3": TRIPLE, "4": AROMATIC_DOUBLE, "ar": AROMATIC_DOUBLE, "am": SINGLE}
+_VALENCE = {SINGLE: 1.0, DOUBLE: 2.0, TRIPLE: 3.0, AROMATIC_DOUBLE: 1.5}
+#: Charges that the atom block of an SDF means by numbers.
+_CODES = {"1": 3, "2": 2, "3": 1, "5": -1, "6": -2, "7": -3}
+#: Bonds of neutral atoms; an atom of another number is charged.
+_BONDS = {"H": (1,), "C": (4,), "N": (3,), "O": (2,), "F": (1,), "Cl": (1,), "Br": (1,), "I": (1,), "S": (2, 4, 6),
+          "P": (3, 5), "B": (3,), "Si": (4,)}
+
+
+def of_bonds(names: Sequence[str], elements: Sequence[str], formal: Sequence[int],
+             bonds: Sequence[tuple[int, int, int]], where: str) -> Charged:
+    """Return names and Gasteiger charges of a molecule.
+
+    Raises
+    ------
+    InputError
+        When an element has no parameters.
+    """
+    charges = gasteiger(np.array(elements, "<U2"), np.array(formal, np.int64),
+                        np.array(bonds, np.int64).reshape(-1, 3))
+    bad = np.flatnonzero(~np.isfinite(charges))
+    if len(bad):
+        raise InputError(f"{where}: states no charge of the atom {names[bad[0]]}, and Gasteiger's method has none for "
+                         f"{elements[bad[0]]}", "give its charges in the file")
+    return list(zip(names, charges.tolist(), strict=True))
+
+
+def valence_charges(elements: Sequence[str], bonds: Sequence[tuple[int, int, int]]) -> list[int]:
+    """Return formal charges that follow from the bonds of every atom."""
+    total = [0.0] * len(elements)
+    for a, b, order in bonds:
+        total[a] += _VALENCE[order]
+        total[b] += _VALENCE[order]
+    result = []
+    for element, valence in zip(elements, total, strict=True):
+        usual = _BONDS.get(element, (round(valence),))
+        nearest = min(usual, key=lambda bonds: abs(bonds - valence))
+        result.append(int(np.ceil(valence - nearest - 0.25)) if element in ("N", "O", "P", "S") else 0)
+    return result
+
+
+def order_of(word: str, where: str) -> int:
+    """Return the number of a bond's order; raises InputError for one that is unknown."""
+    if word not in _ORDERS:
+        raise InputError(f"{where}: '{word[:20]}' is no order of a bond")
+    return _ORDERS[word]
+
+
+def read_sdf(lines: Sequence[str], where: str) -> Iterator[tuple[str, Charged]]:
+    """Yield the name and the atoms of every molecule of an SDF; atoms are named by element and number (C1, C2, N1).
+
+    Raises
+    ------
+    InputError
+        When a table is incomplete, or of another version; the message names the line.
+    """
+    start = 0
+    while start < len(lines) and any(line.strip() for line in lines[start:]):
+        end = next((n for n in range(start, len(lines)) if lines[n].startswith("$$$$")), len(lines))
+        yield _molecule(lines[start:end], f"{where}: line {start + 1}")
+        start = end + 1
+
+
+def _molecule(lines: Sequence[str], where: str) -> tuple[str, Charged]:
+    if len(lines) < 4 or "V3000" in lines[3]:
+        raise InputError(f"{where}: begins no molecule of an SDF (V2000)")
+    try:
+        atoms, links = int(lines[3][:3]), int(lines[3][3:6])
+        table, rest = lines[4 : 4 + atoms], lines[4 + atoms : 4 + atoms + links]
+        elements = [line[31:34].strip().capitalize() for line in table]
+        for line in table:
+            real(line[:10])
+        formal = [_CODES.get(line[36:39].strip(), 0) for line in table]
+        bonds = [(int(line[:3]) - 1, int(line[3:6]) - 1, order_of(line[6:9].strip(), where)) for line in rest]
+        changes = [line.split()[3:] for line in lines[4 + atoms + links :] if line.startswith("M  CHG")]
+        if changes:
+            formal = [0] * atoms
+            for words in changes:
+                for atom, charge in zip(words[::2], words[1::2], strict=True):
+                    formal[int(atom) - 1] = int(charge)
+        if len(table) < atoms or len(rest) < links or not all(0 <= k < atoms for bond in bonds for k in bond[:2]):
+            raise ValueError
+    except (ValueError, IndexError):
+        raise InputError(f"{where}: the table of atoms and bonds is incomplete") from None
+    numbers: Counter[str] = Counter()
+    names = []
+    for element in elements:
+        numbers[element] += 1
+        names.append(f"{element.upper()}{numbers[element]}")
+    title = (lines[0].split() or ["LIG"])[0]
+    return title, of_bonds(names, elements, formal, bonds, where)

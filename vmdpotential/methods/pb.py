@@ -1,0 +1,332 @@
+"""Poisson-Boltzmann: a molecule of low permittivity in a solution of ions, on the lattice of the map.
+
+The equation is solved twice (:mod:`vmdpotential.continuum.equation`): at the map's spacing, and at twice that or more
+on a lattice that reaches far beyond the molecule, whose faces have the sum of the charges' screened potentials. The
+second gives the first its boundary, and both together an error: the discretisation is of second order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential import memory
+from vmdpotential.continuum.equation import Continuum, Solved, Sum, enclosing, solve
+from vmdpotential.engines import Engine, charges_and_positions, get_engine
+from vmdpotential.engines.cpu.continuum.multigrid import BYTES
+from vmdpotential.engines.result import HostResult, Mean, MeanOfResults, Result
+from vmdpotential.errors import MemoryPlanError
+from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.interactions import Bound, Quantity
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
+from vmdpotential.interactions.screened_coulomb import WATER
+from vmdpotential.methods import Charges, Estimate, Method, Refusal, Request, Solution, map_bytes
+from vmdpotential.methods.accuracy import Errors
+from vmdpotential.methods.at_points import to_tolerance
+from vmdpotential.units import coulomb_constant, debye_length
+
+Floats = NDArray[np.float64]
+
+#: Seconds that a node and an atom take (measured).
+SECONDS, ATOM = 6e-7, 5e-5
+
+#: The coarse lattice reaches this far beyond the molecule, A.
+BEYOND = 16.0
+
+#: Nodes that it may have in any case.
+FREE = 800_000
+
+#: Of the sum of charges at nodes; far from the molecule their potential is summed from nodes of this spacing, A.
+TOLERANCE, CLUSTERS = 1e-5, 5.0
+
+
+class Continued(HostResult):
+    """The potential in a continuum, with what else the solution gives.
+
+    Parameters
+    ----------
+    maps : (1, nx, ny, nz) float32
+    errors : Errors
+        From two lattices: outside of the molecule, and at its surface.
+    energies : (N,) float64, kT
+        Half the reaction potential times the charge, of each atom; their sum is the electrostatic energy of solvation.
+    energy_error : float, kT
+        Of the sum, from two lattices.
+    """
+
+    def __init__(self, maps: NDArray[np.float32], errors: Errors, energies: Floats, energy_error: float) -> None:
+        super().__init__(maps)
+        self.errors, self.energies, self.energy_error = errors, energies, energy_error
+
+
+@dataclass(frozen=True, eq=False)
+class PbPlan:
+    """A solution of the equation with every choice made; see :class:`vmdpotential.methods.Planned`."""
+
+    request: Request
+    solution: Solution
+    engine: str
+    estimate: Estimate
+    method: str = field(default="pb", init=False)
+    error: float | None = field(default=None, init=False)  # known when it is solved
+
+    def run(self, positions: ArrayLike, charges: ArrayLike) -> Continued:
+        """Return the potential of positions (N, 3), A, and charges (N,) in the request's unit.
+
+        Raises
+        ------
+        TaskError
+            When the solution does not converge.
+        """
+        places, sources = charges_and_positions(positions, charges)
+        told = self.solution
+        continuum = described(told, places, sources / told.charge)
+        engine = get_engine(self.engine)
+        total: Sum = partial(_sum, engine)
+        fine, first, depth = enclosing(self.request.lattice)
+        wide, levels, ratio = around(fine, places, told)
+        far = solve(continuum, wide, levels, total, partial(far_field, continuum, engine), engine)
+        solved = solve(continuum, fine, depth, total, partial(_interpolated, far, continuum, total), engine)
+        whole: tuple[slice, slice, slice] = tuple(  # type: ignore[assignment]
+            slice(a, a + n) for a, n in zip(first, self.request.lattice.shape, strict=True))
+        values = solved.potential(continuum, total, whole)
+        share = 1 / (ratio**2 - 1)
+        energies = [0.5 * continuum.charges * _reaction(found, continuum, total) for found in (solved, far)]
+        unit = coulomb_constant(told.unit, told.temperature) / coulomb_constant("kT/e", told.temperature)
+        return Continued(np.ascontiguousarray(unit * values, np.float32)[None], _errors(solved, far, ratio),
+                         energies[0], share * abs(float((energies[0] - energies[1]).sum())))
+
+    def new_mean(self) -> Mean:
+        """Return the mean of no frames yet."""
+        return MeanOfResults(self.run)
+
+    def __str__(self) -> str:
+        nodes = " x ".join(map(str, enclosing(self.request.lattice)[0].shape))
+        return f"pb, {nodes} nodes; about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}"
+
+
+class PoissonBoltzmann(Method):
+    """The continuum method; see :class:`vmdpotential.methods.Method`."""
+
+    name = "pb"
+    summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions"
+    boundaries = ("open",)
+    boundary_reason = ": the equation is solved for one molecule in an endless solution"
+    interactions = ("coulomb",)
+    field = False
+    superposes = False
+    dielectric = WATER
+    quantities = (
+        Quantity("salt", "M", 0.15, 0.0, 10.0, "1:1 salt"),
+        Quantity("divalent", "M", 0.0, 0.0, 10.0, "salt of a divalent cation and two anions"),
+        Quantity("ion_radius", "A", 2.0, 0.0, 10.0, "closest distance of an ion's centre to an atom's surface"),
+        Quantity("inside", "", 2.0, 1.0, 200.0, "relative permittivity of the molecule"),
+        Quantity("probe", "A", 1.4, 0.0, 10.0, "radius of the probe that rolls over the surface; 0: van der Waals"),
+        Quantity("nonlinear", "", 0.0, 0.0, 1.0, "1 solves the full equation, 0 the linear one"),
+    )
+
+    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
+        """Return what a solution should take."""
+        if request.solution is None:
+            return Refusal("needs radii of atoms, which this command does not give", "make a map")
+        if request.solution.values["nonlinear"] not in (0, 1):
+            return Refusal("solves the linear equation (nonlinear=0) or the full one (nonlinear=1)",
+                           "choose one by {set}")
+        nodes = enclosing(request.lattice)[0].size
+        taken = map_bytes(request) + BYTES * nodes
+        if taken > memory.limit() or request.planes is not None:
+            return _too_large(request, taken)
+        steps = 4 if request.solution.values["nonlinear"] else 1
+        return Estimate(0.1 + steps * SECONDS * nodes + ATOM * request.charges.count, taken)
+
+    def plan(self, request: Request, engine: Engine) -> PbPlan:
+        """Return the plan.
+
+        Raises
+        ------
+        UsageError
+            For what the method cannot do.
+        MemoryPlanError
+            When the map does not fit into memory.
+        """
+        estimate = self.require(request, engine)
+        assert request.solution is not None
+        return PbPlan(request, request.solution, engine.name, estimate)
+
+    def measured(self, result: Result) -> Errors | None:
+        """Return the errors of a result: outside of the molecule, and at its surface."""
+        return result.errors if isinstance(result, Continued) else None
+
+    def closed_form(self, engine: Engine) -> tuple[float, float]:
+        """Return the error of the energy of Born's ion in a solution of ions, and its limit."""
+        places, charges, radius, start = np.array([[0.13, 0.07, 0.21]]), np.ones(1), 3.0, 5.0
+        values = {q.name: q.default for q in self.quantities}
+        told = Solution(values, np.array([radius]), "", WATER, 298.15, "kT/e", 1.0)
+        lattice = Lattice(np.full(3, -8.0), np.full(3, 0.5), (33, 33, 33))
+        request = Request(lattice, None, COULOMB.bind(), Charges.of(places, charges), solution=told)
+        found = PbPlan(request, told, engine.name, Estimate(0.0, 0)).run(places, charges)
+        c = described(told, places, charges)
+        ions = c.kappa / (1 + c.kappa * start) / c.outside
+        exact = 0.5 * c.constant * ((1 / c.outside - 1 / c.inside) / radius - ions)
+        return abs(float(found.energies[0]) / exact - 1), 5e-3
+
+    def medium(self, request: Request, dielectric: float, temperature: float) -> str:
+        """Return what is between the charges."""
+        values = {} if request.solution is None else request.solution.values
+        salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
+                 if values.get(name, 0.0) > 0]
+        return ", ".join(["continuum (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
+                          f"{values.get('inside', 0.0):g} inside"])
+
+    def sums(self, request: Request, summed: Bound) -> str:
+        """Return the equation with its parameters."""
+        told = request.solution
+        assert told is not None
+        kind = "full" if told.values["nonlinear"] else "linear"
+        values = ", ".join(f"{q.name} {told.values[q.name]:g} {q.unit}".strip() for q in self.quantities[:-1])
+        return f"poisson_boltzmann ({kind}, radii {told.source}, {values})"
+
+
+def described(told: Solution, positions: Floats, charges: Floats) -> Continuum:
+    """Return the continuum of a request, for charges in e."""
+    values = told.values
+    strength = values["salt"] + 3 * values["divalent"]  # half the sum of c z^2
+    ions = [(z, c * z * z) for z, c in ((1.0, values["salt"]), (2.0, values["divalent"]),
+                                        (-1.0, values["salt"] + 2 * values["divalent"])) if c > 0]
+    full = np.array(ions if values["nonlinear"] else []).reshape(-1, 2)
+    full[:, 1] /= max(1e-30, full[:, 1].sum())
+    return Continuum(positions, charges, told.radii, coulomb_constant("kT/e", told.temperature), values["inside"],
+                     told.dielectric, values["probe"], values["ion_radius"],
+                     1 / debye_length(strength, told.temperature, told.dielectric), full)
+
+
+def around(fine: Lattice, positions: Floats, told: Solution) -> tuple[Lattice, int, int]:
+    """Return a coarser lattice around molecule and map, with every second node of another or fewer.
+
+    With it come the levels of multigrid, and the ratio of the spacings.
+    """
+    low, high = bounds(positions)
+    margin = BEYOND + float(told.radii.max(initial=0.0))
+    ratio = 2
+    while True:
+        spacing = ratio * fine.spacing
+        before = np.maximum(1, np.ceil((fine.origin - (low - margin)) / spacing)).astype(int)
+        after = np.maximum(1, np.ceil((high + margin - fine.origin) / spacing)).astype(int)
+        after = np.maximum(after, np.ceil((np.array(fine.shape) - 1) / ratio).astype(int) + 1)
+        a, b, c = (int(n) for n in before + after + 1)
+        if a * b * c <= max(FREE, fine.size) or ratio >= 16:
+            found, _, levels = enclosing(Lattice(fine.origin - before * spacing, spacing, (a, b, c)))
+            return found, levels, ratio
+        ratio *= 2
+
+
+def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
+    """Return the potential (P,), kT/e, far from the molecule: of charges that the ions around each screen.
+
+    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion.
+    """
+    start = continuum.radii + continuum.ion_radius
+    charges = continuum.charges * np.exp(continuum.kappa * start) / (1 + continuum.kappa * start)
+    positions = continuum.positions
+    if len(charges) > 200:
+        positions, charges = _gathered(positions, charges)
+    bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else None
+    return continuum.constant / continuum.outside * engine.at_points(points, positions, charges, interaction=bound)
+
+
+def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
+    """Return charges shared by the nodes around them, which keeps their sum and their dipole."""
+    low = positions.min(0)
+    place = (positions - low) / CLUSTERS
+    cell = place.astype(np.int64)
+    shape = cell.max(0) + 2
+    sums = np.zeros(int(shape.prod()))
+    for corner in np.ndindex(2, 2, 2):
+        weights = np.where(corner, place - cell, 1 - place + cell).prod(1)
+        sums += np.bincount(np.ravel_multi_index(tuple((cell + corner).T), tuple(shape)), weights * charges, len(sums))
+    nodes = np.flatnonzero(sums)
+    return low + CLUSTERS * np.stack(np.unravel_index(nodes, tuple(shape)), 1), sums[nodes]
+
+
+def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats) -> Floats:
+    return to_tolerance(TOLERANCE, points, positions, charges, None, engine)[0]
+
+
+def _interpolated(far: Solved, continuum: Continuum, total: Sum, points: Floats) -> Floats:
+    """Return the potential (P,) of the coarse solution at points, by cubic polynomials through four nodes an axis."""
+    place = (points - far.lattice.origin) / far.lattice.spacing
+    first = np.clip(np.floor(place).astype(np.int64) - 1, 0, np.array(far.lattice.shape) - 4)
+    t = place - first
+    weights = [np.prod([(t - i) / (j - i) for i in range(4) if i != j], 0) for j in range(4)]
+    unknown, low, high = far.unknown, first.min(0), first.max(0) + 4
+    inside = far.within[tuple(slice(a, b) for a, b in zip(low, high, strict=True))].copy()
+    inside[4:-4, 4:-4, 4:-4] = False
+    nodes = np.argwhere(inside) + low
+    if len(nodes):  # the faces cut the molecule
+        unknown = unknown.copy()
+        unknown[tuple(nodes.T)] += (continuum.constant / continuum.inside * total(
+            far.lattice.origin + far.lattice.spacing * nodes, continuum.positions,
+            continuum.charges)).astype(np.float32)
+    result = np.zeros(len(points))
+    for i, j, k in np.ndindex(4, 4, 4):
+        at = unknown[first[:, 0] + i, first[:, 1] + j, first[:, 2] + k]
+        result += weights[i][:, 0] * weights[j][:, 1] * weights[k][:, 2] * at
+    return result
+
+
+def _reaction(found: Solved, continuum: Continuum, total: Sum) -> Floats:
+    """Return the reaction potential at the charges; 0 where the lattice does not hold all of them."""
+    places = continuum.positions
+    values = np.zeros(len(places))
+    if ((places >= found.lattice.origin) & (places <= found.lattice.last)).all():
+        values[:] = found.reaction(continuum, total)
+    return values
+
+
+def _errors(fine: Solved, far: Solved, ratio: int) -> Errors:
+    """Return the errors outside of the molecule, and next to its surface, by the nodes that both lattices have.
+
+    These are whole differences: what the fine solution gains, it may lose again by its boundary, which is the coarse's.
+    """
+    start = np.rint((fine.lattice.origin - far.lattice.origin) / far.lattice.spacing).astype(int)
+    own = tuple(slice(0, None, ratio) for _ in range(3))
+    a, inside = fine.unknown[own].astype(np.float64), fine.within[own]
+    part = tuple(slice(s, s + n) for s, n in zip(start, a.shape, strict=True))
+    b, outside = far.unknown[part], ~(inside | far.within[part])
+    near = np.zeros_like(inside)
+    for axis in range(3):
+        for step in (-1, 1):
+            near |= np.roll(inside, step, axis)
+    near &= outside
+    difference = a - b
+
+    def relative(chosen: NDArray[np.bool_]) -> float:
+        size = float(np.mean(a[chosen] ** 2)) if chosen.any() else 0.0
+        return float(np.sqrt(np.mean(difference[chosen] ** 2) / size)) if size > 0 else 0.0
+
+    return Errors(relative(outside), relative(near) if near.any() else relative(outside))
+
+
+def _too_large(request: Request, taken: int) -> Refusal:
+    """Return the refusal of a lattice that does not fit, with the spacing of one that would."""
+    lattice, room = request.lattice, memory.limit()
+    extent, size = lattice.spacing * (np.array(lattice.shape) - 1), 1.0
+    shape = lattice.shape
+    while min(shape) > 2:
+        size *= 1.1
+        a, b, c = (np.ceil(extent / (size * lattice.spacing)) + 1).astype(int).tolist()
+        shape = (a, b, c)
+        coarser = Lattice(lattice.origin, size * lattice.spacing, shape)
+        if BYTES * enclosing(coarser)[0].size + 4 * coarser.size + 200 * request.charges.count < room:
+            break
+    points, fits = (" x ".join(map(str, counts)) for counts in (lattice.shape, shape))
+    return Refusal(f"{memory.size(taken)} are needed for {points} points, and {memory.size(room)} are available; "
+                   f"{fits} points, {size * lattice.spacing.max():.2g} A apart, would fit",
+                   "use a larger {spacing} or less {padding}", MemoryPlanError)
+
+
+METHOD = PoissonBoltzmann()
