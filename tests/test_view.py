@@ -23,6 +23,7 @@ from vmdpotential.plugins.web import view_page
 from vmdpotential.plugins.web.atoms import structure_content, surface_content
 from vmdpotential.plugins.web.content import ion_content, map_content, thinned
 from vmdpotential.plugins.web.script import embeddable, find_viewer_script, user_folder
+from vmdpotential.units import BOHR
 
 HOSTILE = """</script><script>window.hacked=1</script><img src=x onerror="hacked=1"> & 'quoted' <!--"""
 
@@ -62,6 +63,19 @@ def grid():
     values = rng.normal(size=lattice.shape) * 10 ** rng.uniform(-4, 5, lattice.shape)
     about = Provenance(method="direct", boundary="open", inputs=("a.pdb", "b <b>.psf"), program="vmdpotential 1.2.3")
     return Grid(lattice, values, "kT/e", 310.5, 4.0, about)
+
+
+def test_orbitals_and_densities_are_shown_as_isosurfaces(npm, molecule, grid):
+    levels = {}
+    for unit in ("kT/e", "A^-3/2", "bohr^-3/2", "e/A^3", "e/bohr^3"):
+        content = content_of(view_page(molecule, dataclasses.replace(grid, unit=unit), viewer_script=npm))
+        assert (content["surface"] is None) == (unit != "kT/e")  # the page draws isosurfaces where there is none
+        levels[unit] = content["level"]
+    assert levels["kT/e"] is None
+    assert levels["A^-3/2"] == pytest.approx(levels["bohr^-3/2"] / BOHR**1.5, rel=0.05)
+    assert levels["e/A^3"] == pytest.approx(levels["e/bohr^3"] / BOHR**3, rel=0.05)
+    other = view_page(molecule, dataclasses.replace(grid, unit="e/A^3"), level=0.7, viewer_script=npm)
+    assert content_of(other)["level"] == 0.7
 
 
 def test_page_is_one_file_whose_scripts_alone_may_run(npm, molecule, grid):

@@ -17,7 +17,7 @@ import numpy as np
 
 from vmdpotential import __version__
 from vmdpotential.errors import UsageError, VmdpotentialError
-from vmdpotential.figures.colours import STOPS
+from vmdpotential.figures.colours import ISOVALUES, STOPS
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output
 from vmdpotential.ions import PlacedIon, Placement
@@ -147,7 +147,10 @@ def view_page(
         for grid, name in zip(grids, names, strict=True) if not overlaps(grid, around)
     ]
     surface, missing = None, ""
-    if grids and atoms_shown.any():
+    electronic = bool(grids) and all(grid.unit in ISOVALUES for grid in grids)  # isosurfaces are what shows these
+    if electronic and level is None:
+        level = ISOVALUES[grids[0].unit]
+    if grids and atoms_shown.any() and not electronic:
         try:
             surface = surface_content(structure, atoms_shown)
         except VmdpotentialError as error:  # the isosurfaces are there

@@ -24,6 +24,9 @@ UNKNOWN = "#999999"
 #: Of ions and isosurfaces by the sign of their charge or level: negative, none, positive.
 SIGN_COLOURS = ("#c8372d", "#9a9a9a", "#2f6db5")
 
+#: Levels of isosurfaces of orbitals (0.03 bohr^-3/2) and electron densities (0.002 e/bohr^3), by the unit of a map.
+ISOVALUES = {"A^-3/2": 0.08, "bohr^-3/2": 0.03, "e/A^3": 0.0135, "e/bohr^3": 0.002}
+
 #: kT/e: the limits of the colours of a potential in water, whether screened or of a continuum.
 IN_WATER = 5.0
 

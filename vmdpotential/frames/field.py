@@ -31,7 +31,7 @@ from vmdpotential.interactions import Bound
 from vmdpotential.io.trajectories.frames import Frame, Frames, Trajectory, cell_of
 from vmdpotential.maps import Wanted, bind, check_tolerance, choose_cell, in_medium, stated_medium
 from vmdpotential.methods import Charges
-from vmdpotential.methods.at_points import BETTER, START, PointPlan, plan, relative, until_within
+from vmdpotential.methods.at_points import START, PointPlan, better_than, plan, relative, until_within
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import coulomb_constant
@@ -388,8 +388,7 @@ def field_at(
         result = work.over([begin])
         better = None
         if chosen is not None:
-            better = replace(work, plan=plan(error / BETTER, where, begin.positions, charges, begin.cell, bound,
-                                             chosen.splitting.radius))
+            better = replace(work, plan=better_than(chosen, where, begin.positions, charges, begin.cell, bound))
         elif bound.decay is not None:
             better = replace(work, screened=bound.truncated(1.2 * DECAYS * bound.decay))
         if better is None:

@@ -46,6 +46,8 @@ TRIED = 6
 #: Errors are measured against a plan of the same radius whose error should be so many times less. Its splitting is its
 #: own: what a splitting that is made for a coarse mesh leaves out would be missed with a finer mesh alone.
 BETTER = 20.0
+#: Where no mesh is so exact, at least so many times less, by which a measured error may be too small by a third.
+LEAST_BETTER = 3.0
 
 #: Split radii over mesh spacings that are tried where the radius is given, in addition to those of all meshes.
 LARGER = tuple(10.5 + 0.5 * n for n in range(20))
@@ -167,6 +169,25 @@ def _of_radius(radius: float, error: float, split: Split) -> Iterator[tuple[floa
         ratio = next((r for r in (*RATIOS, *LARGER) if split(radius, radius / r, order)[1] <= error), None)
         if ratio is not None:
             yield radius / ratio, ratio, order
+
+
+def better_than(planned: PointPlan, points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
+                bound: Bound | None = None) -> PointPlan:
+    """Return a plan of the same radius, to measure the error of another: :data:`BETTER` times as exact, or what there is.
+
+    Raises
+    ------
+    TaskError
+        When no mesh is at least :data:`LEAST_BETTER` times as exact.
+    """
+    better = BETTER
+    while True:
+        try:
+            return plan(planned.error / better, points, positions, charges, cell, bound, planned.splitting.radius)
+        except TaskError:
+            if better <= LEAST_BETTER:
+                raise
+        better = max(better / 2, LEAST_BETTER)
 
 
 def relative(difference: Floats, values: Floats, least: float = 0.0) -> float:

@@ -24,10 +24,10 @@ from vmdpotential.interactions import coulomb, distance_dependent, lennard_jones
 from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, LORENTZ_BERTHELOT, TABLE, PairPotential, Rule, Term
 from vmdpotential.maps import check_tolerance
 from vmdpotential.methods.at_points import (
-    BETTER,
     POINTS,
     START,
     PointPlan,
+    better_than,
     direct_seconds,
     plan,
     relative,
@@ -208,7 +208,7 @@ class Between:
         if len(rows) > POINTS:
             rows = np.random.default_rng(2009).choice(rows, POINTS, replace=False)
         points, q = positions[self.atoms[rows]], self.charges[self.atoms[rows]]
-        better = plan(self._long.error / BETTER, points, every, self.known[self.every], cell, radius=self.cutoff)
+        better = better_than(self._long, points, every, self.known[self.every], cell)
         potential, field = (a - b for a, b in zip(*(
             engine.prepare_points(each.mesh(every, every, cell), True).at(
                 points, positions[self.others], self.charges[self.others], True) for each in (self._long, better)),
