@@ -173,7 +173,7 @@ def _of_radius(radius: float, error: float, split: Split) -> Iterator[tuple[floa
 
 def better_than(planned: PointPlan, points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
                 bound: Bound | None = None) -> PointPlan:
-    """Return a plan of the same radius, to measure the error of another: :data:`BETTER` times as exact, or what there is.
+    """Return a plan of the same radius, to measure an error: :data:`BETTER` times as exact, or what there is.
 
     Raises
     ------
