@@ -17,9 +17,8 @@ from vmdpotential.engines import Engine, charges_and_positions
 from vmdpotential.engines.result import HostResult, Mean, MeanOfResults
 from vmdpotential.errors import BackendError, MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, bounds
-from vmdpotential.interactions import Bound, Quantity
-from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.methods import Estimate, Method, Refusal, Request, Solution, map_bytes
+from vmdpotential.methods import Estimate, Refusal, Request, Solution, map_bytes
+from vmdpotential.methods.pb import ContinuumMethod
 from vmdpotential.units import coulomb_constant
 
 from . import program
@@ -79,33 +78,16 @@ class PbPlan:
         return (f"apbs, {nodes} nodes; about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}")
 
 
-class PoissonBoltzmann(Method):
-    """The continuum method; see :class:`vmdpotential.methods.Method`."""
+class PoissonBoltzmann(ContinuumMethod):
+    """The continuum method of APBS; see :class:`vmdpotential.methods.Method`."""
 
     name = "apbs"
     summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions, by APBS"
-    boundaries = ("open",)
-    boundary_reason = ": the equation is solved for one molecule in an endless solution"
-    interactions = ("coulomb",)
-    field = False
-    superposes = False
-    dielectric = WATER
-    quantities = (
-        Quantity("salt", "M", 0.15, 0.0, 10.0, "1:1 salt"),
-        Quantity("divalent", "M", 0.0, 0.0, 10.0, "salt of a divalent cation and two anions"),
-        Quantity("ion_radius", "A", 2.0, 0.0, 10.0, "how near the middle of an ion comes to atoms"),
-        Quantity("inside", "", 2.0, 1.0, 200.0, "relative permittivity of the molecule"),
-        Quantity("probe", "A", 1.4, 0.0, 10.0, "of the molecular surface, where the permittivity changes"),
-        Quantity("nonlinear", "", 0.0, 0.0, 1.0, "1 solves the full equation, 0 the linear one"),
-    )
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
         """Return what a solution should take."""
-        if request.solution is None:
-            return Refusal("needs radii of atoms, which this command does not give", "make a map")
-        if request.solution.values["nonlinear"] not in (0, 1):
-            return Refusal("solves the linear equation (nonlinear=0) or the full one (nonlinear=1)",
-                           "choose one by {set}")
+        if (refusal := self.unsuitable(request)) is not None:
+            return refusal
         if not program.found():
             return Refusal("needs the program APBS", "install vmdpotential[apbs]", BackendError)
         if request.planes is not None:
@@ -132,22 +114,6 @@ class PoissonBoltzmann(Method):
         assert request.solution is not None
         fine, first = enclosing(request.lattice)
         return PbPlan(request, request.solution, fine, first, estimate)
-
-    def medium(self, request: Request, dielectric: float, temperature: float) -> str:
-        """Return what is between the charges."""
-        values = {} if request.solution is None else request.solution.values
-        salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
-                 if values.get(name, 0.0) > 0]
-        return ", ".join(["continuum (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
-                          f"{values.get('inside', 0.0):g} inside"])
-
-    def sums(self, request: Request, summed: Bound) -> str:
-        """Return the equation with its parameters."""
-        told = request.solution
-        assert told is not None
-        kind = "full" if told.values["nonlinear"] else "linear"
-        values = ", ".join(f"{q.name} {told.values[q.name]:g} {q.unit}".strip() for q in self.quantities[:-1])
-        return f"poisson_boltzmann ({kind}, radii {told.source}, {values})"
 
     def _too_large(self, request: Request) -> Refusal:
         """Return the refusal of a lattice that does not fit, with the spacing of one that would."""

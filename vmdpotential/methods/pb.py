@@ -109,11 +109,9 @@ class PbPlan:
         return f"pb, {nodes} nodes; about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}"
 
 
-class PoissonBoltzmann(Method):
-    """The continuum method; see :class:`vmdpotential.methods.Method`."""
+class ContinuumMethod(Method):
+    """What methods that solve the Poisson-Boltzmann equation share: its parameters, and how they are reported."""
 
-    name = "pb"
-    summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions"
     boundaries = ("open",)
     boundary_reason = ": the equation is solved for one molecule in an endless solution"
     interactions = ("coulomb",)
@@ -129,13 +127,43 @@ class PoissonBoltzmann(Method):
         Quantity("nonlinear", "", 0.0, 0.0, 1.0, "1 solves the full equation, 0 the linear one"),
     )
 
-    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
-        """Return what a solution should take."""
+    def unsuitable(self, request: Request) -> Refusal | None:
+        """Return why no method of this kind can serve a request, None where one can."""
         if request.solution is None:
             return Refusal("needs radii of atoms, which this command does not give", "make a map")
         if request.solution.values["nonlinear"] not in (0, 1):
             return Refusal("solves the linear equation (nonlinear=0) or the full one (nonlinear=1)",
                            "choose one by {set}")
+        return None
+
+    def medium(self, request: Request, dielectric: float, temperature: float) -> str:
+        """Return what is between the charges."""
+        values = {} if request.solution is None else request.solution.values
+        salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
+                 if values.get(name, 0.0) > 0]
+        return ", ".join(["continuum (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
+                          f"{values.get('inside', 0.0):g} inside"])
+
+    def sums(self, request: Request, summed: Bound) -> str:
+        """Return the equation with its parameters."""
+        solution = request.solution
+        assert solution is not None
+        kind = "full" if solution.values["nonlinear"] else "linear"
+        values = ", ".join(f"{q.name} {solution.values[q.name]:g} {q.unit}".strip() for q in self.quantities[:-1])
+        return f"poisson_boltzmann ({kind}, radii {solution.source}, {values})"
+
+
+class PoissonBoltzmann(ContinuumMethod):
+    """The continuum method of our own engines; see :class:`vmdpotential.methods.Method`."""
+
+    name = "pb"
+    summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions"
+
+    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
+        """Return what a solution should take."""
+        if (refusal := self.unsuitable(request)) is not None:
+            return refusal
+        assert request.solution is not None
         nodes = enclosing(request.lattice)[0].size
         taken = map_bytes(request) + BYTES * nodes
         if taken > memory.limit() or request.planes is not None:
@@ -173,22 +201,6 @@ class PoissonBoltzmann(Method):
         ions = c.kappa / (1 + c.kappa * start) / c.outside
         exact = 0.5 * c.constant * ((1 / c.outside - 1 / c.inside) / radius - ions)
         return abs(float(found.energies[0]) / exact - 1), 5e-3
-
-    def medium(self, request: Request, dielectric: float, temperature: float) -> str:
-        """Return what is between the charges."""
-        values = {} if request.solution is None else request.solution.values
-        salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
-                 if values.get(name, 0.0) > 0]
-        return ", ".join(["continuum (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
-                          f"{values.get('inside', 0.0):g} inside"])
-
-    def sums(self, request: Request, summed: Bound) -> str:
-        """Return the equation with its parameters."""
-        told = request.solution
-        assert told is not None
-        kind = "full" if told.values["nonlinear"] else "linear"
-        values = ", ".join(f"{q.name} {told.values[q.name]:g} {q.unit}".strip() for q in self.quantities[:-1])
-        return f"poisson_boltzmann ({kind}, radii {told.source}, {values})"
 
 
 def described(told: Solution, positions: Floats, charges: Floats) -> Continuum:
