@@ -175,11 +175,12 @@ def test_damaged_files(name, tmp_path):
         content = (DATA / name).read_bytes()
     path = tmp_path / name
     needed = content.index(b"Total SCF Density") if name.endswith("fchk") else len(content)
-    for part in np.linspace(0, 0.98, 14):
+    # a Molden file does not say how many orbitals it has: cut among them, it may be a file of fewer
+    for part in np.linspace(0, 0.06 if name.endswith("molden") else 0.98, 14):
         path.write_bytes(content[: int(part * needed)])
         with pytest.raises(InputError) as caught:
             read_wavefunction(path)
-        assert str(path) in str(caught.value) or name in str(caught.value)
+        assert name in str(caught.value)
     rng = np.random.default_rng(1)
     for _ in range(25):
         damaged = np.frombuffer(content, np.uint8).copy()

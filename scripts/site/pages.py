@@ -22,7 +22,7 @@ EXAMPLES = ROOT / "scripts" / "examples"
 DRAWN = ROOT / "build" / "examples"
 
 #: Pages that are written, by where they stand in the checkout.
-WRITTEN = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "data/README.md", *(
+WRITTEN = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "data/README.md", *(
     str(path.relative_to(ROOT)) for part in ("plugins", "vmdpotential")
     for path in sorted((ROOT / part).rglob("*.md")))]
 
@@ -163,7 +163,8 @@ def index() -> str:
     commands = [f"commands/{name}" for name in registry.available("command")]
     parts = [("Start", ["First pictures <README>", "vmdpotential/commands/GUIDE"]), ("Viewers and plugins", viewers),
              ("Examples", examples), ("Theory", theory), ("Commands", commands), ("Python", ["python/index"]),
-             ("The package", ["ARCHITECTURE", "vmdpotential/engines/SPEED", "CHANGELOG", "data/README"])]
+             ("The package", [
+                 "ARCHITECTURE", "CONTRIBUTING", "vmdpotential/engines/SPEED", "CHANGELOG", "data/README"])]
     picture = "![The potential on a plane through a protein](data/slice.png)"
     summary = "Electrostatic potentials of biomolecules, inside VMD, PyMOL, ChimeraX, a web page and a shell."
     return "\n\n".join(["# vmdpotential", summary, picture, *(

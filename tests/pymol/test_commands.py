@@ -104,7 +104,7 @@ def test_ionize_without_topology_takes_templates(dhfr, do, placement):
     ("potential_ionize dhfr, topology=no/such.psf", "no/such.psf"),
     ("potential_map dhfr, spacing=0", "spacing=0: must be"),
     ("potential_map dhfr, cell=[30,30]", "cell=30,30: three lengths in A are needed"),
-    ("potential_map dhfr, unit=hartree", "unit=hartree: choose one of kT/e, V, kcal/mol/e"),
+    ("potential_map dhfr, unit=hartree", "unit=hartree: there is no such choice; choose one of kT/e, V, kcal/mol/e"),
     ("potential_slice dhfr", "object 'dhfr' is no map"),
 ])
 def test_wrong_use_is_one_line(dhfr, do, line, message):
