@@ -68,8 +68,8 @@ class ZarrWriter:
         group = library().create_group(str(self.path), zarr_format=3)
         _create(group, _level(0), lattice)
         for d, name in enumerate("xyz"):
-            axis = group.create_array(name, data=lattice.origin[d] + lattice.spacing[d] * np.arange(lattice.shape[d]),
-                                      dimension_names=[name])
+            axis = group.create_array(name, shape=(lattice.shape[d],), dtype="<f8", dimension_names=[name])
+            axis[:] = lattice.origin[d] + lattice.spacing[d] * np.arange(lattice.shape[d])
             axis.attrs["units"] = "angstrom"
 
     def put(self, start: int, values: NDArray[np.float32]) -> None:
