@@ -12,7 +12,7 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands import map as map_
 from vmdpotential.commands.between import FramesOption
-from vmdpotential.commands.options import Resume, Scheduler, Workers, charged, read
+from vmdpotential.commands.options import Partial, Resume, Scheduler, Workers, charged, read
 from vmdpotential.errors import StoppedError, UsageError
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
 from vmdpotential.frames.blocks import folder_of, run_blocks
@@ -59,7 +59,7 @@ def average(
     like: Annotated[Path | Grid | None, Option("map whose lattice is used")] = None,
     output: Path | None = None, format: str = "", force: bool = False,
     resume: Resume = False,
-    partial: Annotated[bool, Option("write what is done when the run is stopped", viewer=False)] = False,
+    partial: Partial = False,
     workers: Workers = 0,
     scheduler: Scheduler = "",
     **options: Any,
