@@ -32,11 +32,18 @@ log = logging.getLogger(__name__)
 
 Arrays = Mapping[str, NDArray[Any]]
 
-#: Blocks of a long trajectory: enough for sixteen workers, and few enough that merging them takes no time.
-BLOCKS = 32
+#: Blocks that a trajectory makes at least, where each has :data:`LEAST` frames.
+BLOCKS = 256
 
-#: Frames of a block at least.
+#: Frames of a block at least, unless these are of many atoms.
 LEAST = 8
+
+#: Atoms times frames of a block at most, which bounds its time: seconds to half a minute on one core. That is lost with
+#: a worker, and any number of workers can compute.
+ATOMS = 4_000_000
+
+#: Frames of a block at most.
+MOST = 1000
 
 #: Bytes a second that a disk takes at least: a block that is sooner computed again than kept is not kept.
 DISK = 2e8
@@ -59,13 +66,13 @@ class Work(Protocol):
         """Return arrays made of the frames of these numbers; from any thread and process."""
 
 
-def block_size(count: int) -> int:
-    """Return how many frames make a block of a trajectory of so many frames."""
-    return max(LEAST, -(-count // BLOCKS))
+def block_size(count: int, atoms: int = 0) -> int:
+    """Return how many frames make a block of a trajectory of so many frames of so many atoms."""
+    return min(max(LEAST, -(-count // BLOCKS)), MOST, max(1, ATOMS // max(1, atoms)))
 
 
 def split(numbers: range, size: int = 0) -> list[range]:
-    """Return frames in blocks of `size`, which is :func:`block_size` unless given."""
+    """Return frames in blocks of `size`, which is :func:`block_size` of unknown atoms unless given."""
     size = size or block_size(len(numbers))
     return [numbers[start : start + size] for start in range(0, len(numbers), size)]
 
@@ -80,7 +87,7 @@ def run_blocks(work: Work, numbers: range, *, size: int = 0, folder: Path | None
     numbers : range
         Of the frames, such as ``range(1000)[100:800:2]``.
     size : int
-        Frames in a block; :func:`block_size` unless given. It must not depend on what computes.
+        Frames in a block; :func:`block_size` of unknown atoms unless given. It must not depend on what computes.
     folder : Path, optional
         Where finished blocks are kept, such as :func:`folder_of` the output; nowhere unless given.
     resume : bool

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.blocks import LABEL, Arrays, run_blocks
+from vmdpotential.frames.blocks import LABEL, Arrays, block_size, run_blocks
 from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of
 from vmdpotential.maps import choose_cell
 from vmdpotential.molecule.cell import Cell
@@ -231,7 +231,8 @@ def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], 
         add(work.over(work.frames.part(numbers)))
         return True
     work.plan()
-    results, first = iter(run_blocks(work, numbers, **blocks)), True
+    size = block_size(len(numbers), len(work.frames.first.positions))
+    results, first = iter(run_blocks(work, numbers, size=size, **blocks)), True
     while True:
         try:
             found = next(results, None)
