@@ -116,8 +116,8 @@ def average(
             structure, source, summed,
             {"group": group, "name": called, "rotate": None if motion == "auto" else motion == "rotation"},
             statistics=wanted, fixed_cell=cell is not None, lattice=lattice, **{**_defaults(), **options})
-        run = run_blocks(planning.work, planning.numbers, size=planning.size, folder=folder_of(output, resume),
-                         resume=resume, workers=workers, scheduler=scheduler)
+        run = run_blocks(planning.work, planning.numbers, size=planning.size, piece=planning.piece,
+                         folder=folder_of(output, resume), resume=resume, workers=workers, scheduler=scheduler)
         found = merge(planning, run, partial)
     seconds = time.perf_counter() - start - clock.compiling
     for path, grid in zip(names, found.grids.values(), strict=False):
