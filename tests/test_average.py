@@ -185,6 +185,31 @@ def test_what_is_computed_of_a_block_pickles_and_is_the_same():
     assert isinstance(Held.of(frames), Frames)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("wanted", ["mean", "std"])
+def test_pieces_of_blocks_merge_to_the_mean_of_all(wanted):
+    from vmdpotential.frames.average import merge, plan_average
+    from vmdpotential.maps import Wanted
+
+    box = water(9.3, CELL)
+    frames = shaken(box, 15)
+    planning = plan_average(box, Held.of(frames), Wanted("pme"), {"group": None}, spacing=1.5, tolerance=1e-3,
+                            statistics=("mean", wanted), unit="kT/e", temperature=300.0, dielectric=1.0,
+                            precision="double", engine="cpu")
+
+    def found(**options):
+        return merge(planning, blocks.run_blocks(planning.work, planning.numbers, size=5, **options))
+
+    whole, pieces, elsewhere = found(), found(piece=2), found(piece=2, workers=2)
+    assert whole.blocks == pieces.blocks == (5, 5, 5)
+    for name, grid in whole.grids.items():
+        scale = np.abs(grid.values).max()
+        np.testing.assert_allclose(pieces.grids[name].values, grid.values, rtol=0, atol=1e-6 * scale)
+        assert pieces.grids[name].values.tobytes() == elsewhere.grids[name].values.tobytes()
+    np.testing.assert_allclose(pieces.cell, whole.cell)
+    assert pieces.inefficiency == pytest.approx(whole.inefficiency)
+
+
 @pytest.fixture
 def files(tmp_path):
     """Return a box of water and twenty frames of it, in files."""

@@ -62,6 +62,11 @@ def total(run):
 def test_blocks_follow_from_the_frames_alone():
     assert [len(block) for block in blocks.split(range(20))] == [8, 8, 4]
     assert len(blocks.split(range(100_000))) <= blocks.BLOCKS
+    assert len(blocks.split(range(10_000))) > 200  # for that many workers
+    for count, atoms in ((100_000, 1_000_000), (100, 100_000), (20, 10**8), (10**7, 100)):
+        size = blocks.block_size(count, atoms)
+        assert size == 1 or size * atoms <= blocks.ATOMS
+        assert 1 <= size <= blocks.MOST
     assert blocks.split(range(1000)[5:100:3], 20)[1] == range(65, 101, 3)[:12]
     assert blocks.split(range(0)) == []
 

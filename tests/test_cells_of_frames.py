@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from helpers import charges_at, shell
 
-from vmdpotential.commands.between import frames_of
 from vmdpotential.commands.rdf import rdf
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.field import Places, field_at
+from vmdpotential.frames.pairs import CellFrames
 from vmdpotential.frames.profile import profile, profile_of_map
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Grid, Lattice
@@ -26,8 +26,12 @@ def frames(*cells):
     return Loaded("the viewer", [(POSITIONS, cell) for cell in cells])
 
 
+def cells_of(source):
+    return [frame.cell for frame in source.part(source.numbers())]
+
+
 TASKS = {
-    "pairs": lambda source, cell=None: [f.cell for f in frames_of(STRUCTURE, source, None, "auto", cell)],
+    "pairs": lambda source, cell=None: cells_of(CellFrames.of(STRUCTURE, source, "auto", cell)),
     "field": lambda source, cell=None: field_at(STRUCTURE, Places.atoms(np.arange(2), ["a", "b"]), source, cell=cell),
     "profile": lambda source, cell=None: profile(STRUCTURE, source, cell=cell),
 }

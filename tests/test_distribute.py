@@ -17,6 +17,7 @@ from vmdpotential import progress
 from vmdpotential.errors import BackendError, InputError, TaskError, UsageError
 from vmdpotential.frames import distribute, processes
 from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.frames.tree import merged, merged_at_once
 
 WHOLE = total(run_blocks(Draws(7), range(40), size=4)).tobytes()
 
@@ -183,6 +184,60 @@ def test_work_that_other_processes_cannot_have_is_refused():
     with pytest.raises(UsageError) as raised:
         list(run_blocks(Local(7), range(8), size=4, workers=2))
     assert raised.value.parameter == "workers"
+
+
+@dataclass(frozen=True)
+class Merges(Draws):
+    """Sums that are merged; on which process that happened is no part of the work."""
+
+    def merge(self, a, b):
+        return {name: a[name] + b[name] for name in a}
+
+
+@pytest.mark.parametrize("count", [*range(1, 20), 64, 65])
+def test_a_tree_has_one_form_however_it_is_merged(count):
+    def merge(a, b):
+        return f"({a}{b})"
+
+    letters = [chr(96 + n) for n in range(1, count + 1)]
+    tree = merged(iter(letters), merge)
+    assert tree == merged_at_once(letters, merge)
+    assert [letter for letter in tree if letter not in "()"] == letters
+    heights = np.cumsum([(letter == "(") - (letter == ")") for letter in tree])
+    assert heights.max() == np.ceil(np.log2(count))
+
+
+@pytest.mark.slow
+def test_pieces_merge_to_the_same_bits_wherever_they_are_computed(address, tmp_path):
+    options = {"size": 17, "piece": 3}
+    here = list(run_blocks(Merges(7), range(40), **options))
+    assert [int(found["count"]) for found in here] == [17, 17, 6]
+    ways = {"processes": {"workers": 2, "folder": tmp_path / "here"}, "resumed": {"folder": tmp_path / "here",
+            "resume": True}, "Dask": {"scheduler": address, "folder": tmp_path / "Dask"}}
+    for name, way in ways.items():
+        run = run_blocks(Merges(7), range(40), **options, **way)
+        assert [found["sum"].tobytes() for found in run] == [found["sum"].tobytes() for found in here], name
+    assert len(list((tmp_path / "here").glob("*.npz"))) == 14  # pieces
+    assert len(list((tmp_path / "Dask").glob("*.npz"))) == 3  # the workers of the cluster have merged
+
+
+@dataclass(frozen=True)
+class FailsToMerge(Fails, Merges):
+    """An error in a frame."""
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_with_a_piece_changes_nothing(address, tmp_path):
+    options = {"size": 20, "piece": 3}
+    run = run_blocks(FailsToMerge(7, "21", "once", tmp_path / "flag"), range(40), **options, scheduler=address)
+    assert total(run).tobytes() == total(run_blocks(Merges(7), range(40), **options)).tobytes()
+    assert (tmp_path / "flag").exists()
+
+
+@pytest.mark.slow
+def test_an_error_in_a_piece_is_that_of_its_block(address):
+    with pytest.raises(InputError, match="frame 21 is damaged"):
+        list(run_blocks(FailsToMerge(7, "21", "input"), range(40), size=20, piece=3, scheduler=address))
 
 
 @pytest.mark.slow

@@ -5,12 +5,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from vmdpotential.frames import processes
+from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frames.processes import OddError, Processes
 
 WORK = """
@@ -83,11 +86,33 @@ class Deadly:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_block_that_ends_two_processes_is_an_error():
+@dataclass(frozen=True)
+class Unlucky:
+    """Work whose processes die in one block, so many times."""
+
+    folder: Path
+    times: int
+
+    def block(self, numbers: range) -> dict[str, np.ndarray]:
+        if 5 in numbers and len(list(self.folder.iterdir())) < self.times:
+            (self.folder / str(os.getpid())).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"sum": np.array([0.1 * number for number in numbers]).sum(keepdims=True)}
+
+
+@pytest.mark.slow
+def test_a_block_whose_process_was_killed_twice_is_computed(tmp_path):
+    found = list(run_blocks(Unlucky(tmp_path, 2), range(10), size=2, workers=2))
+    assert len(list(tmp_path.iterdir())) == 2
+    expected = list(run_blocks(Unlucky(tmp_path, 0), range(10), size=2))
+    assert [one["sum"].tobytes() for one in found] == [one["sum"].tobytes() for one in expected]
+
+
+def test_a_block_that_ends_every_process_is_an_error():
     pool = Processes(Deadly(), [range(3)], 1, again=True)
     try:
         pool.start(0)
-        looks = [pool.wait() for _ in range(2)]
+        looks = [pool.wait()]
         end = time.monotonic() + 60
         while looks[-1] is None and time.monotonic() < end:
             looks.append(pool.wait())

@@ -12,7 +12,7 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands import map as map_
 from vmdpotential.commands.between import FramesOption
-from vmdpotential.commands.options import Resume, Scheduler, Workers, charged, read
+from vmdpotential.commands.options import Partial, Resume, Scheduler, Workers, charged, read
 from vmdpotential.errors import StoppedError, UsageError
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
 from vmdpotential.frames.blocks import folder_of, run_blocks
@@ -59,7 +59,7 @@ def average(
     like: Annotated[Path | Grid | None, Option("map whose lattice is used")] = None,
     output: Path | None = None, format: str = "", force: bool = False,
     resume: Resume = False,
-    partial: Annotated[bool, Option("write what is done when the run is stopped", viewer=False)] = False,
+    partial: Partial = False,
     workers: Workers = 0,
     scheduler: Scheduler = "",
     **options: Any,
@@ -116,8 +116,8 @@ def average(
             structure, source, summed,
             {"group": group, "name": called, "rotate": None if motion == "auto" else motion == "rotation"},
             statistics=wanted, fixed_cell=cell is not None, lattice=lattice, **{**_defaults(), **options})
-        run = run_blocks(planning.work, planning.numbers, size=planning.size, folder=folder_of(output, resume),
-                         resume=resume, workers=workers, scheduler=scheduler)
+        run = run_blocks(planning.work, planning.numbers, size=planning.size, piece=planning.piece,
+                         folder=folder_of(output, resume), resume=resume, workers=workers, scheduler=scheduler)
         found = merge(planning, run, partial)
     seconds = time.perf_counter() - start - clock.compiling
     for path, grid in zip(names, found.grids.values(), strict=False):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from vmdpotential import progress, registry
-from vmdpotential.errors import UsageError, Words
-from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of, opened, parse_frames
-from vmdpotential.maps import LEAST_TOLERANCE, choose_cell
+from vmdpotential import registry
+from vmdpotential.errors import StoppedError, UsageError, Words
+from vmdpotential.frames.pairs import CellFrames, PairCounts, PairEnergies
+from vmdpotential.io.trajectories.frames import Frames, opened, parse_frames
+from vmdpotential.maps import LEAST_TOLERANCE
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.names import IONS
@@ -20,7 +20,7 @@ from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import ELECTROSTATICS, Between
-from vmdpotential.parameters import Option
+from vmdpotential.parameters import Option, Report
 
 log = logging.getLogger(__name__)
 
@@ -93,30 +93,25 @@ def warn_of_mixture(structure: Structure, charges: ChargeReport, terms: Nonbonde
 
 
 def frames_of(structure: Structure, trajectory: Path | Frames | None, frames: slice | None, boundary: str,
-              cell: Cell | None) -> Iterator[Frame]:
-    """Yield the frames with the cells that hold in a boundary: each its own, unless the user gave one.
+              cell: Cell | None) -> CellFrames:
+    """Return the frames with the cells that hold in a boundary: each its own, unless the user gave one.
 
     Raises
     ------
     UsageError
         For frames without a trajectory.
     InputError
-        When the trajectory cannot be read or is of other atoms, or a frame has no cell for a periodic boundary.
+        When the trajectory cannot be read or is of other atoms, or the first frame has no cell for a periodic boundary.
     """
     source = opened(trajectory, len(structure), frames)
-    if source is None:
-        if frames is not None:
-            raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
-        yield Frame(0, structure.positions, choose_cell(structure, "auto", boundary))
-        return
-    periodic = usual = None
-    for done, frame in enumerate(source, 1):
-        if periodic is None:
-            usual = cell or (structure.cell if frame.cell is None else None)
-            first = replace(structure, positions=frame.positions, cell=usual or frame.cell)
-            periodic = boundary == "periodic" or choose_cell(first, "auto", boundary) is not None
-        yield frame._replace(cell=(usual or cell_of(trajectory, frame)) if periodic else None)
-        progress.report("frames", done / frame.total)
+    if source is None and frames is not None:
+        raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
+    return CellFrames.of(structure, source, boundary, cell)
+
+
+def stopped(work: PairEnergies | PairCounts, count: int, report: Report) -> StoppedError:
+    """Return the error that a run ends with whose first frames alone are reported."""
+    return StoppedError(f"interrupted after {count} of {len(work.frames.numbers())} frames", report)
 
 
 def error_line(pair: Between, error: float | None, what: str) -> str:

@@ -29,6 +29,7 @@ from vmdpotential.commands.between import (
     frames_of,
     label,
     selections,
+    stopped,
     warn_of_mixture,
 )
 from vmdpotential.commands.options import (
@@ -38,20 +39,26 @@ from vmdpotential.commands.options import (
     Expand,
     ForceField,
     Index,
+    Partial,
     Ph,
     Prepare,
+    Resume,
+    Scheduler,
     Water,
+    Workers,
     charged,
     copies,
     read,
 )
 from vmdpotential.errors import UsageError
+from vmdpotential.frames.blocks import Arrays, clear, folder_of
+from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, beside, without_nan
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import TOLERANCE, Between, Energies, by_residue
+from vmdpotential.pairs.energy import TOLERANCE, Between, by_residue
 from vmdpotential.parameters import Command, Option, Report
 
 Floats = NDArray[np.float64]
@@ -74,16 +81,12 @@ class _Rows:
         self.all = FrameMean((3,))  # of all rows
         self.frames: list[tuple[int, Floats]] = []  # the totals of each
 
-    def add(self, number: int, found: Energies) -> None:
-        """Add a frame."""
-        values = np.stack([found.coulomb, found.lennard_jones, found.total], axis=1)
-        self.frames.append((number, values.sum(0)))
-        self.all.add(values.sum(0))
-        if self.by == "total":
-            values = values.sum(0, keepdims=True)
-        elif self.by == "residue":
-            values = by_residue(self.structure, found.atoms, values)[1]
-        self.sums.add(values)
+    def add(self, numbers: Sequence[int], totals: Floats, rows: Floats | None) -> None:
+        """Add frames: their numbers (F,), totals (F, 3), and (F, rows, 3) unless the total is the only row."""
+        for number, total, values in zip(numbers, totals, totals[:, None] if rows is None else rows, strict=True):
+            self.frames.append((number, total))
+            self.all.add(total)
+            self.sums.add(values)
 
     @property
     def mean(self) -> Floats:
@@ -131,6 +134,10 @@ def energy(
     tolerance: Tolerance = TOLERANCE,
     frames: FramesOption = None,
     engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
+    resume: Resume = False,
+    partial: Partial = False,
+    workers: Workers = 0,
+    scheduler: Scheduler = "",
     output: Annotated[Path | None, Option(
         "CSV file of the rows; by total with a trajectory, of every frame; - is standard output", short="o",
         viewer=False, written=True)] = None,
@@ -151,6 +158,8 @@ def energy(
         For options that do not fit together.
     InputError
         For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
+    StoppedError
+        When the run was stopped, and `partial` asks for what is done.
     """
     from vmdpotential.figures.page import check_figure_format, render
     from vmdpotential.io.topologies.forcefield import nonbonded
@@ -170,13 +179,18 @@ def energy(
     sums = [Between(structure, terms, a, b, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
                     tolerance=tolerance, engine=engine) for _, _, a, b in chosen]
     rows = [_Rows(structure, a, b, by, one.atoms) for (a, b, _, _), one in zip(chosen, sums, strict=True)]
-    start = time.perf_counter()
+    start, kept = time.perf_counter(), folder_of(output, resume)
     last: Cell | None = None
+
+    def add(found: Arrays) -> None:
+        nonlocal last
+        last = Cell(found["cell"]) if "cell" in found else None
+        for n, row in enumerate(rows):
+            row.add(found["frames"].tolist(), found[f"total {n}"], found.get(f"rows {n}"))
+
     with progress.clock() as clock:
-        for frame in frames_of(structure, trajectory, frames, boundary, cell):
-            last = frame.cell
-            for one, row in zip(sums, rows, strict=True):
-                row.add(frame.number, one.run(frame.positions, frame.cell))
+        work = PairEnergies(frames_of(structure, trajectory, frames, boundary, cell), tuple(sums), structure, by)
+        whole = over_frames(work, add, partial, folder=kept, resume=resume, workers=workers, scheduler=scheduler)
     seconds = time.perf_counter() - start - clock.compiling
     count = len(rows[0].frames)
 
@@ -186,6 +200,8 @@ def energy(
             _write(rows, places[0], trajectory is not None)
         if figure is not None and drawn is not None:
             places[-1].write_bytes(render(drawn, figure, title=f"{rows[0].a} with {rows[0].b}"))
+    if whole:
+        clear(kept)
     lines = [
         str(report),
         f"{terms.source} parameters, {electrostatics}, {boundary_text(last)}, cutoff {cutoff:g} A, "
@@ -209,7 +225,10 @@ def energy(
         objects["values"] = _coloured(structure, rows[0], sums[0].atoms)
     if drawn is not None:
         objects["figure"] = drawn
-    return Report(lines, data, objects)
+    made = Report(lines, data, objects)
+    if not whole:
+        raise stopped(work, count, made)
+    return made
 
 
 def _lines(row: _Rows) -> list[str]:

@@ -24,12 +24,28 @@ from vmdpotential.commands.between import (
     frames_of,
     label,
     selections,
+    stopped,
     warn_of_mixture,
 )
-from vmdpotential.commands.options import CellOption, Charges, ForceField, Index, Water, charged, read
+from vmdpotential.commands.options import (
+    CellOption,
+    Charges,
+    ForceField,
+    Index,
+    Partial,
+    Resume,
+    Scheduler,
+    Water,
+    Workers,
+    charged,
+    read,
+)
 from vmdpotential.errors import UsageError
+from vmdpotential.frames.blocks import Arrays, clear, folder_of
+from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import TOLERANCE, Between
 from vmdpotential.parameters import Command, Option, Report
@@ -56,6 +72,10 @@ def forces(
     tolerance: Tolerance = TOLERANCE,
     frames: FramesOption = None,
     engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
+    resume: Resume = False,
+    partial: Partial = False,
+    workers: Workers = 0,
+    scheduler: Scheduler = "",
     output: Annotated[Path | None, Option(
         "file of the forces: .csv, a row for each atom and frame, or .npz, arrays (frames, atoms, 3)", short="o",
         viewer=False, written=True)] = None,
@@ -71,6 +91,8 @@ def forces(
         For options that do not fit together.
     InputError
         For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
+    StoppedError
+        When the run was stopped, and `partial` asks for what is done.
     """
     from vmdpotential.io.topologies.forcefield import nonbonded
 
@@ -88,12 +110,13 @@ def forces(
     warn_of_mixture(structure, report, terms)
     pair = Between(structure, terms, first, second, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
                    tolerance=tolerance, engine=engine, forces=True)
-    numbers, found, last = [], [], None
-    for frame in frames_of(structure, trajectory, frames, boundary, cell):
-        last = frame.cell
-        numbers.append(frame.number)
-        found.append(pair.run(frame.positions, frame.cell).forces)
-    values = np.array(found)
+    blocks: list[Arrays] = []
+    kept = folder_of(output, resume)
+    work = PairEnergies(frames_of(structure, trajectory, frames, boundary, cell), (pair,), structure, "forces")
+    whole = over_frames(work, blocks.append, partial, folder=kept, resume=resume, workers=workers, scheduler=scheduler)
+    last = Cell(blocks[-1]["cell"]) if "cell" in blocks[-1] else None
+    numbers = np.concatenate([found["frames"] for found in blocks])
+    values = np.concatenate([found["rows 0"] for found in blocks])
     mean = values.mean(0)
     sum_of_all = mean.sum(0)
     names = [label(structure, int(n), False) for n in pair.atoms]
@@ -101,15 +124,17 @@ def forces(
         with files.writing([output], force) as (place,):
             if output.suffix.lower() == ".npz":
                 with place.open("wb") as binary:
-                    np.savez(binary, forces=values, frames=np.array(numbers), atoms=pair.atoms)
+                    np.savez(binary, forces=values, frames=numbers, atoms=pair.atoms)
             else:
                 with place.open("w", newline="", encoding="utf-8") as stream:
                     writer = csv.writer(stream, lineterminator="\n")
                     writer.writerow(("frame", "index", "atom", "fx", "fy", "fz"))
                     writer.writerows(
                         (number, int(n), name, *(f"{x:.8g}" for x in row))
-                        for number, rows in zip(numbers, values, strict=True)
+                        for number, rows in zip(numbers.tolist(), values, strict=True)
                         for n, name, row in zip(pair.atoms, names, rows, strict=True))
+    if whole:
+        clear(kept)
     sizes = np.linalg.norm(mean, axis=1)
     most = int(sizes.argmax())
     lines = [
@@ -129,7 +154,10 @@ def forces(
         "boundary": "open" if last is None else "periodic", "parameters": terms.source,
         "engine": pair.engine.name, "file": None if output is None else str(output),
     }
-    return Report(lines, data, {"structure": structure})
+    made = Report(lines, data, {"structure": structure})
+    if not whole:
+        raise stopped(work, len(numbers), made)
+    return made
 
 
 command = Command.of(forces)

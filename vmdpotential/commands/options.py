@@ -58,6 +58,7 @@ Workers = Annotated[int, Option(
     "number of processes on this machine that compute blocks of frames; 0 computes in this one", viewer=False,
     low=0, high=4096)]
 Resume = Annotated[bool, Option("go on after a run that was stopped, with the blocks it left", viewer=False)]
+Partial = Annotated[bool, Option("write what is done when the run is stopped", viewer=False)]
 Scheduler = Annotated[str, Option(
     "address of a Dask scheduler whose workers compute blocks of frames; without TLS, everybody who can connect to a "
     "Dask cluster can run code on it as you", viewer=False, metavar="ADDRESS")]

@@ -17,9 +17,12 @@ from vmdpotential.commands.between import (
     engines,
     frames_of,
     selections,
+    stopped,
 )
-from vmdpotential.commands.options import CellOption, Index, read
+from vmdpotential.commands.options import CellOption, Index, Partial, Resume, Scheduler, Workers, read
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.frames.blocks import Arrays, clear, folder_of
+from vmdpotential.frames.pairs import PairCounts, over_frames
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.overlaps import check_overlaps
 from vmdpotential.molecule.structure import Structure
@@ -43,6 +46,10 @@ def rdf(
         choices=("none", "residue", "bonded"))] = "none",
     frames: FramesOption = None,
     engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
+    resume: Resume = False,
+    partial: Partial = False,
+    workers: Workers = 0,
+    scheduler: Scheduler = "",
     output: Annotated[Path | None, Option(
         "CSV file of the curves; - is standard output", short="o", viewer=False, written=True)] = None,
     figure: Annotated[Path | None, Option(
@@ -60,6 +67,8 @@ def rdf(
         For options that do not fit together.
     InputError
         Without a periodic cell, or for a trajectory of other atoms.
+    StoppedError
+        When the run was stopped, and `partial` asks for what is done.
     """
     from vmdpotential.engines import get_engine
     from vmdpotential.figures.page import check_figure_format, render
@@ -83,11 +92,15 @@ def rdf(
         elif exclude == "bonded":
             left_out = _bonded(structure)
         counts.append(Counts(a, b, range, bins, left_out, engine))
-    start = time.perf_counter()
+    start, kept = time.perf_counter(), folder_of(output, resume)
+
+    def add(found: Arrays) -> None:
+        for one, more in zip(counts, found["counts"], strict=True):
+            one.merge(more, found["volumes"])
+
     with progress.clock() as clock:
-        for frame in frames_of(structure, trajectory, frames, "periodic", cell):
-            for one in counts:
-                one.add(frame.positions, frame.cell)
+        work = PairCounts(frames_of(structure, trajectory, frames, "periodic", cell), tuple(counts))
+        whole = over_frames(work, add, partial, folder=kept, resume=resume, workers=workers, scheduler=scheduler)
     seconds = time.perf_counter() - start - clock.compiling
     found = [one.result() for one in counts]
     names = [f"{a} - {b}" for a, b, _, _ in chosen]
@@ -105,6 +118,8 @@ def rdf(
                 writer.writerows([f"{x:.8g}" for x in row] for row in table)
         if figure is not None and drawn is not None:
             places[-1].write_bytes(render(drawn, figure, title=", ".join(names)))
+    if whole:
+        clear(kept)
     lines = []
     for name, curve in zip(names, found, strict=True):
         top = int(curve.g.argmax())
@@ -120,7 +135,10 @@ def rdf(
         "frames": count, "engine": get_engine(engine).name, "seconds": seconds,
         "files": [str(path) for path in paths],
     }
-    return Report(lines, data, {"structure": structure, **({} if drawn is None else {"figure": drawn})})
+    made = Report(lines, data, {"structure": structure, **({} if drawn is None else {"figure": drawn})})
+    if not whole:
+        raise stopped(work, count, made)
+    return made
 
 
 def _bonded(structure: Structure) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:

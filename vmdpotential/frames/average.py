@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine, stretch
 from vmdpotential.errors import InputError, TaskError
-from vmdpotential.frames.blocks import LABEL, Arrays, Run
+from vmdpotential.frames.blocks import LABEL, LEAST, Arrays, Run, piece_size
 from vmdpotential.frames.processes import Cost
 from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
@@ -108,6 +108,18 @@ class MeanMap:
             tally.add(frame.positions if self.rows is None else frame.positions[self.rows], frame.cell)
             progress.report(LABEL, done / len(numbers))
         return tally.arrays()
+
+    def merge(self, a: Arrays, b: Arrays) -> Arrays:
+        """Return what the maps of both sum up to, see :meth:`block`."""
+        both, cells = (Moments(0, *np.zeros((2, *shape))) for shape in (a["mean"].shape, (3, 3)))
+        for part in (a, b):
+            count, squares = int(part["count"]), part.get("m2")
+            both.merge(Moments(count, part["mean"], np.zeros_like(both.m2) if squares is None else squares))
+            cells.merge(Moments(count, part["cells"][:3], part["cells"][3:]))
+        found = {"count": np.array(both.count), "mean": both.mean, "cells": np.concatenate([cells.mean, cells.m2])}
+        if "m2" in a and "m2" in b:
+            return {**found, "m2": both.m2}
+        return {**found, "first": a["first"] if "first" in a else b["first"]}
 
     @property
     def portable(self) -> bool:
@@ -245,6 +257,8 @@ class Planning:
         Of the frames.
     size : int
         Frames in a block.
+    piece : int
+        Frames that are computed at once.
     step : float or None
         Time between the frames, ps.
     wanted : tuple of str
@@ -257,6 +271,7 @@ class Planning:
     map: MapPlan
     numbers: range
     size: int
+    piece: int
     step: float | None
     wanted: tuple[str, ...]
     charge: float
@@ -312,7 +327,9 @@ def plan_average(
     other = opening[-1].cell
     changes = cell is not None and own_cells and other is not None and not same_cell(cell, other, SAME)
     spread = "std" in statistics or changes
-    memory.require(lattice.size * (24 + 16 * spread) + plan.plan.estimate.bytes, "the sums over frames",
+    size, piece = max(1, len(numbers) // BLOCKS), max(LEAST, piece_size(len(structure)))
+    height = (-(-size // piece)).bit_length() if size > piece else 0  # results of pieces that wait to be merged
+    memory.require(lattice.size * (24 + 16 * spread + 16 * height) + plan.plan.estimate.bytes, "the sums over frames",
                    "use a larger {spacing}")
     sample = np.unique(np.random.default_rng(2010).integers(0, lattice.size, POINTS))
     rows = None if chosen.all() else np.flatnonzero(chosen)
@@ -321,8 +338,7 @@ def plan_average(
     step = None
     if len(opening) > 1 and first.time is not None and opening[1].time is not None:
         step = opening[1].time - first.time
-    size = max(1, len(numbers) // BLOCKS)
-    return Planning(work, plan, numbers, size, step if step and step > 0 else None, tuple(statistics),
+    return Planning(work, plan, numbers, size, piece, step if step and step > 0 else None, tuple(statistics),
                     float(structure.known_charges[chosen].sum()))
 
 

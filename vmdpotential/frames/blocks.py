@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import logging
 import os
 import pickle
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Protocol
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from vmdpotential import __version__, progress
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frames import distribute
+from vmdpotential.frames.tree import merged
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.hidden import remove_abandoned
 from vmdpotential.io.maps.npz import put_arrays
@@ -32,11 +34,18 @@ log = logging.getLogger(__name__)
 
 Arrays = Mapping[str, NDArray[Any]]
 
-#: Blocks of a long trajectory: enough for sixteen workers, and few enough that merging them takes no time.
-BLOCKS = 32
+#: Blocks that a trajectory makes at least, where each has :data:`LEAST` frames.
+BLOCKS = 256
 
-#: Frames of a block at least.
+#: Frames of a block at least, unless these are of many atoms.
 LEAST = 8
+
+#: Atoms times frames of a block at most, which bounds its time: seconds to half a minute on one core. That is lost with
+#: a worker, and any number of workers can compute.
+ATOMS = 4_000_000
+
+#: Frames of a block at most.
+MOST = 1000
 
 #: Bytes a second that a disk takes at least: a block that is sooner computed again than kept is not kept.
 DISK = 2e8
@@ -59,19 +68,31 @@ class Work(Protocol):
         """Return arrays made of the frames of these numbers; from any thread and process."""
 
 
-def block_size(count: int) -> int:
-    """Return how many frames make a block of a trajectory of so many frames."""
-    return max(LEAST, -(-count // BLOCKS))
+class Merging(Work, Protocol):
+    """A work whose blocks are made of pieces."""
+
+    def merge(self, a: Arrays, b: Arrays) -> Arrays:
+        """Return the result of the frames of both, `a` before `b`; neither is changed."""
+
+
+def block_size(count: int, atoms: int = 0) -> int:
+    """Return how many frames make a block of a trajectory of so many frames of so many atoms."""
+    return min(max(LEAST, -(-count // BLOCKS)), piece_size(atoms))
+
+
+def piece_size(atoms: int) -> int:
+    """Return how many frames of so many atoms are computed at once at most."""
+    return min(MOST, max(1, ATOMS // max(1, atoms)))
 
 
 def split(numbers: range, size: int = 0) -> list[range]:
-    """Return frames in blocks of `size`, which is :func:`block_size` unless given."""
+    """Return frames in blocks of `size`, which is :func:`block_size` of unknown atoms unless given."""
     size = size or block_size(len(numbers))
     return [numbers[start : start + size] for start in range(0, len(numbers), size)]
 
 
-def run_blocks(work: Work, numbers: range, *, size: int = 0, folder: Path | None = None, resume: bool = False,
-               workers: int = 0, scheduler: str = "") -> Run:
+def run_blocks(work: Work, numbers: range, *, size: int = 0, piece: int = 0, folder: Path | None = None,
+               resume: bool = False, workers: int = 0, scheduler: str = "") -> Run:
     """Return the results of all blocks, which are computed while they are taken one after another.
 
     Parameters
@@ -80,9 +101,14 @@ def run_blocks(work: Work, numbers: range, *, size: int = 0, folder: Path | None
     numbers : range
         Of the frames, such as ``range(1000)[100:800:2]``.
     size : int
-        Frames in a block; :func:`block_size` unless given. It must not depend on what computes.
+        Frames in a block; :func:`block_size` of unknown atoms unless given. It must not depend on what computes.
+    piece : int
+        Frames that are computed at once, where a block has more and the work is :class:`Merging`: pieces of a block are
+        merged in a tree (:mod:`vmdpotential.frames.tree`), by a scheduler's workers where there is one, else in this
+        process. 0 computes whole blocks.
     folder : Path, optional
-        Where finished blocks are kept, such as :func:`folder_of` the output; nowhere unless given.
+        Where finished blocks, or their pieces unless a scheduler's workers merge these, are kept, such as
+        :func:`folder_of` the output; nowhere unless given.
     resume : bool
         Whether blocks that are there, of the same work, are used.
     workers : int
@@ -103,7 +129,7 @@ def run_blocks(work: Work, numbers: range, *, size: int = 0, folder: Path | None
     TaskError
         When the scheduler, or a worker for each try, was lost.
     """
-    return Run(work, split(numbers, size), folder, resume, workers, scheduler)
+    return Run(work, split(numbers, size), piece, folder, resume, workers, scheduler)
 
 
 def folder_of(path: Path | None, resume: bool = False) -> Path | None:
@@ -135,20 +161,33 @@ def clear(folder: Path | None) -> None:
 class Run:
     """The results of blocks, one after another; see :func:`run_blocks`."""
 
-    def __init__(self, work: Work, blocks: Sequence[range], folder: Path | None, resume: bool, workers: int,
+    def __init__(self, work: Any, blocks: Sequence[range], piece: int, folder: Path | None, resume: bool, workers: int,
                  scheduler: str) -> None:
-        self.work, self.blocks, self.folder = work, blocks, folder
+        self.work, self.piece, self.folder = work, piece, folder
         self.workers, self.scheduler = workers, scheduler
+        # the workers of a scheduler merge pieces, so that blocks come from them
+        pieces = [split(block, piece) if piece and not scheduler else [block] for block in blocks]
+        #: What is computed and kept: blocks, or their pieces.
+        self.blocks = [one for some in pieces for one in some]
+        self._pieces = [len(some) for some in pieces]
         self._fingerprint = ""
         #: Blocks that a former run has left.
         self.kept: set[range] = set()
         if folder is not None:
-            self._fingerprint = fingerprint(__version__, work, [(b.start, b.stop, b.step) for b in blocks])
+            parts = [(b.start, b.stop, b.step) for b in self.blocks]
+            self._fingerprint = fingerprint(__version__, work, parts, *([piece] if piece and scheduler else []))
             if resume:
                 self._find()
 
     def __iter__(self) -> Iterator[Arrays]:
         """Yield the results, in the order of the blocks."""
+        with contextlib.closing(self._computed()) as results:
+            for count in self._pieces:
+                some = itertools.islice(results, count)
+                yield next(some) if count == 1 else merged(some, self.work.merge)
+
+    def _computed(self) -> Generator[Arrays, None, None]:
+        """Yield the results of what is computed, in its order."""
         told = _Told(sum(map(len, self.blocks)), max(map(len, self.blocks), default=0))
 
         def keep(block: range, arrays: Arrays, seconds: float) -> None:
@@ -156,7 +195,7 @@ class Run:
             self._keep(block, arrays, seconds)
 
         missing = [block for block in self.blocks if block not in self.kept]
-        results = distribute.run(self.work, missing, self.workers, self.scheduler, keep)
+        results = distribute.run(self.work, missing, self.workers, self.scheduler, keep, self.piece)
         with contextlib.closing(results):
             for block in self.blocks:
                 arrays = self._read(block) if block in self.kept else None

@@ -41,6 +41,7 @@ from vmdpotential.frames.processes import (
     sharers,
     timed,
 )
+from vmdpotential.frames.tree import merged_at_once
 
 Keep = Callable[[range, Arrays, float], None]
 
@@ -58,7 +59,7 @@ RETRIES = 2
 
 
 def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
-        keep: Keep) -> Generator[Arrays, None, None]:
+        keep: Keep, piece: int = 0) -> Generator[Arrays, None, None]:
     """Yield the results of blocks in their order; see :func:`vmdpotential.frames.blocks.run_blocks`.
 
     Parameters
@@ -73,12 +74,14 @@ def run(work: Any, blocks: Sequence[range], workers: int, scheduler: str,
         Where they are computed.
     keep : callable
         Is told each block, its result and the seconds it took, as soon as it is there; in this thread.
+    piece : int
+        Frames that a worker of a cluster computes at once; the work merges these. 0 computes whole blocks.
     """
     if not blocks:
         return
     if scheduler:
         with cluster(scheduler) as client:
-            yield from _in_order(_Cluster(client, work, blocks), blocks, keep)
+            yield from _in_order(_Cluster(client, work, blocks, piece), blocks, keep)
         return
     if workers:
         if not picklable(work):
@@ -283,8 +286,8 @@ def _quiet() -> Iterator[None]:
 class _Cluster(_Pool):
     """The workers of a Dask cluster; the work is sent once."""
 
-    def __init__(self, client: Any, work: Any, blocks: Sequence[range]) -> None:
-        self.client, self.blocks = client, blocks
+    def __init__(self, client: Any, work: Any, blocks: Sequence[range], piece: int = 0) -> None:
+        self.client, self.blocks, self.piece = client, blocks, piece
         self._done: queue.Queue[Any] = queue.Queue()
         self._futures: dict[Any, int] = {}
         self._width, self._asked, self._lost = 0, 0.0, 0.0
@@ -319,8 +322,11 @@ class _Cluster(_Pool):
         return str(scheduler.address if scheduler is not None else "its address")
 
     def start(self, number: int) -> None:
-        future = self.client.submit(_block, self._work, self.blocks[number], __version__, pure=False, retries=RETRIES,
-                                    priority=-number)
+        block = self.blocks[number]
+        submit = partial(self.client.submit, pure=False, retries=RETRIES, priority=-number)
+        pieces = [block[n : n + self.piece] for n in range(0, len(block), self.piece)] if self.piece else [block]
+        future = merged_at_once([submit(_block, self._work, one, __version__) for one in pieces],
+                                partial(submit, _merged, self._work))
         self._futures[future] = number
         future.add_done_callback(self._done.put)
 
@@ -353,6 +359,14 @@ class _Cluster(_Pool):
 
 def _same(work: Any) -> Any:
     return work
+
+
+def _merged(work: Any, a: tuple[Any, float], b: tuple[Any, float]) -> tuple[Any, float]:
+    """Merge two results on a worker; the first error is the result where there is one."""
+    for result in (a, b):
+        if isinstance(result[0], BaseException):
+            return result
+    return work.merge(a[0], b[0]), a[1] + b[1]
 
 
 def _block(work: Any, block: range, version: str) -> tuple[Any, float]:

@@ -199,7 +199,7 @@ class Fields:
         start = time.perf_counter()
         found = self.over([frame, frame])["values"]
         seconds = (time.perf_counter() - start) / 2
-        return Cost(seconds, self.source.seconds(), found.nbytes // 2 * block_size(len(numbers)))
+        return Cost(seconds, self.source.seconds(), found.nbytes // 2 * block_size(len(numbers), len(self.charges)))
 
     @property
     def taken(self) -> int:
@@ -405,7 +405,8 @@ def field_at(
     # filled block by block, and no second copy of all frames
     values = np.empty((len(numbers), len(names), len(places), 4))
     along, read, count = [], [], 0
-    for block in [first] if trajectory is None else run_blocks(work, numbers, **blocks):
+    for block in [first] if trajectory is None else run_blocks(
+            work, numbers, size=block_size(len(numbers), len(structure)), **blocks):
         values[count : count + len(block["frames"])] = block["values"]
         count += len(block["frames"])
         along.append(block["along"])

@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -125,6 +125,11 @@ def _quick_turns() -> Iterator[None]:
         sys.setswitchinterval(before if before > 2 * TURN else DEFAULT_TURN)
 
 
+#: Times that a block is given to another process when the one that had it died: one that dies of the block itself would
+#: do so each time.
+RETRIES = 3
+
+
 class OddError(TaskError):
     """What nobody foresaw, and does not say where."""
 
@@ -149,7 +154,7 @@ class Processes:
     count : int
         Of processes; where the work's engine has GPUs they are dealt out among them.
     again : bool
-        Whether the block of a process that died is given to another, once; otherwise it is an error.
+        Whether the block of a process that died is given to another, :data:`RETRIES` times; otherwise it is an error.
     size : int, bytes
         Of a result.
     """
@@ -162,7 +167,8 @@ class Processes:
         # by a file: to start a process with more than a pipe holds takes until it reads that
         (Path(self._folder.name) / WORK).write_bytes(pickle.dumps(work, pickle.HIGHEST_PROTOCOL))
         self._todo: deque[int] = deque()
-        self._again: set[int] = set(range(len(blocks))) if again else set()
+        self._retries = RETRIES if again else 0
+        self._died: Counter[int] = Counter()  # processes with each block
         self._busy: dict[Any, int] = {}
         self._all: dict[Any, tuple[Any, int]] = {}
 
@@ -190,8 +196,8 @@ class Processes:
             except (EOFError, OSError):
                 process, _ = self._all.pop(pipe)
                 process.join()
-                if number in self._again:
-                    self._again.remove(number)
+                self._died[number] += 1
+                if self._died[number] <= self._retries:
                     self._todo.appendleft(number)
                     return None
                 return number, OddError(f"its process ended ({_end(process.exitcode)})"), 0.0

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.frames.blocks import piece_size, run_blocks
 from vmdpotential.frames.statistics import BLOCKS, as_equal, uncertainty
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
@@ -243,6 +243,10 @@ class Profiles:
         assert self.source is not None
         return self.over(self.source.part(numbers))
 
+    def merge(self, a: Mapping[str, Floats], b: Mapping[str, Floats]) -> Mapping[str, Floats]:
+        """Return the sums over the frames of both."""
+        return {name: a[name] + b[name] for name in a}
+
     def over(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.float64]]:
         """Return sums over frames: ``values`` (rows, 3, n), ``region`` (n,), ``integral`` (n + 1,), and ``cells``:
         period, its square, 1/V, and the total's field in the vacuum, V/A.
@@ -432,7 +436,8 @@ def profile(
         found = [work.over([Frame(0, structure.positions, first)])]
     else:
         frames = trajectory.numbers()
-        found = list(run_blocks(work, frames, size=max(1, len(frames) // BLOCKS), **blocks))
+        found = list(run_blocks(work, frames, size=max(1, len(frames) // BLOCKS), piece=piece_size(len(structure)),
+                                **blocks))
     result = _result(work, found, names, zero if isinstance(zero, str) else "region", unit)
     return replace(result, medium=stated_medium(result.medium, structure))
 

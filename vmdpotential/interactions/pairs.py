@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,24 +61,44 @@ def _lorentz_berthelot(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
     return {"a6": a6, "a12": a6 * six, "rmin": rmin, "depth": depth}
 
 
+# named functions, because rules are sent to other processes
+
+
+def _charges(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
+    return {"weight": i.charge * j.charge}
+
+
+def _sources(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
+    return {"weight": j.source}
+
+
+def _geometric(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
+    return {"a6": i.root_a6 * j.root_a6, "a12": i.root_a12 * j.root_a12}
+
+
+def _buckingham(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
+    return {"a": i.root_a * j.root_a, "b": i.half_b + j.half_b, "c": i.root_c * j.root_c}
+
+
+def _looked_up(names: Sequence[str], i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
+    return {name: getattr(pair, name) for name in names}
+
+
 #: Charges, sqrt(kcal/mol A).
-CHARGES = Rule("charges", {"charge": 0.5}, {}, lambda i, j, pair: {"weight": i.charge * j.charge})
+CHARGES = Rule("charges", {"charge": 0.5}, {}, _charges)
 #: What j alone makes at i: the acceleration by gravity is the force by 1/r where the source is -G m.
-SOURCES = Rule("sources", {"source": 1}, {}, lambda i, j, pair: {"weight": j.source})
+SOURCES = Rule("sources", {"source": 1}, {}, _sources)
 #: a6 and a12 are products of their atoms' roots.
-GEOMETRIC = Rule("geometric", {"root_a6": 3, "root_a12": 6}, {},
-                 lambda i, j, pair: {"a6": i.root_a6 * j.root_a6, "a12": i.root_a12 * j.root_a12})
+GEOMETRIC = Rule("geometric", {"root_a6": 3, "root_a12": 6}, {}, _geometric)
 #: Half of the distance of the least energy (A), and sqrt(12 epsilon).
 LORENTZ_BERTHELOT = Rule("lorentz-berthelot", {"half_rmin": 1, "root_depth": 0}, {}, _lorentz_berthelot)
 #: A exp(-B r) - C / r^6 by a geometric mean of A and C and an arithmetic one of B.
-BUCKINGHAM = Rule("buckingham", {"root_a": 0, "half_b": -1, "root_c": 3}, {}, lambda i, j, pair: {
-    "a": i.root_a * j.root_a, "b": i.half_b + j.half_b, "c": i.root_c * j.root_c})
+BUCKINGHAM = Rule("buckingham", {"root_a": 0, "half_b": -1, "root_c": 3}, {}, _buckingham)
 
 
 def table(interaction: Interaction) -> Rule:
     """Return the rule that looks up the parameters of a pair by the types of both atoms."""
-    names = interaction.pair
-    return Rule("table", {}, names, lambda i, j, pair: {name: getattr(pair, name) for name in names})
+    return Rule("table", {}, interaction.pair, partial(_looked_up, tuple(interaction.pair)))
 
 
 #: Lennard-Jones' a6 and a12 of a table.

@@ -13,6 +13,7 @@ for each of them. They sum to the total.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -185,6 +186,18 @@ class Between:
         self._long: PointPlan | None = None
         self._waves: Splitting | None = None
         self._field: AtPoints | None = None
+
+    def identity(self) -> dict[str, Any]:
+        """Return what determines the energies of a frame: all but what was measured, and what follows from the rest."""
+        return {name: value for name, value in self.__getstate__().items()
+                if name not in ("error", "error_forces", "_sums", "_removed")}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy, which has the plan and nothing that was prepared; its engine goes by its name."""
+        return {**self.__dict__, "engine": self.engine.name, "_pairs": [], "_cell": None, "_field": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, engine=get_engine(state["engine"]))
 
     def run(self, positions: Floats, cell: Cell | None) -> Energies:
         """Return the energies for positions (N, 3), A, and a cell or none."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,6 +92,19 @@ class Counts:
         self.left_out = np.repeat(pairs, orders, axis=0)
         self.counts = np.zeros(bins, np.int64)
         self.volume, self.frames = 0.0, 0
+        self._checked = False
+
+    def identity(self) -> tuple[object, ...]:
+        """Return what determines the counts of a frame."""
+        return (self.a, self.b, self.reach, self.bins, self.left_out, self.engine.name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy, which begins with no frames; its engine goes by its name."""
+        return {**self.__dict__, "engine": self.engine.name, "counts": np.zeros_like(self.counts), "volume": 0.0,
+                "frames": 0}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, engine=get_engine(state["engine"]))
 
     def add(self, positions: Floats, cell: Cell | None) -> None:
         """Count the pairs of a frame.
@@ -102,10 +116,7 @@ class Counts:
         TaskError
             When the range reaches more pairs than can be counted.
         """
-        if cell is None:
-            raise InputError("g(r) needs a periodic cell, which gives the density", "give {cell}")
-        if not self.frames:
-            self._check_cost(cell)
+        cell = self.check(cell)
         for first, second, times in self.parts:
             others = None if second is None else np.ascontiguousarray(positions[second])
             self.counts += times * self.engine.count_distances(
@@ -117,14 +128,33 @@ class Counts:
         self.volume += cell.volume
         self.frames += 1
 
-    def _check_cost(self, cell: Cell) -> None:
-        """Warn of a range that takes minutes for each frame, and refuse one that takes days."""
+    def merge(self, counts: Integers, volumes: Floats) -> None:
+        """Add frames that copies have counted: their pairs (bins,), and the volume of each (F,), A^3."""
+        self.counts += counts
+        for volume in volumes.tolist():
+            self.volume += volume
+        self.frames += len(volumes)
+
+    def check(self, cell: Cell | None) -> Cell:
+        """Return the cell; warn once of a range that takes minutes for each frame, and refuse one that takes days.
+
+        Raises
+        ------
+        InputError, TaskError
+            As :meth:`add`.
+        """
+        if cell is None:
+            raise InputError("g(r) needs a periodic cell, which gives the density", "give {cell}")
+        if self._checked:
+            return cell
+        self._checked = True
         pairs = self.pairs * 4 / 3 * np.pi * self.reach**3 / cell.volume
         text = f"{self.reach:g} A reaches {pairs:.1e} pairs of atoms with their images in each frame"
         if pairs > MOST_PAIRS:
             raise TaskError(text, "use a smaller {range}", parameter="range")
         if pairs > MANY_PAIRS:
             log.warning(Words("%s, which takes minutes; a smaller {range} takes less"), text)
+        return cell
 
     def result(self) -> Distribution:
         """Return the distribution of all frames that were added."""

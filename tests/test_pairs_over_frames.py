@@ -1,0 +1,114 @@
+"""Energies, forces and distances over frames: the same bits for any number of workers, and after a stop."""
+
+import pickle
+from copy import copy
+
+import MDAnalysis
+import numpy as np
+import pytest
+from structure_files import TOOLS
+
+from vmdpotential import progress, registry
+from vmdpotential.errors import StoppedError, UsageError
+from vmdpotential.frames import blocks
+from vmdpotential.io import read_structure
+from vmdpotential.io.trajectories.frames import Trajectory
+from vmdpotential.pairs.energy import Between
+
+WATER = TOOLS / "alanine-dipeptide-explicit"
+FILES = WATER / "alanine-dipeptide.crd", WATER / "alanine-dipeptide.prmtop"
+
+COMMANDS = {
+    "energy": ("energy", {"between": ("protein", "water"), "by": "residue", "electrostatics": "pme"}),
+    "totals": ("energy", {"between": ("protein", "water", "//*/2", "water"), "electrostatics": "rf"}),
+    "forces": ("forces", {"between": ("protein", "water"), "electrostatics": "pme"}),
+    "rdf": ("rdf", {"between": ("//*/(WAT,HOH)/O", "//*/(WAT,HOH)/O"), "range": 8.0}),
+}
+
+
+@pytest.fixture(scope="module")
+def frames(tmp_path_factory):
+    """20 frames, three blocks, whose cells grow."""
+    path = tmp_path_factory.mktemp("frames") / "frames.dcd"
+    structure = read_structure(*FILES)
+    universe = MDAnalysis.Universe.empty(len(structure), trajectory=True)
+    rng = np.random.default_rng(3)
+    with MDAnalysis.Writer(str(path), len(structure)) as writer:
+        for number in range(20):
+            universe.atoms.positions = structure.positions + rng.normal(0, 0.05, (len(structure), 3))
+            universe.dimensions = np.array(structure.cell.parameters) * [*[1 + 0.001 * (number // 3)] * 3, 1, 1, 1]
+            writer.write(universe.atoms)
+    return path
+
+
+def run(name, frames, output, **more):
+    command, options = COMMANDS[name]
+    return registry.get("command", command)(
+        structure=FILES[0], topology=FILES[1], trajectory=frames, output=output, **options, **more)
+
+
+def stop(label, fraction):
+    if label == "20 frames" and fraction > 0.6:
+        raise KeyboardInterrupt
+
+
+def same(one, other):
+    if one.suffix == ".csv":
+        return one.read_bytes() == other.read_bytes()
+    with np.load(one) as first, np.load(other) as second:
+        assert first["forces"].shape[0] == 20
+        return all(first[key].tobytes() == second[key].tobytes() for key in first.files)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_same_bits_with_workers_and_after_a_stop(name, frames, tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "DISK", 1e12)  # blocks are kept that are soon computed again
+    suffix = ".npz" if name == "forces" else ".csv"
+    whole, parallel, stopped = (tmp_path / f"{called}{suffix}" for called in ("whole", "parallel", "stopped"))
+    run(name, frames, whole)
+    run(name, frames, parallel, workers=2)
+    assert same(whole, parallel)
+    with pytest.raises(KeyboardInterrupt), progress.listening(stop):
+        run(name, frames, stopped)
+    kept = stopped.with_name(f"{stopped.name}.blocks")
+    assert not stopped.exists()
+    assert list(kept.glob("block-*.npz"))
+    computed, timed = [], blocks.distribute.timed
+    monkeypatch.setattr(blocks.distribute, "timed", lambda work, block: computed.append(block) or timed(work, block))
+    run(name, frames, stopped, resume=True)
+    assert 0 < sum(map(len, computed)) < 20
+    assert same(whole, stopped)
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+@pytest.mark.parametrize("name", ["totals", "rdf"])
+def test_a_stopped_run_writes_what_is_done_where_it_is_asked_to(name, frames, tmp_path):
+    output = tmp_path / "table.csv"
+    with pytest.raises(StoppedError) as stopped, progress.listening(stop):
+        run(name, frames, output, partial=True)
+    assert stopped.value.exit_code == 130
+    assert stopped.value.report.data["frames"] == 8
+    command, options = COMMANDS[name]
+    expected = registry.get("command", command)(structure=FILES[0], topology=FILES[1], trajectory=frames,
+                                                frames=slice(8), output=tmp_path / "first.csv", **options)
+    assert expected.data["frames"] == 8
+    assert same(tmp_path / "first.csv", output)
+
+
+def test_a_copy_of_a_sum_has_its_plan_and_nothing_of_former_frames(frames):
+    structure = read_structure(*FILES)
+    protein = np.arange(len(structure)) < 22
+    one = Between(structure, structure.topology.nonbonded(), protein, ~protein)
+    first, *_, last = Trajectory(frames, len(structure))
+    one.run(first.positions, first.cell)
+    found = [each.run(last.positions, last.cell).total for each in (copy(one), pickle.loads(pickle.dumps(one)), one)]
+    assert all(values.tobytes() == found[0].tobytes() for values in found)
+    assert copy(one).identity().keys() == one.identity().keys()
+
+
+def test_a_structure_alone_is_not_resumed(tmp_path):
+    (tmp_path / "table.csv.blocks").mkdir()
+    with pytest.raises(UsageError) as caught:
+        run("rdf", None, tmp_path / "table.csv", resume=True)
+    assert caught.value.parameter == "resume"

@@ -1,0 +1,246 @@
+"""Energies, forces and distances between selections over frames, in blocks.
+
+A block's result has what was found in each of its frames, which are added one after another in the order of the frames:
+means, deviations and errors are the same bit by bit for any number of workers, and after a stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import progress
+from vmdpotential.errors import UsageError
+from vmdpotential.frames.blocks import LABEL, Arrays, block_size, run_blocks
+from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of
+from vmdpotential.maps import choose_cell
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.pairs.energy import Between, by_residue
+from vmdpotential.pairs.rdf import Counts
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CellFrames:
+    """Frames with the cells that hold in a boundary: each its own, unless the user gave one.
+
+    Parameters
+    ----------
+    source : Frames or None
+        None is a structure alone, as the one frame `first`.
+    first : Frame
+    cell : Cell or None
+        Of all frames, where they have none of their own or the user gave one.
+    periodic : bool
+    """
+
+    source: Frames | None
+    first: Frame
+    cell: Cell | None
+    periodic: bool
+
+    @classmethod
+    def of(cls, structure: Structure, source: Frames | None, boundary: str, cell: Cell | None = None) -> CellFrames:
+        """Return the frames of a trajectory, or the structure's positions where there is none.
+
+        Raises
+        ------
+        InputError
+            When the trajectory cannot be read or is of other atoms, or the first frame has no cell for a periodic
+            boundary.
+        """
+        if source is None:
+            own = choose_cell(structure, "auto", boundary)
+            return cls(None, Frame(0, structure.positions, own), own, own is not None)
+        first = next(iter(source.part(source.numbers()[:1])))
+        usual = cell or (structure.cell if first.cell is None else None)
+        here = replace(structure, positions=first.positions, cell=usual or first.cell)
+        periodic = boundary == "periodic" or choose_cell(here, "auto", boundary) is not None
+        found = cls(source, first, usual, periodic)
+        return replace(found, first=found._with_cell(first))
+
+    def identity(self) -> tuple[object, ...]:
+        """Return what determines the frames."""
+        return (self.source, None if self.cell is None else self.cell.vectors, self.periodic)
+
+    def numbers(self) -> range:
+        """Return the numbers of the frames."""
+        return range(1) if self.source is None else self.source.numbers()
+
+    def part(self, numbers: range) -> Iterator[Frame]:
+        """Yield some of the frames, by number.
+
+        Raises
+        ------
+        InputError
+            When a frame cannot be read, or has no cell where the others have one.
+        """
+        if self.source is None:
+            yield self.first
+            return
+        for done, frame in enumerate(self.source.part(numbers), 1):
+            yield self._with_cell(frame)
+            progress.report(LABEL, done / len(numbers))
+
+    def _with_cell(self, frame: Frame) -> Frame:
+        return frame._replace(cell=(self.cell or cell_of(self.source, frame)) if self.periodic else None)
+
+
+@dataclass(frozen=True, eq=False)
+class PairEnergies:
+    """Energies between pairs of selections, or forces, in every frame; the sums are planned in the first one.
+
+    Parameters
+    ----------
+    frames : CellFrames
+    sums : tuple of Between
+    structure : Structure
+    by : str
+        ``total``, ``residue`` or ``atom``: what has a row; ``forces`` are those on each atom instead of energies.
+    """
+
+    frames: CellFrames
+    sums: tuple[Between, ...]
+    structure: Structure
+    by: str
+
+    def identity(self) -> tuple[object, ...]:
+        """Return what determines the result."""
+        return ("energies", self.frames, self.sums, self.structure.residue_starts, self.by)
+
+    @property
+    def engine(self) -> str:
+        """Its name."""
+        return self.sums[0].engine.name
+
+    def plan(self) -> None:
+        """Plan the sums, and measure their errors, in the first frame."""
+        for one in self.sums:
+            one.run(self.frames.first.positions, self.frames.first.cell)
+
+    def block(self, numbers: range) -> Arrays:
+        """Return what :meth:`over` returns for some of the frames."""
+        # copies have the plan, and prepare by themselves: nothing follows from the frames before
+        return replace(self, sums=tuple(map(copy, self.sums))).over(self.frames.part(numbers))
+
+    def over(self, frames: Iterable[Frame]) -> Arrays:
+        """Return what was found in frames.
+
+        Returns
+        -------
+        mapping
+            ``frames`` (F,) their numbers; ``cell`` (3, 3) of the last one where there is one; and for the n-th pair of
+            selections ``total n`` (F, 3), and ``rows n`` (F, rows, 3) unless the total alone has a row: Coulomb,
+            Lennard-Jones and both. Of forces ``rows n`` (F, atoms, 3) alone.
+        """
+        found: dict[str, list[Any]] = {"frames": []}
+        cell = None
+        for frame in frames:
+            cell = frame.cell
+            found["frames"].append(frame.number)
+            for n, one in enumerate(self.sums):
+                result = one.run(frame.positions, cell)
+                if self.by == "forces":
+                    found.setdefault(f"rows {n}", []).append(result.forces)
+                    continue
+                values = np.stack([result.coulomb, result.lennard_jones, result.total], axis=1)
+                found.setdefault(f"total {n}", []).append(values.sum(0))
+                if self.by == "residue":
+                    values = by_residue(self.structure, result.atoms, values)[1]
+                if self.by != "total":
+                    found.setdefault(f"rows {n}", []).append(values)
+        return {**{name: np.array(values) for name, values in found.items()},
+                **({} if cell is None else {"cell": cell.vectors})}
+
+
+@dataclass(frozen=True, eq=False)
+class PairCounts:
+    """Pairs of selections by their distance in every frame.
+
+    Parameters
+    ----------
+    frames : CellFrames
+    counts : tuple of Counts
+    """
+
+    frames: CellFrames
+    counts: tuple[Counts, ...]
+
+    @property
+    def engine(self) -> str:
+        """Its name."""
+        return self.counts[0].engine.name
+
+    def plan(self) -> None:
+        """Check in the first frame that the pairs can be counted."""
+        for one in self.counts:
+            one.check(self.frames.first.cell)
+
+    def block(self, numbers: range) -> Arrays:
+        """Return what :meth:`over` returns for some of the frames."""
+        return self.over(self.frames.part(numbers))
+
+    def over(self, frames: Iterable[Frame]) -> Arrays:
+        """Return ``frames`` (F,), ``volumes`` (F,) of their cells, A^3, and ``counts`` (pairs, bins) of all."""
+        counts = tuple(map(copy, self.counts))  # which begin at none
+        numbers, volumes = [], []
+        for frame in frames:
+            for one in counts:
+                one.add(frame.positions, frame.cell)
+            numbers.append(frame.number)
+            assert frame.cell is not None  # the counts raise otherwise
+            volumes.append(frame.cell.volume)
+        return {"frames": np.array(numbers), "volumes": np.array(volumes),
+                "counts": np.array([one.counts for one in counts])}
+
+
+def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], partial: bool = False,
+                **blocks: Any) -> bool:
+    """Compute all frames, and give the results of blocks to `add`, in the order of the frames.
+
+    Parameters
+    ----------
+    work : Work
+    add : callable
+    partial : bool
+        Whether a KeyboardInterrupt after the first block ends the frames there.
+    **blocks
+        Where blocks of frames are computed and kept, see :func:`vmdpotential.frames.blocks.run_blocks`.
+
+    Returns
+    -------
+    bool
+        Whether these were all frames.
+
+    Raises
+    ------
+    UsageError
+        When a structure alone is to be resumed.
+    """
+    numbers = work.frames.numbers()
+    if work.frames.source is None and blocks.get("resume"):
+        raise UsageError("resume", "goes on over the frames of a trajectory", "give its file after the structure's")
+    if len(numbers) == 1:  # planned and computed at once
+        add(work.over(work.frames.part(numbers)))
+        return True
+    work.plan()
+    size = block_size(len(numbers), len(work.frames.first.positions))
+    results, first = iter(run_blocks(work, numbers, size=size, **blocks)), True
+    while True:
+        try:
+            found = next(results, None)
+        except KeyboardInterrupt:
+            if partial and not first:
+                return False
+            raise
+        if found is None:
+            return True
+        add(found)  # an interrupt in here would leave half of a block
+        first = False
