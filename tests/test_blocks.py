@@ -62,7 +62,8 @@ def total(run):
 def test_blocks_follow_from_the_frames_alone():
     assert [len(block) for block in blocks.split(range(20))] == [8, 8, 4]
     assert len(blocks.split(range(100_000))) <= blocks.BLOCKS
-    assert len(blocks.split(range(10_000))) > 200  # for that many workers
+    assert blocks.block_size(10_000, 10_000) == 40  # for 250 workers
+    assert blocks.block_size(1000, 2500) == 32  # and of few atoms not more blocks than are worth it
     for count, atoms in ((100_000, 1_000_000), (100, 100_000), (20, 10**8), (10**7, 100)):
         size = blocks.block_size(count, atoms)
         assert size == 1 or size * atoms <= blocks.ATOMS

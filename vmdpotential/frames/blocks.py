@@ -34,8 +34,8 @@ log = logging.getLogger(__name__)
 
 Arrays = Mapping[str, NDArray[Any]]
 
-#: Blocks that a trajectory makes at least, where each has :data:`LEAST` frames.
-BLOCKS = 256
+#: Blocks that a trajectory makes at least, where each has :data:`LEAST` frames; and where each has :data:`ENOUGH`, too.
+FEW, BLOCKS = 32, 256
 
 #: Frames of a block at least, unless these are of many atoms.
 LEAST = 8
@@ -43,6 +43,9 @@ LEAST = 8
 #: Atoms times frames of a block at most, which bounds its time: seconds to half a minute on one core. That is lost with
 #: a worker, and any number of workers can compute.
 ATOMS = 4_000_000
+
+#: Atoms times frames for which it is worth opening the trajectory, preparing sums and keeping a result: a tenth of a second.
+ENOUGH = 100_000
 
 #: Frames of a block at most.
 MOST = 1000
@@ -77,7 +80,8 @@ class Merging(Work, Protocol):
 
 def block_size(count: int, atoms: int = 0) -> int:
     """Return how many frames make a block of a trajectory of so many frames of so many atoms."""
-    return min(max(LEAST, -(-count // BLOCKS)), piece_size(atoms))
+    enough = min(-(-count // FEW), ENOUGH // max(1, atoms))
+    return min(max(LEAST, -(-count // BLOCKS), enough), piece_size(atoms))
 
 
 def piece_size(atoms: int) -> int:
