@@ -13,7 +13,7 @@ from helpers import shell, slow
 
 from vmdpotential.commands.options import charged
 from vmdpotential.errors import IncompleteError, TaskError, UsageError
-from vmdpotential.io import read_structure
+from vmdpotential.io import read_structure, write_structure
 from vmdpotential.io.structures.symmetry import assembled, expanded
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.gasteiger import gasteiger
@@ -82,6 +82,58 @@ def test_disulfides_and_deuterium():
     assert [row.state.partition("+")[0] for row in made.rows if row.residue == "CYS"] == ["CYX"] * 6
     assert sum(row.added_hydrogens for row in made.rows) == 0  # the neutron entry has them all
     assert not (made.structure.elements == "D").any()
+
+
+def rigid(structure: Structure) -> np.ndarray:
+    """Return the hydrogens (N,) of amino acids whose places follow from the heavy atoms."""
+    names = {"PHE": "HD1 HD2 HE1 HE2 HZ", "TYR": "HD1 HD2 HE1 HE2", "ILE": "HB", "VAL": "HB", "THR": "HB", "LEU": "HG",
+             "ARG": "HE"}
+    pairs = zip(structure.residue_names.tolist(), structure.atom_names.tolist(), strict=True)
+    return np.array([atom in ("H", "HA", *names.get(residue, "").split()) for residue, atom in pairs])
+
+
+@pytest.mark.slow
+def test_rigid_hydrogens_are_where_openmm_has_them(tmp_path):
+    """Its force field without charges, which in vacuum pull the hydrogens of amides by up to 15 degrees."""
+    import io
+    import re
+
+    from openmm import Platform, app, unit
+
+    structure = read_structure(ENTRIES["5PTI"])
+    bare = replace(structure.take(heavy(structure) & ~structure.hetero), cell=None)
+    made = prepare_structure(bare).structure
+    write_structure(made.take(heavy(made)), tmp_path / "heavy.pdb")
+    text = (Path(app.__file__).parent / "data" / "amber14" / "protein.ff14SB.xml").read_text()
+    field = app.ForceField(io.StringIO(re.sub(r'charge="[^"]*"', 'charge="0"', text)))
+    file = app.PDBFile(str(tmp_path / "heavy.pdb"))
+    modeller = app.Modeller(file.topology, file.positions)
+    modeller.addHydrogens(field, 7.0, platform=Platform.getPlatform("Reference"))
+    positions = np.array(modeller.positions.value_in_unit(unit.angstrom))
+    theirs = {(atom.residue.id, atom.name): place
+              for atom, place in zip(modeller.topology.atoms(), positions, strict=True)}
+    keys = [(str(made.residue_ids[row]), str(made.atom_names[row])) for row in np.flatnonzero(rigid(made))]
+    apart = np.array([np.linalg.norm(theirs[key] - made.positions[row])
+                      for key, row in zip(keys, np.flatnonzero(rigid(made)), strict=True) if key in theirs])
+    assert len(apart) > 120
+    assert (apart < 0.1).mean() > 0.97
+    assert apart.max() < 0.3
+
+
+def test_side_chains_that_are_turned_are_named_and_left():
+    structure = read_structure(ENTRIES["5PTI"])  # by neutrons, which distinguish nitrogen and oxygen
+    bare = structure.take(heavy(structure))
+    assert not [row for row in prepare_structure(bare).rows if "turned" in row.note]
+    positions = bare.positions.copy()
+    for residue, one, two in (("ASN", "OD1", "ND2"), ("GLN", "OE1", "NE2")):
+        rows = [np.flatnonzero((bare.residue_names == residue) & (bare.atom_names == name)) for name in (one, two)]
+        positions[np.concatenate(rows)] = bare.positions[np.concatenate(rows[::-1])]
+    made = prepare_structure(replace(bare, positions=positions))
+    turned = [row.residue for row in made.rows if "turned" in row.note]
+    assert turned
+    assert set(turned) <= {"ASN", "GLN"}
+    known = {tuple(place) for place in made.structure.positions.tolist()}
+    assert all(tuple(place) in known for place in positions.tolist())
 
 
 def test_gaps_are_capped_and_named():
