@@ -438,13 +438,41 @@ def test_atoms_listed_twice_and_dummy_atoms_are_named():
     assert made.left_out == {"atoms that their residues list twice": 1}
 
 
+def test_a_ligand_with_other_names_is_recognised_by_its_bonds():
+    structure = read_structure(ENTRIES["1HVR"])
+    ligand = structure.take(structure.residue_names == "XK2")
+    expected = prepare_structure(ligand)
+    names = np.array([f"{element}Q{n}" for n, element in enumerate(ligand.elements)])
+    made = prepare_structure(replace(ligand, atom_names=names))
+    assert "bonds" in made.rows[0].note
+    assert not expected.rows[0].note
+    np.testing.assert_allclose(made.structure.net_charge, expected.structure.net_charge, atol=1e-9)
+    assert len(made.structure) == len(expected.structure)
+    # symmetric atoms may be exchanged, so charges are compared by element
+    for element in ("C", "N", "O", "H"):
+        one, two = (np.sort(done.known_charges[done.elements == element])
+                    for done in (made.structure, expected.structure))
+        np.testing.assert_allclose(one, two, atol=1e-6)
+    # of another molecule that has this name nothing is known
+    with pytest.raises(TaskError):
+        prepare_structure(replace(ligand, atom_names=names).take(np.arange(len(ligand)) > 4))
+
+
+def test_of_an_ion_its_centre_is_enough():
+    made = prepare_structure(Structure([[1.0, 2, 3]], ["S"], ["SO4"], [1], [0], elements=["S"])).structure
+    oxygens = made.positions[made.elements == "O"] - made.positions[0]
+    assert len(oxygens) == 4
+    np.testing.assert_allclose(np.linalg.norm(oxygens, axis=1), 1.45, atol=0.05)
+    assert round(made.net_charge) == -2
+
+
 def test_guanine_and_amidines():
     """An imine of a ring is no base near pH 7; benzamidine and arginine are."""
     from vmdpotential.prepare.draft import draft_of
     from vmdpotential.prepare.states import assign
 
     for name, net in (("GUN", 0), ("BEN", 1), ("ADE", 0), ("ACT", -1), ("SO4", -2), ("TRS", 1), ("EPE", 0), ("ATP", -4),
-                      ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4)):
+                      ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4), ("GBS", 0)):
         found = component(name)
         count = len(found.atoms)
         structure = Structure(found.positions, found.atoms, [name] * count, [1] * count, [0] * count,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_SINGLE, DOUBLE, SINGLE
+from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_SINGLE, AROMATIC_TRIPLE, DOUBLE, SINGLE
 from vmdpotential.molecule.structure import Integers
 from vmdpotential.prepare.components import AMINO_ACIDS, FLAT
 from vmdpotential.prepare.contacts import CLEAR, Contacts
@@ -24,6 +24,7 @@ MODEL_PKA = {"ASP": 3.80, "GLU": 4.50, "HIS": 6.50, "CYS": 9.00, "TYR": 10.00, "
 #: The atom that carries the charge of the charged form, and that charge.
 _SITES = {"ASP": ("OD2", -1), "GLU": ("OE2", -1), "HIS": ("ND1", 1), "CYS": ("SG", -1), "TYR": ("OH", -1),
           "LYS": ("NZ", 1), "ARG": ("NH2", 1)}
+_AROMATIC = (AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE)
 #: States by the residue's name where a program wrote one: name to (charged, tautomer).
 _NAMED = {"ASH": False, "ASPP": False, "ASPH": False, "GLH": False, "GLUP": False, "GLUH": False, "LYN": False,
           "LSN": False, "LYSN": False, "CYM": True, "HIP": True, "HSP": True, "HISH": True, "HISP": True,
@@ -243,14 +244,16 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
 
 def _bases(elements: list[str], bonds: list[list[tuple[int, int]]], outside: Integers, charges: Integers) -> None:
     """Protonate amines, amidines and guanidines."""
-    flat = [any(order in FLAT for _, order in bonds[k]) for k in range(len(elements))]
+    flat = [any(order in FLAT for _, order in near) for near in bonds]
+    ring = [any(order in _AROMATIC for _, order in near) for near in bonds]
     for k, element in enumerate(elements):  # C(=N)(N): amidine, guanidine
         if element != "C":
             continue
         double = [j for j, order in bonds[k] if order == DOUBLE and elements[j] == "N"]
         single = [j for j, order in bonds[k] if order == SINGLE and elements[j] == "N"]
-        # an imine within a ring, as those of nucleobases, is no base near pH 7
-        plain = all(elements[i] == "C" and (i == k or not flat[i]) for j in (*double, *single) for i, _ in bonds[j])
+        # an imine within a ring, as those of nucleobases, is no base near pH 7; a guanidine on an aromatic ring is one
+        plain = all(elements[i] == "C" and (i == k or not flat[i] or (j in single and ring[i]))
+                    for j in (*double, *single) for i, _ in bonds[j]) and not any(ring[j] for j in single)
         if len(double) == 1 and single and plain and not charges[double[0]] and not outside[double[0]]:
             charges[double[0]] = 1
     charged: set[int] = set(np.flatnonzero(charges > 0).tolist())
