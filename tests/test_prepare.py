@@ -1,6 +1,8 @@
 """Completing deposited structures: hydrogens, missing atoms, states, charges, radii."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +13,14 @@ import pdbfixer
 import pytest
 from helpers import shell, slow
 
+from vmdpotential import registry
 from vmdpotential.commands.options import charged
-from vmdpotential.errors import IncompleteError, TaskError, UsageError
+from vmdpotential.errors import IncompleteError, InputError, TaskError, UsageError
 from vmdpotential.io import read_structure, write_structure
 from vmdpotential.io.structures.symmetry import assembled, expanded
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.gasteiger import gasteiger
+from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import Picked, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.prepare.components import component
@@ -265,6 +269,25 @@ def test_map_prepares_by_itself(tmp_path, capsys):
     assert shell(capsys, *words, "--force", "--prepare", "never")[0] == 2
 
 
+@pytest.mark.slow
+def test_every_command_takes_the_pka_of_propka(tmp_path, capsys):
+    """One of the two aspartates that HIV protease's inhibitors bind to is neutral by PROPKA."""
+    charges = {}
+    for pka in ("model", "propka"):
+        charges[pka] = prepare_structure(read_structure(ENTRIES["1HVR"]), pka=pka).structure.net_charge
+        output = tmp_path / f"{pka}.npz"
+        code, out, _ = shell(capsys, "map", ENTRIES["1HVR"], "--pka", pka, "--spacing", "3", "--screened", "0.15", "-o",
+                             output, "--json")
+        assert code == 0
+        np.testing.assert_allclose(json.loads(out)["net_charge"], charges[pka], atol=1e-3)
+    assert round(charges["propka"] - charges["model"]) == 1
+    words = ["field", ENTRIES["1HVR"], "--at", "resname XK2", "--screened", "0.15"]
+    assert shell(capsys, *words, "--pka", "propka", "-o", tmp_path / "field.csv")[0] == 0
+    assert shell(capsys, *words, "--prepare", "never", "-o", tmp_path / "other.csv")[0] == 2
+    for command in ("surface", "energy", "live", "prepare", "field"):
+        assert {"ph", "pka"} <= {one.name for one in registry.get("command", command).parameters}
+
+
 def test_command_prepare_writes_structure_and_table(tmp_path, capsys):
     pqr, table = tmp_path / "out.pqr", tmp_path / "out.csv"
     code, out, _ = shell(capsys, "prepare", ENTRIES["7ETN"], "-o", pqr, table, "--json")
@@ -397,8 +420,6 @@ def test_added_atoms_follow_those_they_belong_to():
 
 
 def test_a_live_map_of_a_file_without_hydrogens(tmp_path):
-    from vmdpotential import registry
-
     structure = read_structure(ENTRIES["1YJP"])
     live = registry.get("command", "live")
     made = live(structure=structure, spacing=2.0).objects["live"]
@@ -464,6 +485,35 @@ def test_of_an_ion_its_centre_is_enough():
     assert len(oxygens) == 4
     np.testing.assert_allclose(np.linalg.norm(oxygens, axis=1), 1.45, atol=0.05)
     assert round(made.net_charge) == -2
+
+
+@pytest.mark.slow
+def test_radii_of_parse_are_those_of_pdb2pqr(tmp_path):
+    structure = read_structure(ENTRIES["1OSM"])
+    bare = replace(structure.take(heavy(structure) & ~structure.hetero), cell=None)
+    made = prepare_structure(bare, radii="parse").structure
+    write_structure(made, tmp_path / "made.pdb")
+    subprocess.run([sys.executable, "-m", "pdb2pqr", "--ff", "PARSE", "--assign-only", "--keep-chain",
+                    tmp_path / "made.pdb", tmp_path / "made.pqr"], check=True, capture_output=True)
+    other = read_structure(tmp_path / "made.pqr")
+
+    def keys_of(one: Structure) -> list[tuple[int, str, str]]:
+        return list(zip(one.residue_ids.tolist(), one.insertion_codes.tolist(), one.atom_names.tolist(), strict=True))
+
+    theirs = dict(zip(keys_of(other), other.radii.tolist(), strict=True))
+    keys = keys_of(made)
+    both = [(made.radii[row], theirs[key]) for row, key in enumerate(keys) if key in theirs]
+    assert len(both) > 0.95 * len(made)
+    np.testing.assert_allclose(*np.array(both).T, atol=1e-6)
+
+
+def test_radii_of_residues_that_parse_does_not_cover():
+    structure = read_structure(ENTRIES["1HVR"])
+    whole = prepare_structure(structure.take(structure.residue_names == "XK2"), radii="parse")
+    assert (whole.structure.radii > 0).all()
+    assert "XK2" in whole.radii
+    with pytest.raises(InputError):
+        atomic_radii(whole.structure, np.ones(len(whole.structure), bool), "parse")
 
 
 def test_guanine_and_amidines():

@@ -24,7 +24,7 @@ AMINO_ACIDS = (
     "ALA", "ARG", "ASN", "ASP", "CYS", "GLN", "GLU", "GLY", "HIS", "ILE",
     "LEU", "LYS", "MET", "PHE", "PRO", "SER", "THR", "TRP", "TYR", "VAL", "HYP",
 )  # fmt: skip
-_NUCLEOTIDES = ("ADE", "CYT", "GUA", "THY", "URA")
+NUCLEOTIDES = ("ADE", "CYT", "GUA", "THY", "URA")
 _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 
 
@@ -37,7 +37,7 @@ def family(name: str) -> str:
     # Amber's first and last residues: NALA, CHIE; DA5, A3, DAN
     if len(name) == 4 and name[0] in "NC" and _FAMILY_OF.get(name[1:], name[1:]) in AMINO_ACIDS:
         return _FAMILY_OF.get(name[1:], name[1:])
-    if name[-1:] in ("3", "5", "N") and _FAMILY_OF.get(name[:-1]) in _NUCLEOTIDES:
+    if name[-1:] in ("3", "5", "N") and _FAMILY_OF.get(name[:-1]) in NUCLEOTIDES:
         return _FAMILY_OF[name[:-1]]
     return name
 
