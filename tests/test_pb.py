@@ -14,6 +14,7 @@ from vmdpotential import read_structure, registry, solvation_energy
 from vmdpotential.commands.map import command as map_
 from vmdpotential.continuum import region
 from vmdpotential.continuum.equation import Problem, enclosing
+from vmdpotential.continuum.ions import valence
 from vmdpotential.continuum.molecule import Continuum
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
@@ -21,6 +22,8 @@ from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import Wanted, plan_map, potential_map
+from vmdpotential.methods import Solution
+from vmdpotential.methods.pb import described
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER, INSIDE, RADIUS, START = 78.5, 2.0, 3.0, 5.0
@@ -163,15 +166,23 @@ def test_one_permittivity_gives_the_coulomb_sum():
     assert abs(found.energies.sum()) < 1e-3 * C / WATER / RADIUS
 
 
-@pytest.mark.parametrize("valences", [(1, 1), (2, 1)])
-def test_full_equation_in_front_of_a_charged_plane(valences):
+@pytest.mark.parametrize("solution", ["Na+=0.1,Cl-=0.1", "Mg2+=0.1,Cl-=0.2", "SO4-2=0.2,Na+=0.4", "Ca2+=1,SO42-=1",
+                                      "La3+=0.01,Na+=0.1,Cl-=0.13"])
+def test_full_equation_in_front_of_a_charged_plane(solution):
     """Gouy and Chapman: against the closed first integral, along one axis."""
     from scipy.integrate import solve_ivp
 
-    positive, negative = valences
-    shares = np.array([[positive, positive * negative * positive], [-negative, positive * negative * negative]], float)
-    shares[:, 1] /= shares[:, 1].sum()
-    step, shape, start = 0.125, (129, 17, 17), 3.0
+    given = {name: float(value) for name, _, value in (item.partition("=") for item in solution.split(","))}
+    values = registry.get("method", "pb").parameters({**given, "nonlinear": 1})
+    told = Solution(values, np.ones(1), "", WATER, 298.15, "kT/e", 1.0)
+    continuum = described(told, PLACE[None], np.ones(1))
+    shares = continuum.ions
+    charges = {"Na+": 1, "Cl-": -1, "Mg2+": 2, "SO4-2": -2, "Ca2+": 2, "SO42-": -2, "La3+": 3}
+    strength = 0.5 * sum(charges[name] ** 2 * molar for name, molar in given.items())
+    assert continuum.kappa == pytest.approx(1 / debye_length(strength, 298.15, WATER))
+    assert {z: share * 2 * strength / z**2 for z, share in shares} == pytest.approx(
+        {charges[name]: molar for name, molar in given.items()})
+    step, shape, start = 0.125, (129, 17, 17), 3.0 / -shares[:, 0].min()  # as steep for any counter-ion
 
     def slope(_, phi):  # (phi')^2 / 2 = sum of share / z^2 (exp(-z phi) - 1), in Debye lengths
         return -np.sqrt(2 * np.sum(shares[:, 1] / shares[:, 0] ** 2 * (np.exp(-shares[:, 0] * phi[0]) - 1)))
@@ -184,6 +195,13 @@ def test_full_equation_in_front_of_a_charged_plane(valences):
     w[1:-1, 1:-1, 1:-1] = 0
     solver.solve(w, np.zeros(0, np.int64), np.zeros(0), 1e-6)
     assert np.abs(w[:, 8, 8] - exact).max() < 5e-3
+
+
+@pytest.mark.parametrize(("name", "charge"), [
+    ("Na+", 1), ("Mg2+", 2), ("Mg+2", 2), ("SO42-", -2), ("SO4-2", -2), ("NO3-", -1), ("PO43-", -3), ("HPO4-2", -2),
+    ("NH4+", 1), ("Cl-", -1), ("salt", None), ("K", None), ("+", None), ("Na+0", None), ("Na+12", None)])
+def test_charge_of_an_ion_by_its_name(name, charge):
+    assert valence(name) == charge
 
 
 def test_full_equation_of_many_ions_lies_below_the_linear_one():
@@ -241,7 +259,10 @@ def test_refusals(monkeypatch):
     ion = replace(charges_at([PLACE], [1.0]), radii=[RADIUS])
     lattice = Lattice((-8, -8, -8), 0.5, (33, 33, 33))
     for options, parameter in (({"boundary": "periodic"}, "boundary"), ({"field": True}, "method"),
-                               ({"parameters": {"nonlinear": 0.5}}, "method"), ({"radii": "guess"}, "radii")):
+                               ({"parameters": {"nonlinear": 0.5}}, "method"),
+                               ({"parameters": {"Mg2+": 0.1, "Cl-": 0.1}}, "set"),
+                               ({"parameters": {"Mg2": 0.1}}, "Mg2"), ({"parameters": {"K+": 50.0}}, "K+"),
+                               ({"radii": "guess"}, "radii")):
         with pytest.raises(UsageError) as caught:
             potential_map(ion, method="pb", lattice=lattice, **options)
         assert parameter in (caught.value.parameter, "boundary")

@@ -8,6 +8,7 @@ give an error.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,11 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
 from vmdpotential.continuum.equation import Problem, enclosing
+from vmdpotential.continuum.ions import ions_of, named, neutral, strength
 from vmdpotential.continuum.molecule import Continuum, Sum
 from vmdpotential.engines import Engine, charges_and_positions, get_engine
 from vmdpotential.engines.cpu.continuum.multigrid import BYTES
 from vmdpotential.engines.result import HostResult, Mean, MeanOfResults, Result
-from vmdpotential.errors import MemoryPlanError
+from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.interactions import Bound, Quantity
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
@@ -140,6 +142,19 @@ class ContinuumMethod(Method):
         Quantity("nonlinear", "", 0.0, 0.0, 1.0, "1 solves the full equation, 0 the linear one"),
     )
 
+    def parameters(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Return the values of all parameters; ions that are named replace the default salt."""
+        ions = named(values)
+        for name, molar in ions.items():
+            if not 0 <= molar <= 10:
+                raise UsageError(name, f"the method {self.name} takes 0 to 10 M", value=f"{molar:g}")
+        others = {name: value for name, value in values.items() if name not in ions}
+        found = {**super().parameters({**({"salt": 0.0} if ions else {}), **others}), **ions}
+        if not neutral(ions_of(found)):
+            raise UsageError("set", "the ions of the solution have a net charge",
+                             "give concentrations that balance, such as {set Mg2+=0.1,Cl-=0.2}")
+        return found
+
     def unsuitable(self, request: Request) -> Refusal | None:
         """Return why no method of this kind can serve a request, None where one can."""
         if request.solution is None:
@@ -154,6 +169,7 @@ class ContinuumMethod(Method):
         values = {} if request.solution is None else request.solution.values
         salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
                  if values.get(name, 0.0) > 0]
+        salts += [f"{molar:.3g} M {name}" for name, molar in named(values).items() if molar > 0]
         return ", ".join(["continuum (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
                           f"{values.get('inside', 0.0):g} inside"])
 
@@ -163,6 +179,7 @@ class ContinuumMethod(Method):
         assert solution is not None
         kind = "full" if solution.values["nonlinear"] else "linear"
         values = ", ".join(f"{q.name} {solution.values[q.name]:g} {q.unit}".strip() for q in self.quantities[:-1])
+        values += "".join(f", {name} {molar:g} M" for name, molar in named(solution.values).items())
         return f"poisson_boltzmann ({kind}, radii {solution.source}, {values})"
 
 
@@ -218,15 +235,12 @@ class PoissonBoltzmann(ContinuumMethod):
 
 def described(told: Solution, positions: Floats, charges: Floats) -> Continuum:
     """Return the continuum of a request, for charges in e."""
-    values = told.values
-    strength = values["salt"] + 3 * values["divalent"]  # half the sum of c z^2
-    ions = [(z, c * z * z) for z, c in ((1.0, values["salt"]), (2.0, values["divalent"]),
-                                        (-1.0, values["salt"] + 2 * values["divalent"])) if c > 0]
-    full = np.array(ions if values["nonlinear"] else []).reshape(-1, 2)
+    values, ions = told.values, ions_of(told.values)
+    full = np.array([(z, c * z * z) for z, c in ions] if values["nonlinear"] else []).reshape(-1, 2)
     full[:, 1] /= max(1e-30, full[:, 1].sum())
     return Continuum(positions, charges, told.radii, coulomb_constant("kT/e", told.temperature), values["inside"],
                      told.dielectric, values["probe"], values["ion_radius"],
-                     1 / debye_length(strength, told.temperature, told.dielectric), full)
+                     1 / debye_length(strength(ions), told.temperature, told.dielectric), full)
 
 
 def around(fine: Lattice, positions: Floats, told: Solution) -> tuple[Lattice, int, int]:
