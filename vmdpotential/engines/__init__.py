@@ -21,7 +21,7 @@ water (:data:`vmdpotential.engines.accuracy.ROUNDING`):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -52,6 +52,11 @@ SHEAR = 1e-4
 
 #: A point nearer to an atom than this, in A, gets the potential at this distance and no field from it.
 SOFT_CORE = 0.01
+
+
+#: Bytes of a node of :class:`Multigrid`: conductances, diagonal, what ions add, solution, residual, direction and
+#: cycle, with coarse levels.
+MULTIGRID_BYTES = 40
 
 
 def stretch(cell: Cell, other: Cell) -> Floats | None:
@@ -151,6 +156,39 @@ class AtPoints(Protocol):
         """
 
 
+class Waiting(Protocol):
+    """Sums the potential of charges at sites in an order of its own; a part that is small and smooth waits."""
+
+    order: NDArray[np.int64]
+    slack: float
+
+    def add(self, position: Floats, charge: float, potential: Floats) -> None:
+        """Add the potential (e/A) of a charge to that at the sites, but for what waits."""
+
+    def at(self, rows: NDArray[np.int64]) -> Floats:
+        """Return what waits, at most `slack` e/A, at some of the sites."""
+
+    def settle(self, potential: Floats) -> None:
+        """Add what waits to the potential at the sites."""
+
+
+class ChargePotential(Protocol):
+    """The potential of one charge, in a periodic cell with all its images."""
+
+    @property
+    def steps(self) -> Callable[..., float] | None:
+        """Compiled steps of :class:`~vmdpotential.ions.montecarlo.Metropolis`; None where there are none."""
+
+    def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
+        """Add the potential (e/A) of a charge, in a periodic cell of all its images, to that at points."""
+
+    def waiting(self, sites: Floats) -> Waiting | None:
+        """Return what does the same at many sites in less time, if there is such."""
+
+    def most(self, distance: float) -> float:
+        """Return what the potential (1/A) of a unit charge never exceeds at a distance (A) or farther."""
+
+
 class Multigrid(Protocol):
     """The Poisson-Boltzmann equation on a lattice, with all levels of multigrid."""
 
@@ -213,6 +251,12 @@ class Engine(Protocol):
         `x`, `y` and `z` (nx, ny, nz) are the conductances of the edges from each node along an axis, `k2` what ions
         add, and `ions` (I, 2) their valences and shares of the ionic strength for the full equation, else none. The
         numbers of nodes less one are multiples of 2 to the power of `levels` less one.
+        """
+
+    def charge_potential(self, cell: Cell) -> ChargePotential:
+        """Return the potential of one charge and all its images, for many charges one after another.
+
+        In conducting surroundings, with a background; good to 1e-5 of it at half the cell's length.
         """
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:

@@ -23,12 +23,12 @@ from vmdpotential.errors import NoRoomError, UsageError
 from vmdpotential.ions.counts import Species
 from vmdpotential.ions.montecarlo import Metropolis, Sampling
 from vmdpotential.ions.moves import EQUAL, REACH, around, improve
-from vmdpotential.ions.potential import Pair, SitePotential, Waiting
+from vmdpotential.ions.potential import SitePotential
 from vmdpotential.methods.at_points import to_tolerance
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import Engine
+    from vmdpotential.engines import ChargePotential, Engine, Waiting
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -371,13 +371,11 @@ class _OpenPair:
         return 1 / distance
 
 
-def _pair(cell: Cell | None, engine: Engine) -> Pair:
+def _pair(cell: Cell | None, engine: Engine) -> ChargePotential:
     """Return what adds the potential of a charge, in a periodic cell with all its images."""
     if cell is None:
         return _OpenPair(engine)
-    from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
-
-    return EwaldPair(cell)
+    return engine.charge_potential(cell)
 
 
 def _order(ions: Sequence[tuple[Species, int]], net_charge: float) -> list[Species]:

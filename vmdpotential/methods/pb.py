@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
 from vmdpotential.continuum.equation import Continuum, Solved, Sum, enclosing, solve
+from vmdpotential.engines import MULTIGRID_BYTES as BYTES
 from vmdpotential.engines import Engine, charges_and_positions, get_engine
-from vmdpotential.engines.cpu.continuum.multigrid import BYTES
 from vmdpotential.engines.result import HostResult, Mean, MeanOfResults, Result
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, bounds

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vmdpotential.engines.costs import CPU, Costs
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import LatticeSum
+    from vmdpotential.engines import ChargePotential, LatticeSum
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.maps.sums import CpuSum
     from vmdpotential.engines.cpu.points.nearby import AtPoints
@@ -32,7 +32,7 @@ class CpuEngine:
 
     def describe(self) -> str:
         """Return cores and vector instructions in use."""
-        from vmdpotential.engines.cpu.compiling import build, threads
+        from vmdpotential.compiling import build, threads
 
         return f"{threads.count()} threads, {build.describe()}"
 
@@ -79,6 +79,12 @@ class CpuEngine:
         from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 
         return Multigrid(x, y, z, k2, ions, levels)
+
+    def charge_potential(self, cell: Cell) -> ChargePotential:
+        """Return the potential of one charge and all its images, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
+
+        return EwaldPair(cell)
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Return the sums of waves over atoms, see :mod:`vmdpotential.engines`."""

@@ -20,7 +20,7 @@ from vmdpotential.engines.costs import CUDA, Costs
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import LatticeSum, Multigrid, Prepared
+    from vmdpotential.engines import ChargePotential, LatticeSum, Multigrid, Prepared
     from vmdpotential.engines.cuda.anywhere import AtPoints
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.interactions import Bound
@@ -149,6 +149,12 @@ class CudaEngine:
         from vmdpotential.engines.cuda.multigrid import CudaMultigrid
 
         return CudaMultigrid(x, y, z, k2, ions, levels)
+
+    def charge_potential(self, cell: Cell) -> ChargePotential:
+        """Return the potential of one charge and all its images, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines import get_engine
+
+        return get_engine("cpu").charge_potential(cell)  # one charge is too little for a GPU
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Return the sums of waves over atoms, see :mod:`vmdpotential.engines`."""

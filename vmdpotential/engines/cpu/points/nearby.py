@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.compiling import build, threads
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import cells
-from vmdpotential.engines.cpu.compiling import build, threads
 from vmdpotential.engines.cpu.maps import mesh as engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import bounds

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.compiling import build, threads
 from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cpu.compiling import build, threads
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.molecule.cell import Cell
