@@ -17,7 +17,7 @@ SUMS = """
 import sys
 import numpy as np
 from vmdpotential import registry
-from vmdpotential.engines import LatticeSum, get_engine
+from vmdpotential.engines import LatticeSum, PointSum, get_engine
 from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.grid.lattice import Lattice
@@ -47,7 +47,7 @@ def split(smooth):
 np.savez(
     sys.argv[1], one=one, direct=run(coulomb.bind()),
     slope=run(short, precision="double", field=True), periodic=run(short, cell, precision="double", field=True),
-    points=engine.at_points(points, positions, charges),
+    points=engine.prepare_points(PointSum(coulomb.bind())).at(points, positions, charges)[0],
     near=cutoff_at_points(points, positions, charges, short, cell),
     pme=split(over_cell(cell, 1.0, 6, 4.0)))
 print(engine.describe().partition(", ")[2])

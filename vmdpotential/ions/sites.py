@@ -19,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.engines import PointSum
 from vmdpotential.errors import NoRoomError, UsageError
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.ions.counts import Species
 from vmdpotential.ions.montecarlo import Metropolis, Sampling
 from vmdpotential.ions.moves import EQUAL, REACH, around, improve
 from vmdpotential.ions.potential import SitePotential
-from vmdpotential.methods.at_points import to_tolerance
+from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
@@ -246,11 +248,14 @@ class Candidates:
 
     def potential_at(self, points: Floats) -> Floats:
         """Return the potential at points of the solute and the ions that are there, e/A."""
-        values, error = to_tolerance(self.tolerance, points, self.around.positions, self.around.charges,
-                                     self.around.cell, self.engine)
-        if error is not None:
-            self.error = max(error, self.error or 0.0)
-        return values
+        around = self.around
+        if not len(points) or not len(around.positions):
+            return np.zeros(len(points))
+        request = request_at(points, around.positions, around.charges, around.cell, tolerance=self.tolerance)
+        found = sum_at(request, points, around.positions, around.charges, self.engine)
+        if found.error is not None:
+            self.error = max(found.error, self.error or 0.0)
+        return found.potential
 
     def remoteness(self, points: Floats) -> Floats:
         """Return the distance of points to the solute and the ions that are there, A."""
@@ -356,11 +361,11 @@ class _OpenPair:
     steps = None
 
     def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+        self._sum = engine.prepare_points(PointSum(COULOMB.bind()))
 
     def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
         """Add the potential (e/A) of a charge to that at points."""
-        potential += self.engine.at_points(points, position[None], np.array([charge]))
+        potential += self._sum.at(points, position[None], np.array([charge]))[0]
 
     def waiting(self, sites: Floats) -> Waiting | None:
         """Return None: nothing does the same in less time."""
