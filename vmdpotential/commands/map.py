@@ -282,7 +282,7 @@ def map_(
 def _batch(source: Path | Structure, folder: Path | None, format: str, workers: int | None, scheduler: str, force: bool,
            options: Mapping[str, Any]) -> Report:
     """Make a map of each structure of a folder or a list."""
-    from vmdpotential.engines.cpu.compiling import threads
+    from vmdpotential.compiling import threads
     from vmdpotential.frames.batch import REPORT, run_batch, structures_of
     from vmdpotential.frames.processes import sharers
     from vmdpotential.io.maps import check_map_format

@@ -83,8 +83,8 @@ class MapPlan:
         chosen, cell = positions[self.chosen], None if self.request.cell is None else cell
         lattice = lay_lattice(structure, chosen, cell, self.spacing, self.padding)
         error = self.plan.error
-        request = replace(self.request, lattice=lattice, cell=cell, charges=_statistics(
-            *_counted(replace(self.request, lattice=lattice, cell=cell), chosen, self.charges), cell, self.margin))
+        request = replace(self.request, target=lattice, cell=cell, charges=_statistics(
+            *_counted(replace(self.request, target=lattice, cell=cell), chosen, self.charges), cell, self.margin))
         if error is not None:
             request = request.with_error(min(request.error, accuracy.SPARE * error))
         provenance = replace(self.provenance, cell=None if cell is None else tuple(cell.vectors.ravel().tolist()))

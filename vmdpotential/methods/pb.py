@@ -19,8 +19,8 @@ from vmdpotential import memory
 from vmdpotential.continuum.equation import Problem, enclosing
 from vmdpotential.continuum.ions import ions_of, named, neutral, strength
 from vmdpotential.continuum.molecule import Continuum, Sum
-from vmdpotential.engines import Engine, charges_and_positions, get_engine
-from vmdpotential.engines.cpu.continuum.multigrid import BYTES
+from vmdpotential.engines import MULTIGRID_BYTES as BYTES
+from vmdpotential.engines import Engine, PointSum, charges_and_positions, get_engine
 from vmdpotential.engines.result import HostResult, Mean, MeanOfResults, Result
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice, bounds
@@ -30,7 +30,7 @@ from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.methods import Charges, Estimate, Method, Refusal, Request, Solution, map_bytes
 from vmdpotential.methods.accuracy import Errors
-from vmdpotential.methods.at_points import to_tolerance
+from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.units import coulomb_constant, debye_length
 
 Floats = NDArray[np.float64]
@@ -273,8 +273,9 @@ def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
     positions = continuum.positions
     if len(charges) > 200:
         positions, charges = _gathered(positions, charges)
-    bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else None
-    return continuum.constant / continuum.outside * engine.at_points(points, positions, charges, interaction=bound)
+    bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else COULOMB.bind()
+    values = engine.prepare_points(PointSum(bound)).at(points, positions, charges)[0]
+    return continuum.constant / continuum.outside * values
 
 
 def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
@@ -292,7 +293,8 @@ def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
 
 
 def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats) -> Floats:
-    return to_tolerance(TOLERANCE, points, positions, charges, None, engine)[0]
+    return sum_at(request_at(points, positions, charges, None, tolerance=TOLERANCE), points, positions, charges,
+                  engine).potential
 
 
 def _errors(fine: Problem, far: Problem, coarse: NDArray[np.float32], ratio: int) -> Errors:
