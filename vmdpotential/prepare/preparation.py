@@ -38,6 +38,8 @@ _CURE = ("give their charges as {charges} (MOL2, CSV ...), or leave them out by 
 
 #: Heavy atoms nearer to each other than this, A, are at the same place.
 _SAME = 0.1
+#: Coordinates beyond this, A, are of no molecule, and their squares of no use.
+_FARTHEST = 1e6
 #: Residues of points that are no atoms, which mark a membrane in files of the OPM database.
 _DUMMIES = ("DUM",)
 
@@ -98,9 +100,10 @@ def prepare_structure(
     before = draft
     draft, done = complete(draft, chains)
     if done.failed:
-        failed = [f"{_label(structure, before, n)} ({reason})" for n, reason in done.failed.items()]
-        raise TaskError(f"{structure.where}: {len(failed)} residue{'s' * (len(failed) > 1)} cannot be completed: "
-                        f"{listed(failed, 300)}", "complete them with another program, or name them in {leave_out}")
+        failed = [f"{_label(structure, before, n)} ({missing} missing)" for n, missing in done.failed.items()]
+        raise TaskError(f"{structure.where}: {len(failed)} residue{'s' * (len(failed) > 1)} cannot be completed, as "
+                        f"too few of their atoms are there: {listed(failed, 120)}",
+                        "complete them with another program, or name them in {leave_out}")
     gaps = [f"{_label(structure, before, a)} to {_label(structure, before, b)}" for a, b in done.gaps]
     own = on_atoms(structure, draft, hydrogen & ~dropped)
     values = {}
@@ -133,14 +136,18 @@ def prepare_structure(
 
 
 def _check_places(structure: Structure, heavy: NDArray[np.bool_]) -> None:
-    """Raise TaskError for heavy atoms at the same place, which have no directions to place others by."""
+    """Raise TaskError for heavy atoms at the same place, which have no directions to place others by, or far away."""
     from scipy.spatial import cKDTree
 
     rows = np.flatnonzero(heavy)
+    far = rows[(np.abs(structure.positions[rows]) > _FARTHEST).any(1)]
+    if len(far):
+        raise TaskError(f"{structure.where}: {structure.label(int(far[0]))} is more than {_FARTHEST:g} A away from the "
+                        "origin", "correct its coordinates")
     pairs = cKDTree(structure.positions[rows]).query_pairs(_SAME, output_type="ndarray")
     if len(pairs):
         names = [f"{structure.label(int(rows[a]))} and {structure.label(int(rows[b]))}" for a, b in pairs]
-        raise TaskError(f"{structure.where}: atoms are at the same place: {listed(names, 200)}",
+        raise TaskError(f"{structure.where}: atoms are at the same place: {listed(names, 120)}",
                         "remove one of each pair")
 
 
@@ -180,7 +187,7 @@ def _check_known(structure: Structure, draft: Draft, given: set[str], force_fiel
         raise TaskError(
             f"{structure.where}: residues that are not in the Chemical Component Dictionary, or have other "
             "atoms: "
-            + listed([f"{name} ({count})" for name, count in unknown.items()], 200), _CURE)
+            + listed([f"{name} ({count})" for name, count in unknown.items()], 60), _CURE)
 
 
 def _approximate(made: Assembly, atoms: NDArray[np.bool_], others: Floats) -> Floats:
@@ -190,7 +197,7 @@ def _approximate(made: Assembly, atoms: NDArray[np.bool_], others: Floats) -> Fl
     if len(bad):
         names = [made.structure.label(int(atom)) for atom in bad]
         raise TaskError(f"{made.structure.where}: {len(bad)} atom{'s' * (len(bad) > 1)} have no charge, not an "
-                        f"approximate one either: {listed(names, 200)}", _CURE)
+                        f"approximate one either: {listed(names, 80)}", _CURE)
     return charges
 
 
