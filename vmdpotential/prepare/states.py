@@ -215,6 +215,8 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
     elements = draft.elements[part].tolist()
     place = {name: k for k, name in enumerate(names)}
     charges = np.array([found.charges[found.row[name]] for name in names], np.int64)
+    if found.stated:
+        return charges
     bonds: list[list[tuple[int, int]]] = [[] for _ in names]
     for a, b, order in found.bonds.tolist():
         one, two = place.get(found.atoms[a]), place.get(found.atoms[b])
