@@ -94,7 +94,8 @@ def map_(
     interaction: Annotated[str, Option(
         "potential of one charge; the method's own unless given", choices=lambda: _names("interaction"))] = "auto",
     set: Annotated[Mapping[str, float] | None, Option(
-        "parameters of the interaction, such as debye_length=8, or of a method that has some",
+        "parameters of the interaction, such as debye_length=8, or of a method that has some (of pb also the ions of "
+        "the solution by name and molarity, such as Mg2+=0.1,Cl-=0.2)",
         metavar="NAME=NUMBER,...", parse=_settings)] = None,
     smear: Annotated[float, Option(
         "standard deviation of the Gaussian that each charge is, or VMD's Ewald factor b = 1 / (sqrt(2) smear) with "
