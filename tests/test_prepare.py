@@ -84,7 +84,8 @@ def test_disulfides_and_deuterium():
     assert (structure.elements == "D").any()
     made = prepare_structure(structure)
     assert [row.state.partition("+")[0] for row in made.rows if row.residue == "CYS"] == ["CYX"] * 6
-    assert sum(row.added_hydrogens for row in made.rows) == 0  # the neutron entry has them all
+    # the neutron entry has them all, but for the one of the phosphate
+    assert {row.residue: row.added_hydrogens for row in made.rows if row.added_hydrogens} == {"PO4": 1}
     assert not (made.structure.elements == "D").any()
 
 
@@ -456,7 +457,7 @@ def test_atoms_listed_twice_and_dummy_atoms_are_named():
     names = doubled.atom_names.copy()
     names[3] = "CA"  # the oxygen of the first residue
     made = prepare_structure(replace(doubled, atom_names=names))
-    assert made.left_out == {"atoms that their residues list twice": 1}
+    assert made.left_out == {f"atoms that their residues list twice ({doubled.label(3)[:-2]}:CA)": 1}
 
 
 def test_a_ligand_with_other_names_is_recognised_by_its_bonds():
@@ -569,13 +570,22 @@ def test_radii_of_residues_that_parse_does_not_cover():
         atomic_radii(whole.structure, np.ones(len(whole.structure), bool), "parse")
 
 
+def test_phosphate_keeps_its_third_hydrogen():
+    found = component("PO4")
+    count = len(found.atoms)
+    made = prepare_structure(Structure(found.positions, found.atoms, ["PO4"] * count, [1] * count, [0] * count,
+                                       elements=found.elements)).structure
+    assert (made.elements == "H").sum() == 1
+    assert round(made.net_charge) == -2
+
+
 def test_guanine_and_amidines():
     """An imine of a ring is no base near pH 7; benzamidine and arginine are."""
     from vmdpotential.prepare.draft import draft_of
     from vmdpotential.prepare.states import assign
 
     for name, net in (("GUN", 0), ("BEN", 1), ("ADE", 0), ("ACT", -1), ("SO4", -2), ("TRS", 1), ("EPE", 0), ("ATP", -4),
-                      ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4), ("GBS", 0)):
+                      ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4), ("GBS", 0), ("PO4", -2)):
         found = component(name)
         count = len(found.atoms)
         structure = Structure(found.positions, found.atoms, [name] * count, [1] * count, [0] * count,

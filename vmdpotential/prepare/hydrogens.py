@@ -49,7 +49,8 @@ def places(draft: Draft, states: States) -> list[Floats]:
     for residue, start, stop in zip(draft.residues, starts[:-1], starts[1:], strict=True):
         if residue.component is not None:
             key = residue.component, tuple(names[start:stop])
-            mask[start:stop] |= _holders(*key)
+            holders, charges = _holders(*key)
+            mask[start:stop] |= holders | (states.charges[start:stop] > charges)
             known[start:stop], usual[start:stop] = _counts(*key)
     number = np.bincount(states.bonds[:, :2].ravel(), minlength=len(draft))
     placed = place_rigid(draft, states.bonds, np.where((states.charges == 0) & (number == usual), known, 0))
@@ -72,11 +73,15 @@ def places(draft: Draft, states: States) -> list[Floats]:
 
 
 @cache
-def _holders(component: Component, present: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Return which atoms (n,) of a residue may have hydrogens: in the dictionary, or where a neighbour is not there."""
+def _holders(component: Component, present: tuple[str, ...]) -> tuple[NDArray[np.bool_], Integers]:
+    """Return which atoms (n,) of a residue may have hydrogens, and their formal charges (n,) in the dictionary.
+
+    Those that have some in the dictionary, or a neighbour that is not there.
+    """
     ends = {name for name, near in zip(component.atoms, component.neighbours, strict=True)
             if any(component.atoms[k] not in present for k in near) and not name.startswith("C")}
-    return np.array([name in component.hydrogens or name in ends for name in present], bool)
+    return (np.array([name in component.hydrogens or name in ends for name in present], bool),
+            component.charges[[component.row[name] for name in present]])
 
 
 @cache

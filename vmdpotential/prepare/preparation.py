@@ -133,8 +133,8 @@ def prepare_structure(
     attached = sum(map(len, own.values()))
     left = {"hydrogens that are on no atom": int((hydrogen & ~dropped).sum()) - attached,
             "hydrogens in other numbers than the states have": attached - int(made.kept.sum()),
-            "atoms that their residues list twice": int(twice.sum()),
-            "atoms without an element": int(strange.sum()),
+            _which("atoms that their residues list twice", structure, twice): int(twice.sum()),
+            _which("atoms without an element", structure, strange): int(strange.sum()),
             **{f"atoms of {name}": int((structure.residue_names == name).sum())
                for name in (*leave_out, *(_DUMMIES if dummy.any() else ()))}}
     return Prepared(whole, report, rows, gaps, ph, pka, source, {name: n for name, n in left.items() if n})
@@ -163,6 +163,10 @@ def _listed_twice(structure: Structure) -> NDArray[np.bool_]:
     result = np.ones(len(structure), bool)
     result[first] = False
     return result
+
+
+def _which(what: str, structure: Structure, atoms: NDArray[np.bool_]) -> str:
+    return f"{what} ({listed([structure.label(row) for row in np.flatnonzero(atoms).tolist()], 60)})"
 
 
 def _label(structure: Structure, draft: Draft, residue: int) -> str:
