@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.molecule.structure import Topology as Topology
     from vmdpotential.pairs.energy import interaction_energy as interaction_energy
     from vmdpotential.points import potential_at as potential_at
+    from vmdpotential.prepare.preparation import prepare_structure as prepare_structure
     from vmdpotential.registry import available as available
     from vmdpotential.registry import register as register
 
@@ -58,6 +59,7 @@ _PUBLIC = {
     "read_map": "io",
     "write_map": "io",
     "assign_charges": "molecule.charges",
+    "prepare_structure": "prepare.preparation",
     "potential_map": "maps",
     "potential_at": "points",
     "solvation_energy": "maps.solvation",
