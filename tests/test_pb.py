@@ -18,10 +18,11 @@ from vmdpotential.continuum.ions import valence
 from vmdpotential.continuum.molecule import Continuum
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
-from vmdpotential.errors import InputError, MemoryPlanError, UsageError
+from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import Wanted, plan_map, potential_map
+from vmdpotential.maps.refine import refined
 from vmdpotential.methods import Solution
 from vmdpotential.methods.pb import described
 from vmdpotential.units import coulomb_constant, debye_length
@@ -300,3 +301,56 @@ def test_protein_against_apbs(spacing):
     energy *= coulomb_constant("kcal/mol/e") / C
     assert found.total == pytest.approx(energy, rel=0.03)  # theirs is 2 % too large here, and less so on finer grids
     assert found.by_residue(protein).sum() == pytest.approx(found.total)
+
+
+def peptide():
+    """Return two residues of T4 lysozyme, with charges and radii."""
+    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
+    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    protein = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
+    return protein.part(np.arange(len(protein)) < protein.residue_starts[2])
+
+
+@pytest.mark.slow
+def test_tolerance_chooses_the_spacing():
+    two = peptide()
+    coarse = potential_map(two, method="pb", spacing=1.0, padding=4.0)
+    error = max(coarse.provenance.error, coarse.provenance.error_away)
+    found = potential_map(two, method="pb", spacing=1.0, padding=4.0, tolerance=0.7 * error)
+    assert max(found.provenance.error, found.provenance.error_away) <= 0.7 * error
+    assert found.lattice.spacing[0] < 0.9
+    assert np.array_equal(potential_map(two, method="pb", spacing=1.0, padding=4.0, tolerance=0.1).lattice.spacing,
+                          coarse.lattice.spacing) == (error < 0.1)
+    energy = solvation_energy(two, spacing=1.0, tolerance=0.01)
+    assert energy.error <= 0.01 * abs(energy.total)
+    with pytest.raises(TaskError) as caught:
+        refined(1e-5, 0.3, lambda spacing: (None, spacing))
+    assert caught.value.parameter == "tolerance"
+
+
+@pytest.mark.slow
+def test_sources_are_linear_in_the_continuum_of_all_atoms():
+    two = peptide()
+    lattice = Lattice.around(two.positions, 0.8, 5.0)
+    first = np.arange(len(two)) < two.residue_starts[1]
+    whole, *parts = (potential_map(two, method="pb", lattice=lattice, sources=n) for n in (None, first, ~first))
+    assert parts[0].values + parts[1].values == pytest.approx(whole.values, abs=2e-4 * float(abs(whole.values).max()))
+    assert not parts[0].solvation.energies[~first].any()
+    assert parts[0].solvation.total != pytest.approx(whole.solvation.total, rel=0.05)
+    for options, parameter in (({"method": "direct"}, "sources"), ({"method": "pb", "atoms": ~first}, "sources")):
+        with pytest.raises(UsageError) as caught:
+            potential_map(two, sources=first, lattice=lattice, **options)
+        assert caught.value.parameter == parameter
+
+
+@pytest.mark.slow
+def test_report_has_the_energy_of_solvation(tmp_path):
+    two = peptide()
+    report = map_(structure=two, spacing=0.8, padding=4.0, method="pb")
+    found, energy = report.data["solvation"], solvation_energy(two, spacing=0.8)
+    assert found["total"] == pytest.approx(energy.total, rel=0.02)
+    assert [row["energy"] for row in found["residues"]] == pytest.approx(energy.by_residue(two), rel=0.05)
+    assert sum(found["atoms"]) == pytest.approx(found["total"])
+    assert len(found["atoms"]) == len(two)
+    assert 0 < found["error"] < 0.1 * abs(found["total"])
+    assert "solvation" not in map_(structure=two, spacing=0.8, padding=4.0, method="direct").data
