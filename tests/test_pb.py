@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 from scipy.special import eval_legendre
 
 from vmdpotential import read_structure, registry, solvation_energy
+from vmdpotential.commands.energy import command as energy_
 from vmdpotential.commands.map import command as map_
 from vmdpotential.continuum import region
 from vmdpotential.continuum.equation import Problem, enclosing
@@ -22,6 +23,7 @@ from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageErr
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import Wanted, plan_map, potential_map
+from vmdpotential.maps.binding import binding_energy
 from vmdpotential.maps.refine import refined
 from vmdpotential.methods import Solution
 from vmdpotential.methods.pb import described
@@ -354,3 +356,51 @@ def test_report_has_the_energy_of_solvation(tmp_path):
     assert len(found["atoms"]) == len(two)
     assert 0 < found["error"] < 0.1 * abs(found["total"])
     assert "solvation" not in map_(structure=two, spacing=0.8, padding=4.0, method="direct").data
+
+
+@pytest.mark.slow
+def test_energy_between_two_ions_in_water():
+    """Far apart each is as if alone and the other's charge is screened; in one medium all of it is Coulomb's law."""
+    places = PLACE + np.array([[0.0, 0, 0], [14.0, 0, 0]])
+    ions = replace(charges_at(places, [1.0, -2.0]), radii=np.array([2.0, 2.0]))
+    options = {"spacing": 0.6, "radii": "auto"}
+    found = binding_energy(ions, [True, False], [False, True], parameters={"salt": 0}, **options)
+    coulomb = coulomb_constant("kcal/mol/e")
+    assert found.coulomb == pytest.approx(-2 * coulomb / INSIDE / 14, rel=1e-6)
+    # what an ion loses to the ball of the other: G. Born's and P. Debye's dipole of a cavity, to the leading order
+    assert found.coulomb + found.screening == pytest.approx(-2 * coulomb / WATER / 14, rel=0.05)
+    lost = 0.5 * coulomb / WATER / 14**4 * 2.0**3 * (2 * (WATER - INSIDE) / (2 * WATER + INSIDE))
+    assert found.desolvation == pytest.approx((lost, 4 * lost), abs=0.1)
+    same = binding_energy(ions, [True, False], [False, True], dielectric=INSIDE, parameters={"salt": 0}, **options)
+    assert same.total == pytest.approx(same.coulomb, abs=2e-3 * abs(same.coulomb))
+    for second, parameters, name in (([True, True], {}, "between"), ([False, True], {"nonlinear": 1}, "set")):
+        with pytest.raises(UsageError) as caught:
+            binding_energy(ions, [True, False], second, parameters=parameters, **options)
+        assert caught.value.parameter == name
+
+
+@pytest.mark.slow
+def test_binding_is_the_difference_of_energies_of_solvation():
+    two = peptide()
+    first = np.arange(len(two)) < two.residue_starts[1]
+    found = binding_energy(two, first, ~first, spacing=0.8)
+    kinds = [solvation_energy(two, spacing=0.5, atoms=chosen).total for chosen in ("all", first, ~first)]
+    change = kinds[0] - kinds[1] - kinds[2]
+    assert found.screening + sum(found.desolvation) == pytest.approx(change, abs=2 * found.error)
+    assert min(found.desolvation) > 0
+    assert found.error < 0.3 * max(found.desolvation)
+
+
+@pytest.mark.slow
+def test_energy_command_in_water():
+    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
+    folder = Path(openmmtools.__file__).parent / "data" / "cb7-viologen" / "leap"
+    options = {"topology": folder / "complex-vacuum.prmtop", "between": ("resname LIG", "not resname LIG"), "solvent": "pb"}
+    data = energy_(structure=folder / "complex-vacuum.pdb", spacing=1.0, **options).data
+    found = data["solvent"][0]
+    assert found["total"] == pytest.approx(found["coulomb"] + found["screening"] + sum(found["desolvation"]))
+    assert found["coulomb"] == pytest.approx(data["pairs"][0]["coulomb"] / INSIDE, rel=1e-3)  # two molecules
+    assert abs(found["total"]) < abs(found["coulomb"])
+    with pytest.raises(UsageError) as caught:
+        energy_(structure=folder / "complex-vacuum.pdb", trajectory=folder / "complex-vacuum.pdb", **options)
+    assert caught.value.parameter == "solvent"

@@ -317,7 +317,8 @@ def test_maps_of_other_media_have_scales_of_their_own(browser, media):
 
 def test_residues_are_selected_by_text_and_by_a_click(browser, small):
     browser.open(small.path)
-    names = browser.run("[...Array(vmdpotential.atoms.residueCount).keys()].map((r) => vmdpotential.atoms.residueNames.of(r))")
+    names = browser.run("Array.from({ length: vmdpotential.atoms.residueCount }, "
+                        "(_, r) => vmdpotential.atoms.residueNames.of(r))")
     starts = browser.run("[...vmdpotential.atoms.starts]")
     browser.set("#residues", names[-1])
     same = browser.run(f"vmdpotential.residuesOf(vmdpotential.atoms, '{names[-1]}')")

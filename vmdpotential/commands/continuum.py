@@ -8,6 +8,7 @@ import numpy as np
 
 from vmdpotential.commands.between import label
 from vmdpotential.grid.solvation import Solvation
+from vmdpotential.maps.binding import Binding
 from vmdpotential.molecule.structure import Structure
 
 #: Residues that the report of a solvation energy names.
@@ -30,3 +31,17 @@ def solvation_data(solvation: Solvation, structure: Structure) -> dict[str, Any]
             "residues": [{"name": label(structure, int(n), True), "energy": energy}
                          for n, energy in zip(starts, solvation.by_residue(structure).tolist(), strict=True)],
             "atoms": solvation.energies.tolist()}
+
+
+def binding_line(a: str, b: str, found: Binding) -> str:
+    """Return the electrostatic energy between two selections in water, in words."""
+    first, second = found.desolvation
+    return (f"{a} with {b} in water (Poisson-Boltzmann): {found.total:.2f} kcal/mol (error {found.error:.2g}): Coulomb "
+            f"in the molecules {found.coulomb:.2f}, screening {found.screening:.2f}, desolvation {first:.2f} and "
+            f"{second:.2f}")
+
+
+def binding_data(a: str, b: str, found: Binding) -> dict[str, Any]:
+    """Return the same as plain data, kcal/mol."""
+    return {"a": a, "b": b, "total": found.total, "error": found.error, "coulomb": found.coulomb,
+            "screening": found.screening, "desolvation": list(found.desolvation)}

@@ -19,6 +19,7 @@ from vmdpotential.commands.options import (
     ForceField,
     Index,
     Ph,
+    Pka,
     Prepare,
     Screened,
     Water,
@@ -69,6 +70,7 @@ def map_(
     charges: Charges = (),
     prepare: Prepare = "auto",
     ph: Ph = 7.0,
+    pka: Pka = "model",
     assembly: Assembly = "",
     expand: Expand = "no",
     index: Index = None,
@@ -168,7 +170,7 @@ def map_(
     if batch:
         given = locals()
         return _batch(structure, output, format, workers, scheduler, force, {name: given[name] for name in (
-            "topology", "field", "force_field", "water", "cell", "charges", "prepare", "ph", "assembly",
+            "topology", "field", "force_field", "water", "cell", "charges", "prepare", "ph", "pka", "assembly",
             "expand", "index", "atoms", "sources", "method", "boundary",
             "spacing", "padding", "cutoff", "algorithm", "interaction", "set", "smear", "screened", "radii",
             "tolerance", "unit",
@@ -200,7 +202,7 @@ def map_(
         copies(at_frame(read(structure, topology, cell, index, trajectory, frame), structure, trajectory, frame, cell),
                structure, assembly, expand),
         force_field, water, charges, [atoms, *filter(None, [sources])],
-        prepare=prepare if trajectory is None else "never", ph=ph)
+        prepare=prepare if trajectory is None else "never", ph=ph, pka=pka)
     start = time.perf_counter()
     which = [*([] if output is None else [0]), *range(1, 1 + len(fields))]
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:
