@@ -99,6 +99,35 @@ def test_many_charges_in_kirkwoods_sphere():
         assert abs(one.energies.sum() - energy) < 1.5 * one.energy_error
 
 
+def in_slab(distances, heights, half, inside, outside):
+    """Return the potential around an ion in the middle of a slab, e/A, by its images in both faces.
+
+    J. D. Jackson, Classical Electrodynamics, 4.4; at distances from the axis, and heights over the middle.
+    """
+    ratio = (inside - outside) / (inside + outside)
+    return sum(ratio ** abs(n) / np.hypot(distances, heights - 2 * half * n) for n in range(-400, 401)) / inside
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shift", [0.0, 0.2])
+def test_ion_in_a_membrane(shift):
+    """Of a thickness that is no multiple of the spacing."""
+    half, slab = 6.2, 4.0
+    ion = replace(charges_at([PLACE], [1.0]), radii=np.array([2.0]))
+    lattice = Lattice((-8, -8, -12.0 + shift), 0.5, (33, 33, 49))
+    values = {"salt": 0.0, "inside": slab, "membrane": 2 * half, "membrane_centre": PLACE[2], "membrane_inside": slab}
+    found = potential_map(ion, method="pb", lattice=lattice, parameters=values)
+    x, y, z = (lattice.points() - PLACE).T
+    r, exact = np.sqrt(x * x + y * y + z * z), C * in_slab(np.hypot(x, y), z, half, slab, WATER)
+    chosen = (r > 2.5) & (abs(z) < half - 0.5)
+    error = (found.values.ravel() - exact)[chosen]
+    assert np.sqrt(np.mean(error**2) / np.mean(exact[chosen] ** 2)) < 0.01
+    images = sum(((slab - WATER) / (slab + WATER)) ** n / n for n in range(1, 400)) / (2 * half * slab)
+    energy = 2 * 0.5 * images * coulomb_constant("kcal/mol/e")
+    assert found.solvation.total == pytest.approx(energy, rel=0.03)
+    assert "membrane" in found.provenance.medium
+
+
 def discretised(structure, spacing, padding=5.0, lattice=None):
     """Return the equation on a lattice around a structure, without salt, in e/A."""
     lattice, _, depth = enclosing(lattice or Lattice.around(structure.positions, spacing, padding))
@@ -395,7 +424,8 @@ def test_binding_is_the_difference_of_energies_of_solvation():
 def test_energy_command_in_water():
     openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
     folder = Path(openmmtools.__file__).parent / "data" / "cb7-viologen" / "leap"
-    options = {"topology": folder / "complex-vacuum.prmtop", "between": ("resname LIG", "not resname LIG"), "solvent": "pb"}
+    between = ("resname LIG", "not resname LIG")
+    options = {"topology": folder / "complex-vacuum.prmtop", "between": between, "solvent": "pb"}
     data = energy_(structure=folder / "complex-vacuum.pdb", spacing=1.0, **options).data
     found = data["solvent"][0]
     assert found["total"] == pytest.approx(found["coulomb"] + found["screening"] + sum(found["desolvation"]))

@@ -8,8 +8,8 @@ give an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential import memory
 from vmdpotential.continuum.equation import Problem, enclosing
 from vmdpotential.continuum.ions import ions_of, named, neutral, strength
-from vmdpotential.continuum.molecule import Continuum, Sum
+from vmdpotential.continuum.molecule import Continuum, Membrane, Sum
 from vmdpotential.engines import Engine, charges_and_positions, get_engine
 from vmdpotential.engines.cpu.continuum.multigrid import BYTES
 from vmdpotential.engines.result import HostResult, Mean, MeanOfResults, Result
@@ -142,7 +142,7 @@ class ContinuumMethod(Method):
     field = False
     superposes = False
     dielectric = WATER
-    quantities = (
+    quantities: Sequence[Quantity] = (
         Quantity("salt", "M", 0.15, 0.0, 10.0, "1:1 salt"),
         Quantity("divalent", "M", 0.0, 0.0, 10.0, "salt of a divalent cation and two anions"),
         Quantity("ion_radius", "A", 2.0, 0.0, 10.0, "closest distance of an ion's centre to an atom's surface"),
@@ -178,6 +178,8 @@ class ContinuumMethod(Method):
         values = {} if request.solution is None else request.solution.values
         salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
                  if values.get(name, 0.0) > 0]
+        if values.get("membrane", 0.0):
+            salts.append(f"a membrane of {values['membrane']:g} A")
         salts += [f"{molar:.3g} M {name}" for name, molar in named(values).items() if molar > 0]
         return ", ".join(["continuum (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
                           f"{values.get('inside', 0.0):g} inside"])
@@ -186,8 +188,9 @@ class ContinuumMethod(Method):
         """Return the equation with its parameters."""
         solution = request.solution
         assert solution is not None
-        kind = "full" if solution.values["nonlinear"] else "linear"
-        values = ", ".join(f"{q.name} {solution.values[q.name]:g} {q.unit}".strip() for q in self.quantities[:-1])
+        kind, values_of_slab = "full" if solution.values["nonlinear"] else "linear", solution.values.get("membrane", 0)
+        values = ", ".join(f"{q.name} {solution.values[q.name]:g} {q.unit}".strip() for q in self.quantities
+                           if q.name != "nonlinear" and (values_of_slab or not q.name.startswith("membrane")))
         values += "".join(f", {name} {molar:g} M" for name, molar in named(solution.values).items())
         return f"poisson_boltzmann ({kind}, radii {solution.source}, {values})"
 
@@ -197,6 +200,12 @@ class PoissonBoltzmann(ContinuumMethod):
 
     name = "pb"
     summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions"
+    quantities = (
+        *ContinuumMethod.quantities,
+        Quantity("membrane", "A", 0.0, 0.0, 1000.0, "thickness of a slab across z in the place of the water; 0: none"),
+        Quantity("membrane_centre", "A", 0.0, -1e5, 1e5, "z of the slab's centre"),
+        Quantity("membrane_inside", "", 2.0, 1.0, 200.0, "relative permittivity of the slab"),
+    )
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
         """Return what a solution should take."""
@@ -249,11 +258,13 @@ class PoissonBoltzmann(ContinuumMethod):
 def described(told: Solution, positions: Floats, charges: Floats) -> Continuum:
     """Return the continuum of a request, for charges in e."""
     values, ions = told.values, ions_of(told.values)
+    half, centre = 0.5 * values.get("membrane", 0.0), values.get("membrane_centre", 0.0)
     full = np.array([(z, c * z * z) for z, c in ions] if values["nonlinear"] else []).reshape(-1, 2)
     full[:, 1] /= max(1e-30, full[:, 1].sum())
     return Continuum(positions, charges, told.radii, coulomb_constant("kT/e", told.temperature), values["inside"],
                      told.dielectric, values["probe"], values["ion_radius"],
-                     1 / debye_length(strength(ions), told.temperature, told.dielectric), full)
+                     1 / debye_length(strength(ions), told.temperature, told.dielectric), full,
+                     Membrane(centre - half, centre + half, values["membrane_inside"]) if half else None)
 
 
 def around(fine: Lattice, positions: Floats, told: Solution) -> tuple[Lattice, int, int]:
@@ -262,7 +273,7 @@ def around(fine: Lattice, positions: Floats, told: Solution) -> tuple[Lattice, i
     With it come the levels of multigrid, and the ratio of the spacings.
     """
     low, high = bounds(positions)
-    margin = BEYOND + float(told.radii.max(initial=0.0))
+    margin = BEYOND + float(told.radii.max(initial=0.0)) + told.values.get("membrane", 0.0)
     ratio = 2
     while True:
         spacing = ratio * fine.spacing
@@ -279,8 +290,21 @@ def around(fine: Lattice, positions: Floats, told: Solution) -> tuple[Lattice, i
 def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
     """Return the potential (P,), kT/e, far from the molecule: of charges that the ions around each screen.
 
-    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion.
+    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion. In a membrane it goes in a straight line from one
+    side's to the other's.
     """
+    membrane = continuum.membrane
+    if membrane is not None:
+        share = (points[:, 2] - membrane.low) / (membrane.high - membrane.low)
+        within = (share > 0) & (share < 1)
+        solution, sides = replace(continuum, membrane=None), []
+        for z in (membrane.low, membrane.high):
+            moved = points.copy()
+            moved[within, 2] = z
+            sides.append(far_field(solution, engine, moved))
+        share = np.where(within, share, 0.0)
+        result: Floats = (1 - share) * sides[0] + share * sides[1]
+        return result
     start = continuum.radii + continuum.ion_radius
     charges = continuum.charges * np.exp(continuum.kappa * start) / (1 + continuum.kappa * start)
     positions = continuum.positions
