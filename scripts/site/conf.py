@@ -6,15 +6,17 @@ project = "vmdpotential"
 author = "the authors of vmdpotential"
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 root_doc = "index"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
 # titles are anchors, as on GitHub
 myst_heading_anchors = 3
+myst_enable_extensions = ["deflist"]
 # commands of PyMOL are no Python; words of a type, such as (low, high), are no names
 suppress_warnings = ["misc.highlighting_failure", "myst.header", "ref.python"]
 highlight_language = "none"
+pygments_style, pygments_dark_style = "friendly", "monokai"
 
 napoleon_google_docstring = False
 napoleon_numpy_docstring = True
@@ -24,12 +26,8 @@ autodoc_typehints = "none"  # docstrings say types, with shapes and units
 add_module_names = False
 python_use_unqualified_type_names = True
 
-html_theme = "alabaster"
-html_theme_options = {
-    "description": "Molecular electrostatics inside molecular viewers", "fixed_sidebar": True, "page_width": "1100px",
-    "sidebar_width": "230px",
-}
-html_sidebars = {"**": ["about.html", "navigation.html", "searchbox.html"]}
+html_theme = "furo"
+html_title = "vmdpotential"
 html_show_copyright = False
 html_show_sourcelink = False
 html_copy_source = False

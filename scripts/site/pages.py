@@ -55,10 +55,10 @@ def put(path: Path, text: str) -> None:
 def command_page(command: Command) -> str:
     """Return the page of a command: what it does, and its parameters."""
     text = re.sub(r"(?<!\{)\{(\w+)( [^}]*)?\}", r"\1\2", command.description)
-    rows = [f"| {_spelled(p)} | {_type(p)} | {_cell(_help(p))} |" for p in command.parameters]
+    entries = [f"{_spelled(p)} {_type(p)}\n: {_cell(_help(p))}\n" for p in command.parameters]
     return "\n".join([
-        f"# {command.name}", "", text.replace("``", "`"), "", "| option | value | meaning |", "|---|---|---|", *rows,
-        "| `--json` | | print one JSON object instead of text |", "",
+        f"# {command.name}", "", text.replace("``", "`"), "", *entries,
+        "`--json`\n: print one JSON object instead of text\n",
         "Options are those of the shell. In PyMOL, ChimeraX and Python they have these names with _ for -, "
         f"without the dashes in front; `vmdpotential {command.name} --help` says the same.", ""])
 
@@ -79,7 +79,7 @@ def _type(parameter: Parameter) -> str:
     if parameter.several:
         kind += " ..."
     if not parameter.required and default not in (None, (), "", False):
-        kind += f"; {default}"
+        kind += f"; default {default}"
     return _cell(f"{kind}{f' {option.unit}' if option.unit else ''}")
 
 
@@ -88,7 +88,7 @@ def _help(parameter: Parameter) -> str:
     for word, limit in (("above", option.above), ("at least", option.low), ("at most", option.high)):
         if limit is not None:
             limits.append(f"{word} {limit:g}")
-    return option.help + (f" ({', '.join(limits)})" if limits else "") + (" Needed." if parameter.required else "")
+    return option.help + (f" ({', '.join(limits)})" if limits else "") + ("; required" if parameter.required else "")
 
 
 def _cell(text: str) -> str:
@@ -154,7 +154,7 @@ def _contents(pages: list[str], *options: str) -> str:
 
 
 def index() -> str:
-    """Return the first page: a table of contents."""
+    """Return the first page: what the program does, and the contents, which the side bar shows."""
     theory = [name.removesuffix(".md") for name in WRITTEN if name.endswith("THEORY.md")]
     first = [f"plugins/{name}/README" for name in ("pymol", "vmd", "chimerax", "web")]
     viewers = [*first, *(name.removesuffix(".md") for name in WRITTEN
@@ -165,10 +165,8 @@ def index() -> str:
              ("Examples", examples), ("Theory", theory), ("Commands", commands), ("Python", ["python/index"]),
              ("The package", [
                  "ARCHITECTURE", "CONTRIBUTING", "vmdpotential/engines/SPEED", "CHANGELOG", "data/README"])]
-    picture = "![The potential on a plane through a protein](data/slice.png)"
-    summary = "Electrostatic potentials of biomolecules, inside VMD, PyMOL, ChimeraX, a web page and a shell."
-    return "\n\n".join(["# vmdpotential", summary, picture, *(
-        _contents(pages, "maxdepth: 1", f"caption: {title}") for title, pages in parts), ""])
+    return "\n\n".join([(Path(__file__).parent / "landing.md").read_text(encoding="utf-8").strip(), *(
+        _contents(pages, "hidden:", "maxdepth: 1", f"caption: {title}") for title, pages in parts), ""])
 
 
 def main(folder: Path) -> None:

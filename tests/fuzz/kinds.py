@@ -22,7 +22,7 @@ from vmdpotential import cache
 from vmdpotential.commands.options import charged
 from vmdpotential.frames import batch, blocks
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.io import open_map, read_topology
+from vmdpotential.io import open_map, read_topology, write_map
 from vmdpotential.io.files.cellfile import read_cell
 from vmdpotential.io.files.ndx import read_groups
 from vmdpotential.io.files.points import read_points
@@ -35,7 +35,7 @@ from vmdpotential.orbitals.evaluate import density_map
 from vmdpotential.orbitals.read import read_wavefunction
 from vmdpotential.probes.ligands import read_ligand
 
-from .seeds import ITP, MOL2, NAMES, system
+from .seeds import ITP, MOL2, NAMES, grid, system
 from .seeds import frames as written_frames
 
 Seeds = list[tuple[str, bytes]]
@@ -202,6 +202,29 @@ def _opened_map(path: Path) -> None:
     assert np.isfinite(grid.values).all()
 
 
+def _zarr(member: str, path: Path) -> None:
+    """Read a Zarr map, which is a folder, of which one file is damaged."""
+    folder = path.with_name(f"{path.name}.zarr")
+    try:
+        for name, data in zarr_files().items():
+            place = folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(path.read_bytes() if name == member else data)
+        _opened_map(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@functools.cache
+def zarr_files() -> dict[str, bytes]:
+    """Return the files of a small Zarr map by their names in its folder; without coordinates, which are not read."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "seed.zarr"
+        write_map(grid(), place)
+        return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*")
+                if path.is_file() and path.relative_to(place).parts[0] in ("zarr.json", "0")}
+
+
 def _wave_function(path: Path) -> None:
     found = read_wavefunction(path)
     lattice = Lattice.around(found.positions[:1], 2.0, 2.0)
@@ -214,6 +237,8 @@ READ: dict[str, Callable[[Path], None]] = {
     "parameters of ions": _ion_parameters, "block": _block, "cache": _cache, "batch": _batch, "opened map": _opened_map,
     "wave function": _wave_function, "ligand": _ligand,
 }
+if importlib.util.find_spec("zarr"):
+    READ |= {f"zarr {name.replace('/', ' ')}": functools.partial(_zarr, name) for name in zarr_files()}
 
 
 # ---- seeds ---------------------------------------------------------------------------------------------
@@ -251,6 +276,11 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
         found["parameters of a topology"].append((".prmtop", (folder / "alanine-dipeptide.prmtop").read_bytes()))
     if ".tpr" in structures:
         found["parameters of a topology"].append((".tpr", structures[".tpr"]))
+    if importlib.util.find_spec("h5py"):
+        found["opened map"].append((".cmap", _written(lambda path: write_map(grid(), path), "seed.cmap")))
+    if importlib.util.find_spec("zarr"):
+        for name, data in zarr_files().items():
+            found[f"zarr {name.replace('/', ' ')}"] = [(".json" if name.endswith(".json") else ".chunk", data)]
     if importlib.util.find_spec("iodata"):
         examples = resources.files("iodata.test.data")
         found["wave function"] = [(Path(name).suffix, (examples / name).read_bytes()) for name in (

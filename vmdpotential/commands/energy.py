@@ -41,6 +41,7 @@ from vmdpotential.commands.options import (
     Index,
     Partial,
     Ph,
+    Pka,
     Prepare,
     Resume,
     Scheduler,
@@ -124,6 +125,7 @@ def energy(
     charges: Charges = (),
     prepare: Prepare = "auto",
     ph: Ph = 7.0,
+    pka: Pka = "model",
     assembly: Assembly = "",
     expand: Expand = "no",
     index: Index = None,
@@ -172,7 +174,7 @@ def energy(
     files.check(paths, force)
     structure, report = charged(
         copies(read(structure, topology, cell, index, trajectory), structure, assembly, expand), force_field, water,
-        charges, between, "between", prepare if trajectory is None else "never", ph)
+        charges, between, "between", prepare if trajectory is None else "never", ph, pka)
     chosen = selections(structure, between)
     terms = nonbonded(structure, parameters, allow_scripts)
     warn_of_mixture(structure, report, terms)

@@ -18,6 +18,7 @@ from vmdpotential.commands.options import (
     ForceField,
     Index,
     Ph,
+    Pka,
     Prepare,
     Screened,
     Water,
@@ -68,6 +69,7 @@ def map_(
     charges: Charges = (),
     prepare: Prepare = "auto",
     ph: Ph = 7.0,
+    pka: Pka = "model",
     assembly: Assembly = "",
     expand: Expand = "no",
     index: Index = None,
@@ -92,7 +94,8 @@ def map_(
     interaction: Annotated[str, Option(
         "potential of one charge; the method's own unless given", choices=lambda: _names("interaction"))] = "auto",
     set: Annotated[Mapping[str, float] | None, Option(
-        "parameters of the interaction, such as debye_length=8, or of a method that has some",
+        "parameters of the interaction, such as debye_length=8, or of a method that has some (of pb also the ions of "
+        "the solution by name and molarity, such as Mg2+=0.1,Cl-=0.2)",
         metavar="NAME=NUMBER,...", parse=_settings)] = None,
     smear: Annotated[float, Option(
         "standard deviation of the Gaussian that each charge is, or VMD's Ewald factor b = 1 / (sqrt(2) smear) with "
@@ -162,7 +165,7 @@ def map_(
     if batch:
         given = locals()
         return _batch(structure, output, format, workers, scheduler, force, {name: given[name] for name in (
-            "topology", "field", "force_field", "water", "cell", "charges", "prepare", "ph", "assembly",
+            "topology", "field", "force_field", "water", "cell", "charges", "prepare", "ph", "pka", "assembly",
             "expand", "index", "atoms", "method", "boundary",
             "spacing", "padding", "cutoff", "algorithm", "interaction", "set", "smear", "screened", "radii",
             "tolerance", "unit",
@@ -193,7 +196,7 @@ def map_(
     structure, charge_report = charged(
         copies(at_frame(read(structure, topology, cell, index, trajectory, frame), structure, trajectory, frame, cell),
                structure, assembly, expand),
-        force_field, water, charges, [atoms], prepare=prepare if trajectory is None else "never", ph=ph)
+        force_field, water, charges, [atoms], prepare=prepare if trajectory is None else "never", ph=ph, pka=pka)
     start = time.perf_counter()
     which = [*([] if output is None else [0]), *range(1, 1 + len(fields))]
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:

@@ -44,7 +44,7 @@ LEAST = 8
 #: a worker, and any number of workers can compute.
 ATOMS = 4_000_000
 
-#: Atoms times frames for which it is worth opening the trajectory, preparing sums and keeping a result: 0.1 s.
+#: Atoms times frames of a block that are worth opening the trajectory and keeping a result: a tenth of a second.
 ENOUGH = 100_000
 
 #: Frames of a block at most.

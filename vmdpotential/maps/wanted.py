@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import registry
 from vmdpotential.errors import UsageError, Words
-from vmdpotential.interactions import Bound, complete
+from vmdpotential.interactions import Bound
 from vmdpotential.interactions.screened_coulomb import WATER, in_water
 from vmdpotential.methods import Method
 from vmdpotential.molecule.cell import Cell
@@ -70,7 +70,7 @@ def in_medium(wanted: Wanted, dielectric: float | None, temperature: float) -> t
     own = wanted.own
     if own is not None:
         salt = {} if wanted.screened is None else {"salt": wanted.screened}
-        values = complete(own.quantities, {**salt, **wanted.parameters}, f"the method {own.name}")
+        values = own.parameters({**salt, **wanted.parameters})
         return replace(wanted, parameters=values, screened=None), own.dielectric if dielectric is None else dielectric
     if wanted.radii != "auto":
         raise UsageError("radii", "are for a method that needs them", "use {method pb}", value=wanted.radii)

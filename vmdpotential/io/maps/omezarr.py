@@ -203,7 +203,11 @@ def open_zarr(path: Path) -> StoredGrid:
             places: list[Any] = list(index)
             for d, axis in enumerate(order):
                 places[axis] = slice(int(low[d]) // best, -(-int(high[d]) // best), step // best)
-            values = np.asarray(levels[best][tuple(places)], np.float32)
+            try:
+                values = np.asarray(levels[best][tuple(places)], np.float32)
+            except MemoryError:  # of a block whose damaged header states any size
+                raise InputError(f"{path}: its blocks of values do not fit into memory",
+                                 "copy it again, or write it with smaller blocks") from None
             return values.transpose(np.argsort(np.argsort(order)))
 
     return StoredGrid(exact_lattice(lattice, known), known or {"quantity": ""}, read, str(path))

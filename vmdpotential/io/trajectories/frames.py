@@ -7,6 +7,7 @@ import itertools
 import logging
 import queue
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -43,8 +44,9 @@ JUMP = 0.2
 _FOUND = (".xtc", ".trr", ".gro")
 _MODELS = (".cif", ".mmcif", ".pdbx")
 
-#: Atoms times frames from which the check of packed ones is compiled.
-OFTEN = 10_000_000
+#: Atoms times frames from which the check of packed ones is compiled, which takes as long as checking these in Python;
+#: and where Numba must be loaded for it.
+OFTEN, OFTEN_ALONE = 500_000, 2_000_000
 
 
 class Frame(NamedTuple):
@@ -197,7 +199,7 @@ class Trajectory:
         with (XTCFile if is_xtc else TRRFile)(str(path)) as file:
             file.set_offsets(starts)
             chosen = _chosen(path, self.frames, len(self._starts))
-            often = self.atoms * len(self._starts) > OFTEN
+            often = self.atoms * len(chosen) > (OFTEN if "numba" in sys.modules else OFTEN_ALONE)
             for number in chosen:
                 if is_xtc:
                     xdr.check_packed(path, int(self._starts[number]), self.atoms, often)
