@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import PointSum, get_engine
 from vmdpotential.errors import UsageError
-
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.maps.places import lay_lattice
 from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.wanted import Wanted
