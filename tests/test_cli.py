@@ -76,7 +76,7 @@ def test_help_states_units_defaults_and_exit_codes():
     done = program("map", "--help")
     assert done.returncode == 0
     words = " ".join(done.stdout.split())
-    assert "--spacing SPACING between lattice points (A, default 0.5)" in words
+    assert "--spacing SPACING distance between grid points (A, default 0.5)" in words
     assert "exit codes: 0 done; 2 wrong usage" in words
     assert "[default: none]" not in words
     assert "--tcl" not in words

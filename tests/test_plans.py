@@ -44,7 +44,7 @@ def test_a_plan_runs_in_other_processes_and_gives_equal_bits(tmp_path):
     lattice, engine = Lattice(np.array([-1.0, 0.3, 0.7]), np.array([0.6, 0.5, 0.7]), (21, 33, 18)), get_engine("cpu")
     plans = []
     for name, way, cell in CASES:
-        wanted = maps.Wanted(name, way, cutoff=7.0 if name == "cutoff" else None)
+        wanted = maps.SumOptions(method=name, algorithm=way, cutoff=7.0 if name == "cutoff" else None)
         request = Request(lattice, cell, maps.bind(wanted, cell), Charges.of(positions, charges, cell),
                           tolerance=1e-2, field=True)
         method, request, _ = maps.choose_method(wanted, request, positions, charges, engine)
@@ -174,6 +174,6 @@ def test_an_engine_without_transforms_has_no_pme():
     bound = registry.get("interaction", "shifted_coulomb").bind(cutoff=6.0)
     with pytest.raises(BackendError, match="or use algorithm=pair or engine=cpu"):
         registry.get("method", "cutoff").algorithms["mesh"].plan(request_of(bound, error=1e-3), Bare())
-    wanted, request = maps.Wanted(), request_of(COULOMB, CELL)
+    wanted, request = maps.SumOptions(), request_of(COULOMB, CELL)
     positions, charges = (array[:24] for array in water_box(12.0))
     assert maps.choose_method(wanted, request, positions, charges, Bare())[0].name == "msm"

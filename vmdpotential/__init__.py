@@ -31,7 +31,9 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.io import write_structure as write_structure
     from vmdpotential.ions import place_ions as place_ions
     from vmdpotential.ions import place_replicas as place_replicas
+    from vmdpotential.maps import MapOptions as MapOptions
     from vmdpotential.maps import potential_map as potential_map
+    from vmdpotential.maps.medium import Medium as Medium
     from vmdpotential.maps.solvation import solvation_energy as solvation_energy
     from vmdpotential.molecule.cell import Cell as Cell
     from vmdpotential.molecule.charges import assign_charges as assign_charges
@@ -58,6 +60,8 @@ _PUBLIC = {
     "read_map": "io",
     "write_map": "io",
     "assign_charges": "molecule.charges",
+    "MapOptions": "maps",
+    "Medium": "maps.medium",
     "potential_map": "maps",
     "potential_at": "points",
     "solvation_energy": "maps.solvation",

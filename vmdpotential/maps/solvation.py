@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.maps.options import MapOptions
 from vmdpotential.maps.plan import plan_map
-from vmdpotential.maps.wanted import Wanted
 from vmdpotential.methods.pb import Continued
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
@@ -67,10 +67,9 @@ def solvation_energy(structure: Structure, *, spacing: float = 0.5, atoms: Selec
     MemoryPlanError
         When the lattice does not fit into memory.
     """
-    planned, result = plan_map(
-        structure, Wanted("pb", parameters=parameters or {}, radii=radii), boundary="auto", spacing=spacing,
-        padding=6.0, tolerance=1e-3, atoms=atoms, unit="kT/e", temperature=temperature, dielectric=dielectric,
-        field=False, precision="single", engine=engine)
+    planned, result = plan_map(structure, MapOptions(
+        method="pb", parameters=parameters, radii=radii, spacing=spacing, padding=6.0, tolerance=1e-3, atoms=atoms,
+        temperature=temperature, dielectric=dielectric, engine=engine))
     assert isinstance(result, Continued)
     unit = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
     energies = np.zeros(len(structure))
