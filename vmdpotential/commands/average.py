@@ -28,13 +28,22 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 
 
-def _statistics(text: str) -> tuple[str, ...]:
-    """Return what is to be written, the mean first."""
+def statistic_files(output: Path | None, text: str) -> tuple[tuple[str, ...], list[Path]]:
+    """Return which statistics are to be written, the mean first, and their files, where there is one for the mean."""
+    from vmdpotential.io.maps import map_name
+
     names = [word.strip() for word in text.split(",")]
     if not set(names) <= set(STATISTICS):
         raise UsageError("stat", "give some of mean, std (standard deviation) and sem (standard error of the mean), "
                          "such as mean,sem", value=text)
-    return tuple(dict.fromkeys(["mean", *names]))
+    wanted = tuple(dict.fromkeys(["mean", *names]))
+    if output is None:
+        return wanted, []
+    name = map_name(output)
+    others = [output.with_name(f"{name}_{word}{output.name[len(name):]}") for word in wanted[1:]]
+    if others and files.is_standard(output):
+        raise UsageError("stat", "a stream holds the mean alone", "name a file as {output}", value=text)
+    return wanted, [output, *others]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,19 +116,13 @@ def average(
     StoppedError
         When the run was stopped, and `partial` asks for what is done.
     """
-    from vmdpotential.io.maps import check_map_format, is_map, map_name, put_map, read_map
+    from vmdpotential.io.maps import check_map_format, is_map, put_map, read_map
     from vmdpotential.io.maps.mapformat import check_finite
 
     path, force = output.output, output.force
     if path is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file is needed for the mean", "such as {output mean.dx}")
-    wanted, paths = _statistics(stat), []
-    if path is not None:
-        name = map_name(path)
-        others = [path.with_name(f"{name}_{word}{path.name[len(name):]}") for word in wanted[1:]]
-        if others and files.is_standard(path):
-            raise UsageError("stat", "a stream holds the mean alone", "name a file as {output}", value=stat)
-        paths = [path, *others]
+    wanted, paths = statistic_files(path, stat)
     names = files.named(paths, output.format, is_map)
     for each in names:
         check_map_format(each)

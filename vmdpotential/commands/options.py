@@ -46,6 +46,9 @@ Prepare = Annotated[str, Option(
     "whether missing hydrogens and atoms are added, with protonation states and charges, where a structure lacks some: "
     "auto, or never to refuse it", choices=("auto", "never"))]
 Ph = Annotated[float, Option("pH that determines the protonation states of added hydrogens", low=-2, high=16)]
+Pka = Annotated[str, Option(
+    "source of the pKa values of added hydrogens: model compounds, or PROPKA, which computes them for this structure",
+    choices=("model", "propka"))]
 Assembly = Annotated[str, Option(
     "biological assembly to build from the file's operators, such as 1", viewer=False, metavar="NAME")]
 Expand = Annotated[str, Option(
@@ -115,12 +118,13 @@ class CompleteSource(ChargedSource):
 
     prepare: Prepare = "auto"
     ph: Ph = 7.0
+    pka: Pka = "model"
 
     def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
                      whole: bool = True) -> tuple[Structure, ChargeReport]:
         """Return a structure that was read with charges, completed where it is the `whole` input."""
         return charged(structure, self.force_field, self.water, self.charges, atoms, parameter,
-                       self.prepare if whole else "never", self.ph)
+                       self.prepare if whole else "never", self.ph, self.pka)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,7 +280,7 @@ def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:
 
 def charged(structure: Structure, force_field: str, water: str, charges: Sequence[Path] = (),
             atoms: Sequence[Selection] = (), parameter: str = "atoms", prepare: str = "never",
-            ph: float = 7.0) -> tuple[Structure, ChargeReport]:
+            ph: float = 7.0, pka: str = "model") -> tuple[Structure, ChargeReport]:
     """Return a structure with charges, and where they are from; completed where atoms are missing.
 
     Parameters
@@ -290,8 +294,8 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
         What these were given as.
     prepare : str
         ``auto`` to add missing atoms, ``never`` to refuse such a structure.
-    ph : float
-        Of the protonation states.
+    ph, pka
+        Of the protonation states, see :func:`~vmdpotential.prepare.preparation.prepare_structure`.
 
     Raises
     ------
@@ -331,7 +335,7 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     except IncompleteError as error:
         if prepare == "never" or structure.topology is not None:
             raise
-        return completed(structure, error, force_field=force_field, water=water, charges=given, ph=ph)
+        return completed(structure, error, force_field=force_field, water=water, charges=given, ph=ph, pka=pka)
 
 
 def completed(structure: Structure, error: IncompleteError, **options: Any) -> tuple[Structure, ChargeReport]:

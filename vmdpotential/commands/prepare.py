@@ -12,6 +12,7 @@ from vmdpotential.commands.options import (
     Expand,
     Force,
     Ph,
+    Pka,
     TemplateOptions,
     copies,
     read,
@@ -28,9 +29,7 @@ from vmdpotential.prepare.report import COLUMNS, Prepared
 def prepare(
     structure: Annotated[Path, Option("structure file", positional=True)],
     ph: Ph = 7.0,
-    pka: Annotated[str, Option(
-        "source of the pKa values: model compounds, or PROPKA, which computes them for this structure",
-        choices=("model", "propka"), front=True)] = "model",
+    pka: Pka = "model",
     templates: TemplateOptions = TemplateOptions(),
     leave_out: Annotated[tuple[str, ...], Option(
         "names of residues to leave out, such as UNK", metavar="NAME")] = (),

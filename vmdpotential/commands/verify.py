@@ -58,6 +58,7 @@ def verify(
             skipped[name] = str(error)
             continue
         work = [*_interactions(backend), *_pairs(backend), *_methods(backend, method, thorough, points, seed)]
+        work += [("densities", partial(_check_densities, seed))] if name == "cpu" else []
         for number, (label, check) in enumerate(work):
             progress.report(f"verify, {label}", number / len(work))
             start = time.perf_counter()
@@ -173,6 +174,32 @@ def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
     exact = (total[..., None] * d).sum(1)
     error = float(np.sqrt(((found - exact) ** 2).mean() / (exact**2).mean()))
     return [_row(f"forces of pairs in range, {name}", error, 5e-6)]
+
+
+def _check_densities(seed: int) -> list[dict[str, Any]]:
+    """Compare the density of atoms in a triclinic cell with the histogram of all their images."""
+    import numpy as np
+
+    from vmdpotential.densities.quantities import Counted
+    from vmdpotential.frames.density import Densities
+    from vmdpotential.grid.lattice import Lattice
+    from vmdpotential.io.trajectories.frames import Loaded
+    from vmdpotential.molecule.cell import Cell
+
+    positions = np.random.default_rng(seed).uniform(-40, 40, (2000, 3))
+    cell = Cell.from_parameters(24, 25, 26, 70, 65, 80)
+    lattice = Lattice.over_cell(cell, 1.0)
+    counted = Counted("number", "1/A^3", np.arange(len(positions)), np.ones(len(positions)), None, "")
+    frames, sample = Loaded("box", [(positions, cell)]), np.zeros(1, np.int64)
+    work = Densities(frames, None, counted, lattice, cell, True, None, 0.0, sample)
+    found = work.block(range(1))
+    values = np.zeros(lattice.size)
+    values[found["nodes"]] = found["sums"]
+    half = lattice.spacing / 2
+    images = cell.images_in_box(positions, lattice.origin - half, lattice.last + half)[0]
+    edges = [np.append(axis - h, axis[-1] + h) for axis, h in zip(lattice.axes(), half, strict=True)]
+    error = np.abs(values.reshape(lattice.shape) - np.histogramdd(images, edges)[0]).max()
+    return [_row("densities of atoms, counts in a triclinic cell", error, 0.0)]
 
 
 def _methods(backend: Engine, only: str, thorough: bool, points: int, seed: int) -> Iterator[tuple[str, Any]]:

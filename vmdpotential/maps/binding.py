@@ -9,7 +9,7 @@ import numpy as np
 
 from vmdpotential import registry
 from vmdpotential.errors import UsageError, Words
-from vmdpotential.interactions import Bound, complete
+from vmdpotential.interactions import Bound
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, MediumOptions, SumOptions
@@ -51,7 +51,7 @@ def medium_of_sum(options: SumOptions) -> Medium:
     own, medium = options.own, medium_of(options)
     if own is not None and options.medium is None:
         salt = {} if options.screened is None else {"salt": options.screened}
-        values = complete(own.quantities, {**salt, **(options.parameters or {})}, f"the method {own.name}")
+        values = own.parameters({**salt, **(options.parameters or {})})
         return Medium(own.dielectric if options.dielectric is None else options.dielectric, options.temperature,
                       values.get("salt"), own.name, values)
     if medium.method != ("" if own is None else own.name):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import registry
 from vmdpotential.errors import UsageError
-from vmdpotential.interactions import Bound, complete
+from vmdpotential.interactions import Bound
 from vmdpotential.interactions.screened_coulomb import WATER, in_water
 from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
@@ -54,14 +54,14 @@ class Medium:
         return cls(dielectric, temperature, salt)
 
     @classmethod
-    def continuum(cls, salt: float = 0.15, method: str = "pb", dielectric: float | None = None,
+    def continuum(cls, salt: float | None = None, method: str = "pb", dielectric: float | None = None,
                   temperature: float = DEFAULT_TEMPERATURE, **parameters: float) -> Medium:
         """Return a solvent around a molecule of low permittivity (the Poisson-Boltzmann equation).
 
         Parameters
         ----------
-        salt : float
-            M, of ions in the solvent.
+        salt : float, optional
+            M, of a 1:1 salt in the solvent; the method's own unless given.
         method : str
             The one that solves the equation.
         dielectric : float, optional
@@ -78,8 +78,9 @@ class Medium:
         solver = registry.get("method", method)
         if not solver.quantities:
             raise UsageError("method", "solves no equation of a continuum", value=method)
-        values = complete(solver.quantities, {"salt": salt, **parameters}, f"the method {method}")
-        return cls(solver.dielectric if dielectric is None else dielectric, temperature, salt, method, values)
+        values = solver.parameters({**({} if salt is None else {"salt": salt}), **parameters})
+        permittivity = solver.dielectric if dielectric is None else dielectric
+        return cls(permittivity, temperature, values.get("salt"), method, values)
 
     @property
     def replaces_water(self) -> bool:

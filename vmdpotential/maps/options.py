@@ -105,7 +105,8 @@ class SumOptions(MediumOptions):
     interaction: Annotated[str, Option(
         "potential of one charge; the method's own unless given", choices=partial(choices, "interaction"))] = "auto"
     parameters: Annotated[Mapping[str, float] | None, Option(
-        "parameters of the interaction, such as debye_length=8, or of a method that has some", name="set",
+        "parameters of the interaction, such as debye_length=8, or of a method that has some (of pb also the ions of "
+        "the solution by name and molarity, such as Mg2+=0.1,Cl-=0.2)", name="set",
         metavar="NAME=NUMBER,...", parse=parse_numbers)] = None
     smear: Annotated[float, Option(
         "standard deviation of the Gaussian that each charge is, or VMD's Ewald factor b = 1 / (sqrt(2) smear) with "

@@ -27,7 +27,7 @@ from vmdpotential.engines.accuracy import ROUNDING
 from vmdpotential.engines.result import Mean, Result
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Box, Lattice
-from vmdpotential.interactions import Bound, Quantity
+from vmdpotential.interactions import Bound, Quantity, complete
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
@@ -322,6 +322,16 @@ class Method(abc.ABC):
     def closed_form(self, engine: Engine) -> tuple[float, float] | None:
         """Return the relative error of a case with a closed form, and its limit, where a method does not superpose."""
         return None
+
+    def parameters(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Return the values of all of the method's own parameters; those not given take their defaults.
+
+        Raises
+        ------
+        UsageError
+            For an unknown parameter or one outside its limits.
+        """
+        return complete(self.quantities, values, f"the method {self.name}")
 
     def refusal(self, request: Request) -> Refusal | None:
         """Return why a request cannot be done by what is declared, None where it can."""

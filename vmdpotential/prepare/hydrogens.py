@@ -16,6 +16,7 @@ from vmdpotential.molecule.names import WATERS
 from vmdpotential.molecule.structure import Floats
 from vmdpotential.prepare.components import Component
 from vmdpotential.prepare.draft import Draft
+from vmdpotential.prepare.rigid import place_rigid
 from vmdpotential.prepare.states import States
 
 #: Length of the bond of a water, A, and its angle, degrees, those of TIP3P (W. L. Jorgensen et al., 1983).
@@ -50,6 +51,7 @@ def places(draft: Draft, states: States) -> list[Floats]:
         warnings.simplefilter("ignore")  # an atom whose surroundings are in no fragment has none
         found = hydride.FragmentLibrary.standard_library().calculate_hydrogen_coord(array, mask)
     result = [np.asarray(place, np.float64) for place in found]
+    place_rigid(draft, states.bonds, result)
     half = np.radians(WATER_ANGLE) / 2
     water = WATER_BOND * np.array([[np.sin(half), np.cos(half), 0], [-np.sin(half), np.cos(half), 0]])
     for n, residue in enumerate(draft.residues):

@@ -209,5 +209,5 @@ def _rows(whole: Structure, draft: Draft, made: Assembly, found: states.States, 
             f"{whole.residue_ids[row]}{whole.insertion_codes[row]}", found.names.get(n, ""),
             found.pka.get((n, residue.component.name if residue.component is not None else "")),
             round(float(net[n]), 4) + 0.0, "Gasteiger (approximate)" if approximated[row] else report.source,
-            tuple(residue.added), int(placed[n]), int(kept[n])))
+            tuple(residue.added), int(placed[n]), int(kept[n]), found.notes.get(n, residue.note)))
     return rows

@@ -79,7 +79,7 @@ class Multigrid:
             Places in w.ravel() that have sources.
         sources : (S,) float64
         tolerance : float
-            Norm of the residual over that of the first one.
+            Norm of the residual over that of the first one, or of the sources where that is larger.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class Multigrid:
             self._rows(self.kernel.residual, w, *self._finest, self.k2, self.ions, residual)
             np.add.at(residual.reshape(-1), nodes, sources.astype(np.float32))
             norm = float(np.sqrt(sum(float(np.vdot(plane, plane)) for plane in residual)))
-            first = first or norm
+            first = first or max(norm, float(np.linalg.norm(sources)))
             if not np.isfinite(norm):
                 break
             if norm <= tolerance * first:
