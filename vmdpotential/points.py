@@ -74,7 +74,7 @@ def potential_at(structure: Structure, points: ArrayLike, options: PointOptions 
     MemoryPlanError
         When the mesh does not fit into memory.
     """
-    from vmdpotential.methods.at_points import to_tolerance
+    from vmdpotential.methods.points import request_at, sum_at
 
     chosen = changed(PointOptions, options, keywords)
     medium = medium_of(chosen)
@@ -88,6 +88,9 @@ def potential_at(structure: Structure, points: ArrayLike, options: PointOptions 
     charges = structure.known_charges
     sources = select(structure, chosen.atoms)
     positions, charges = structure.positions[sources], charges[sources]
-    values, _ = to_tolerance(chosen.tolerance, places, positions, charges, cell, get_engine(chosen.engine),
-                             chosen.method, bind(chosen, cell))
-    return medium.constant(chosen.unit) * values
+    if not len(places):
+        return np.zeros(0)
+    request = request_at(places, positions, charges, cell, bind(chosen, cell), tolerance=chosen.tolerance)
+    method = "ewald" if chosen.method == "direct" and cell is not None else chosen.method
+    return medium.constant(chosen.unit) * sum_at(
+        request, places, positions, charges, get_engine(chosen.engine), method).potential

@@ -32,8 +32,8 @@ BetweenOption = Annotated[tuple[str, ...], Option(
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairOptions:
-    """Force field, boundary and accuracy of energies and forces between selections."""
+class ParameterOptions:
+    """Where Lennard-Jones parameters come from."""
 
     parameters: Annotated[tuple[Path, ...], Option(
         "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml (force fields, or a "
@@ -41,6 +41,18 @@ class PairOptions:
     allow_scripts: Annotated[bool, Option(
         "run the Python code in OpenMM force fields given as parameters (<Script>); it can do anything that you can, "
         "so only for files that you trust")] = False
+
+    def terms(self, structure: Structure) -> Nonbonded:
+        """Return the Lennard-Jones parameters of a structure's atoms."""
+        from vmdpotential.io.topologies.forcefield import nonbonded
+
+        return nonbonded(structure, self.parameters, self.allow_scripts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions(ParameterOptions):
+    """Force field, boundary and accuracy of energies and forces between selections."""
+
     boundary: Boundary = "auto"
     electrostatics: Annotated[str, Option(
         "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
@@ -53,12 +65,6 @@ class PairOptions:
         "largest relative rms error of the Coulomb energies of atoms, and of forces on them, by pme; measured in the "
         "first frame", low=LEAST_TOLERANCE, high=0.1)] = TOLERANCE
     engine: Engine = "auto"
-
-    def terms(self, structure: Structure) -> Nonbonded:
-        """Return the Lennard-Jones parameters of a structure's atoms."""
-        from vmdpotential.io.topologies.forcefield import nonbonded
-
-        return nonbonded(structure, self.parameters, self.allow_scripts)
 
     def between(self, structure: Structure, terms: Nonbonded, a: Mask, b: Mask, forces: bool = False) -> Between:
         """Return the sum over the pairs of two selections."""

@@ -23,6 +23,7 @@ from vmdpotential.commands.between import (
     stopped,
     warn_of_mixture,
 )
+from vmdpotential.commands.continuum import binding_data, binding_line
 from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.blocks import Arrays, clear
@@ -31,6 +32,7 @@ from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, beside, without_nan
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import by_residue
 from vmdpotential.parameters import Command, Option, Report
@@ -81,6 +83,19 @@ class _Rows:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SolventOptions:
+    """The continuum in which energies are computed too."""
+
+    solvent: Annotated[str, Option(
+        "also compute the electrostatic energy in a continuum of water and 0.15 M salt (pb, the Poisson-Boltzmann "
+        "equation), with the desolvation of both selections", choices=("none", "pb"))] = "none"
+    radii: Annotated[str, Option(
+        "radii of the atoms in the continuum: auto for the file's own, or a named set",
+        choices=("auto", *SETS))] = "auto"
+    spacing: Annotated[float, Option("grid spacing of the continuum", unit="A", low=0.05, high=2.0)] = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
 class EnergyOutput(TableOutput):
     """The table of energies, and a figure of residues."""
 
@@ -99,6 +114,7 @@ def energy(
         choices=("total", "residue", "atom"), front=True)] = "total",
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: PairOptions = PairOptions(),
+    solvent: SolventOptions = SolventOptions(),
     execution: PartialExecution = PartialExecution(),
     output: EnergyOutput = EnergyOutput(),
 ) -> Report:
@@ -118,9 +134,13 @@ def energy(
     StoppedError
         When the run was stopped, and `partial` asks for what is done.
     """
+    from vmdpotential.maps.binding import binding_energy
+
     output.check()
     if output.figure is not None and by != "residue":
         raise UsageError("figure", "shows residues", "use {by residue}")
+    if solvent.solvent != "none" and trajectory.trajectory is not None:
+        raise UsageError("solvent", "is for one structure", "leave out {trajectory}", value=solvent.solvent)
     structure, report = source.charged(between, "between", trajectory.trajectory)
     chosen = selections(structure, between)
     terms = options.terms(structure)
@@ -141,6 +161,9 @@ def energy(
         whole = over_frames(work, add, execution.partial, **replace(execution, folder=kept).blocks)
     seconds = time.perf_counter() - start - clock.compiling
     count = len(rows[0].frames)
+    bound = [] if solvent.solvent == "none" else [
+        binding_energy(structure, a, b, spacing=solvent.spacing, radii=solvent.radii, engine=options.engine)
+        for _, _, a, b in chosen]
 
     drawn = _draw(rows[0]) if by == "residue" and output.draws else None
     output.write(lambda path: _write(rows, path, trajectory.trajectory is not None), drawn,
@@ -154,6 +177,7 @@ def energy(
         *(error_line(pair, pair.error, "Coulomb energies of atoms") + (
             f", {row.a} with {row.b}" if len(rows) > 1 else "") for pair, row in zip(sums, rows, strict=True)),
         *(line for row in rows for line in _lines(row)),
+        *(binding_line(row.a, row.b, one) for row, one in zip(rows, bound, strict=False)),
         f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {sums[0].engine.name} engine",
         *(f"wrote {path}" for path in output.paths),
     ]
@@ -165,6 +189,8 @@ def energy(
         "boundary": "open" if last is None else "periodic", "parameters": terms.source,
         "engine": sums[0].engine.name, "seconds": seconds, "files": [str(path) for path in output.paths],
     }
+    if bound:
+        data["solvent"] = [binding_data(row.a, row.b, one) for row, one in zip(rows, bound, strict=True)]
     objects: dict[str, Any] = {"structure": structure}
     if by != "total":
         objects["values"] = _coloured(structure, rows[0], sums[0].atoms)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import progress, registry
+from vmdpotential.commands.continuum import solvation_data, solvation_lines
 from vmdpotential.commands.options import CrystalSource, Force, Format, Like, at_frame, copies, read
 from vmdpotential.errors import CheckError, UsageError
 from vmdpotential.io.files import output as files
@@ -123,7 +124,7 @@ def map_(
     from vmdpotential.molecule.selection import select
 
     atoms = options.atoms
-    structure, charge_report = source.charged([atoms])
+    structure, charge_report = source.charged([atoms, *([] if options.sources is None else [options.sources])])
     start = time.perf_counter()
     which = [*([] if output is None else [0]), *range(1, 1 + len(fields))]
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:
@@ -174,6 +175,7 @@ def map_(
             f"error, from two grids: {made.error:.1e} of the potential outside of the molecule, {made.error_away:.1e} "
             "at its surface"]),
         *([] if superposes or made.error is not None else ["error: not stated by this method"]),
+        *([] if grid.solvation is None else solvation_lines(grid.solvation, structure)),
         f"{low:.4g} to {high:.4g} {grid.unit} at {options.temperature:g} K, {made.medium}",
         f"{seconds:.2f} s on the {made.engine} engine ({get_engine(options.engine).describe()})",
     ]
@@ -198,13 +200,15 @@ def map_(
         "error_away": made.error_away, "error_field": made.error_field, "error_field_away": made.error_field_away,
         "engine": made.engine, "seconds": seconds,
     }
+    if grid.solvation is not None:
+        data["solvation"] = solvation_data(grid.solvation, structure)
     return Report(lines, data, {"grid": grid, "structure": structure})
 
 
 def _batch(source: FrameSource, options: MapOptions, like: Path | None, output: MapOutput, workers: int | None,
            scheduler: str) -> Report:
     """Make a map of each structure of a folder or a list."""
-    from vmdpotential.engines.cpu.compiling import threads
+    from vmdpotential.compiling import threads
     from vmdpotential.frames.batch import REPORT, run_batch, structures_of
     from vmdpotential.frames.processes import sharers
     from vmdpotential.io.maps import check_map_format

@@ -36,8 +36,9 @@ CellOption = Annotated[Cell | None, Option(
     "periodic cell instead of the file's: lengths, or these and angles, or an XSC file", unit="A, degrees",
     metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
 Charges = Annotated[tuple[Path, ...], Option(
-    "charges of residues that no template knows (ligands), by the names of residues and atoms: .mol2, .sdf, .itp, "
-    "OpenMM's .xml, or a table residue,atom,charge; or of all atoms, by their order: OpenMM's System (.xml)",
+    "charges of residues that no template knows (ligands), by the names of residues and atoms: .itp, OpenMM's .xml, a "
+    "table residue,atom,charge, or .mol2 and .sdf, which also say where hydrogens are missing; or of all atoms, by "
+    "their order: OpenMM's System (.xml)",
     metavar="FILE")]
 Index = Annotated[Path | None, Option(
     "index file of GROMACS; its groups are selections: group NAME, or group \"A NAME\"", viewer=False,

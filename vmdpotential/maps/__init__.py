@@ -6,15 +6,18 @@ and the map with every choice made (plan).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.maps.binding import bind, check_tolerance, medium_of
 from vmdpotential.maps.choice import choose_method
+from vmdpotential.maps.interaction import bind, check_tolerance, medium_of
 from vmdpotential.maps.medium import Medium, stated_medium
 from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, GridOptions, MapOptions, MediumOptions, SumOptions
 from vmdpotential.maps.places import choose_cell, lay_lattice
 from vmdpotential.maps.plan import MapPlan, plan_map
+from vmdpotential.maps.refine import refined
 from vmdpotential.methods.slabs import Sink
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import changed, takes_fields
@@ -63,12 +66,15 @@ def potential_map(structure: Structure, options: MapOptions | None = None, *, fi
     radii : str
         Of the atoms, for methods that need them: ``auto`` for the file's own, or one of
         :data:`vmdpotential.molecule.radii.SETS`.
-    tolerance : float
+    tolerance : float, optional
         Of methods that are not exact: root mean square error over that of the potential, 1e-6 to 0.1, over all
-        points, and over those farther than 2 A from every charge; of the field too where it is asked for. The
-        map's provenance states the errors that were measured.
+        points, and over those farther than 2 A from every charge; of the field too where it is asked for; 1e-4 unless
+        given. The map's provenance states the errors that were measured. Where it is given, the method ``pb`` uses
+        smaller spacings until the errors outside of the molecule and at its surface are within it.
     atoms : str or array
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
+    sources : str or array, optional
+        Those of the atoms whose charges count, with the permittivity and the ions around all of them; for ``pb``.
     unit, temperature, dielectric
         Of the values, see :func:`vmdpotential.units.coulomb_constant`; a dielectric of 1 unless given, or of 78.5 where
         the potential is screened.
@@ -107,6 +113,18 @@ def potential_map(structure: Structure, options: MapOptions | None = None, *, fi
     TaskError
         When the tolerance cannot be kept.
     """
-    planned, result = plan_map(structure, changed(MapOptions, options, keywords), lattice=lattice, field=field,
-                               sink=sink)
-    return planned.grid(result)
+    chosen = changed(MapOptions, options, keywords)
+    tolerance, own = chosen.tolerance, chosen.own
+
+    def attempt(spacing: float) -> tuple[Grid, float]:
+        planned, result = plan_map(structure, replace(chosen, spacing=spacing), lattice=lattice, field=field, sink=sink)
+        grid = planned.grid(result)
+        made = grid.provenance
+        if tolerance is not None and own is not None and made.error is None:
+            raise UsageError("tolerance", f"the method {own.name} does not state its error", "leave it out",
+                             value=f"{tolerance:g}")
+        return grid, max(made.error or 0.0, made.error_away or 0.0)
+
+    if tolerance is None or own is None or lattice is not None:
+        return attempt(chosen.spacing)[0]
+    return refined(check_tolerance(tolerance), chosen.spacing, attempt)

@@ -1,131 +1,120 @@
-"""The medium and the interaction that options mean, with its truncation."""
+"""The electrostatic energy between two parts of a structure in water: their interaction, and what they lose of it.
+
+The thermodynamic cycle is on one grid (M. K. Gilson, B. Honig, Proteins 4 (1988) 7): each part is solvated by itself,
+and in the shape of both, where water does not reach as much of it.
+"""
 
 from __future__ import annotations
 
-import logging
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vmdpotential import registry
-from vmdpotential.errors import UsageError, Words
-from vmdpotential.interactions import Bound
-from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.maps.medium import Medium
-from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, MediumOptions, SumOptions
-from vmdpotential.molecule.cell import Cell
-from vmdpotential.units import DEFAULT_TEMPERATURE
+from vmdpotential.engines import PointSum, get_engine
+from vmdpotential.errors import UsageError
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+from vmdpotential.maps.options import MapOptions, SumOptions
+from vmdpotential.maps.places import lay_lattice
+from vmdpotential.maps.plan import plan_map
+from vmdpotential.methods.pb import Continued
+from vmdpotential.molecule.selection import Selection, select
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
-log = logging.getLogger(__name__)
+#: Around both parts, A: what is farther away comes from the coarse lattice.
+PADDING = 6.0
 
 
-def medium_of(options: MediumOptions) -> Medium:
-    """Return the medium that options describe, or the one among them.
+@dataclass(frozen=True)
+class Binding:
+    """The electrostatic energy between two parts in a continuum, kcal/mol.
+
+    Parameters
+    ----------
+    coulomb : float
+        Between their charges, in a medium of the permittivity of the molecules.
+    screening : float
+        What the water around both and its ions add to that.
+    desolvation : tuple of float
+        What each part loses of its energy of solvation by the other's shape.
+    error : float
+        Of the total, from two lattices.
+    """
+
+    coulomb: float
+    screening: float
+    desolvation: tuple[float, float]
+    error: float
+
+    @property
+    def total(self) -> float:
+        """The electrostatic energy of binding of rigid parts."""
+        return self.coulomb + self.screening + sum(self.desolvation)
+
+
+def binding_energy(structure: Structure, first: Selection, second: Selection, *, spacing: float = 0.5,
+                   radii: str = "auto", parameters: Mapping[str, float] | None = None,
+                   temperature: float = DEFAULT_TEMPERATURE, dielectric: float | None = None,
+                   engine: str = "auto") -> Binding:
+    """Return the electrostatic energy between two parts of a structure by the linear Poisson-Boltzmann equation.
+
+    Parameters
+    ----------
+    structure : Structure
+        With charges. Other atoms than those of both parts are left out.
+    first, second : str or array
+        Atoms, see :func:`vmdpotential.molecule.selection.select`.
+    spacing : float, A
+        Of the lattice.
+    radii, parameters, temperature, dielectric, engine
+        See :func:`vmdpotential.maps.potential_map` with the method ``pb``.
 
     Raises
     ------
     UsageError
-        For a medium, and options that it states itself.
+        For parts that share atoms, or the full equation, whose energies do not add up.
+    InputError
+        When there are no charges or radii.
+    TaskError
+        When the solution does not converge.
+    MemoryPlanError
+        When the lattice does not fit into memory.
     """
-    medium = options.medium
-    if medium is None:
-        permittivity = 1.0 if options.screened is None else WATER
-        return Medium(permittivity if options.dielectric is None else options.dielectric, options.temperature,
-                      options.screened)
-    for name in ("screened", "dielectric"):
-        if getattr(options, name) is not None:
-            raise UsageError("medium", f"has the parameter {name} itself", f"leave out {{{name}}}")
-    if options.temperature != DEFAULT_TEMPERATURE:
-        raise UsageError("medium", "has a temperature itself", "leave out {temperature}")
-    return medium
+    a, b = select(structure, first), select(structure, second)
+    if (a & b).any():
+        raise UsageError("between", f"has {int((a & b).sum())} atoms in both selections", "choose parts without them")
+    if (parameters or {}).get("nonlinear"):
+        raise UsageError("set", "the energies of parts add up by the linear equation alone", "leave out nonlinear")
+    both = a | b
+    lattice = lay_lattice(structure, structure.positions[both], None, spacing, PADDING)
 
+    def solved(atoms: NDArray[np.bool_], sources: NDArray[np.bool_]) -> tuple[NDArray[np.float64], Continued]:
+        """Return the reaction potential (N,) at all atoms, kT/e, and the result."""
+        planned, result = plan_map(structure, MapOptions(
+            method="pb", parameters=parameters, radii=radii, sources=sources, boundary="open", spacing=spacing,
+            padding=PADDING, atoms=atoms, temperature=temperature, dielectric=dielectric, engine=engine),
+            lattice=lattice)
+        assert isinstance(result, Continued)
+        found = np.zeros(len(structure))
+        found[planned.chosen] = result.reaction
+        return found, result
 
-def medium_of_sum(options: SumOptions) -> Medium:
-    """Return the medium that the options of a sum describe: a continuum where its method has parameters of its own.
-
-    Raises
-    ------
-    UsageError
-        For options that do not fit together, as a screened potential of another interaction.
-    """
-    own, medium = options.own, medium_of(options)
-    if own is not None and options.medium is None:
-        salt = {} if options.screened is None else {"salt": options.screened}
-        values = own.parameters({**salt, **(options.parameters or {})})
-        return Medium(own.dielectric if options.dielectric is None else options.dielectric, options.temperature,
-                      values.get("salt"), own.name, values)
-    if medium.method != ("" if own is None else own.name):
-        raise UsageError("medium", f"is not one of the method {options.summation}", "leave out {method}")
-    if own is None and options.radii != "auto":
-        raise UsageError("radii", "are for a method that needs them", "use {method pb}", value=options.radii)
-    if own is None and medium.salt is not None and (
-            options.interaction != "auto" or options.smear or options.parameters):
-        raise UsageError("screened", "is an interaction by itself", "leave out {interaction}, {set} and {smear}",
-                         value=f"{medium.salt:g}")
-    return medium
-
-
-def bind(options: MediumOptions, cell: Cell | None) -> Bound:
-    """Return the interaction that options mean, with its parameters.
-
-    One without a cutoff of its own is ended at `cutoff` where the method asks for it, or where no method sums it
-    whole.
-
-    Raises
-    ------
-    UsageError
-        For names and values that do not fit.
-    """
-    summed = options if isinstance(options, SumOptions) else SumOptions(**{
-        item.name: getattr(options, item.name) for item in fields(MediumOptions)})
-    medium = medium_of_sum(summed)
-    methods, summation = summed.methods, summed.summation
-    name = summed.interaction
-    values = {} if summed.own else dict(summed.parameters or {})
-    in_medium = medium.interaction()
-    if in_medium is not None:
-        name, values = in_medium.interaction.name, dict(in_medium.values)
-    if summed.smear:
-        if name not in ("auto", "gaussian"):
-            raise UsageError("smear", f"makes the interaction gaussian, not {name}", "leave out {interaction}",
-                             value=f"{summed.smear:g}")
-        name, values["smear"] = "gaussian", summed.smear
-        if all(method.interactions is not None and name not in method.interactions for method in methods):
-            raise UsageError("smear", f"the method {summation} sums point charges alone", "use {method auto}",
-                             value=f"{summed.smear:g}")
-    if name == "auto":
-        name = "coulomb" if summation == "auto" else methods[0].interaction
-    interaction = registry.get("interaction", name)
-    has_cutoff = any(quantity.name == "cutoff" for quantity in interaction.quantities)
-    if has_cutoff:
-        values.setdefault("cutoff", summed.cutoff or CUTOFF)
-    bound: Bound = interaction.bind(**values)
-    boundary = "open" if cell is None else "periodic"
-    whole = [method for method in methods if not method.cutoff and boundary in method.boundaries
-             and (method.interactions is None or name in method.interactions)]
-    truncated = not has_cutoff and not whole and any(method.cutoff for method in methods)
-    truncated = truncated and (bound.decay is None or summed.cutoff is not None)  # else the tolerance tells where
-    if truncated:
-        bound = bound.truncated(summed.cutoff or CUTOFF)
-    if bound.cutoff is None and summed.cutoff is not None:
-        raise UsageError("cutoff", f"the method {summation} has none" if summation != "auto" else
-                         f"the full potential of {name} has none", "use {method cutoff}", value=f"{summed.cutoff:g}")
-    if truncated and summed.cutoff is None:  # an end that nobody asked for
-        rest = abs(float(bound(np.nextafter(CUTOFF, 0)))) * CUTOFF
-        if rest > 0.01:
-            log.warning(
-                Words("%s is cut off at %g A, where it is still %.2g %% of q/r; {cutoff} sets another distance"),
-                name, CUTOFF, 100 * rest)
-    return bound
-
-
-def check_tolerance(tolerance: float) -> float:
-    """Return a tolerance that can be kept.
-
-    Raises
-    ------
-    UsageError
-    """
-    if not LEAST_TOLERANCE <= tolerance <= 0.1:
-        raise UsageError("tolerance", f"give {LEAST_TOLERANCE:g} to 0.1", value=f"{tolerance:g}")
-    return tolerance
+    charges = structure.known_charges
+    reactions, screening, errors = [], [], []
+    for part, other in ((a, b), (b, a)):
+        reaction, within = solved(both, part)
+        _, alone = solved(part, part)
+        reactions.append(float(within.energies.sum() - alone.energies.sum()))
+        screening.append(float(charges[other] @ reaction[other]))
+        errors += [within.energy_error, alone.energy_error]
+    kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
+    potential = get_engine(engine).prepare_points(PointSum(COULOMB.bind())).at(
+        structure.positions[b], structure.positions[a], charges[a])[0]
+    inside = SumOptions(method="pb").own
+    assert inside is not None
+    permittivity = inside.parameters(parameters or {})["inside"]
+    return Binding(coulomb_constant("kcal/mol/e") / permittivity * float(charges[b] @ potential),
+                   kt * float(np.mean(screening)), (kt * reactions[0], kt * reactions[1]),
+                   kt * float(np.linalg.norm([*errors, screening[0] - screening[1]])))

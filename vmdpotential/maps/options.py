@@ -22,6 +22,9 @@ from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 #: A, of interactions that have one, unless asked for otherwise.
 CUTOFF = 12.0
 
+#: Of methods that are not exact, unless another is asked for.
+TOLERANCE = 1e-4
+
 #: Below this the rounding of single precision values counts.
 LEAST_TOLERANCE = 1e-6
 
@@ -63,6 +66,9 @@ class AtomOptions:
         "whose charges make the potential: all, solute, protein, water ..., or a selection (a CID, an expression as "
         "'protein and resid 1:100', or group NAME), made once in the structure, also for frames",
         metavar="all|solute|protein|SEL", front=True, selection=True)] = "all"
+    sources: Annotated[Selection | None, Option(
+        "in a continuum (pb): atoms whose charges count; the others are a part of the molecule without charges; all "
+        "unless given", metavar="SEL", selection=True)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,9 +122,10 @@ class SumOptions(MediumOptions):
         "radii of the atoms, for a method that needs them (pb): auto for the file's own (PQR, prmtop), or a named set, "
         "which other files need (PSF, PDB, TPR)",
         choices=("auto", *SETS))] = "auto"
-    tolerance: Annotated[float, Option(
-        "error of methods that are not exact, over the potential's rms, everywhere and away from charges",
-        low=LEAST_TOLERANCE, high=0.1)] = 1e-4
+    tolerance: Annotated[float | None, Option(
+        "error of methods that are not exact, over the potential's rms, everywhere and away from charges; 1e-4 unless "
+        "given. The method pb then reduces the spacing until its errors outside of the molecule and at its surface are "
+        "smaller", low=LEAST_TOLERANCE, high=0.1)] = None
     precision: Annotated[str, Option(
         "floating-point precision of the sums; double where auto needs it for the tolerance",
         choices=PRECISIONS)] = "single"

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from vmdpotential import __version__
 from vmdpotential.engines import Engine, get_engine, near
 from vmdpotential.engines.result import Result
-from vmdpotential.errors import InputError, TaskError, Words
+from vmdpotential.errors import InputError, TaskError, UsageError, Words
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
+from vmdpotential.grid.solvation import Solvation
 from vmdpotential.grid.stored import StoredGrid
-from vmdpotential.maps.binding import bind, check_tolerance, medium_of_sum
 from vmdpotential.maps.choice import SOON, choose_method
+from vmdpotential.maps.interaction import bind, check_tolerance, medium_of_sum
 from vmdpotential.maps.medium import Medium, stated_medium
-from vmdpotential.maps.options import MapOptions
+from vmdpotential.maps.options import TOLERANCE, MapOptions
 from vmdpotential.maps.places import choose_cell, lay_lattice
 from vmdpotential.methods import Charges, Method, Plan, Planned, Request, Solution, accuracy
 from vmdpotential.methods.slabs import Sink, SlabResult, by_slabs
@@ -84,8 +85,8 @@ class MapPlan:
         chosen, cell = positions[self.chosen], None if self.request.cell is None else cell
         lattice = lay_lattice(structure, chosen, cell, self.options.spacing, self.options.padding)
         error = self.plan.error
-        request = replace(self.request, lattice=lattice, cell=cell, charges=_statistics(
-            *_counted(replace(self.request, lattice=lattice, cell=cell), chosen, self.charges), cell, self.margin))
+        request = replace(self.request, target=lattice, cell=cell, charges=_statistics(
+            *_counted(replace(self.request, target=lattice, cell=cell), chosen, self.charges), cell, self.margin))
         if error is not None:
             request = request.with_error(min(request.error, accuracy.SPARE * error))
         provenance = replace(self.provenance, cell=None if cell is None else tuple(cell.vectors.ravel().tolist()))
@@ -106,7 +107,17 @@ class MapPlan:
                 object.__setattr__(described, "field", (x, y, z))
             return described
         return Grid(lattice, result.values(), unit, temperature, dielectric, self.provenance,
-                    _field(result, volts, lattice, dielectric, self.provenance))
+                    _field(result, volts, lattice, dielectric, self.provenance), self._solvation(result))
+
+    def _solvation(self, result: Result) -> Solvation | None:
+        """Return the energy of solvation of a result, where its method has it."""
+        found = self.method.solvation(result)
+        if found is None:
+            return None
+        kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", self.medium.temperature)
+        energies = np.zeros(len(self.structure))
+        energies[self.chosen] = kt * found[0]
+        return Solvation(energies, kt * found[1])
 
 
 def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | None = None, field: bool = False,
@@ -116,7 +127,8 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     `margin` is how far (A) atoms of an open boundary may leave the box around them; `soon` is 0 where a plan is made
     for many frames, so that the fastest method is worth looking for; `sink` takes a map in slabs.
     """
-    medium, unit, tolerance = medium_of_sum(options), options.unit, options.tolerance
+    medium, unit = medium_of_sum(options), options.unit
+    tolerance = TOLERANCE if options.tolerance is None else options.tolerance
     in_water_twice = medium.replaces_water and is_solvated(structure)
     constant = medium.constant(unit)
     cell = choose_cell(structure, options.summation, options.boundary)
@@ -129,6 +141,15 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
                           "it to the medium"), structure.where)
     # in units in which the sum of q V(r) is the potential
     positions, own = structure.positions[chosen], constant * structure.known_charges[chosen]
+    if options.sources is not None:
+        if not medium.method:
+            raise UsageError("sources", "are for a continuum, whose molecule has more atoms",
+                             "use {method pb}, or {atoms}")
+        charged = select(structure, options.sources)
+        if (charged & ~chosen).any():
+            raise UsageError("sources", f"has {int((charged & ~chosen).sum())} atoms that {{atoms}} leaves out",
+                             "choose some of {atoms}", value=str(named_selection(options.sources)))
+        own[~charged[chosen]] = 0
     if not own.any():
         log.warning(Words("%s: the charges that make the potential are all 0, and so is the potential; {topology} or "
                           "{charges} may give them"), structure.where)
