@@ -142,7 +142,7 @@ def test_charges_are_known_by_number_squares_volume_and_box():
 
 @pytest.mark.parametrize(("name", "bound", "cell", "text"), [
     ("direct", COULOMB, CELL, "cannot do a boundary that is periodic"),
-    ("pme", SHIFTED, None, "sums coulomb, gaussian and screened_coulomb alone, not shifted_coulomb"),
+    ("pme", SHIFTED, None, "needs an interaction with a splitting"),
     ("msm", SHIFTED, CELL, "sums coulomb alone, not shifted_coulomb"),
     ("cutoff", COULOMB, CELL, "needs an interaction with a cutoff"),
 ])
