@@ -18,7 +18,7 @@ import openmmtools
 from vmdpotential import read_structure
 from vmdpotential.continuum import region
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.maps import Wanted, plan_map
+from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.methods.pb import Continued
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.structure import Structure
@@ -62,9 +62,8 @@ def structures() -> Iterator[tuple[str, Structure, float]]:
 
 def solve(structure: Structure, radii: str, lattice: Lattice) -> Continued:
     """Return the solution on a lattice."""
-    result = plan_map(structure, Wanted("pb", radii=radii), boundary="open", spacing=0.6, padding=6.0, tolerance=1e-3,
-                      atoms="all", unit="kT/e", temperature=298.15, dielectric=None, field=False, precision="single",
-                      engine="auto", lattice=lattice)[1]
+    result = plan_map(structure, MapOptions(method="pb", radii=radii, boundary="open", tolerance=1e-3),
+                      lattice=lattice)[1]
     assert isinstance(result, Continued)
     return result
 

@@ -18,7 +18,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_structure
 from vmdpotential.io.maps import read_map
 from vmdpotential.io.structures.pqr import write_pqr
-from vmdpotential.maps import Wanted, plan_map, potential_map
+from vmdpotential.maps import MapOptions, SumOptions, plan_map, potential_map
 from vmdpotential.methods import Solution
 from vmdpotential.molecule.charges import assign_charges
 from vmdpotential.molecule.radii import BONDI, atomic_radii
@@ -105,8 +105,7 @@ def test_shell_map_compare_and_files(apbs, tmp_path):
 def test_plan_runs_for_other_positions_and_pickles(apbs):
     lattice = Lattice((-4, -5, -6), (0.5, 0.6, 0.7), (17, 20, 3))
     planned, _ = plan_map(
-        ion(), Wanted("apbs"), boundary="auto", spacing=0.5, padding=1.0, tolerance=1e-3, atoms="all", unit="kT/e",
-        temperature=310.0, dielectric=None, field=False, precision="single", engine="auto", lattice=lattice)
+        ion(), MapOptions(method="apbs", padding=1.0, tolerance=1e-3, temperature=310.0), lattice=lattice)
     again = pickle.loads(pickle.dumps(planned.plan))
     moved = replace(ion(), positions=np.array([[0.6, 0.2, 0.3]]))
     there = potential_map(moved, method="apbs", temperature=310.0, lattice=lattice)
@@ -140,7 +139,7 @@ def test_refusals(apbs, monkeypatch):
 def test_missing_program_and_auto(monkeypatch):
     from vmdpotential.plugins.apbs import program
 
-    assert "apbs" not in [method.name for method in Wanted().methods]
+    assert "apbs" not in [method.name for method in SumOptions().methods]
     monkeypatch.setattr(program, "found", lambda: False)
     with pytest.raises(BackendError, match=r"needs the program APBS; install vmdpotential\[apbs\]"):
         in_box(ion())

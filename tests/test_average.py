@@ -171,12 +171,12 @@ def test_atoms_that_leave_an_open_box_are_summed():
 
 def test_what_is_computed_of_a_block_pickles_and_is_the_same():
     from vmdpotential.frames.average import plan_average
-    from vmdpotential.maps import Wanted
+    from vmdpotential.maps import MapOptions
 
     box = water(9.3, CELL)
     frames = shaken(box, 4)
-    planning = plan_average(box, Held.of(frames), Wanted("pme"), {"group": None}, spacing=1.5, tolerance=1e-3,
-                            unit="kT/e", temperature=300.0, dielectric=1.0, precision="single", engine="cpu")
+    planning = plan_average(box, Held.of(frames), MapOptions(
+        method="pme", spacing=1.5, tolerance=1e-3, temperature=300.0, engine="cpu"), {"group": None})
     again = pickle.loads(pickle.dumps(planning.work))
     for name, value in planning.work.block(range(1, 4)).items():
         np.testing.assert_array_equal(again.block(range(1, 4))[name], value)
@@ -189,13 +189,13 @@ def test_what_is_computed_of_a_block_pickles_and_is_the_same():
 @pytest.mark.parametrize("wanted", ["mean", "std"])
 def test_pieces_of_blocks_merge_to_the_mean_of_all(wanted):
     from vmdpotential.frames.average import merge, plan_average
-    from vmdpotential.maps import Wanted
+    from vmdpotential.maps import MapOptions
 
     box = water(9.3, CELL)
     frames = shaken(box, 15)
-    planning = plan_average(box, Held.of(frames), Wanted("pme"), {"group": None}, spacing=1.5, tolerance=1e-3,
-                            statistics=("mean", wanted), unit="kT/e", temperature=300.0, dielectric=1.0,
-                            precision="double", engine="cpu")
+    planning = plan_average(box, Held.of(frames), MapOptions(
+        method="pme", spacing=1.5, tolerance=1e-3, temperature=300.0, precision="double", engine="cpu"),
+        {"group": None}, statistics=("mean", wanted))
 
     def found(**options):
         return merge(planning, blocks.run_blocks(planning.work, planning.numbers, size=5, **options))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import charges_at, shell
 
-from vmdpotential.commands.rdf import rdf
+from vmdpotential.commands.rdf import command as rdf
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.field import Places, field_at
 from vmdpotential.frames.pairs import CellFrames
@@ -55,7 +55,7 @@ def test_cells_of_frames_for_pairs():
 def test_rdf_without_a_cell_says_what_it_takes():
     for wrong, message in ((None, "gives the density; give cell"), (replace(CUBE, space_group="P 21 21 21"), "expand")):
         with pytest.raises(InputError, match=message):  # and not a boundary, which it has not
-            rdf(replace(STRUCTURE, cell=wrong), between=("all", "all"))
+            rdf(structure=replace(STRUCTURE, cell=wrong), between=("all", "all"))
 
 
 def test_errors_name_the_map_and_the_parameter():

@@ -19,7 +19,7 @@ from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import short_cutoff
 from vmdpotential.io import read_map
-from vmdpotential.maps import Wanted, bind, choose_method, potential_map
+from vmdpotential.maps import SumOptions, bind, choose_method, potential_map
 from vmdpotential.methods import Charges, Request, accuracy, cutoff
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
@@ -266,7 +266,7 @@ class TestMethod:
 
         def chosen(reach, tolerance, count=None, interaction="auto"):
             atoms = positions[:count], charges[:count]
-            wanted = Wanted("cutoff", "auto", interaction, cutoff=reach)
+            wanted = SumOptions(method="cutoff", algorithm="auto", interaction=interaction, cutoff=reach)
             request = Request(lattice, None, bind(wanted, None), Charges.of(*atoms), tolerance=tolerance)
             method, request, sample = choose_method(wanted, request, *atoms, ENGINE)
             assert (method is cutoff.BY_MESH) == (not method.exact) == (sample is not None)
@@ -284,7 +284,7 @@ class TestMethod:
         positions, charges = random_charges(np.eye(3) * 20)
         lattice = Lattice(np.full(3, 2.0), np.full(3, 0.8), (12, 12, 12))
         request = Request(lattice, None, shifted(9.0), Charges.of(positions, charges), tolerance=0.1)
-        method, same, sample = choose_method(Wanted("cutoff"), request, positions, charges, ENGINE)
+        method, same, sample = choose_method(SumOptions(method="cutoff"), request, positions, charges, ENGINE)
         assert method is cutoff.METHOD is registry.get("method", "cutoff")
         assert same is request
         assert sample is None
@@ -292,7 +292,7 @@ class TestMethod:
         for algorithm, wrong, parameter, text in (("fast", request, "algorithm", "choose one of pair, mesh, auto"),
                                                   ("mesh", truncated, "method", "sums shifted_coulomb alone")):
             with pytest.raises(UsageError, match=text) as error:
-                choose_method(Wanted("cutoff", algorithm), wrong, positions, charges, ENGINE)
+                choose_method(SumOptions(method="cutoff", algorithm=algorithm), wrong, positions, charges, ENGINE)
             assert error.value.parameter == parameter
 
 

@@ -16,7 +16,7 @@ from vmdpotential.densities.quantities import count
 from vmdpotential.densities.sites import find_sites
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.blocks import run_blocks
-from vmdpotential.frames.density import merge, plan_density
+from vmdpotential.frames.density import DensityOptions, merge, plan_density
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Loaded, Trajectory
 from vmdpotential.molecule.cell import Cell
@@ -37,8 +37,9 @@ def atoms(positions, cell=None, element="O"):
 def density(structure, frames, of="number", unit="auto", chosen=None, wanted=("mean", "std", "sem"), size=0, bulk=None,
             **options):
     mask = np.ones(len(structure), bool) if chosen is None else chosen
+    plan = {name: options.pop(name) for name in ("alignment", "fixed_cell", "lattice") if name in options}
     planning = plan_density(structure, frames, count(structure, mask, of, unit),
-                            **{"alignment": NOTHING, "boundary": "open", **options})
+                            DensityOptions(**{"boundary": "open", **options}), **{"alignment": NOTHING, **plan})
     run = run_blocks(planning.work, planning.numbers, size=size or planning.size)
     return planning, merge(planning, run, wanted, bulk)
 
@@ -133,7 +134,7 @@ def test_gaussians_are_the_convolution():
     cell = Cell.from_parameters(9, 10, 11)
     positions = rng.uniform(0, 30, (20, 3))
     _, found = density(atoms(positions, cell), Loaded("frames", [(positions, cell)]), boundary="periodic", spacing=0.5,
-                       width=0.8)
+                       smear=0.8)
     grid = found.grids["mean"]
     assert grid.values.sum() * grid.lattice.spacing.prod() == pytest.approx(20, rel=1e-5)
     points = grid.lattice.points()

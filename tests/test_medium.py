@@ -20,7 +20,7 @@ from vmdpotential.grid import planes
 from vmdpotential.grid.compare import difference
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.maps import read_map, write_map
-from vmdpotential.maps import potential_map
+from vmdpotential.maps import Medium, potential_map
 from vmdpotential.methods.reference import definition
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.points import potential_at
@@ -74,6 +74,37 @@ def test_one_word_screens_a_map_and_files_and_labels_say_so(ions, tmp_path):
     assert np.array_equal(other.values, grid.values)
     assert potential_map(ions, screened=0.0, lattice=lattice).provenance.medium == "dielectric 78.5, no screening"
     assert potential_map(ions, screened=0.1, dielectric=40, lattice=lattice).dielectric == 40
+
+
+def test_a_medium_is_one_object(ions):
+    lattice = Lattice.around(ions.positions, 2.0, 4.0)
+    for medium, options in (
+            (Medium.vacuum(), {}), (Medium.vacuum(4.0, 310.0), {"dielectric": 4.0, "temperature": 310.0}),
+            (Medium.screened(0.15), {"screened": 0.15}),
+            (Medium.screened(0.1, 40.0, 310.0), {"screened": 0.1, "dielectric": 40.0, "temperature": 310.0})):
+        by_object = potential_map(ions, medium=medium, lattice=lattice)
+        by_options = potential_map(ions, lattice=lattice, **options)
+        assert np.array_equal(by_object.values, by_options.values)
+        assert by_object.provenance == by_options.provenance
+        points = lattice.points()[:20]
+        np.testing.assert_array_equal(potential_at(ions, points, medium=medium), potential_at(ions, points, **options))
+    for wrong in ({"screened": 0.15}, {"dielectric": 4.0}, {"temperature": 310.0}, {"method": "pb"}):
+        with pytest.raises(UsageError) as caught:
+            potential_map(ions, medium=Medium.screened(0.15), **wrong)
+        assert caught.value.parameter == "medium"
+
+
+@pytest.mark.slow
+def test_a_continuum_is_a_medium(ions):
+    lattice = Lattice.around(ions.positions, 1.0, 8.0)
+    by_object = potential_map(ions, medium=Medium.continuum(0.1, inside=4.0), radii="bondi", lattice=lattice)
+    by_options = potential_map(ions, method="pb", parameters={"salt": 0.1, "inside": 4.0}, radii="bondi",
+                               lattice=lattice)
+    assert by_object.provenance == by_options.provenance
+    assert np.array_equal(by_object.values, by_options.values)
+    with pytest.raises(UsageError) as caught:
+        Medium.continuum(method="pme")
+    assert caught.value.parameter == "method"
 
 
 @pytest.mark.slow

@@ -164,5 +164,5 @@ def test_auto_takes_a_method_that_fits(monkeypatch):
     request = Request(Lattice((1, 1, 1), 1.0, (4, 4, 4)), None, interaction("coulomb"), Charges.of(positions, charges))
     for room, name in (("9.5G", "huge"), ("4G", "large"), ("2G", "fits"), ("1M", "slow")):
         monkeypatch.setenv("VMDPOTENTIAL_MEMORY", room)
-        chosen, *_ = maps.choose_method(maps.Wanted(), request, positions, charges, get_engine("cpu"))
+        chosen, *_ = maps.choose_method(maps.SumOptions(), request, positions, charges, get_engine("cpu"))
         assert chosen.name == name

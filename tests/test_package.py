@@ -47,6 +47,23 @@ def test_every_registered_name_leads_to_something(kind):
         assert registry.get(kind, name) is not None
 
 
+def arguments_of(path):
+    """Return the functions of a module with the number of their arguments, self and cls aside."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            yield f"{path.relative_to(ROOT)}: {node.name}", len([a for a in names if a not in ("self", "cls")])
+
+
+def test_no_function_takes_more_than_ten_arguments():
+    """Options are passed on as dataclasses; functions that Numba or LLVM compile take arrays one by one."""
+    compiled = ("numba", "llvmlite")
+    modules = [path for path in (ROOT / "vmdpotential").rglob("*.py") if not path.name.endswith("_kernel.py")
+               and not any(f"from {name}" in path.read_text() for name in compiled)]
+    assert len(modules) > 200
+    assert [name for path in modules for name, count in arguments_of(path) if count > 10] == []
+
+
 def modules_after(code):
     code += "\nimport sys, json; print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

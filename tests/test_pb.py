@@ -22,7 +22,7 @@ from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.structures.pqr import write_pqr
-from vmdpotential.maps import Wanted, plan_map, potential_map
+from vmdpotential.maps import MapOptions, plan_map, potential_map
 from vmdpotential.maps.binding import binding_energy
 from vmdpotential.maps.refine import refined
 from vmdpotential.methods import Solution
@@ -42,9 +42,7 @@ def ball(places, charges):
 def solved(structure, spacing=0.5, **parameters):
     """Return the plan and the result of a map of 16 A."""
     lattice = Lattice((-8, -8, -8), spacing, (round(16 / spacing) + 1,) * 3)
-    return plan_map(structure, Wanted("pb", parameters=parameters), boundary="auto", spacing=0.5, padding=5.0,
-                    tolerance=1e-3, atoms="all", unit="kT/e", temperature=298.15, dielectric=None, field=False,
-                    precision="single", engine="auto", lattice=lattice)
+    return plan_map(structure, MapOptions(method="pb", parameters=parameters, tolerance=1e-3), lattice=lattice)
 
 
 def born(salt):

@@ -44,7 +44,7 @@ def test_a_plan_runs_in_other_processes_and_gives_equal_bits(tmp_path):
     lattice, engine = Lattice(np.array([-1.0, 0.3, 0.7]), np.array([0.6, 0.5, 0.7]), (21, 33, 18)), get_engine("cpu")
     plans = []
     for name, way, cell in CASES:
-        wanted = maps.Wanted(name, way, cutoff=7.0 if name == "cutoff" else None)
+        wanted = maps.SumOptions(method=name, algorithm=way, cutoff=7.0 if name == "cutoff" else None)
         request = Request(lattice, cell, maps.bind(wanted, cell), Charges.of(positions, charges, cell),
                           tolerance=1e-2, field=True)
         method, request, _ = maps.choose_method(wanted, request, positions, charges, engine)
@@ -142,7 +142,7 @@ def test_charges_are_known_by_number_squares_volume_and_box():
 
 @pytest.mark.parametrize(("name", "bound", "cell", "text"), [
     ("direct", COULOMB, CELL, "cannot do a boundary that is periodic"),
-    ("pme", SHIFTED, None, "sums coulomb, gaussian and screened_coulomb alone, not shifted_coulomb"),
+    ("pme", SHIFTED, None, "needs an interaction with a splitting"),
     ("msm", SHIFTED, CELL, "sums coulomb alone, not shifted_coulomb"),
     ("cutoff", COULOMB, CELL, "needs an interaction with a cutoff"),
 ])
@@ -174,6 +174,6 @@ def test_an_engine_without_transforms_has_no_pme():
     bound = registry.get("interaction", "shifted_coulomb").bind(cutoff=6.0)
     with pytest.raises(BackendError, match="or use algorithm=pair or engine=cpu"):
         registry.get("method", "cutoff").algorithms["mesh"].plan(request_of(bound, error=1e-3), Bare())
-    wanted, request = maps.Wanted(), request_of(COULOMB, CELL)
+    wanted, request = maps.SumOptions(), request_of(COULOMB, CELL)
     positions, charges = (array[:24] for array in water_box(12.0))
     assert maps.choose_method(wanted, request, positions, charges, Bare())[0].name == "msm"

@@ -13,7 +13,7 @@ from vmdpotential.engines.cuda import build
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb, screened_coulomb, short_screened
-from vmdpotential.maps import Wanted, bind, choose_method, plan_map, potential_map
+from vmdpotential.maps import MapOptions, bind, choose_method, plan_map, potential_map
 from vmdpotential.methods import Charges, Request, accuracy, cutoff, direct, pme
 from vmdpotential.methods.accuracy import AWAY
 from vmdpotential.methods.reference import full_potential
@@ -159,7 +159,7 @@ def test_auto_weighs_the_mesh_against_pairs():
 
     def chosen(length, cell=cell, count=None):
         atoms = positions[:count], charges[:count]
-        wanted = Wanted(interaction="screened_coulomb", parameters={"debye_length": length})
+        wanted = MapOptions(interaction="screened_coulomb", parameters={"debye_length": length})
         request = Request(lattice, cell, bind(wanted, cell), Charges.of(*atoms, cell), tolerance=1e-3)
         return choose_method(wanted, request, *atoms, ENGINE)[0]
 
@@ -181,11 +181,10 @@ def test_what_no_mesh_does_is_refused():
 @pytest.mark.parametrize("cell", [None, CELLS["orthogonal"]])
 def test_plans_for_many_frames_are_by_mesh(cell):
     """Those of a trajectory's mean and of a live map, whose cells may change."""
-    wanted = Wanted("pme" if cell is None else "auto", screened=0.15)
+    wanted = MapOptions(method="pme" if cell is None else "auto", screened=0.15, spacing=1.5, padding=2.0,
+                        tolerance=1e-3, engine="cpu")
     planned, result = plan_map(
-        charges_at(POSITIONS, CHARGES, cell), wanted, boundary="auto", spacing=1.5, padding=2.0, tolerance=1e-3,
-        atoms="all", unit="kT/e", temperature=298.15, dielectric=None, field=False, precision="single", engine="cpu",
-        margin=2.0, soon=0.0)
+        charges_at(POSITIONS, CHARGES, cell), wanted, margin=2.0, soon=0.0)
     assert planned.method is pme.METHOD
     assert not planned.request.neutralised  # its zero is far from all charges
     assert replace(planned.request, interaction=coulomb.INTERACTION.bind()).neutralised == (cell is not None)

@@ -193,7 +193,8 @@ def test_a_run_that_ends_early_leaves_nothing(tmp_path, monkeypatch, suffix):
             raise KeyboardInterrupt
 
     with progress.listening(stop), pytest.raises(KeyboardInterrupt):
-        map_command.map_(Path("box.pqr"), method="direct", spacing=0.5, padding=6.0, output=Path(f"big{suffix}"))
+        map_command.command(structure=Path("box.pqr"), method="direct", spacing=0.5, padding=6.0,
+                            output=Path(f"big{suffix}"))
     assert os.listdir() == ["box.pqr"]
 
 

@@ -32,7 +32,7 @@ POSITIONS, CHARGES = RNG.uniform(0, 13, (60, 3)), RNG.normal(size=60) + 0.05
 
 def plan_of(engine, lattice, positions, charges, cell, smear, field=True, tolerance=1e-4):
     """Return a plan that keeps the tolerance, and what it gives; of points where `smear` is 0."""
-    wanted = maps.Wanted("pme", smear=smear)
+    wanted = maps.SumOptions(method="pme", smear=smear)
     request = Request(lattice, cell, maps.bind(wanted, cell), Charges.of(positions, charges, cell), field=field,
                       tolerance=tolerance)
     method, request, exact = maps.choose_method(wanted, request, positions, charges, engine)
@@ -117,7 +117,8 @@ def test_the_mean_is_that_of_maps(engine, name, smear, field):
 
 @pytest.mark.parametrize("method", ["direct", "cutoff", "msm"])
 def test_means_without_a_mesh_are_those_of_maps(method):
-    request = Request(LATTICE, None, maps.bind(maps.Wanted(method), None), Charges.of(POSITIONS, CHARGES), error=0.1)
+    request = Request(LATTICE, None, maps.bind(maps.SumOptions(method=method), None),
+                      Charges.of(POSITIONS, CHARGES), error=0.1)
     plan = registry.get("method", method).plan(request, get_engine("cpu"))
     mean = plan.new_mean()
     for share in (1.0, 2.0):
@@ -147,7 +148,8 @@ def test_cells_that_a_plan_cannot_go_to_are_refused():
             plan.in_cell(other)
     with pytest.raises(UsageError, match="an open boundary has none"):
         plan_of(engine, LATTICE, POSITIONS, CHARGES, None, 2.0, False, 1e-2)[0].in_cell(cell)
-    request = Request(LATTICE, cell, maps.bind(maps.Wanted(), cell), Charges.of(POSITIONS, CHARGES, cell), error=0.1)
+    request = Request(LATTICE, cell, maps.bind(maps.SumOptions(), cell),
+                      Charges.of(POSITIONS, CHARGES, cell), error=0.1)
     with pytest.raises(TaskError, match="levels are made for one cell"):
         registry.get("method", "msm").plan(request, engine).in_cell(cell)
 
@@ -169,7 +171,8 @@ def test_madelung_constant_of_rock_salt():
     charges = 1.0 - 2.0 * (place.sum(1) % 2)
     lattice = Lattice(np.zeros(3), near, (4, 4, 4))
     cell = Cell.from_parameters(*[4 * near] * 3)
-    request = Request(lattice, cell, maps.bind(maps.Wanted(smear=smear), cell), Charges.of(near * place, charges, cell),
+    request = Request(lattice, cell, maps.bind(maps.SumOptions(smear=smear), cell),
+                      Charges.of(near * place, charges, cell),
                       error=1e-7)
     found = registry.get("method", "pme").plan(request, get_engine("cpu")).run(near * place, charges)
     of_others = found.values().ravel() - charges * np.sqrt(2 / np.pi) / smear

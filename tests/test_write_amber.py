@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from openmm import app, unit
 
 from vmdpotential import io
-from vmdpotential.commands.ionize import ionize
+from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.topologies.ion_parameters import attached
 from vmdpotential.ions import place_ions
@@ -40,6 +40,11 @@ NONBON
 """
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the other programs warn
+
+
+def ionize(structure, topology, **options):
+    return command(structure=structure, topology=topology, **options)
+
 
 
 def energies(top: Path, positions: np.ndarray, without: range = range(0)) -> tuple[dict[str, float], float]:

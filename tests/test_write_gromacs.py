@@ -16,7 +16,7 @@ from MDAnalysisTests import datafiles
 from numpy.testing import assert_allclose, assert_array_equal
 
 from vmdpotential import io
-from vmdpotential.commands.ionize import ionize
+from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.ions import place_ions
 from vmdpotential.molecule.cell import Cell
@@ -78,6 +78,11 @@ Solute 3
 [ bonds ]
 1 2 1 0.15 1000
 """
+
+
+def ionize(structure, topology, **options):
+    return command(structure=structure, topology=topology, **options)
+
 
 
 @pytest.fixture

@@ -31,8 +31,10 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.io import write_structure as write_structure
     from vmdpotential.ions import place_ions as place_ions
     from vmdpotential.ions import place_replicas as place_replicas
+    from vmdpotential.maps import MapOptions as MapOptions
     from vmdpotential.maps import potential_map as potential_map
     from vmdpotential.maps.binding import binding_energy as binding_energy
+    from vmdpotential.maps.medium import Medium as Medium
     from vmdpotential.maps.solvation import solvation_energy as solvation_energy
     from vmdpotential.molecule.cell import Cell as Cell
     from vmdpotential.molecule.charges import assign_charges as assign_charges
@@ -61,6 +63,8 @@ _PUBLIC = {
     "write_map": "io",
     "assign_charges": "molecule.charges",
     "prepare_structure": "prepare.preparation",
+    "MapOptions": "maps",
+    "Medium": "maps.medium",
     "potential_map": "maps",
     "potential_at": "points",
     "binding_energy": "maps.binding",

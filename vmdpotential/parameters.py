@@ -7,6 +7,18 @@ A command is a function whose parameters are annotated with a type and an :class
         spacing: Annotated[float, Option("distance of lattice points", unit="A", above=0)] = 0.5,
     ) -> Report: ...
 
+Options that several commands share are the fields of a frozen dataclass, annotated in the same way::
+
+    @dataclass(frozen=True)
+    class GridOptions:
+        spacing: Annotated[float, Option("distance between grid points", unit="A", above=0)] = 0.5
+        padding: Annotated[float, Option("margin around the atoms", unit="A", low=0)] = 10.0
+
+    def orbital(file: Annotated[Path, ...], grid: GridOptions = GridOptions(spacing=0.2)) -> Report: ...
+
+The command then has the parameters ``spacing`` and ``padding``, with the defaults of the instance that is its default,
+and receives them as one object. Fields without an :class:`Option` are no parameters of the command.
+
 The shell's options, PyMOL's arguments and help, and the other viewers' dialogs are made from
 these declarations; values arrive as strings or as Python objects and are checked here, once.
 """
@@ -17,14 +29,14 @@ import inspect
 import math
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from io import BytesIO
 from keyword import iskeyword
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmdpotential.errors import UsageError, similar
 
@@ -64,6 +76,8 @@ class Option:
         What such a parameter may be instead.
     front : bool
         Whether dialogs show it at once, as what everybody sets; the others are folded under "Advanced".
+    name : str
+        Name of the parameter, where it differs from that of the argument or field.
     """
 
     help: str
@@ -83,6 +97,7 @@ class Option:
     selection: bool = False
     words: Sequence[str] = ()
     front: bool = False
+    name: str = ""
 
     def allowed(self) -> Sequence[str]:
         """Return the allowed values, empty where anything goes."""
@@ -97,7 +112,8 @@ class Option:
 class Parameter:
     """One parameter of a command: name, type without None, whether several, default and option.
 
-    `objects` are the types that a program may pass instead of text (Structure, Grid).
+    `objects` are the types that a program may pass instead of text (Structure, Grid); `group` is the argument of the
+    command's function that has the parameter as a field, and `argument` the name of that field or of the argument.
     """
 
     name: str
@@ -107,6 +123,8 @@ class Parameter:
     default: Any
     option: Option
     objects: tuple[Any, ...] = ()
+    group: str = ""
+    argument: str = ""
 
     @property
     def required(self) -> bool:
@@ -211,6 +229,23 @@ def items(text: str, mark: str, form: str) -> dict[str, str]:
     return found
 
 
+def parse_numbers(text: str) -> dict[str, float]:
+    """Return ``{"debye_length": 8.0}`` for ``debye_length=8``; several are separated by commas.
+
+    Raises
+    ------
+    ValueError
+    """
+    found = {}
+    for item in filter(None, text.split(",")):
+        name, _, value = item.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise ValueError("give NAME=NUMBER, such as debye_length=8") from None
+    return found
+
+
 def _boolean(text: str) -> bool:
     words = {"1": True, "yes": True, "true": True, "on": True, "0": False, "no": False, "false": False, "off": False}
     if text.lower() not in words:
@@ -257,13 +292,9 @@ class Command:
     parameters: tuple[Parameter, ...]
 
     @classmethod
-    def of(cls, function: Callable[..., Report], name: str = "", others: Iterable[Parameter] = ()) -> Command:
-        """Return the command a function declares; its name is the function's unless given.
-
-        Parameters that the function takes without an option of their own, by name or by ``**options``, are those of
-        `others`: of a command that it hands them on to.
-        """
-        return cls(name or function.__name__.strip("_"), function, tuple(_parameters(function, others)))
+    def of(cls, function: Callable[..., Report], name: str = "") -> Command:
+        """Return the command a function declares; its name is the function's unless given."""
+        return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)))
 
     @property
     def summary(self) -> str:
@@ -295,9 +326,21 @@ class Command:
         values = {name: known[name].convert(value) for name, value in values.items()}
         token = _reading.set(tuple(self._files(values, written=False)))
         try:
-            return self.function(**{f"{name}_" if iskeyword(name) else name: value for name, value in values.items()})
+            return self.function(**self._arguments(values))
         finally:
             _reading.reset(token)
+
+    def _arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the function, with the values of a group's fields in one object."""
+        arguments: dict[str, Any] = {}
+        groups: dict[str, dict[str, Any]] = {name: {} for name, _, _ in groups_of(self.function)}
+        for parameter in self.parameters:
+            if parameter.name in values:
+                target = groups[parameter.group] if parameter.group else arguments
+                target[parameter.argument or parameter.name] = values[parameter.name]
+        for name, kind, default in groups_of(self.function):
+            arguments[name] = kind(**groups[name]) if default is None else replace(default, **groups[name])
+        return arguments
 
     def writes(self, values: Mapping[str, Any]) -> list[Path]:
         """Return the files that a run with some values writes, as far as they are named."""
@@ -322,32 +365,95 @@ def reading() -> tuple[Path, ...]:
     return _reading.get()
 
 
-def _parameters(function: Callable[..., Report], others: Iterable[Parameter]) -> list[Parameter]:
+Options = TypeVar("Options")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def changed(kind: type[Options], options: Options | None, keywords: Mapping[str, Any]) -> Options:
+    """Return options, or the defaults of their dataclass, with the values of keywords.
+
+    Raises
+    ------
+    TypeError
+        For a keyword that is no field.
+    """
+    made = kind() if options is None else options
+    return replace(made, **keywords) if keywords else made  # type: ignore[type-var]
+
+
+def takes_fields(*kinds: Any) -> Callable[[Function], Function]:
+    """Return a decorator: the signature that help and editors show has the fields of dataclasses as keywords.
+
+    They stand in the place of the function's own ``**keywords``.
+    """
+    def decorate(function: Function) -> Function:
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        more = [inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default,
+                                  annotation=hints[item.name])
+                for kind, hints in ((kind, get_type_hints(kind)) for kind in kinds)
+                for item in fields(kind) if item.name not in signature.parameters]
+        function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        return function
+    return decorate
+
+
+def groups_of(function: Callable[..., Any]) -> list[tuple[str, Any, Any]]:
+    """Return the arguments that are dataclasses of options: name, class, and default instance or None."""
+    hints, taken = get_type_hints(function, include_extras=True), inspect.signature(function).parameters
+    return [(name, hints[name], None if parameter.default is parameter.empty else parameter.default)
+            for name, parameter in taken.items() if is_dataclass(hints.get(name))]
+
+
+def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
+    """Return the parameters that a function declares, by its annotated arguments and its dataclasses of options.
+
+    Raises
+    ------
+    TypeError
+        For an argument or a field without an :class:`Option`, or two parameters of one name.
+    """
     hints = get_type_hints(function, include_extras=True)
+    groups = {name: (kind, default) for name, kind, default in groups_of(function)}
     result: list[Parameter] = []
-    known = {other.name: other for other in others}
-    taken = inspect.signature(function).parameters
-    for name, parameter in taken.items():
-        hint = hints.get(name)
-        if parameter.kind is parameter.VAR_KEYWORD:
-            result += [other for other in known.values() if other.name not in taken]
-            continue
-        if get_origin(hint) is not Annotated:
-            if name in known:
-                result.append(known[name])
-                continue
-            raise TypeError(f"{function.__name__}: parameter {name} lacks Annotated[type, Option(...)]")
-        kind, option = get_args(hint)[:2]
-        members = _members(kind)
-        optional = type(None) in members
-        members = [m for m in members if m is not type(None)]
-        several = get_origin(members[0]) is tuple
-        if several:
-            members = _members(get_args(members[0])[0])
-        # of Path | Structure the first is what text becomes; objects pass unchanged
-        result.append(
-            Parameter(_name(name), members[0], several, optional, parameter.default, option, tuple(members[1:])))
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in groups:
+            result += _fields(name, *groups[name])
+        else:
+            result.append(_parameter(name, hints.get(name), parameter.default, function.__name__))
+    names = [parameter.name for parameter in result]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise TypeError(f"{function.__name__}: has several parameters named {', '.join(sorted(twice))}")
     return result
+
+
+def _fields(group: str, kind: Any, default: Any) -> list[Parameter]:
+    """Return the parameters that the fields of a dataclass of options declare, in the order of the fields."""
+    hints = get_type_hints(kind, include_extras=True)
+    found = []
+    for item in fields(kind):
+        value = item.default if default is None else getattr(default, item.name)
+        if value is MISSING:
+            value = inspect.Parameter.empty if item.default_factory is MISSING else item.default_factory()
+        if get_origin(hints[item.name]) is Annotated:  # others are set by the command itself
+            found.append(replace(_parameter(item.name, hints[item.name], value, kind.__name__), group=group))
+    return found
+
+
+def _parameter(name: str, hint: Any, default: Any, owner: str) -> Parameter:
+    """Return what an argument or a field declares."""
+    if get_origin(hint) is not Annotated:
+        raise TypeError(f"{owner}: parameter {name} lacks Annotated[type, Option(...)]")
+    kind, option = get_args(hint)[:2]
+    members = _members(kind)
+    optional = type(None) in members
+    members = [m for m in members if m is not type(None)]
+    several = get_origin(members[0]) is tuple
+    if several:
+        members = _members(get_args(members[0])[0])
+    # of Path | Structure the first is what text becomes; objects pass unchanged
+    objects = tuple(member for member in members[1:] if get_origin(member) is None)
+    return Parameter(option.name or _name(name), members[0], several, optional, default, option, objects, argument=name)
 
 
 def _name(name: str) -> str:

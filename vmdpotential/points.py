@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
-from vmdpotential.maps import Wanted, bind, check_tolerance, choose_cell, in_medium
+from vmdpotential.maps import MediumOptions, bind, check_tolerance, choose_cell, medium_of
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
+from vmdpotential.parameters import changed, takes_fields
 
 METHODS = ("auto", "direct", "pme")
 
 
-def potential_at(
-    structure: Structure,
-    points: ArrayLike,
-    *,
-    method: str = "auto",
-    boundary: str = "auto",
-    tolerance: float = 1e-4,
-    atoms: Selection = "all",
-    unit: str = "kT/e",
-    temperature: float = DEFAULT_TEMPERATURE,
-    dielectric: float | None = None,
-    screened: float | None = None,
-    engine: str = "auto",
-) -> NDArray[np.float64]:
+@dataclass(frozen=True, kw_only=True)
+class PointOptions(MediumOptions):
+    """All options of the potential at points, see :func:`potential_at`."""
+
+    method: str = "auto"
+    boundary: str = "auto"
+    tolerance: float = 1e-4
+    atoms: Selection = "all"
+    unit: str = "kT/e"
+    engine: str = "auto"
+
+
+@takes_fields(PointOptions)
+def potential_at(structure: Structure, points: ArrayLike, options: PointOptions | None = None,
+                 **keywords: Any) -> NDArray[np.float64]:
     """Return the full electrostatic potential of a structure with charges at points.
+
+    Options are keywords, or one object of :class:`PointOptions`, which keywords then change.
 
     Parameters
     ----------
     structure : Structure
     points : (P, 3) array_like, A
+    options : PointOptions, optional
     method : {"auto", "direct", "pme"}
         ``direct`` is exact: the sum over all pairs, in a periodic cell Ewald's sum. ``pme`` is a particle mesh
         sum, in a time proportional to atoms and points. ``auto`` takes the one that is sooner.
@@ -46,7 +53,7 @@ def potential_at(
         of the points.
     atoms : str or array
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
-    unit, temperature, dielectric, screened
+    unit, temperature, dielectric, screened, medium
         Of the values, see :func:`vmdpotential.maps.potential_map`. A screened potential has no background.
     engine : str
         What sums; the CPU's takes its place for a mesh where it has no transforms.
@@ -69,20 +76,21 @@ def potential_at(
     """
     from vmdpotential.methods.points import request_at, sum_at
 
-    wanted, dielectric = in_medium(Wanted(screened=screened), dielectric, temperature)
-    constant = coulomb_constant(unit, temperature, dielectric)
-    if method not in METHODS:
-        raise UsageError("method", f"choose one of {', '.join(METHODS)}", value=method)
-    check_tolerance(tolerance)
+    chosen = changed(PointOptions, options, keywords)
+    medium = medium_of(chosen)
+    if chosen.method not in METHODS:
+        raise UsageError("method", f"choose one of {', '.join(METHODS)}", value=chosen.method)
+    check_tolerance(chosen.tolerance)
     places = np.asarray(points, np.float64)
     if places.ndim != 2 or places.shape[1] != 3 or not np.isfinite(places).all():
         raise UsageError("points", f"an array of finite numbers (P, 3) is needed, not {places.shape}")
-    cell = choose_cell(structure, "auto", boundary)
+    cell = choose_cell(structure, "auto", chosen.boundary)
     charges = structure.known_charges
-    sources = select(structure, atoms)
+    sources = select(structure, chosen.atoms)
     positions, charges = structure.positions[sources], charges[sources]
     if not len(places):
         return np.zeros(0)
-    request = request_at(places, positions, charges, cell, bind(wanted, cell), tolerance=tolerance)
-    method = "ewald" if method == "direct" and cell is not None else method
-    return constant * sum_at(request, places, positions, charges, get_engine(engine), method).potential
+    request = request_at(places, positions, charges, cell, bind(chosen, cell), tolerance=chosen.tolerance)
+    method = "ewald" if chosen.method == "direct" and cell is not None else chosen.method
+    return medium.constant(chosen.unit) * sum_at(
+        request, places, positions, charges, get_engine(chosen.engine), method).potential

@@ -16,7 +16,7 @@ from vmdpotential.densities.quantities import count
 from vmdpotential.densities.sites import find_sites
 from vmdpotential.figures.page import WIDTHS, Panel, compose, save
 from vmdpotential.frames.blocks import run_blocks
-from vmdpotential.frames.density import merge, plan_density
+from vmdpotential.frames.density import DensityOptions, merge, plan_density
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.selection import select
 
@@ -26,8 +26,8 @@ out.mkdir(parents=True, exist_ok=True)
 structure = vp.read_structure(datafiles.GRO)
 frames = Trajectory(Path(datafiles.XTC), len(structure))
 protein, water = select(structure, "protein"), select(structure, "//*/(SOL)/OW")
-planning = plan_density(structure, frames, count(structure, water, "number", "relative"), spacing=1.0, padding=8.0,
-                        width=1.0, alignment={"group": protein, "name": "protein"})
+planning = plan_density(structure, frames, count(structure, water, "number", "relative"),
+                        DensityOptions(padding=8.0, smear=1.0), alignment={"group": protein, "name": "protein"})
 found = merge(planning, run_blocks(planning.work, planning.numbers, size=planning.size))
 grid = found.grids["mean"]
 vp.write_map(grid, out / "water.dx", force=True)

@@ -15,7 +15,7 @@ import numpy as np
 import vmdpotential as vp
 from vmdpotential.figures.page import Panel, compose, save
 from vmdpotential.frames.live import LiveMap
-from vmdpotential.maps import Wanted
+from vmdpotential.maps import MapOptions
 from vmdpotential.molecule.selection import select
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -24,8 +24,7 @@ out.mkdir(parents=True, exist_ok=True)
 
 structure = vp.read_structure(DATA / "dhfr.pdb.gz", topology=DATA / "dhfr.psf.gz")
 protein = structure.take(np.flatnonzero(select(structure, "protein")))
-live = LiveMap(protein, Wanted(), boundary="periodic", spacing=1.5, padding=10.0, tolerance=1e-3, atoms="all",
-               unit="kT/e", temperature=298.15, dielectric=1.0, field=False, precision="single", engine="cpu")
+live = LiveMap(protein, MapOptions(boundary="periodic", spacing=1.5, tolerance=1e-3, engine="cpu"))
 
 middle = protein.positions.mean(0)
 maps = []

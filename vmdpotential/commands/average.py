@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
 from vmdpotential import progress
-from vmdpotential.commands import map as map_
-from vmdpotential.commands.between import FramesOption
-from vmdpotential.commands.options import Partial, Resume, Scheduler, Workers, charged, read
+from vmdpotential.commands.map import MapOutput
+from vmdpotential.commands.options import ChargedSource, FramesOption
 from vmdpotential.errors import StoppedError, UsageError
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
-from vmdpotential.frames.blocks import folder_of, run_blocks
+from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.trajectories.frames import Frames, opened
-from vmdpotential.maps import Wanted
+from vmdpotential.maps import MapOptions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
@@ -46,33 +46,54 @@ def statistic_files(output: Path | None, text: str) -> tuple[tuple[str, ...], li
     return wanted, [output, *others]
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeanOutput(MapOutput):
+    """The files of maps over frames: the mean, and what else is asked for."""
+
+    output: Annotated[Path | None, Option(
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; - is standard output", short="o",
+        viewer=False, written=True)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """How frames are moved onto the structure."""
+
+    fit: Annotated[str, Option(
+        "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
+        "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto"
+    motion: Annotated[str, Option(
+        "how they are moved; auto rotates in an open boundary, a periodic cell is translated only",
+        choices=("auto", "translation", "rotation"))] = "auto"
+
+    def alignment(self, structure: Structure) -> dict[str, Any]:
+        """Return the parameters of :meth:`vmdpotential.frames.whole.Alignment.of`.
+
+        Raises
+        ------
+        UsageError
+            For a rotation of nothing.
+        """
+        group, called = reference_group(structure, self.fit)
+        if self.motion == "rotation" and group is None:
+            raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=self.motion)
+        return {"group": group, "name": called, "rotate": None if self.motion == "auto" else self.motion == "rotation"}
+
+
 def average(
-    structure: Path | Structure,
+    source: ChargedSource,
     trajectory: Annotated[Path | Frames, Option(
         "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True,
         viewer=False)],
-    topology: Path | None = None, force_field: str = "auto", water: str = "auto", cell: Cell | None = None,
-    charges: Sequence[Path] = (), index: Path | None = None,
     frames: FramesOption = None,
     stat: Annotated[str, Option(
         "what is written: mean, and in further files std (standard deviation over the n frames, divisor n) and "
         "sem (standard error of the mean)", metavar="mean,std,sem", front=True)] = "mean",
-    fit: Annotated[str, Option(
-        "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
-        "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto",
-    motion: Annotated[str, Option(
-        "how they are moved; auto rotates in an open boundary, a periodic cell is translated only",
-        choices=("auto", "translation", "rotation"))] = "auto",
-    method: str = "auto", algorithm: str = "pair", interaction: str = "auto", set: Mapping[str, float] | None = None,
-    cutoff: float | None = None, smear: float = 0.0, screened: float | None = None, radii: str = "auto",
-    sources: str = "",
-    like: Annotated[Path | Grid | None, Option("map whose lattice is used")] = None,
-    output: Path | None = None, format: str = "", force: bool = False,
-    resume: Resume = False,
-    partial: Partial = False,
-    workers: Workers = 0,
-    scheduler: Scheduler = "",
-    **options: Any,
+    fit: FitOptions = FitOptions(),
+    options: MapOptions = MapOptions(),
+    like: Annotated[Path | Grid | None, Option("map whose grid is used instead of spacing and padding")] = None,
+    execution: PartialExecution = PartialExecution(),
+    output: MeanOutput = MeanOutput(),
 ) -> Report:
     """Average the potential over the frames of a trajectory.
 
@@ -98,35 +119,30 @@ def average(
     from vmdpotential.io.maps import check_map_format, is_map, put_map, read_map
     from vmdpotential.io.maps.mapformat import check_finite
 
-    if output is None and isinstance(structure, Path):
+    path, force = output.output, output.force
+    if path is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file is needed for the mean", "such as {output mean.dx}")
-    wanted, paths = statistic_files(output, stat)
-    names = files.named(paths, format, is_map)
-    for path in names:
-        check_map_format(path)
+    wanted, paths = statistic_files(path, stat)
+    names = files.named(paths, output.format, is_map)
+    for each in names:
+        check_map_format(each)
     files.check(paths, force)
-    structure, charge_report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges,
-                                       [options.get("atoms", "all")])
-    group, called = reference_group(structure, fit)
-    if motion == "rotation" and group is None:
-        raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=motion)
+    structure, charge_report = source.charged([options.atoms], frames=trajectory)
+    alignment = fit.alignment(structure)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii, sources or None)
-    source = opened(trajectory, len(structure), frames, single=True)
-    assert source is not None
+    all_frames = opened(trajectory, len(structure), frames, single=True)
+    assert all_frames is not None
     start = time.perf_counter()
     with progress.clock() as clock:
-        planning = plan_average(
-            structure, source, summed,
-            {"group": group, "name": called, "rotate": None if motion == "auto" else motion == "rotation"},
-            statistics=wanted, fixed_cell=cell is not None, lattice=lattice, **{**_defaults(), **options})
+        planning = plan_average(structure, all_frames, options, alignment, statistics=wanted,
+                                fixed_cell=source.cell is not None, lattice=lattice)
         run = run_blocks(planning.work, planning.numbers, size=planning.size, piece=planning.piece,
-                         folder=folder_of(output, resume), resume=resume, workers=workers, scheduler=scheduler)
-        found = merge(planning, run, partial)
+                         **replace(execution, folder=execution.beside(path)).blocks)
+        found = merge(planning, run, execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
-    for path, grid in zip(names, found.grids.values(), strict=False):
-        check_map_format(path, grid.lattice)
-        check_finite(path, grid.lattice, grid.values)
+    for each, grid in zip(names, found.grids.values(), strict=False):
+        check_map_format(each, grid.lattice)
+        check_finite(each, grid.lattice, grid.values)
     written = [path for path, word in zip(paths, wanted, strict=False) if word in found.grids]
     with files.writing(written, force, names[: len(written)]) as places:
         for place, grid in zip(places, found.grids.values(), strict=False):
@@ -136,8 +152,8 @@ def average(
         run.clear()
     grid = found.grids["mean"]
     report = Report(
-        [str(charge_report), *_lines(planning, found, smear, seconds), *(f"wrote {path}" for path in written)],
-        {"files": [str(path) for path in written], **charge_report.data, **_data(planning, found, smear),
+        [str(charge_report), *_lines(planning, found, seconds), *(f"wrote {path}" for path in written)],
+        {"files": [str(path) for path in written], **charge_report.data, **_data(planning, found, options.smear),
          "seconds": seconds},
         {"grid": grid, "structure": structure, **{name: made for name, made in found.grids.items() if name != "mean"}})
     if not whole:
@@ -145,7 +161,7 @@ def average(
     return report
 
 
-def _lines(planning: Planning, found: Average, smear: float, seconds: float) -> list[str]:
+def _lines(planning: Planning, found: Average, seconds: float) -> list[str]:
     """Return what was done, for people."""
     grid, plan, count = found.grids["mean"], planning.map, found.frames
     made, unit = grid.provenance, grid.unit
@@ -214,13 +230,4 @@ def _data(planning: Planning, found: Average, smear: float) -> dict[str, Any]:
     }
 
 
-def _defaults() -> dict[str, Any]:
-    """Return the defaults of the parameters that are handed on."""
-    return {p.name: p.default for p in _MAP if p.name in _HANDED_ON}
-
-
-_MAP = [p for p in map_.command.parameters if p.name not in ("field", "batch", "frame", "trajectory")]
-_HANDED_ON = ("atoms", "boundary", "spacing", "padding", "tolerance", "unit", "temperature", "dielectric", "precision",
-              "engine")
-
-command = Command.of(average, others=_MAP)
+command = Command.of(average)

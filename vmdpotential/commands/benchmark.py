@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from vmdpotential import registry
@@ -11,16 +12,23 @@ from vmdpotential.engines import PRECISIONS
 from vmdpotential.parameters import Command, Option, Report
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """The sample that is timed, and the accuracy."""
+
+    box: Annotated[float, Option("edge of a cube of water", unit="A", low=10, high=500)] = 100.0
+    spacing: Annotated[float, Option("between lattice points", unit="A", low=0.1, high=10)] = 0.5
+    cutoff: Annotated[float, Option("of the cutoff sum", unit="A", low=1, high=100)] = 12.0
+    tolerance: Annotated[float, Option("of pme and msm, see map", low=1e-6, high=0.1)] = 1e-4
+    boundary: Annotated[str, Option("of cutoff, pme and msm", choices=("open", "periodic"))] = "open"
+
+
 def benchmark(
     engine: Annotated[str, Option(
         "what computes", choices=lambda: ("auto", *registry.available("engine")))] = "auto",
     method: Annotated[str, Option("how it is summed", choices=lambda: registry.available("method"))] = "cutoff",
     precision: Annotated[str, Option("of the sums", choices=PRECISIONS)] = "single",
-    box: Annotated[float, Option("edge of a cube of water", unit="A", low=10, high=500)] = 100.0,
-    spacing: Annotated[float, Option("between lattice points", unit="A", low=0.1, high=10)] = 0.5,
-    cutoff: Annotated[float, Option("of the cutoff sum", unit="A", low=1, high=100)] = 12.0,
-    tolerance: Annotated[float, Option("of pme and msm, see map", low=1e-6, high=0.1)] = 1e-4,
-    boundary: Annotated[str, Option("of cutoff, pme and msm", choices=("open", "periodic"))] = "open",
+    sample: Sample = Sample(),
     variant: Annotated[str, Option(
         "another method in its place, as in earlier versions", choices=lambda: ("auto", *registry.available("method")),
     )] = "auto",
@@ -50,6 +58,8 @@ def benchmark(
     from vmdpotential.molecule.cell import Cell
     from vmdpotential.molecule.samples import water_box
 
+    box, spacing, cutoff, boundary, tolerance = (
+        sample.box, sample.spacing, sample.cutoff, sample.boundary, sample.tolerance)
     if pairs:
         measure = registry.get("pair-benchmark", pairs)
         return measure(get_engine(engine), box, cutoff, precision, drift, repeats)  # type: ignore[no-any-return]
@@ -62,7 +72,7 @@ def benchmark(
     cell = Cell.from_parameters(box, box, box) if boundary == "periodic" else None
     name = method if variant == "auto" else variant
     chosen = registry.get("method", name)
-    wanted = maps.Wanted(name, cutoff=cutoff if chosen.cutoff else None)
+    wanted = maps.SumOptions(method=name, cutoff=cutoff if chosen.cutoff else None)
     bound, about = maps.bind(wanted, cell), Charges.of(positions, charges, cell)
     request = Request(lattice, cell, bound, about, precision, tolerance)
     start = time.perf_counter()

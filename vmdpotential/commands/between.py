@@ -5,58 +5,71 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from vmdpotential import registry
+from vmdpotential.commands.options import TrajectoryOptions
 from vmdpotential.errors import StoppedError, UsageError, Words
 from vmdpotential.frames.pairs import CellFrames, PairCounts, PairEnergies
-from vmdpotential.io.trajectories.frames import Frames, opened, parse_frames
 from vmdpotential.maps import LEAST_TOLERANCE
+from vmdpotential.maps.options import Boundary, Engine
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import ELECTROSTATICS, Between
+from vmdpotential.pairs.energy import ELECTROSTATICS, TOLERANCE, Between
 from vmdpotential.parameters import Option, Report
 
 log = logging.getLogger(__name__)
 
 
-def engines() -> Sequence[str]:
-    """Return the names of engines that may be chosen."""
-    return ("auto", *registry.available("engine"))
-
-
-TrajectoryOption = Annotated[Path | Frames | None, Option(
-    "frames of these atoms (XTC, TRR, DCD, NetCDF, PDB of several models ...); the structure's own positions unless "
-    "given", positional=True, viewer=False)]
-FramesOption = Annotated[slice | None, Option(
-    "which frames of the trajectory, counted from 0: begin, end (left out) and step", parse=parse_frames,
-    metavar="B:E:S", viewer=False, front=True)]
 BetweenOption = Annotated[tuple[str, ...], Option(
     "two selections, of the atoms in the structure for all frames; more pairs of selections go on", metavar="SEL",
     selection=True)]
-Parameters = Annotated[tuple[Path, ...], Option(
-    "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml (force fields, or a "
-    "whole System)", metavar="FILE")]
-AllowScripts = Annotated[bool, Option(
-    "run the Python code in OpenMM force fields given as parameters (<Script>); it can do anything that you can, so "
-    "only for files that you trust")]
-Boundary = Annotated[str, Option(
-    "open, or with all periodic images; auto is periodic where "
-    "the atoms fill the cell", choices=("auto", "open", "periodic"))]
-Electrostatics = Annotated[str, Option(
-    "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
-    "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=ELECTROSTATICS)]
-Cutoff = Annotated[float, Option(
-    "of Lennard-Jones, and of electrostatics but for pme and ewald", unit="A", low=1, high=1000)]
-Tolerance = Annotated[float, Option(
-    "largest relative rms error of the Coulomb energies of atoms, and of forces on them, by pme; measured in the first "
-    "frame", low=LEAST_TOLERANCE, high=0.1)]
-Dielectric = Annotated[float, Option("relative permittivity that divides Coulomb energies", above=0, high=1e6)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterOptions:
+    """Where Lennard-Jones parameters come from."""
+
+    parameters: Annotated[tuple[Path, ...], Option(
+        "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml (force fields, or a "
+        "whole System)", metavar="FILE")] = ()
+    allow_scripts: Annotated[bool, Option(
+        "run the Python code in OpenMM force fields given as parameters (<Script>); it can do anything that you can, "
+        "so only for files that you trust")] = False
+
+    def terms(self, structure: Structure) -> Nonbonded:
+        """Return the Lennard-Jones parameters of a structure's atoms."""
+        from vmdpotential.io.topologies.forcefield import nonbonded
+
+        return nonbonded(structure, self.parameters, self.allow_scripts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions(ParameterOptions):
+    """Force field, boundary and accuracy of energies and forces between selections."""
+
+    boundary: Boundary = "auto"
+    electrostatics: Annotated[str, Option(
+        "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
+        "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=ELECTROSTATICS)] = "pme"
+    cutoff: Annotated[float, Option(
+        "of Lennard-Jones, and of electrostatics but for pme and ewald", unit="A", low=1, high=1000)] = 12.0
+    dielectric: Annotated[float, Option(
+        "relative permittivity that divides Coulomb energies", above=0, high=1e6)] = 1.0
+    tolerance: Annotated[float, Option(
+        "largest relative rms error of the Coulomb energies of atoms, and of forces on them, by pme; measured in the "
+        "first frame", low=LEAST_TOLERANCE, high=0.1)] = TOLERANCE
+    engine: Engine = "auto"
+
+    def between(self, structure: Structure, terms: Nonbonded, a: Mask, b: Mask, forces: bool = False) -> Between:
+        """Return the sum over the pairs of two selections."""
+        return Between(structure, terms, a, b, electrostatics=self.electrostatics, cutoff=self.cutoff,
+                       dielectric=self.dielectric, tolerance=self.tolerance, engine=self.engine, forces=forces)
 
 
 def selections(structure: Structure, between: Sequence[str]) -> list[tuple[str, str, Mask, Mask]]:
@@ -92,8 +105,7 @@ def warn_of_mixture(structure: Structure, charges: ChargeReport, terms: Nonbonde
                           "by {force_field} or {parameters}"), where, first[0], charges.source, second[0], terms.source)
 
 
-def frames_of(structure: Structure, trajectory: Path | Frames | None, frames: slice | None, boundary: str,
-              cell: Cell | None) -> CellFrames:
+def frames_of(structure: Structure, options: TrajectoryOptions, boundary: str, cell: Cell | None) -> CellFrames:
     """Return the frames with the cells that hold in a boundary: each its own, unless the user gave one.
 
     Raises
@@ -103,10 +115,7 @@ def frames_of(structure: Structure, trajectory: Path | Frames | None, frames: sl
     InputError
         When the trajectory cannot be read or is of other atoms, or the first frame has no cell for a periodic boundary.
     """
-    source = opened(trajectory, len(structure), frames)
-    if source is None and frames is not None:
-        raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
-    return CellFrames.of(structure, source, boundary, cell)
+    return CellFrames.of(structure, options.opened(structure), boundary, cell)
 
 
 def stopped(work: PairEnergies | PairCounts, count: int, report: Report) -> StoppedError:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vmdpotential.commands.between import label
 from vmdpotential.grid.solvation import Solvation
-from vmdpotential.maps.binding import Binding
 from vmdpotential.molecule.structure import Structure
+
+if TYPE_CHECKING:
+    from vmdpotential.maps.binding import Binding
 
 #: Residues that the report of a solvation energy names.
 RESIDUES = 5

@@ -5,105 +5,79 @@ from __future__ import annotations
 import csv
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
 from vmdpotential import progress
-from vmdpotential.commands.average import statistic_files
-from vmdpotential.commands.between import FramesOption
-from vmdpotential.commands.options import (
-    CellOption,
-    Charges,
-    ForceField,
-    Index,
-    Partial,
-    Resume,
-    Scheduler,
-    Water,
-    Workers,
-    charged,
-    read,
-)
+from vmdpotential.commands.average import FitOptions, statistic_files
+from vmdpotential.commands.options import ChargedSource, Force, Format, FramesOption
 from vmdpotential.densities.quantities import UNITS, count
 from vmdpotential.densities.sites import Site, find_sites
 from vmdpotential.errors import StoppedError, UsageError
-from vmdpotential.frames.blocks import folder_of, run_blocks
-from vmdpotential.frames.density import Density, Planning, merge, plan_density
+from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.frames.density import Density, DensityOptions, Planning, merge, plan_density
+from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
-from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.trajectories.frames import Frames, opened
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
-from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 
 
+@dataclass(frozen=True, kw_only=True)
+class DensityFit(FitOptions):
+    """How frames are moved onto the structure."""
+
+    motion: Annotated[str, Option(
+        "how they are moved: auto and translation do not rotate them; rotation does, with every molecule at its image "
+        "nearest to them", choices=("auto", "translation", "rotation"))] = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteOptions:
+    """The table of the maxima of a density."""
+
+    sites: Annotated[Path | None, Option(
+        "CSV table of the maxima of the density, with the number of atoms around each (hydration sites)", viewer=False,
+        written=True, metavar="FILE.csv")] = None
+    site_radius: Annotated[float, Option(
+        "radius within which atoms belong to a site; no two sites are nearer to each other", unit="A", above=0,
+        high=20)] = 1.4
+    site_density: Annotated[float | None, Option(
+        "least density of a site, in the unit of the map; twice the mean of the map unless given", low=0)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DensityOutput:
+    """The files of maps over frames."""
+
+    stat: Annotated[str, Option(
+        "what is written: mean, and in further files std (standard deviation over the frames) and sem (standard error "
+        "of the mean)", metavar="mean,std,sem")] = "mean"
+    output: Annotated[Path | None, Option(
+        "map file of the mean: .dx, .mrc, .cube, .npz ...", short="o", viewer=False, written=True)] = None
+    format: Format = ""
+    force: Force = False
+
+
 def density(
-    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    source: ChargedSource,
     trajectory: Annotated[Path | Frames, Option(
         "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True,
         viewer=False)],
-    of: Annotated[str, Option(
-        "what is counted: number of atoms, mass, charge, electrons (atomic number less charge), or occupancy (the "
-        "fraction of frames in which a place is within an atom's van der Waals radius)", choices=tuple(UNITS),
-        front=True)] = "number",
-    atoms: Annotated[str, Option("atoms that are counted", metavar="SEL", selection=True, front=True)] = "all",
-    unit: Annotated[str, Option(
-        "unit of the values: 1/A^3 or mol/L of numbers, g/cm^3 of masses, e/A^3 of charges and electrons, or relative "
-        "to the mean over the cell",
-        choices=("auto", "1/A^3", "mol/L", "g/cm^3", "e/A^3", "relative", "fraction"))] = "auto",
-    bulk: Annotated[float | None, Option(
-        "density that relative densities are divided by, in 1/A^3, g/cm^3 or e/A^3; the mean over the cell unless "
-        "given", above=0)] = None,
-    smear: Annotated[float, Option(
-        "standard deviation of the Gaussian that each atom is spread as; 0 counts it at the nearest grid point",
-        unit="A", low=0, high=20)] = 0.0,
-    spacing: Annotated[float, Option("distance between grid points", unit="A", low=0.05, high=100, front=True)] = 1.0,
-    padding: Annotated[float | None, Option(
-        "margin of a grid around the fitted atoms, or where there are none, the counted ones; unless given, the whole "
-        "periodic cell, or 5 A in an open boundary", unit="A", low=0, high=1000)] = None,
+    options: DensityOptions = DensityOptions(),
     like: Annotated[Path | Grid | None, Option("map whose grid is used", metavar="MAP")] = None,
-    topology: Annotated[Path | None, Option(
-        "file with charges and masses (PSF, prmtop, TPR ...)", viewer=False)] = None,
-    force_field: ForceField = "auto",
-    water: Water = "auto",
-    cell: CellOption = None,
-    charges: Charges = (),
-    index: Index = None,
     frames: FramesOption = None,
-    stat: Annotated[str, Option(
-        "what is written: mean, and in further files std (standard deviation over the frames) and sem (standard error "
-        "of the mean)", metavar="mean,std,sem")] = "mean",
-    fit: Annotated[str, Option(
-        "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
-        "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto",
-    motion: Annotated[str, Option(
-        "how they are moved: auto and translation do not rotate them; rotation does, with every molecule at its image "
-        "nearest to them", choices=("auto", "translation", "rotation"))] = "auto",
-    boundary: Annotated[str, Option(
-        "open, or periodic; auto is periodic where the atoms fill the cell",
-        choices=("auto", "open", "periodic"))] = "auto",
-    sites: Annotated[Path | None, Option(
-        "CSV table of the maxima of the density, with the number of atoms around each (hydration sites)", viewer=False,
-        written=True, metavar="FILE.csv")] = None,
-    site_radius: Annotated[float, Option(
-        "radius within which atoms belong to a site; no two sites are nearer to each other", unit="A", above=0,
-        high=20)] = 1.4,
-    site_density: Annotated[float | None, Option(
-        "least density of a site, in the unit of the map; twice the mean of the map unless given", low=0)] = None,
-    output: Annotated[Path | None, Option(
-        "map file of the mean: .dx, .mrc, .cube, .npz ...", short="o", viewer=False, written=True)] = None,
-    format: Annotated[str, Option("format of a map on standard output, such as dx", viewer=False)] = "",
-    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
-    resume: Resume = False,
-    partial: Partial = False,
-    workers: Workers = 0,
-    scheduler: Scheduler = "",
+    fit: DensityFit = DensityFit(),
+    table: SiteOptions = SiteOptions(),
+    output: DensityOutput = DensityOutput(),
+    execution: PartialExecution = PartialExecution(),
 ) -> Report:
     """Compute the density of atoms over the frames of a trajectory.
 
@@ -125,43 +99,39 @@ def density(
     from vmdpotential.io.maps import check_map_format, is_map, put_map, read_map
     from vmdpotential.io.maps.mapformat import check_finite
 
-    if output is None and isinstance(structure, Path):
+    of, smear, sites, force = options.of, options.smear, table.sites, output.force
+    if output.output is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file is needed for the mean", "such as {output density.dx}")
     if smear and of == "occupancy":
         raise UsageError("smear", "an occupancy has the atoms' radii", "leave it out", value=f"{smear:g}")
     if sites is not None and of not in ("number", "occupancy"):
         raise UsageError("sites", "counts atoms", "use {of number}", value=str(sites))
-    wanted, paths = statistic_files(output, stat)
-    names = files.named(paths, format, is_map)
+    wanted, paths = statistic_files(output.output, output.stat)
+    names = files.named(paths, output.format, is_map)
     for path in names:
         check_map_format(path)
     tables = [] if sites is None else [sites]
     files.check([*tables, *paths], force)
-    structure = read(structure, topology, cell, index, trajectory)
-    chosen, head = select(structure, atoms), []
+    structure = source.read(trajectory)
+    chosen, head = select(structure, options.atoms), []
     if of == "charge" or (of == "electrons" and structure.charges is not None):
-        structure, charge_report = charged(structure, force_field, water, charges, [atoms])
+        structure, charge_report = source.with_charges(structure, [options.atoms])
         head = [str(charge_report)]
-    counted = count(structure, chosen, of, unit)
-    group, called = reference_group(structure, fit)
-    if motion == "rotation" and group is None:
-        raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=motion)
+    counted = count(structure, chosen, of, options.unit)
+    alignment = fit.alignment(structure)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    source = opened(trajectory, len(structure), frames, single=True)
-    assert source is not None
+    all_frames = opened(trajectory, len(structure), frames, single=True)
+    assert all_frames is not None
     start = time.perf_counter()
     with progress.clock() as clock:
-        planning = plan_density(
-            structure, source, counted,
-            alignment={"group": group, "name": called, "rotate": motion == "rotation"},
-            boundary=boundary, fixed_cell=cell is not None, spacing=spacing, padding=padding, lattice=lattice,
-            width=smear, name=atoms)
-        planning.check_bulk(bulk)
-        run = run_blocks(planning.work, planning.numbers, size=planning.size, folder=folder_of(output, resume),
-                         resume=resume, workers=workers, scheduler=scheduler)
-        found = merge(planning, run, (*wanted, "sem") if sites is not None else wanted, bulk, partial)
+        planning = plan_density(structure, all_frames, counted, options, alignment=alignment,
+                                fixed_cell=source.cell is not None, lattice=lattice)
+        planning.check_bulk(options.bulk)
+        run = run_blocks(planning.work, planning.numbers, size=planning.size,
+                         **replace(execution, folder=execution.beside(output.output)).blocks)
+        found = merge(planning, run, (*wanted, "sem") if sites is not None else wanted, options.bulk, execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
-    table = None if sites is None else _sites(planning, found, site_radius, site_density)
+    maxima = None if sites is None else _sites(planning, found, table.site_radius, table.site_density)
     maps = [found.grids[word] for word in wanted if word in found.grids]
     paths, names = ([path for path, word in zip(some, wanted, strict=False) if word in found.grids]
                     for some in (paths, names))
@@ -169,8 +139,8 @@ def density(
         check_map_format(path, grid.lattice)
         check_finite(path, grid.lattice, grid.values)
     with files.writing([*tables, *paths], force, [*tables, *names]) as places:
-        if table is not None:
-            _write_sites(table, places[0], found.grids["mean"].unit)
+        if maxima is not None:
+            _write_sites(maxima, places[0], found.grids["mean"].unit)
         for place, grid in zip(places[len(tables):], maps, strict=False):
             put_map(grid, place)
     whole = found.frames == len(planning.numbers)
@@ -178,10 +148,10 @@ def density(
         run.clear()
     written = [*paths, *tables]
     report = Report(
-        [*head, *_lines(planning, found, seconds), *([] if table is None else _site_lines(table, site_radius)),
+        [*head, *_lines(planning, found, seconds), *([] if maxima is None else _site_lines(maxima, table.site_radius)),
          *(f"wrote {path}" for path in written)],
         {"files": [str(path) for path in written], **_data(planning, found), "seconds": seconds,
-         "sites": None if table is None else [_row(site) for site in table]},
+         "sites": None if maxima is None else [_row(site) for site in maxima]},
         {"grid": found.grids["mean"], "structure": structure,
          **{name: grid for name, grid in found.grids.items() if name in wanted[1:]}})
     if not whole:

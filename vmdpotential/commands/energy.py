@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,17 +14,8 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import (
-    AllowScripts,
     BetweenOption,
-    Boundary,
-    Cutoff,
-    Dielectric,
-    Electrostatics,
-    FramesOption,
-    Parameters,
-    Tolerance,
-    TrajectoryOption,
-    engines,
+    PairOptions,
     error_line,
     frames_of,
     label,
@@ -33,36 +24,17 @@ from vmdpotential.commands.between import (
     warn_of_mixture,
 )
 from vmdpotential.commands.continuum import binding_data, binding_line
-from vmdpotential.commands.options import (
-    Assembly,
-    CellOption,
-    Charges,
-    Expand,
-    ForceField,
-    Index,
-    Partial,
-    Ph,
-    Pka,
-    Prepare,
-    Resume,
-    Scheduler,
-    Water,
-    Workers,
-    charged,
-    copies,
-    read,
-)
+from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.blocks import Arrays, clear, folder_of
+from vmdpotential.frames.blocks import Arrays, clear
+from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, beside, without_nan
-from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.maps.binding import binding_energy
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import TOLERANCE, Between, by_residue
+from vmdpotential.pairs.energy import by_residue
 from vmdpotential.parameters import Command, Option, Report
 
 Floats = NDArray[np.float64]
@@ -110,52 +82,41 @@ class _Rows:
             for n, name in enumerate(self.names)]
 
 
+@dataclass(frozen=True, kw_only=True)
+class SolventOptions:
+    """The continuum in which energies are computed too."""
+
+    solvent: Annotated[str, Option(
+        "also compute the electrostatic energy in a continuum of water and 0.15 M salt (pb, the Poisson-Boltzmann "
+        "equation), with the desolvation of both selections", choices=("none", "pb"))] = "none"
+    radii: Annotated[str, Option(
+        "radii of the atoms in the continuum: auto for the file's own, or a named set",
+        choices=("auto", *SETS))] = "auto"
+    spacing: Annotated[float, Option("grid spacing of the continuum", unit="A", low=0.05, high=2.0)] = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnergyOutput(TableOutput):
+    """The table of energies, and a figure of residues."""
+
+    output: Annotated[Path | None, Option(
+        "CSV file of the rows; by total with a trajectory, of every frame; - is standard output", short="o",
+        viewer=False, written=True)] = None
+    figure: Annotated[Path | None, Option(
+        "figure of the residues that matter most: .png, .pdf or .svg; by residue", viewer=False, written=True)] = None
+
+
 def energy(
-    structure: Annotated[Path | Structure, Option(
-        "structure file; a topology will do beside a trajectory", positional=True)],
+    source: CrystalSource,
     between: BetweenOption,
-    trajectory: TrajectoryOption = None,
     by: Annotated[str, Option(
         "what has a row: the pair of selections, or each residue or atom of the first with all of the second",
         choices=("total", "residue", "atom"), front=True)] = "total",
-    topology: Annotated[Path | None, Option(
-        "file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
-    parameters: Parameters = (),
-    allow_scripts: AllowScripts = False,
-    force_field: ForceField = "auto",
-    water: Water = "auto",
-    cell: CellOption = None,
-    charges: Charges = (),
-    prepare: Prepare = "auto",
-    ph: Ph = 7.0,
-    pka: Pka = "model",
-    assembly: Assembly = "",
-    expand: Expand = "no",
-    index: Index = None,
-    boundary: Boundary = "auto",
-    electrostatics: Electrostatics = "pme",
-    cutoff: Cutoff = 12.0,
-    dielectric: Dielectric = 1.0,
-    tolerance: Tolerance = TOLERANCE,
-    solvent: Annotated[str, Option(
-        "also compute the electrostatic energy in a continuum of water and 0.15 M salt (pb, the Poisson-Boltzmann "
-        "equation), with the desolvation of both selections", choices=("none", "pb"))] = "none",
-    radii: Annotated[str, Option(
-        "radii of the atoms in the continuum: auto for the file's own, or a named set",
-        choices=("auto", *SETS))] = "auto",
-    spacing: Annotated[float, Option("grid spacing of the continuum", unit="A", low=0.05, high=2.0)] = 0.5,
-    frames: FramesOption = None,
-    engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
-    resume: Resume = False,
-    partial: Partial = False,
-    workers: Workers = 0,
-    scheduler: Scheduler = "",
-    output: Annotated[Path | None, Option(
-        "CSV file of the rows; by total with a trajectory, of every frame; - is standard output", short="o",
-        viewer=False, written=True)] = None,
-    figure: Annotated[Path | None, Option(
-        "figure of the residues that matter most: .png, .pdf or .svg; by residue", viewer=False, written=True)] = None,
-    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+    trajectory: TrajectoryOptions = TrajectoryOptions(),
+    options: PairOptions = PairOptions(),
+    solvent: SolventOptions = SolventOptions(),
+    execution: PartialExecution = PartialExecution(),
+    output: EnergyOutput = EnergyOutput(),
 ) -> Report:
     """Compute Coulomb and Lennard-Jones energies between selections, in kcal/mol.
 
@@ -173,27 +134,20 @@ def energy(
     StoppedError
         When the run was stopped, and `partial` asks for what is done.
     """
-    from vmdpotential.figures.page import check_figure_format, render
-    from vmdpotential.io.topologies.forcefield import nonbonded
+    from vmdpotential.maps.binding import binding_energy
 
-    if figure is not None:
-        check_figure_format(figure)
-        if by != "residue":
-            raise UsageError("figure", "shows residues", "use {by residue}")
-    if solvent != "none" and trajectory is not None:
-        raise UsageError("solvent", "is for one structure", "leave out {trajectory}", value=solvent)
-    paths = [path for path in (output, figure) if path is not None]
-    files.check(paths, force)
-    structure, report = charged(
-        copies(read(structure, topology, cell, index, trajectory), structure, assembly, expand), force_field, water,
-        charges, between, "between", prepare if trajectory is None else "never", ph, pka)
+    output.check()
+    if output.figure is not None and by != "residue":
+        raise UsageError("figure", "shows residues", "use {by residue}")
+    if solvent.solvent != "none" and trajectory.trajectory is not None:
+        raise UsageError("solvent", "is for one structure", "leave out {trajectory}", value=solvent.solvent)
+    structure, report = source.charged(between, "between", trajectory.trajectory)
     chosen = selections(structure, between)
-    terms = nonbonded(structure, parameters, allow_scripts)
+    terms = options.terms(structure)
     warn_of_mixture(structure, report, terms)
-    sums = [Between(structure, terms, a, b, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
-                    tolerance=tolerance, engine=engine) for _, _, a, b in chosen]
+    sums = [options.between(structure, terms, a, b) for _, _, a, b in chosen]
     rows = [_Rows(structure, a, b, by, one.atoms) for (a, b, _, _), one in zip(chosen, sums, strict=True)]
-    start, kept = time.perf_counter(), folder_of(output, resume)
+    start, kept = time.perf_counter(), execution.beside(output.output)
     last: Cell | None = None
 
     def add(found: Arrays) -> None:
@@ -203,39 +157,37 @@ def energy(
             row.add(found["frames"].tolist(), found[f"total {n}"], found.get(f"rows {n}"))
 
     with progress.clock() as clock:
-        work = PairEnergies(frames_of(structure, trajectory, frames, boundary, cell), tuple(sums), structure, by)
-        whole = over_frames(work, add, partial, folder=kept, resume=resume, workers=workers, scheduler=scheduler)
+        work = PairEnergies(frames_of(structure, trajectory, options.boundary, source.cell), tuple(sums), structure, by)
+        whole = over_frames(work, add, execution.partial, **replace(execution, folder=kept).blocks)
     seconds = time.perf_counter() - start - clock.compiling
     count = len(rows[0].frames)
-    bound = [] if solvent == "none" else [
-        binding_energy(structure, a, b, spacing=spacing, radii=radii, engine=engine) for _, _, a, b in chosen]
+    bound = [] if solvent.solvent == "none" else [
+        binding_energy(structure, a, b, spacing=solvent.spacing, radii=solvent.radii, engine=options.engine)
+        for _, _, a, b in chosen]
 
-    drawn = _draw(rows[0]) if by == "residue" and (figure is not None or not paths) else None
-    with files.writing(paths, force) as places:
-        if output is not None:
-            _write(rows, places[0], trajectory is not None)
-        if figure is not None and drawn is not None:
-            places[-1].write_bytes(render(drawn, figure, title=f"{rows[0].a} with {rows[0].b}"))
+    drawn = _draw(rows[0]) if by == "residue" and output.draws else None
+    output.write(lambda path: _write(rows, path, trajectory.trajectory is not None), drawn,
+                 f"{rows[0].a} with {rows[0].b}")
     if whole:
         clear(kept)
     lines = [
         str(report),
-        f"{terms.source} parameters, {electrostatics}, {boundary_text(last)}, cutoff {cutoff:g} A, "
-        f"dielectric {dielectric:g}",
+        f"{terms.source} parameters, {options.electrostatics}, {boundary_text(last)}, cutoff {options.cutoff:g} A, "
+        f"dielectric {options.dielectric:g}",
         *(error_line(pair, pair.error, "Coulomb energies of atoms") + (
             f", {row.a} with {row.b}" if len(rows) > 1 else "") for pair, row in zip(sums, rows, strict=True)),
         *(line for row in rows for line in _lines(row)),
         *(binding_line(row.a, row.b, one) for row, one in zip(rows, bound, strict=False)),
         f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {sums[0].engine.name} engine",
-        *(f"wrote {path}" for path in paths),
+        *(f"wrote {path}" for path in output.paths),
     ]
     data = {
         **report.data, "pairs": [item for row in rows for item in row.data()], "by": by, "unit": "kcal/mol",
-        "electrostatics": electrostatics, "cutoff": cutoff,
-        "tolerance": tolerance, "errors": [pair.error for pair in sums],
-        "dielectric": dielectric, "frames": count,
+        "electrostatics": options.electrostatics, "cutoff": options.cutoff,
+        "tolerance": options.tolerance, "errors": [pair.error for pair in sums],
+        "dielectric": options.dielectric, "frames": count,
         "boundary": "open" if last is None else "periodic", "parameters": terms.source,
-        "engine": sums[0].engine.name, "seconds": seconds, "files": [str(path) for path in paths],
+        "engine": sums[0].engine.name, "seconds": seconds, "files": [str(path) for path in output.paths],
     }
     if bound:
         data["solvent"] = [binding_data(row.a, row.b, one) for row, one in zip(rows, bound, strict=True)]

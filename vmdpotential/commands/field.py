@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,34 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.between import Boundary, FramesOption, TrajectoryOption, engines, label
-from vmdpotential.commands.options import (
-    CellOption,
-    Charges,
-    ForceField,
-    Index,
-    Ph,
-    Pka,
-    Prepare,
-    Resume,
-    Scheduler,
-    Screened,
-    Water,
-    Workers,
-    charged,
-    read,
-)
+from vmdpotential.commands.between import label
+from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.blocks import clear, folder_of
-from vmdpotential.frames.field import EXCLUDED, TOLERANCE, FieldSeries, Places, bonds_between, field_at
+from vmdpotential.frames.blocks import clear
+from vmdpotential.frames.field import FieldOptions, FieldSeries, Places, bonds_between, field_at
+from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, beside, each_uncertainty, uncertainty, without_nan
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.maps import LEAST_TOLERANCE
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 
 Floats = NDArray[np.float64]
 
@@ -50,55 +35,72 @@ FIELD_UNITS = {"V/A": 1.0, "V/nm": 0.1, "MV/cm": 0.01}
 _PRINTED = 10
 
 
-def field(
-    structure: Annotated[Path | Structure, Option(
-        "structure file; a topology will do beside a trajectory", positional=True)],
-    trajectory: TrajectoryOption = None,
-    at: Annotated[str | None, Option("selection of atoms at which the field is wanted", metavar="SEL",
-        front=True, selection=True)] = None,
+@dataclass(frozen=True, kw_only=True)
+class SiteOptions:
+    """Where the field is computed: at atoms, bonds or points."""
+
+    at: Annotated[str | None, Option("selection of atoms at which the field is computed", metavar="SEL", front=True,
+                                     selection=True)] = None
     bonds: Annotated[tuple[str, ...], Option(
         "two selections: at the middles of the bonds between them, and along these, from the first to the second",
-        metavar="SEL", front=True, selection=True)] = (),
+        metavar="SEL", front=True, selection=True)] = ()
     points: Annotated[Path | None, Option(
-        "file of points, a line x,y,z (A) for each and a name where they have one", metavar="FILE")] = None,
+        "file of points, a line x,y,z (A) for each and a name where they have one", metavar="FILE")] = None
     fit: Annotated[str | None, Option(
-        "selection that the points, given beside the structure, move and turn with; they stay in the frame of the "
-        "trajectory unless given", metavar="SEL", selection=True)] = None,
-    from_: Annotated[tuple[str, ...], Option(
-        "selections whose contributions are told apart, such as protein, water and ions", metavar="SEL",
-        front=True, selection=True)] = (),
-    exclude: Annotated[str, Option(
-        "what of its own a place does not feel: the atom (of a bond both), or its residue or molecule as well; auto is "
-        "the residue for bonds and the atom else", choices=("auto", *EXCLUDED))] = "auto",
-    frames: FramesOption = None,
-    topology: Annotated[Path | None, Option(
-        "file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
-    force_field: ForceField = "auto",
-    water: Water = "auto",
-    cell: CellOption = None,
-    charges: Charges = (),
-    prepare: Prepare = "auto",
-    ph: Ph = 7.0,
-    pka: Pka = "model",
-    index: Index = None,
-    boundary: Boundary = "auto",
-    unit: Annotated[str, Option("of the potential", choices=POTENTIAL_UNITS)] = "V",
-    field_unit: Annotated[str, Option("of the field", choices=tuple(FIELD_UNITS))] = "V/A",
-    temperature: Annotated[float, Option("for kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE,
-    screened: Screened = None,
-    tolerance: Annotated[float, Option(
-        "largest relative rms error of field and potential, measured in the first frame", low=LEAST_TOLERANCE,
-        high=0.1)] = TOLERANCE,
-    engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
-    resume: Resume = False,
-    workers: Workers = 0,
-    scheduler: Scheduler = "",
+        "selection that the points, which refer to the structure, move and turn with; they stay in the frame of the "
+        "trajectory unless given", metavar="SEL", selection=True)] = None
+
+    def check(self) -> None:
+        """Refuse options that do not fit together."""
+        if (self.at is not None) + bool(self.bonds) + (self.points is not None) != 1:
+            raise UsageError("at", "the places of the field are needed once", "give one of {at}, {bonds} and {points}")
+        if self.bonds and len(self.bonds) != 2:
+            raise UsageError("bonds", f"takes two selections, and there are {len(self.bonds)}",
+                             "such as {bonds [C]} [O]")
+        if self.fit is not None and self.points is None:
+            raise UsageError("fit", "is for points; atoms move by themselves", "give {points}, or leave it out")
+
+    def places(self, atoms: Structure) -> Places:
+        """Return the places in a structure."""
+        if self.at is not None:
+            rows = np.flatnonzero(select(atoms, self.at, "at"))
+            return Places.atoms(rows, [label(atoms, int(n), False) for n in rows])
+        if self.bonds:
+            pairs = bonds_between(atoms, *(select(atoms, text, "bonds") for text in self.bonds))
+            return Places.bonds(pairs, [f"{label(atoms, int(i), False)}-{atoms.atom_names[j]}" for i, j in pairs])
+        from vmdpotential.io.files.points import read_points
+
+        assert self.points is not None
+        return Places.at(*read_points(self.points), atoms, None if self.fit is None else select(atoms, self.fit, "fit"))
+
+    def words(self, kind: str) -> str:
+        """Return the places in words."""
+        return {"atoms": f"atoms of {self.at}", "bonds": f"bonds from {' to '.join(self.bonds)}",
+                "points": f"points, which move with {self.fit}" if self.fit else
+                "points, in the frame of the trajectory"}[kind]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldOutput(TableOutput):
+    """The values in every frame, and their figure over time."""
+
     output: Annotated[Path | None, Option(
         "file of every frame: .csv, a row for each place and contribution, or .npz, arrays", short="o", viewer=False,
-        written=True)] = None,
-    figure: Annotated[Path | None, Option(
-        "figure over time: .png, .pdf or .svg", viewer=False, written=True)] = None,
-    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+        written=True)] = None
+    figure: Annotated[Path | None, Option("figure over time: .png, .pdf or .svg", viewer=False, written=True)] = None
+
+
+def field(
+    source: CompleteSource,
+    trajectory: TrajectoryOptions = TrajectoryOptions(),
+    sites: SiteOptions = SiteOptions(),
+    from_: Annotated[tuple[str, ...], Option(
+        "selections whose contributions are reported separately, such as protein, water and ions", metavar="SEL",
+        front=True, selection=True)] = (),
+    options: FieldOptions = FieldOptions(),
+    field_unit: Annotated[str, Option("unit of the field", choices=tuple(FIELD_UNITS))] = "V/A",
+    execution: Execution = Execution(),
+    output: FieldOutput = FieldOutput(),
 ) -> Report:
     """Compute electric field and potential at atoms, at bonds, or at points, in every frame of a trajectory.
 
@@ -112,88 +114,54 @@ def field(
     InputError
         For atoms without charges, or a trajectory of other atoms.
     """
-    from vmdpotential.figures.page import check_figure_format, render
-    from vmdpotential.io.trajectories.frames import opened
-
-    if output is not None and output.suffix.lower() not in (".csv", ".npz") and not files.is_standard(output):
-        raise UsageError("output", f"{output}: fields cannot be written in this format", "name it .csv or .npz")
-    if figure is not None:
-        check_figure_format(figure)
-    if (at is not None) + bool(bonds) + (points is not None) != 1:
-        raise UsageError("at", "where the field is wanted has to be said once",
-                         "give one of {at}, {bonds} and {points}")
-    if bonds and len(bonds) != 2:
-        raise UsageError("bonds", f"takes two selections, and there are {len(bonds)}", "such as {bonds [C]} [O]")
-    if fit is not None and points is None:
-        raise UsageError("fit", "is for points; atoms move by themselves", "give {points}, or leave it out")
-    if frames is not None and trajectory is None:
-        raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
-    paths = [path for path in (output, figure) if path is not None]
-    files.check(paths, force)
-    atoms, report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges,
-                            prepare=prepare if trajectory is None else "never", ph=ph, pka=pka)
-    places = _places(atoms, at, bonds, points, fit)
-    left_out = exclude if exclude != "auto" else "residue" if bonds else "atom"
-    start, kept = time.perf_counter(), folder_of(output, resume)
+    path = output.output
+    if path is not None and path.suffix.lower() not in (".csv", ".npz") and not files.is_standard(path):
+        raise UsageError("output", f"{path}: fields cannot be written in this format", "name it .csv or .npz")
+    sites.check()
+    trajectory.check()
+    output.check()
+    atoms, report = source.charged(frames=trajectory.trajectory)
+    places = sites.places(atoms)
+    left_out, unit = options.left_out(places), options.unit
+    start, kept = time.perf_counter(), execution.beside(path)
     with progress.clock() as clock:
         found = field_at(
-            atoms, places, opened(trajectory, len(atoms), frames),
-            sources={name: select(atoms, name, "from") for name in from_}, exclude=left_out, boundary=boundary,
-            cell=cell, unit=unit, temperature=temperature, screened=screened, tolerance=tolerance, engine=engine,
-            folder=kept, resume=resume, workers=workers, scheduler=scheduler)
+            atoms, places, trajectory.opened(atoms),
+            replace(options, sources={name: select(atoms, name, "from") for name in from_}, cell=source.cell),
+            replace(execution, folder=kept))
     seconds = time.perf_counter() - start - clock.compiling
     scale = 1 / FIELD_UNITS[field_unit]
-    drawn = None
-    if figure is not None or not paths:
-        drawn = _draw(found, scale, field_unit)
-    with files.writing(paths, force) as written:
-        if output is not None:
-            (_write_arrays if output.suffix.lower() == ".npz" else _write_rows)(found, scale, field_unit, written[0])
-        if figure is not None and drawn is not None:
-            written[-1].write_bytes(render(drawn, figure, title="electric field"))
+    drawn = _draw(found, scale, field_unit) if output.draws else None
+    writer = _write_arrays if path is not None and path.suffix.lower() == ".npz" else _write_rows
+    output.write(lambda place: writer(found, scale, field_unit, place), drawn, "electric field")
     clear(kept)
     count = len(found.frames)
-    where = {"atoms": f"atoms of {at}", "bonds": f"bonds from {' to '.join(bonds)}",
-             "points": f"points, which move with {fit}" if fit else "points, in the frame of the trajectory"}
-    own = "nothing is left out" if points is not None else f"a place does not feel its own {left_out}"
+    own = "nothing is left out" if places.kind == "points" else f"a place does not feel its own {left_out}"
     summary, series = _summary(found, scale)
     lines = [
         str(report),
         f"{boundary_text(found.cell)}; {found.medium}; "
         + (f"rms error of the field {found.error * scale:.1e} {field_unit}, relative errors "
            f"{found.relative_errors[1]:.1e} of the field and {found.relative_errors[0]:.1e} of the potential "
-           f"(asked {tolerance:g})" if found.error else "all pairs, exactly")
+           f"(asked {options.tolerance:g})" if found.error else "all pairs, exactly")
         + f"; {own}",
-        f"{len(places)} {where[places.kind]}, {count} frame{'s' * (count != 1)}, " + (
+        f"{len(places)} {sites.words(places.kind)}, {count} frame{'s' * (count != 1)}, " + (
             "field along the bond" if found.along is not None else "size of the field")
         + f" ({field_unit}) and potential ({unit}):",
         *_lines(found, summary, series),
         f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {found.engine} engine",
-        *(f"wrote {path}" for path in paths),
+        *(f"wrote {path}" for path in output.paths),
     ]
     data = {
-        **report.data, "places": list(places.names), "kind": places.kind, "names": list(found.names),
-        "frames": count, "exclude": left_out, "unit": unit, "field_unit": field_unit, "temperature": temperature,
-        "medium": found.medium, "boundary": "open" if found.cell is None else "periodic", "fit": fit,
-        "error": found.error * scale, "tolerance": tolerance, "error_potential": found.relative_errors[0],
+        **report.data, "places": list(places.names), "kind": places.kind,
+        "names": list(found.names), "frames": count, "exclude": left_out, "unit": unit, "field_unit": field_unit,
+        "temperature": options.temperature,
+        "medium": found.medium, "boundary": "open" if found.cell is None else "periodic", "fit": sites.fit,
+        "error": found.error * scale, "tolerance": options.tolerance, "error_potential": found.relative_errors[0],
         "error_field": found.relative_errors[1], "engine": found.engine,
-        **summary, "seconds": seconds, "files": [str(path) for path in paths],
+        **summary, "seconds": seconds, "files": [str(path) for path in output.paths],
     }
     return Report(lines, data, {"structure": atoms, **({} if drawn is None else {"figure": drawn})})
-
-
-def _places(atoms: Structure, at: str | None, bonds: tuple[str, ...], points: Path | None, fit: str | None) -> Places:
-    """Return where the field is wanted."""
-    if at is not None:
-        rows = np.flatnonzero(select(atoms, at, "at"))
-        return Places.atoms(rows, [label(atoms, int(n), False) for n in rows])
-    if bonds:
-        pairs = bonds_between(atoms, *(select(atoms, text, "bonds") for text in bonds))
-        return Places.bonds(pairs, [f"{label(atoms, int(i), False)}-{atoms.atom_names[j]}" for i, j in pairs])
-    from vmdpotential.io.files.points import read_points
-
-    assert points is not None
-    return Places.at(*read_points(points), atoms, None if fit is None else select(atoms, fit, "fit"))
 
 
 def _summary(found: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:

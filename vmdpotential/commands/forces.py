@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 
 from vmdpotential.commands.between import (
-    AllowScripts,
     BetweenOption,
-    Boundary,
-    Cutoff,
-    Dielectric,
-    Electrostatics,
-    FramesOption,
-    Parameters,
-    Tolerance,
-    TrajectoryOption,
-    engines,
+    PairOptions,
     error_line,
     frames_of,
     label,
@@ -27,59 +19,27 @@ from vmdpotential.commands.between import (
     stopped,
     warn_of_mixture,
 )
-from vmdpotential.commands.options import (
-    CellOption,
-    Charges,
-    ForceField,
-    Index,
-    Partial,
-    Resume,
-    Scheduler,
-    Water,
-    Workers,
-    charged,
-    read,
-)
+from vmdpotential.commands.options import ChargedSource, Force, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.blocks import Arrays, clear, folder_of
+from vmdpotential.frames.blocks import Arrays, clear
+from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import TOLERANCE, Between
 from vmdpotential.parameters import Command, Option, Report
 
 
 def forces(
-    structure: Annotated[Path | Structure, Option(
-        "structure file; a topology will do beside a trajectory", positional=True)],
+    source: ChargedSource,
     between: BetweenOption,
-    trajectory: TrajectoryOption = None,
-    topology: Annotated[Path | None, Option(
-        "file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
-    parameters: Parameters = (),
-    allow_scripts: AllowScripts = False,
-    force_field: ForceField = "auto",
-    water: Water = "auto",
-    cell: CellOption = None,
-    charges: Charges = (),
-    index: Index = None,
-    boundary: Boundary = "auto",
-    electrostatics: Electrostatics = "pme",
-    cutoff: Cutoff = 12.0,
-    dielectric: Dielectric = 1.0,
-    tolerance: Tolerance = TOLERANCE,
-    frames: FramesOption = None,
-    engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
-    resume: Resume = False,
-    partial: Partial = False,
-    workers: Workers = 0,
-    scheduler: Scheduler = "",
+    trajectory: TrajectoryOptions = TrajectoryOptions(),
+    options: PairOptions = PairOptions(),
+    execution: PartialExecution = PartialExecution(),
     output: Annotated[Path | None, Option(
         "file of the forces: .csv, a row for each atom and frame, or .npz, arrays (frames, atoms, 3)", short="o",
         viewer=False, written=True)] = None,
-    force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
+    force: Force = False,
 ) -> Report:
     """Compute the forces on the atoms of one selection by another, in kcal/mol/A.
 
@@ -94,8 +54,6 @@ def forces(
     StoppedError
         When the run was stopped, and `partial` asks for what is done.
     """
-    from vmdpotential.io.topologies.forcefield import nonbonded
-
     if output is not None and output.suffix.lower() not in (".csv", ".npz") and not files.is_standard(output):
         raise UsageError("output", f"{output}: forces cannot be written in this format", "name it .csv or .npz")
     if output is not None:
@@ -103,17 +61,15 @@ def forces(
     if len(between) != 2:
         raise UsageError("between", f"takes two selections here, and there are {len(between)}",
                          "such as {between protein} water")
-    structure, report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges,
-                                between, "between")
+    structure, report = source.charged(between, "between", trajectory.trajectory)
     (a, b, first, second), = selections(structure, between)
-    terms = nonbonded(structure, parameters, allow_scripts)
+    terms = options.terms(structure)
     warn_of_mixture(structure, report, terms)
-    pair = Between(structure, terms, first, second, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
-                   tolerance=tolerance, engine=engine, forces=True)
+    pair = options.between(structure, terms, first, second, forces=True)
     blocks: list[Arrays] = []
-    kept = folder_of(output, resume)
-    work = PairEnergies(frames_of(structure, trajectory, frames, boundary, cell), (pair,), structure, "forces")
-    whole = over_frames(work, blocks.append, partial, folder=kept, resume=resume, workers=workers, scheduler=scheduler)
+    kept = execution.beside(output)
+    work = PairEnergies(frames_of(structure, trajectory, options.boundary, source.cell), (pair,), structure, "forces")
+    whole = over_frames(work, blocks.append, execution.partial, **replace(execution, folder=kept).blocks)
     last = Cell(blocks[-1]["cell"]) if "cell" in blocks[-1] else None
     numbers = np.concatenate([found["frames"] for found in blocks])
     values = np.concatenate([found["rows 0"] for found in blocks])
@@ -139,8 +95,8 @@ def forces(
     most = int(sizes.argmax())
     lines = [
         str(report),
-        f"{terms.source} parameters, {electrostatics}, {boundary_text(last)}, cutoff {cutoff:g} A, "
-        f"dielectric {dielectric:g}",
+        f"{terms.source} parameters, {options.electrostatics}, {boundary_text(last)}, cutoff {options.cutoff:g} A, "
+        f"dielectric {options.dielectric:g}",
         error_line(pair, pair.error_forces, "forces on atoms"),
         f"on {len(names)} atoms of {a} by {b}, {len(numbers)} frame{'s' * (len(numbers) != 1)}: "
         f"sum ({', '.join(f'{x:.4f}' for x in sum_of_all)}) kcal/mol/A; the largest on {names[most]}, "
@@ -149,8 +105,9 @@ def forces(
     ]
     data = {
         **report.data, "a": a, "b": b, "unit": "kcal/mol/A", "frames": len(numbers), "atoms": pair.atoms.tolist(),
-        "forces": mean.tolist(), "sum": sum_of_all.tolist(), "electrostatics": electrostatics, "cutoff": cutoff,
-        "tolerance": tolerance, "error": pair.error_forces, "dielectric": dielectric,
+        "forces": mean.tolist(), "sum": sum_of_all.tolist(),
+        "electrostatics": options.electrostatics, "cutoff": options.cutoff,
+        "tolerance": options.tolerance, "error": pair.error_forces, "dielectric": options.dielectric,
         "boundary": "open" if last is None else "periodic", "parameters": terms.source,
         "engine": pair.engine.name, "file": None if output is None else str(output),
     }

@@ -5,40 +5,21 @@ from __future__ import annotations
 import csv
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from vmdpotential import registry
-from vmdpotential.commands.options import CellOption, Charges, ForceField, Index, Water, charged, read
+from vmdpotential.commands.options import ChargedSource, Force, Format
 from vmdpotential.errors import UsageError, Words
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.files.recognise import PRMTOP
 from vmdpotential.io.files.text import suffix
-from vmdpotential.ions import (
-    CONVENTIONS,
-    COUNT_METHODS,
-    SITE_METHODS,
-    SWEEPS,
-    TOLERANCE,
-    PlacedIon,
-    Placement,
-    parse_list,
-    parse_salt,
-    place_replicas,
-)
-from vmdpotential.maps import LEAST_TOLERANCE
-from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.charges import ChargeReport
+from vmdpotential.ions import IonOptions, PlacedIon, Placement, place_replicas
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report, items
-from vmdpotential.units import DEFAULT_TEMPERATURE
 
 log = logging.getLogger(__name__)
-
-
-def _engines() -> Sequence[str]:
-    return ("auto", *registry.available("engine"))
 
 
 def parse_templates(text: str) -> dict[str, Path]:
@@ -53,68 +34,41 @@ def parse_templates(text: str) -> dict[str, Path]:
     return {name: Path(file) for name, file in given.items()}
 
 
+@dataclass(frozen=True, kw_only=True)
+class SolvatedSource(ChargedSource):
+    """A structure with charges and waters."""
+
+    structure: Annotated[Path | Structure, Option("solvated structure", positional=True)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IonOutput:
+    """The files of a structure with ions, and their table."""
+
+    output: Annotated[tuple[Path, ...], Option(
+        "structure to write, several for several formats; the suffix chooses; - is standard output", short="o",
+        viewer=False, written=True)] = ()
+    table: Annotated[Path | None, Option(
+        "CSV file with every ion's site, distances and energy", viewer=False, written=True)] = None
+    format: Format = ""
+    force: Force = False
+
+
 def ionize(
-    structure: Annotated[Path | Structure, Option("solvated structure", positional=True)],
-    topology: Annotated[Path | None, Option("file with charges and bonds (PSF, prmtop, TPR ...)", viewer=False)] = None,
-    force_field: ForceField = "auto",
-    water: Water = "auto",
-    cell: CellOption = None,
-    charges: Charges = (),
-    index: Index = None,
-    cation: Annotated[str, Option(
-        "positive ion, in any program's name (SOD, Na+, MG); auto is SOD, or the salt's", front=True)] = "auto",
-    anion: Annotated[str, Option("negative ion (CLA, Cl-); auto is CLA, or the salt's", front=True)] = "auto",
-    neutralize: Annotated[bool, Option("compensate the net charge", front=True)] = True,
-    concentration: Annotated[float, Option(
-        "salt, on top of neutralising ions", unit="mol/L", low=0, high=10, front=True)] = 0.0,
-    salt: Annotated[Mapping[str, float] | None, Option(
-        "what the salt is, by fractions of formula units: NaCl:0.7,KCl:0.2,MgCl2:0.1; cation and anion neutralise",
-        metavar="FORMULA:FRACTION,...", parse=parse_salt)] = None,
-    count: Annotated[str, Option(
-        "how salt is counted: add then neutralise, SLTCAP, SPLIT", choices=COUNT_METHODS)] = "add",
-    count_existing: Annotated[bool, Option("ions that are there are part of the salt asked for")] = True,
-    ions: Annotated[Mapping[str, int] | None, Option(
-        "exactly these ions instead, such as SOD=11,CLA=2", metavar="NAME=N,...", parse=parse_list)] = None,
+    source: SolvatedSource,
+    options: IonOptions = IonOptions(),
     ion_template: Annotated[Mapping[str, Path] | None, Option(
         "ions of several atoms, by files with their charges (MOL2, PQR): NH4=ammonium.mol2; the name is used in the "
         "other options and in formulas", metavar="NAME=FILE,...", parse=parse_templates)] = None,
-    site: Annotated[str, Option(
-        "waters with the most favourable potential, any, or by Boltzmann's distribution (monte-carlo)",
-        choices=SITE_METHODS)] = "potential",
-    from_solute: Annotated[float, Option("least distance to solute atoms", unit="A", low=0, high=1000)] = 5.0,
-    between: Annotated[float, Option("least distance between ions", unit="A", low=0, high=1000)] = 5.0,
-    seed: Annotated[int | None, Option(
-        "of random sites and of monte-carlo; chosen and reported when not given", low=0)] = None,
-    sweeps: Annotated[int, Option("steps of monte-carlo for each ion", low=0, high=10**7)] = SWEEPS,
     replicas: Annotated[int, Option(
         "how many placements, at random or monte-carlo sites with the seeds S, S+1 ...; files out_1.pdb, out_2.pdb ...",
         low=1, high=10_000, viewer=False)] = 1,
-    refine: Annotated[bool, Option("ions move to better free sites when all are placed")] = True,
-    keep: Annotated[str | None, Option("waters that must stay, as a selection", metavar="SEL", selection=True)] = None,
-    naming: Annotated[str, Option(
-        "whose ion names are written; auto is the input's convention",
-        choices=CONVENTIONS)] = "auto",
     parameters: Annotated[tuple[Path, ...], Option(
         "Lennard-Jones of ions that the prmtop of the input lacks, to write one: Amber's frcmod, OpenMM's .xml, "
         "CHARMM's .prm, a prmtop that has them; of ions of several atoms a prmtop with all their terms",
         metavar="FILE", viewer=False)] = (),
-    temperature: Annotated[float, Option("for energies in kT", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE,
-    dielectric: Annotated[float | None, Option(
-        "relative permittivity for energies and monte-carlo; 1, and 78.5 with monte-carlo, unless given", above=0,
-        high=1e6)] = None,
-    tolerance: Annotated[float, Option(
-        "largest relative rms error of the potential at the sites, measured at 200 of them", low=LEAST_TOLERANCE,
-        high=0.1)] = TOLERANCE,
-    engine: Annotated[str, Option("what computes the potential", choices=_engines)] = "auto",
     dry_run: Annotated[bool, Option("report ions and sites, write nothing", viewer=False)] = False,
-    output: Annotated[tuple[Path, ...], Option(
-        "structure to write, several for several formats; the suffix chooses; - is standard output", short="o",
-        viewer=False, written=True)] = (),
-    table: Annotated[Path | None, Option(
-        "CSV file with every ion's site, distances and energy", viewer=False, written=True)] = None,
-    format: Annotated[str, Option(
-        "of an output whose name tells none (-, a pipe): pdb, psf ...", viewer=False, metavar="SUFFIX")] = "",
-    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+    outputs: IonOutput = IonOutput(),
 ) -> Report:
     """Replace waters of a solvated structure by neutralising ions and salt.
 
@@ -134,10 +88,12 @@ def ionize(
     NoRoomError
         When the sites run out.
     """
-    from vmdpotential.io import can_be_written, read_structure
+    from vmdpotential.io import can_be_written, check_formats, read_structure
+    from vmdpotential.io.topologies.ion_parameters import attached
     from vmdpotential.ions.report import least_distances, radial_distributions, replica_lines, summary
 
-    from_file = not isinstance(structure, Structure)
+    output, table, format, force = outputs.output, outputs.table, outputs.format, outputs.force
+    from_file = not isinstance(source.structure, Structure)
     paths = [*output, *([table] if table is not None else [])]
     if from_file and not paths and not dry_run:
         raise UsageError("output", "a file for the result is needed",
@@ -150,16 +106,12 @@ def ionize(
     files.check([path for group in groups for path in group.all], force)
     if parameters and not any(suffix(path) in PRMTOP for group in names for path in group):
         raise UsageError("parameters", "are written into a prmtop", "name one as {output}, or leave them out")
-    system, charge_report = _prepare(structure, topology, cell, index, force_field, water, charges, names[0],
-                                     parameters)
+    system, charge_report = source.charged()
+    check_formats(system, names[0])
+    system = attached(system, parameters, names[0])
     templates = {name: read_structure(path) for name, path in (ion_template or {}).items()}
     check_templates(templates, names[0], system)
-    placements = place_replicas(
-        system, replicas, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, salt=salt,
-        count=count, count_existing=count_existing, ions=ions, templates=templates, site=site, from_solute=from_solute,
-        between=between, seed=seed, refine=refine, sweeps=sweeps, keep=keep, naming=naming, temperature=temperature,
-        dielectric=dielectric, tolerance=tolerance, engine=engine,
-    )
+    placements = place_replicas(system, replicas, replace(options, templates=templates))
     if system.cell is None:
         log.warning(Words("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it "
                           "one"), system.where)
@@ -168,7 +120,7 @@ def ionize(
         if not dry_run and group.all:
             _write(placement, group, force, suffixes)
             written += map(str, group.all)
-    least, curves = least_distances(placements), radial_distributions(placements, engine)
+    least, curves = least_distances(placements), radial_distributions(placements, str(options.engine))
     where = f"{boundary_text(system.cell)}, Ewald's sum" if system.cell else boundary_text(None)
     first = placements[0]
     lines = [str(charge_report), where, *(first.lines if replicas == 1 else replica_lines(placements)),
@@ -225,19 +177,6 @@ def check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path],
             prmtop_ions.check_ion(system, name, ion)
         if ".top" in suffixes:
             gromacs_top.check_ion(system, name, ion)
-
-
-def _prepare(
-    structure: Path | Structure, topology: Path | None, cell: Cell | None, index: Path | None, force_field: str,
-    water: str, charges: Sequence[Path], outputs: Sequence[Path], parameters: Sequence[Path],
-) -> tuple[Structure, ChargeReport]:
-    """Return the structure with charges and where they are from, and refuse outputs it cannot be written to."""
-    from vmdpotential.io import check_formats
-    from vmdpotential.io.topologies.ion_parameters import attached
-
-    system, report = charged(read(structure, topology, cell, index), force_field, water, charges)
-    check_formats(system, outputs)
-    return attached(system, parameters, outputs), report
 
 
 def _write(placement: Placement, outputs: _Outputs, force: bool, names: Sequence[Path]) -> None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.commands import map as map_
-from vmdpotential.commands.options import charged, read
+from vmdpotential.commands.options import CompleteSource
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.figures.colours import colour_range
 from vmdpotential.frames.live import LiveMap
@@ -22,19 +20,19 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.structures.pdb import cell_of
-from vmdpotential.maps import Wanted
+from vmdpotential.maps import MapOptions
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.prepare.follow import Follower
 
 
-def live(structure: Path | Structure, topology: Path | None = None, force_field: str = "auto", water: str = "auto",
-         cell: Cell | None = None, charges: Sequence[Path] = (), prepare: str = "auto", ph: float = 7.0,
-         pka: str = "model", index: Path | None = None, method: str = "auto", algorithm: str = "pair",
-         interaction: str = "auto", set: Mapping[str, float] | None = None, cutoff: float | None = None,
-         smear: float = 0.0, screened: float | None = None, radii: str = "auto", sources: str = "",
-         output: Path | None = None, **options: Any) -> Report:
+def live(
+    source: CompleteSource,
+    options: MapOptions = MapOptions(spacing=1.0, tolerance=1e-3),  # fast enough to follow, and good enough to look at
+    output: Annotated[Path | None, Option(
+        "map that a viewer reads, written again for every frame: .mrc, .dx ...", short="o", viewer=False, shell=True,
+        written=True)] = None,
+) -> Report:
     """Keep a map of what is shown, while frames are played, atoms moved and selections changed.
 
     The first map is checked against the tolerance, and the others are computed in the same way. A coarse spacing makes
@@ -55,20 +53,16 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
     """
     from vmdpotential.io.maps import check_map_format, put_map
 
-    if output is None and isinstance(structure, Path):
+    if output is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file is needed for the maps", "such as {output live.mrc}")
     if output is not None:
         check_map_format(output)
         files.check([output], False)
-    shown = read(structure, topology, cell, index)
-    structure, charge_report = charged(shown, force_field, water, charges, [options.get("atoms", "all")],
-                                       prepare=prepare, ph=ph, pka=pka)
+    shown = source.read()
+    structure, charge_report = source.with_charges(shown, [options.atoms])
     follow = Follower(shown, structure) if charge_report.prepared else None
     start = time.perf_counter()
-    defaults = {p.name: p.default for p in command.parameters if p.name not in _OWN}
-    wanted = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii, sources or None)
-    made = LiveMap(structure, wanted, fixed_cell=cell is not None, follow=follow, field=False,
-                   **{**defaults, **options})
+    made = LiveMap(structure, options, fixed_cell=source.cell is not None, follow=follow)
     grid = made.first
     provenance = grid.provenance
     about = {**charge_report.data, "unit": grid.unit, "dielectric": grid.dielectric, "medium": provenance.medium}
@@ -117,16 +111,4 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
                cell_of(cell, f"frame {words[1]}", "") if cell else None)
 
 
-#: Parameters that :func:`live` itself has; the others it hands on.
-_OWN = ("structure", "topology", "force_field", "water", "cell", "charges", "prepare", "ph", "pka", "index", "method",
-        "algorithm", "interaction", "set", "cutoff", "smear", "screened", "radii", "sources", "output")
-_OUTPUT = Option("map that a viewer reads, written anew for every frame: .mrc, .dx ...", short="o", viewer=False,
-                 shell=True, written=True)
-
-#: What is fast enough to follow, and good enough to look at.
-_DEFAULTS = {"spacing": 1.0, "tolerance": 1e-3}
-
-command = Command("live", live, tuple(
-    replace(parameter, default=_DEFAULTS.get(parameter.name, parameter.default),
-            option=_OUTPUT if parameter.name == "output" else parameter.option)
-    for parameter in map_.command.parameters if parameter.option.viewer or parameter.name in _OWN))
+command = Command.of(live)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,135 +12,64 @@ from typing import Annotated, Any
 
 from vmdpotential import progress, registry
 from vmdpotential.commands.continuum import solvation_data, solvation_lines
-from vmdpotential.commands.options import (
-    Assembly,
-    CellOption,
-    Charges,
-    Expand,
-    ForceField,
-    Index,
-    Ph,
-    Pka,
-    Prepare,
-    Screened,
-    Water,
-    at_frame,
-    charged,
-    copies,
-    parse_smear,
-    read,
-)
-from vmdpotential.engines import PRECISIONS
+from vmdpotential.commands.options import CrystalSource, Force, Format, Like, at_frame, copies, read
 from vmdpotential.errors import CheckError, UsageError
-from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.maps import CUTOFF, potential_map
-from vmdpotential.molecule.radii import SETS
+from vmdpotential.io.trajectories.frames import Frames
+from vmdpotential.maps import MapOptions, potential_map
+from vmdpotential.molecule.charges import ChargeReport
+from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 
 #: Structures of a batch that failed, and that the report names; the table has all.
 SHOWN = 20
 
 
-def _names(kind: str) -> Sequence[str]:
-    return ("auto", *registry.available(kind))
+@dataclass(frozen=True, kw_only=True)
+class FrameSource(CrystalSource):
+    """A structure with charges, at a frame of a trajectory or of its own file."""
 
-
-def _settings(text: str) -> dict[str, float]:
-    """Return ``{"debye_length": 8.0}`` for ``debye_length=8``; several are separated by commas."""
-    settings = {}
-    for item in filter(None, text.split(",")):
-        name, _, value = item.partition("=")
-        try:
-            settings[name.strip()] = float(value)
-        except ValueError:
-            raise ValueError("give NAME=NUMBER, such as debye_length=8") from None
-    return settings
-
-
-def map_(
-    structure: Annotated[Path | Structure, Option(
-        "structure file; a topology will do beside a trajectory", positional=True)],
-    topology: Annotated[Path | None, Option("file with charges (PSF, prmtop, TPR ...)", viewer=False)] = None,
-    force_field: ForceField = "auto",
-    water: Water = "auto",
-    cell: CellOption = None,
-    charges: Charges = (),
-    prepare: Prepare = "auto",
-    ph: Ph = 7.0,
-    pka: Pka = "model",
-    assembly: Assembly = "",
-    expand: Expand = "no",
-    index: Index = None,
-    atoms: Annotated[str, Option(
-        "whose charges make the potential: all, solute, protein, water ..., or a selection (a CID, an expression as "
-        "'protein and resid 1:100', or group NAME), made once in the structure, also for frames",
-        metavar="all|solute|protein|SEL", front=True, selection=True)] = "all",
-    sources: Annotated[str, Option(
-        "in a continuum (pb): atoms whose charges count; the others are a part of the molecule without charges; all "
-        "unless given", metavar="SEL", selection=True)] = "",
-    method: Annotated[str, Option(
-        "how it is summed", choices=lambda: _names("method"),
-        listed=lambda: ("auto", *registry.listed("method")))] = "auto",
-    boundary: Annotated[str, Option(
-        "open, or with all periodic images; auto is periodic where "
-        "the atoms fill the cell", choices=("auto", "open", "periodic"))] = "auto",
-    spacing: Annotated[float, Option("between lattice points", unit="A", low=0.01, high=100, front=True)] = 0.5,
-    padding: Annotated[float, Option("around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0,
-    cutoff: Annotated[float | None, Option(
-        f"of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A", low=0.5,
-        high=1000)] = None,
-    algorithm: Annotated[str, Option(
-        "of the method cutoff: every pair, a mesh to the tolerance, or the faster",
-        choices=("pair", "mesh", "auto"))] = "pair",
-    interaction: Annotated[str, Option(
-        "potential of one charge; the method's own unless given", choices=lambda: _names("interaction"))] = "auto",
-    set: Annotated[Mapping[str, float] | None, Option(
-        "parameters of the interaction, such as debye_length=8, or of a method that has some (of pb also the ions of "
-        "the solution by name and molarity, such as Mg2+=0.1,Cl-=0.2)",
-        metavar="NAME=NUMBER,...", parse=_settings)] = None,
-    smear: Annotated[float, Option(
-        "standard deviation of the Gaussian that each charge is, or VMD's Ewald factor b = 1 / (sqrt(2) smear) with "
-        "its unit, such as 0.25/A; 0 for points", unit="A", low=0, high=1000, metavar="A|B/A",
-        parse=parse_smear)] = 0.0,
-    screened: Screened = None,
-    radii: Annotated[str, Option(
-        "radii of the atoms, for a method that needs them (pb): auto for the file's own (PQR, prmtop), or a named set, "
-        "which other files need (PSF, PDB, TPR)",
-        choices=("auto", *SETS))] = "auto",
-    tolerance: Annotated[float | None, Option(
-        "error of methods that are not exact, over the potential's rms, everywhere and away from charges; 1e-4 unless "
-        "given. The method pb then reduces the spacing until its errors outside of the molecule and at its surface are "
-        "smaller", low=1e-6, high=0.1)] = None,
-    unit: Annotated[str, Option("of the map", choices=POTENTIAL_UNITS)] = "kT/e",
-    temperature: Annotated[float, Option("that kT stands for", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE,
-    dielectric: Annotated[float | None, Option(
-        f"relative permittivity of the medium; 1 unless given, or {WATER:g} where it is screened", above=0,
-        high=1e6)] = None,
-    precision: Annotated[str, Option(
-        "of the sums; double where auto needs it for the tolerance", choices=PRECISIONS)] = "single",
-    engine: Annotated[str, Option("what computes", choices=lambda: _names("engine"))] = "auto",
-    like: Annotated[Path | None, Option(
-        "map whose lattice is taken, instead of spacing and padding", viewer=False, metavar="MAP")] = None,
-    trajectory: Annotated[Path | None, Option("file of frames of these atoms", viewer=False, shell=True)] = None,
+    trajectory: Annotated[Path | None, Option("file of frames of these atoms", viewer=False, shell=True)] = None
     frame: Annotated[int | None, Option(
         "which frame of the trajectory, or of the structure file where there is none, counted from 0",
-        viewer=False)] = None,
+        viewer=False)] = None
+
+    def read(self, frames: Path | Frames | None = None) -> Structure:
+        """Return the structure at its frame, or its assembly or cell."""
+        structure = read(self.structure, self.topology, self.cell, self.index, self.trajectory, self.frame)
+        structure = at_frame(structure, self.structure, self.trajectory, self.frame, self.cell)
+        return copies(structure, self.structure, self.assembly, self.expand)
+
+    def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
+                     whole: bool = True) -> tuple[Structure, ChargeReport]:
+        """Return a structure that was read with charges, completed where it is not of a trajectory."""
+        return super().with_charges(structure, atoms, parameter, whole and self.trajectory is None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapOutput:
+    """The files of a map and its field."""
+
     output: Annotated[Path | None, Option(
         "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; .mrc and .map are for programs of "
         "electron microscopy and viewers, .ccp4 for those of crystallography and gemmi, which ignore the origin of the "
         "others; a map larger than memory goes to "
         ".zarr, .cmap, .mrc, .map or .ccp4 in slabs; - is standard output", short="o", viewer=False,
-        written=True)] = None,
+        written=True)] = None
     field: Annotated[Path | None, Option(
         "electric field to write, V/A: one .npz, or three files in another map format, their names ending in _x, _y "
-        "and _z", viewer=False, written=True)] = None,
-    format: Annotated[str, Option(
-        "of an output whose name tells none (-, a pipe): dx, npz ...", viewer=False, metavar="SUFFIX")] = "",
-    force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
+        "and _z", viewer=False, written=True)] = None
+    format: Format = ""
+    force: Force = False
+
+
+def map_(
+    source: FrameSource,
+    options: MapOptions = MapOptions(),
+    like: Like = None,
+    output: MapOutput = MapOutput(),
     batch: Annotated[bool, Option(
         "STRUCTURE is a folder of structures, or a text file with a path on each line, and -o a folder: a map of each, "
         "an .npz unless the format is another, and report.csv; run again, it goes on where it was",
@@ -168,13 +98,7 @@ def map_(
         When the tolerance cannot be kept.
     """
     if batch:
-        given = locals()
-        return _batch(structure, output, format, workers, scheduler, force, {name: given[name] for name in (
-            "topology", "field", "force_field", "water", "cell", "charges", "prepare", "ph", "pka", "assembly",
-            "expand", "index", "atoms", "sources", "method", "boundary",
-            "spacing", "padding", "cutoff", "algorithm", "interaction", "set", "smear", "screened", "radii",
-            "tolerance", "unit",
-            "temperature", "dielectric", "precision", "engine", "like", "trajectory", "frame")})
+        return _batch(source, options, like, output, workers, scheduler)
     for option, value in (("workers", workers), ("scheduler", scheduler)):
         if value:
             raise UsageError(option, "is for many structures", "give {batch}")
@@ -184,11 +108,12 @@ def map_(
     from vmdpotential.io.maps.field import field_paths, put_field
     from vmdpotential.io.maps.mapformat import check_finite
 
-    if output is None and field is None and isinstance(structure, Path):
+    path, field, force = output.output, output.field, output.force
+    if path is None and field is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output map.dx}")
     fields = [] if field is None else field_paths(field)
-    paths = [*([] if output is None else [output]), *fields]
-    names = files.named(paths, format, is_map)
+    paths = [*([] if path is None else [path]), *fields]
+    names = files.named(paths, output.format, is_map)
     for name in names:
         check_map_format(name)
     files.check(paths, force, names)
@@ -198,46 +123,37 @@ def map_(
     from vmdpotential.methods.accuracy import POINTS, Errors
     from vmdpotential.molecule.selection import select
 
-    structure, charge_report = charged(
-        copies(at_frame(read(structure, topology, cell, index, trajectory, frame), structure, trajectory, frame, cell),
-               structure, assembly, expand),
-        force_field, water, charges, [atoms, *filter(None, [sources])],
-        prepare=prepare if trajectory is None else "never", ph=ph, pka=pka)
+    atoms = options.atoms
+    structure, charge_report = source.charged([atoms, *([] if options.sources is None else [options.sources])])
     start = time.perf_counter()
     which = [*([] if output is None else [0]), *range(1, 1 + len(fields))]
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:
         grid = potential_map(
-            structure, method=method, boundary=boundary, spacing=spacing, padding=padding, cutoff=cutoff,
-            algorithm=algorithm, interaction=interaction, parameters=set, smear=smear, screened=screened,
-            radii=radii, tolerance=tolerance, atoms=atoms, sources=sources or None, unit=unit,
-            temperature=temperature, dielectric=dielectric,
-            field=field is not None, precision=precision, engine=engine,
-            lattice=None if like is None else read_map(like).lattice,
-            sink=writers if paths and writers.can_take(names) else None,
-        )
+            structure, options, field=field is not None, lattice=None if like is None else read_map(like).lattice,
+            sink=writers if paths and writers.can_take(names) else None)
         if isinstance(grid, StoredGrid):
             writers.finish(grid)
     seconds = time.perf_counter() - start - clock.compiling
     if isinstance(grid, StoredGrid):
         low, high = grid.extremes or (0.0, 0.0)
-        if output is not None:
-            grid = open_map(output, 0)
+        if path is not None:
+            grid = open_map(path, 0)
     else:
         for name in names:
             check_map_format(name, grid.lattice)
             check_finite(name, grid.lattice, grid.values)
         with files.writing(paths, force, names) as places:  # all of them or none
-            if output is not None:
+            if path is not None:
                 put_map(grid, places[0])
             if grid.field is not None:
                 put_field(grid.field, places[-len(fields) :])
         low, high = float(grid.values.min()), float(grid.values.max())
 
-    made, lattice = grid.provenance, grid.lattice
+    made, lattice, smear = grid.provenance, grid.lattice, options.smear
     points = " x ".join(map(str, lattice.shape))
     net_charge = charge_report.net_charge
     of_atoms = []
-    if atoms != "all":
+    if str(atoms) != "all":
         chosen = structure.known_charges[select(structure, atoms)]
         net_charge = float(chosen.sum())
         of_atoms = [f"potential of {atoms}: {len(chosen)} atoms, net charge {round(net_charge, 3) + 0.0:g} e"]
@@ -260,23 +176,23 @@ def map_(
             "at its surface"]),
         *([] if superposes or made.error is not None else ["error: not stated by this method"]),
         *([] if grid.solvation is None else solvation_lines(grid.solvation, structure)),
-        f"{low:.4g} to {high:.4g} {unit} at {temperature:g} K, {made.medium}",
-        f"{seconds:.2f} s on the {made.engine} engine ({get_engine(engine).describe()})",
+        f"{low:.4g} to {high:.4g} {grid.unit} at {options.temperature:g} K, {made.medium}",
+        f"{seconds:.2f} s on the {made.engine} engine ({get_engine(options.engine).describe()})",
     ]
-    if engine == "auto" and reason() and find_spec("pycuda"):  # who never installed PyCUDA asks `devices`
+    if options.engine == "auto" and reason() and find_spec("pycuda"):  # who never installed PyCUDA asks `devices`
         lines.append(reason())
-    if output is not None:
-        lines.append(f"wrote {output}")
+    if path is not None:
+        lines.append(f"wrote {path}")
     if field is not None:
         lines.append(f"wrote {', '.join(map(str, fields))}")
     data = {
-        "file": None if output is None else str(output),
-        "field_files": [str(path) for path in fields],
+        "file": None if path is None else str(path),
+        "field_files": [str(each) for each in fields],
         "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
-        "unit": unit,
-        "temperature": temperature, "dielectric": grid.dielectric, "medium": made.medium, "minimum": low,
+        "unit": grid.unit,
+        "temperature": options.temperature, "dielectric": grid.dielectric, "medium": made.medium, "minimum": low,
         "maximum": high,
-        "display_limit": None if output is None and isinstance(grid, StoredGrid) else grid.display_limit(),
+        "display_limit": None if path is None and isinstance(grid, StoredGrid) else grid.display_limit(),
         **charge_report.data, "net_charge": net_charge, "method": made.method,
         "boundary": made.boundary, "cell": None if periodic is None else list(periodic.parameters),
         "interaction": made.interaction, "cutoff": made.cutoff, "smear": smear,
@@ -289,27 +205,30 @@ def map_(
     return Report(lines, data, {"grid": grid, "structure": structure})
 
 
-def _batch(source: Path | Structure, folder: Path | None, format: str, workers: int | None, scheduler: str, force: bool,
-           options: Mapping[str, Any]) -> Report:
+def _batch(source: FrameSource, options: MapOptions, like: Path | None, output: MapOutput, workers: int | None,
+           scheduler: str) -> Report:
     """Make a map of each structure of a folder or a list."""
     from vmdpotential.compiling import threads
     from vmdpotential.frames.batch import REPORT, run_batch, structures_of
     from vmdpotential.frames.processes import sharers
     from vmdpotential.io.maps import check_map_format
 
+    folder = output.output
     if folder is None or files.is_standard(folder):
         raise UsageError("output", "a folder is needed for the maps", "such as {output maps}")
-    for name in ("topology", "index", "field", "like", "trajectory", "frame"):
-        if options[name] is not None:
+    for name, value in (("topology", source.topology), ("index", source.index), ("field", output.field), ("like", like),
+                        ("trajectory", source.trajectory), ("frame", source.frame)):
+        if value is not None:
             raise UsageError(name, "is of one structure", "leave out {batch}")
-    if isinstance(source, Structure):
+    if isinstance(source.structure, Structure):
         raise UsageError("structure", "is one; a batch is of a folder or a list of files")
-    suffix = f".{(format or 'npz').removeprefix('.')}"
+    suffix = f".{(output.format or 'npz').removeprefix('.')}"
     check_map_format(folder / f"name{suffix}")
     if workers is None:  # reading and writing takes longer than a GPU's part
-        workers = threads.count() if scheduler else sharers(options["engine"], threads.count())
-    found = run_batch(partial(_one, dict(options)), structures_of(source), folder, suffix, options,
-                      workers=workers, scheduler=scheduler, engine=options["engine"], force=force)
+        workers = threads.count() if scheduler else sharers(options.engine, threads.count())
+    found = run_batch(partial(_one, source, options), structures_of(source.structure), folder, suffix,
+                      {**vars(source), **vars(options), "structure": None}, workers=workers, scheduler=scheduler,
+                      engine=options.engine, force=output.force)
     made, failed = len(found.rows) - found.before, found.failed
     lines = [
         f"{len(found.rows)} structures: {len(found.rows) - len(failed)} done"
@@ -328,9 +247,9 @@ def _batch(source: Path | Structure, folder: Path | None, format: str, workers: 
     return report
 
 
-def _one(options: Mapping[str, Any], structure: Path, output: Path) -> dict[str, Any]:
+def _one(source: FrameSource, options: MapOptions, structure: Path, output: Path) -> dict[str, Any]:
     """Make the map of a structure; return its figures for the table of a batch."""
-    report = map_(structure, output=output, force=True, **options)
+    report = map_(replace(source, structure=structure), options, output=MapOutput(output=output, force=True))
     data = report.data
     return {**{name: data[name] for name in ("method", "error", "error_away")},
             "net_charge": round(data["net_charge"], 4) + 0.0, "atoms": len(report.objects["structure"]),

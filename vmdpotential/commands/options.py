@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from vmdpotential.errors import BackendError, ChargeError, IncompleteError, UsageError, VmdpotentialError
+from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import parse_cell, with_cell
 from vmdpotential.io.files.several import frame_chosen
+from vmdpotential.io.trajectories.frames import Frames, Trajectory, opened, parse_frames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.given import ResidueCharges
+from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.molecule.water import CHOICES
 from vmdpotential.parameters import Option
 
 log = logging.getLogger(__name__)
-
-if TYPE_CHECKING:
-    from vmdpotential.io.trajectories.frames import Frames
 
 ForceField = Annotated[str, Option(
     "templates for charges that no topology gives; auto decides by the names of the whole structure",
@@ -35,9 +35,6 @@ Water = Annotated[str, Option(
 CellOption = Annotated[Cell | None, Option(
     "periodic cell instead of the file's: lengths, or these and angles, or an XSC file", unit="A, degrees",
     metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
-Screened = Annotated[float | None, Option(
-    "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel), such as 0.15; in vacuum "
-    "unless given", unit="M", low=0, high=10, metavar="SALT", front=True)]
 Charges = Annotated[tuple[Path, ...], Option(
     "charges of residues that no template knows (ligands), by the names of residues and atoms: .itp, OpenMM's .xml, a "
     "table residue,atom,charge, or .mol2 and .sdf, which also say where hydrogens are missing; or of all atoms, by "
@@ -58,14 +55,167 @@ Assembly = Annotated[str, Option(
 Expand = Annotated[str, Option(
     "whether the asymmetric unit of a crystal is expanded to its whole cell by the space group's operators",
     choices=("no", "cell"), viewer=False)]
-Workers = Annotated[int, Option(
-    "number of processes on this machine that compute blocks of frames; 0 computes in this one", viewer=False,
-    low=0, high=4096)]
-Resume = Annotated[bool, Option("go on after a run that was stopped, with the blocks it left", viewer=False)]
-Partial = Annotated[bool, Option("write what is done when the run is stopped", viewer=False)]
-Scheduler = Annotated[str, Option(
-    "address of a Dask scheduler whose workers compute blocks of frames; without TLS, everybody who can connect to a "
-    "Dask cluster can run code on it as you", viewer=False, metavar="ADDRESS")]
+Like = Annotated[Path | None, Option(
+    "map whose grid is used instead of spacing and padding", viewer=False, metavar="MAP")]
+Format = Annotated[str, Option(
+    "format of an output whose name has no suffix (-, a pipe): dx, npz, pdb ...", viewer=False, metavar="SUFFIX")]
+FramesOption = Annotated[slice | None, Option(
+    "which frames of the trajectory, counted from 0: begin, end (left out) and step", parse=parse_frames,
+    metavar="B:E:S", viewer=False, front=True)]
+Force = Annotated[bool, Option("replace files that exist", viewer=False)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A structure: its file or a viewer's atoms, with the cell and groups that a user gives."""
+
+    structure: Annotated[Path | Structure, Option(
+        "structure file, or a topology where a trajectory has the coordinates", positional=True)]
+    topology: Annotated[Path | None, Option(
+        "file with bonds, charges and names of the structure's atoms (PSF, prmtop, TPR ...)", viewer=False)] = None
+    cell: CellOption = None
+    index: Index = None
+
+    def read(self, frames: Path | Frames | None = None) -> Structure:
+        """Return the structure with its cell and groups; of a topology, with the positions of the first of `frames`.
+
+        Raises
+        ------
+        UsageError
+            For a topology in addition to a viewer's structure.
+        InputError
+            When a file cannot be read.
+        """
+        return read(self.structure, self.topology, self.cell, self.index, frames)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemplateOptions:
+    """Where charges come from that no topology gives."""
+
+    force_field: ForceField = "auto"
+    water: Water = "auto"
+    charges: Charges = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChargedSource(TemplateOptions, Source):
+    """A structure with charges, and where they come from."""
+
+    def charged(self, atoms: Sequence[Selection] = (), parameter: str = "atoms",
+                frames: Path | Frames | None = None) -> tuple[Structure, ChargeReport]:
+        """Return the structure with charges, and where they come from; see :func:`charged`."""
+        return self.with_charges(self.read(frames), atoms, parameter, whole=frames is None)
+
+    def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
+                     whole: bool = True) -> tuple[Structure, ChargeReport]:
+        """Return a structure that was read with charges; missing atoms may be added where it is the `whole` input."""
+        return charged(structure, self.force_field, self.water, self.charges, atoms, parameter)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompleteSource(ChargedSource):
+    """A structure with charges that is completed where atoms are missing."""
+
+    prepare: Prepare = "auto"
+    ph: Ph = 7.0
+    pka: Pka = "model"
+
+    def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
+                     whole: bool = True) -> tuple[Structure, ChargeReport]:
+        """Return a structure that was read with charges, completed where it is the `whole` input."""
+        return charged(structure, self.force_field, self.water, self.charges, atoms, parameter,
+                       self.prepare if whole else "never", self.ph, self.pka)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrystalSource(CompleteSource):
+    """A structure with charges, its biological assembly or the whole cell of its crystal."""
+
+    assembly: Assembly = ""
+    expand: Expand = "no"
+
+    def read(self, frames: Path | Frames | None = None) -> Structure:
+        """Return the structure, or its assembly or cell."""
+        return copies(super().read(frames), self.structure, self.assembly, self.expand)
+
+    def hydrogenated(self) -> Structure:
+        """Return the structure with the atoms that it lacks where they can be added, for what needs no charges."""
+        structure = self.read()
+        if self.prepare == "never" or structure.charges is not None or structure.topology is not None:
+            return structure
+        try:
+            return self.with_charges(structure)[0]
+        except VmdpotentialError as error:
+            log.warning("%s: is used without the atoms that it lacks (%s)", structure.where, error.text[:200])
+            return structure
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryOptions:
+    """Frames of the structure's atoms."""
+
+    trajectory: Annotated[Path | Frames | None, Option(
+        "frames of these atoms (XTC, TRR, DCD, NetCDF, PDB of several models ...); the structure's own positions "
+        "unless given", positional=True, viewer=False)] = None
+    frames: FramesOption = None
+
+    def opened(self, structure: Structure) -> Frames | None:
+        """Return the frames, or None where there is no trajectory.
+
+        Raises
+        ------
+        UsageError
+            For frames without a trajectory.
+        InputError
+            When the trajectory cannot be read or is of other atoms.
+        """
+        self.check()
+        return opened(self.trajectory, len(structure), self.frames)
+
+    def check(self) -> None:
+        """Refuse frames without a trajectory."""
+        if self.trajectory is None and self.frames is not None:
+            raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOutput:
+    """A table and a figure of it."""
+
+    output: Annotated[Path | None, Option(
+        "CSV file of the curves; - is standard output", short="o", viewer=False, written=True)] = None
+    figure: Annotated[Path | None, Option(
+        "figure of the curves: .png, .pdf or .svg", viewer=False, written=True)] = None
+    force: Force = False
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files to write."""
+        return [path for path in (self.output, self.figure) if path is not None]
+
+    @property
+    def draws(self) -> bool:
+        """Whether a figure is needed: for its file, or to be shown where there are no files."""
+        return self.figure is not None or self.output is None
+
+    def check(self) -> None:
+        """Refuse a figure of an unknown format, and files that exist or cannot be written."""
+        from vmdpotential.figures.page import check_figure_format
+
+        if self.figure is not None:
+            check_figure_format(self.figure)
+        files.check(self.paths, self.force)
+
+    def write(self, table: Callable[[Path], None], drawn: Any, title: str) -> None:
+        """Write the table by a function that takes its path, and the figure; both or none."""
+        from vmdpotential.figures.page import render
+
+        with files.writing(self.paths, self.force) as places:
+            if self.output is not None:
+                table(places[0])
+            if self.figure is not None:
+                places[-1].write_bytes(render(drawn, self.figure, title=title))
 
 
 def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,
@@ -130,7 +280,7 @@ def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:
 
 
 def charged(structure: Structure, force_field: str, water: str, charges: Sequence[Path] = (),
-            atoms: Sequence[str] = (), parameter: str = "atoms", prepare: str = "never",
+            atoms: Sequence[Selection] = (), parameter: str = "atoms", prepare: str = "never",
             ph: float = 7.0, pka: str = "model") -> tuple[Structure, ChargeReport]:
     """Return a structure with charges, and where they are from; completed where atoms are missing.
 
@@ -189,17 +339,6 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
         return completed(structure, error, force_field=force_field, water=water, charges=given, ph=ph, pka=pka)
 
 
-def hydrogenated(structure: Structure, prepare: str, ph: float, pka: str) -> Structure:
-    """Return a structure with the atoms that it lacks where they can be added, for what needs no charges (surfaces)."""
-    if prepare == "never" or structure.charges is not None or structure.topology is not None:
-        return structure
-    try:
-        return charged(structure, "auto", "auto", prepare=prepare, ph=ph, pka=pka)[0]
-    except VmdpotentialError as error:
-        log.warning("%s: is used without the atoms that it lacks (%s)", structure.where, error.text[:200])
-        return structure
-
-
 def completed(structure: Structure, error: IncompleteError, **options: Any) -> tuple[Structure, ChargeReport]:
     """Return a structure with the atoms that it lacks, or that part of it which was selected, and its charges.
 
@@ -236,8 +375,6 @@ def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | 
     InputError
         When the frames cannot be read or are of other atoms, or there is none of this number.
     """
-    from vmdpotential.io.trajectories.frames import Trajectory
-
     if trajectory is None and frame is None:
         return structure
     path = trajectory or source
@@ -247,22 +384,3 @@ def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | 
     found = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None))))
     return replace(structure, positions=found.positions, cell=cell or found.cell or structure.cell,
                    sources=(*structure.sources, f"{path} frame {found.number}"))
-
-
-def parse_smear(text: str) -> float:
-    """Return a standard deviation in A, for ``2.83`` or, by its Ewald factor, ``0.25/A``.
-
-    Raises
-    ------
-    ValueError
-    """
-    from vmdpotential.interactions.gaussian import ewald_factor
-
-    number, slash, unit = text.partition("/")
-    try:
-        value = float(number)
-    except ValueError:
-        value = np.nan
-    if not (value >= 0 and unit.strip() == ("A" if slash else "") and (value > 0 or not slash)):
-        raise ValueError("a distance in A is needed, or an Ewald factor with its unit, such as 0.25/A")
-    return ewald_factor(value) if slash else value

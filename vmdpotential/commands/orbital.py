@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,14 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.commands.options import Force, Like
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.files import output as files
+from vmdpotential.maps.options import GridOptions
 from vmdpotential.orbitals.evaluate import LENGTHS, density_map, orbital_map
 from vmdpotential.orbitals.read import read_wavefunction
 from vmdpotential.orbitals.wavefunction import Wavefunction
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.units import BOHR
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrbitalOutput:
+    """The files of a map and of its nuclei."""
+
+    output: Annotated[Path | None, Option(
+        "map file to write: .cube, .dx, .mrc, .npz ...", short="o", viewer=False, written=True)] = None
+    atoms: Annotated[Path | None, Option(
+        "structure file to write with the nuclei, for viewers: .pdb, .cif, .gro", viewer=False, written=True)] = None
+    force: Force = False
 
 
 def orbital_(
@@ -32,17 +46,11 @@ def orbital_(
     density: Annotated[bool, Option("compute the electron density instead of an orbital", front=True)] = False,
     spin: Annotated[bool, Option(
         "compute the density of alpha electrons minus that of beta electrons", front=True)] = False,
-    spacing: Annotated[float, Option("distance between grid points", unit="A", low=0.01, high=100, front=True)] = 0.2,
-    padding: Annotated[float, Option("margin around the nuclei", unit="A", low=0, high=1000)] = 4.0,
-    like: Annotated[Path | None, Option(
-        "map whose grid is used instead of spacing and padding", viewer=False, metavar="MAP")] = None,
+    grid: GridOptions = GridOptions(spacing=0.2, padding=4.0),
+    like: Like = None,
     unit: Annotated[str, Option(
         "unit of length in the values: A^-3/2 and e/A^3, or bohr^-3/2 and e/bohr^3", choices=LENGTHS)] = "A",
-    output: Annotated[Path | None, Option(
-        "map file to write: .cube, .dx, .mrc, .npz ...", short="o", viewer=False, written=True)] = None,
-    atoms: Annotated[Path | None, Option(
-        "structure file to write with the nuclei, for viewers: .pdb, .cif, .gro", viewer=False, written=True)] = None,
-    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+    output: OrbitalOutput = OrbitalOutput(),
 ) -> Report:
     """Compute a molecular orbital or an electron density on a grid.
 
@@ -63,48 +71,50 @@ def orbital_(
     from vmdpotential.io import check_formats, write_structures
     from vmdpotential.io.maps import check_map_format, put_map, read_map
 
-    if output is None:
+    path, atoms, force = output.output, output.atoms, output.force
+    if path is None:
         raise UsageError("output", "a file is needed for the map", "such as {output orbital.cube}")
     if bool(orbital) + density + spin != 1:
         raise UsageError("orbital", "one quantity is computed at a time", "give one of {orbital}, {density}, {spin}")
-    check_map_format(output)
-    written = [output] if atoms is None else [atoms, output]
+    check_map_format(path)
+    written = [path] if atoms is None else [atoms, path]
     files.check(written, force)
     wavefunction = read_wavefunction(file)
     structure = wavefunction.structure()
     check_formats(structure, [] if atoms is None else [atoms])
     index = wavefunction.find(orbital, channel) if orbital else -1
-    lattice = Lattice.around(wavefunction.positions, spacing, padding) if like is None else read_map(like).lattice
-    check_map_format(output, lattice)
+    lattice = (Lattice.around(wavefunction.positions, grid.spacing, grid.padding) if like is None else
+               read_map(like).lattice)
+    check_map_format(path, lattice)
     start = time.perf_counter()
     with progress.clock() as clock:
-        grid = (orbital_map(wavefunction, lattice, index, channel, unit) if orbital else
+        made = (orbital_map(wavefunction, lattice, index, channel, unit) if orbital else
                 density_map(wavefunction, lattice, spin, unit))
     seconds = time.perf_counter() - start - clock.compiling
-    write_structures(structure, [] if atoms is None else [atoms], force, {output: lambda place: put_map(grid, place)})
-    total = _integral(grid.values, lattice, unit, bool(orbital))
-    low, high = float(grid.values.min()), float(grid.values.max())
+    write_structures(structure, [] if atoms is None else [atoms], force, {path: lambda place: put_map(made, place)})
+    total = _integral(made.values, lattice, unit, bool(orbital))
+    low, high = float(made.values.min()), float(made.values.max())
     lines = [
         _contents(wavefunction),
         *([_orbital(wavefunction, index, channel)] if orbital else []),
         f"{' x '.join(map(str, lattice.shape))} points, "
         f"{' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart",
-        f"{low:.4g} to {high:.4g} {grid.unit}",
+        f"{low:.4g} to {high:.4g} {made.unit}",
         f"integral over the grid: {total:.4f} of the squared orbital, which is 1 in all space" if orbital else
         f"integral over the grid: {total:.4f} electrons" + ("" if spin else f" of {wavefunction.electrons:g}"),
-        f"{seconds:.2f} s", *(f"wrote {path}" for path in written),
+        f"{seconds:.2f} s", *(f"wrote {each}" for each in written),
     ]
     data = {
-        "quantity": grid.provenance.quantity, "unit": grid.unit, "orbital": index + 1 if orbital else None,
+        "quantity": made.provenance.quantity, "unit": made.unit, "orbital": index + 1 if orbital else None,
         "channel": channel if orbital and not wavefunction.restricted else None,
         "energy": _energy(wavefunction, index, channel) if orbital else None,
         "electrons": wavefunction.electrons, "integral": total, "shape": list(lattice.shape),
         "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
         "minimum": low, "maximum": high,
-        "display_limit": grid.display_limit(), "file": str(output),
+        "display_limit": made.display_limit(), "file": str(path),
         "structure_file": None if atoms is None else str(atoms), "seconds": seconds,
     }
-    return Report(lines, data, {"grid": grid, "structure": structure})
+    return Report(lines, data, {"grid": made, "structure": structure})
 
 
 def _integral(values: NDArray[np.float32], lattice: Lattice, unit: str, squared: bool) -> float:

@@ -9,12 +9,11 @@ from typing import Annotated
 
 from vmdpotential.commands.options import (
     Assembly,
-    Charges,
     Expand,
-    ForceField,
+    Force,
     Ph,
     Pka,
-    Water,
+    TemplateOptions,
     copies,
     read,
     residue_charges,
@@ -31,9 +30,7 @@ def prepare(
     structure: Annotated[Path, Option("structure file", positional=True)],
     ph: Ph = 7.0,
     pka: Pka = "model",
-    force_field: ForceField = "auto",
-    water: Water = "auto",
-    charges: Charges = (),
+    templates: TemplateOptions = TemplateOptions(),
     leave_out: Annotated[tuple[str, ...], Option(
         "names of residues to leave out, such as UNK", metavar="NAME")] = (),
     radii: Annotated[str, Option("set of atomic radii", choices=SETS)] = "mbondi2",
@@ -42,7 +39,7 @@ def prepare(
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .pqr has charges and radii, .pdb, .cif or .gro the atoms; .csv the table of all residues",
         short="o", viewer=False, written=True)] = (),
-    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+    force: Force = False,
 ) -> Report:
     """Complete a structure: hydrogens, missing atoms, protonation states, charges and radii.
 
@@ -71,8 +68,8 @@ def prepare(
     files.check(output, force)
     start = time.perf_counter()
     made = prepare_structure(
-        copies(read(structure, None), structure, assembly, expand), ph=ph, pka=pka, force_field=force_field,
-        water=water, charges=residue_charges(charges), leave_out=leave_out, radii=radii)
+        copies(read(structure, None), structure, assembly, expand), ph=ph, pka=pka, force_field=templates.force_field,
+        water=templates.water, charges=residue_charges(templates.charges), leave_out=leave_out, radii=radii)
     seconds = time.perf_counter() - start
     write_structures(made.structure, structures, force,
                      {path: lambda place: _write(made, place) for path in tables}, structures)

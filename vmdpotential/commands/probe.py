@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,32 +13,20 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.average import statistic_files
-from vmdpotential.commands.between import AllowScripts, FramesOption, Parameters, TrajectoryOption, engines
-from vmdpotential.commands.options import (
-    CellOption,
-    Charges,
-    ForceField,
-    Index,
-    Partial,
-    Ph,
-    Prepare,
-    Resume,
-    Scheduler,
-    Water,
-    Workers,
-    charged,
-    read,
-)
+from vmdpotential.commands.between import ParameterOptions
+from vmdpotential.commands.options import CompleteSource, Force, TrajectoryOptions
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import StoppedError, UsageError
-from vmdpotential.frames.blocks import folder_of, run_blocks
+from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frames.ligand import HIGHEST, FreeEnergy, Planning, merge, plan_insertions
+from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.io.trajectories.frames import Frames, Loaded, opened
+from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.maps.options import Engine
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
@@ -52,66 +40,73 @@ from vmdpotential.probes.paths import Minimum, minima_and_barriers
 _LIGAND_SPACING, _PROBE_SPACING = 1.0, 0.375
 
 
-def probe_(
-    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
-    trajectory: TrajectoryOption = None,
+@dataclass(frozen=True, kw_only=True)
+class ProbeOptions:
+    """What is mapped, and where."""
+
     probe: Annotated[tuple[str, ...], Option(
         "probe atoms: AutoDock's types (C, A, N, NA, OA, SA, HD ...), its maps e and d, NAME=SIGMA,EPSILON (A and "
         "kcal/mol) with the structure's own Lennard-Jones, or NAME=TYPE of its force field", metavar="PROBE",
-        front=True)] = (),
+        front=True)] = ()
     ligand: Annotated[str, Option(
         f"small molecule whose free energy is computed over the frames: {', '.join(LIGANDS)}, or a file of lines "
-        "'name x y z sigma epsilon'", metavar="NAME|FILE", front=True)] = "",
+        "'name x y z sigma epsilon'", metavar="NAME|FILE", front=True)] = ""
     atoms: Annotated[str, Option(
-        "atoms that the probe or the molecule feels", metavar="SEL", selection=True, front=True)] = "all",
+        "atoms that the probe or the molecule feels", metavar="SEL", selection=True, front=True)] = "all"
     around: Annotated[str, Option(
         "atoms around which the grid is laid; unless given, all that the probe feels, or for a molecule the whole "
-        "periodic cell", metavar="SEL", selection=True)] = "",
+        "periodic cell", metavar="SEL", selection=True)] = ""
     spacing: Annotated[float | None, Option(
         "distance between grid points; 0.375 A for probes and 1 A for a molecule unless given", unit="A", low=0.05,
-        high=100, front=True)] = None,
-    padding: Annotated[float, Option("margin around those atoms", unit="A", low=0, high=1000)] = 4.0,
-    like: Annotated[Path | Grid | None, Option("map whose grid is used", metavar="MAP")] = None,
-    topology: Annotated[Path | None, Option(
-        "file with charges and Lennard-Jones parameters (PSF, prmtop, TPR ...)", viewer=False)] = None,
-    parameters: Parameters = (),
-    allow_scripts: AllowScripts = False,
-    force_field: ForceField = "auto",
-    water: Water = "auto",
-    cell: CellOption = None,
-    charges: Charges = (),
-    index: Index = None,
-    prepare: Prepare = "auto",
-    ph: Ph = 7.0,
-    frames: FramesOption = None,
+        high=100, front=True)] = None
+    padding: Annotated[float, Option("margin around those atoms", unit="A", low=0, high=1000)] = 4.0
+    cutoff: Annotated[float, Option(
+        "of Lennard-Jones; AutoDock's maps end at 8 A", unit="A", low=3, high=50)] = 12.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class InsertionOptions:
+    """How a molecule is inserted into frames."""
+
     fit: Annotated[str, Option(
         "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
-        "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto",
+        "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto"
     boundary: Annotated[str, Option(
         "of a molecule over frames: open, or periodic with all images; auto is periodic where the atoms fill the cell",
-        choices=("auto", "open", "periodic"))] = "auto",
-    cutoff: Annotated[float, Option(
-        "of Lennard-Jones; AutoDock's maps end at 8 A", unit="A", low=3, high=50)] = 12.0,
+        choices=("auto", "open", "periodic"))] = "auto"
     orientations: Annotated[int, Option(
-        "of a molecule at each place, spread evenly; half of them where its ends are alike", low=1, high=10000)] = 12,
+        "of a molecule at each place, spread evenly; half of them where its ends are alike", low=1, high=10000)] = 12
     places: Annotated[int, Option(
-        "of a molecule along each edge of the box of a grid point", low=1, high=10)] = 2,
-    temperature: Annotated[float, Option("of the frames", unit="K", above=0, high=1e4)] = 298.15,
+        "of a molecule along each edge of the box of a grid point", low=1, high=10)] = 2
+    temperature: Annotated[float, Option("of the frames", unit="K", above=0, high=1e4)] = 298.15
     stat: Annotated[str, Option(
         "of a molecule: mean is the free energy, and sem its standard error, in a further file",
-        metavar="mean,sem")] = "mean",
+        metavar="mean,sem")] = "mean"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeOutput:
+    """The files of maps, and the table of minima."""
+
     paths: Annotated[Path | None, Option(
         "CSV table of the minima of the free energy, and of the barriers between them", viewer=False, written=True,
-        metavar="FILE.csv")] = None,
-    engine: Annotated[str, Option("auto, or one by its name", choices=engines)] = "auto",
+        metavar="FILE.csv")] = None
     output: Annotated[Path | None, Option(
         "map file; of several probes with their names in it: receptor.map (AutoDock's format) makes receptor.C.map ...",
-        short="o", viewer=False, written=True)] = None,
-    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
-    resume: Resume = False,
-    partial: Partial = False,
-    workers: Workers = 0,
-    scheduler: Scheduler = "",
+        short="o", viewer=False, written=True)] = None
+    force: Force = False
+
+
+def probe_(
+    source: CompleteSource,
+    trajectory: TrajectoryOptions = TrajectoryOptions(),
+    options: ProbeOptions = ProbeOptions(),
+    like: Annotated[Path | Grid | None, Option("map whose grid is used", metavar="MAP")] = None,
+    force_field: ParameterOptions = ParameterOptions(),
+    insertion: InsertionOptions = InsertionOptions(),
+    engine: Engine = "auto",
+    outputs: ProbeOutput = ProbeOutput(),
+    execution: PartialExecution = PartialExecution(),
 ) -> Report:
     """Compute the energy of probe atoms, or the free energy of a small molecule, at every grid point.
 
@@ -130,25 +125,25 @@ def probe_(
     """
     from vmdpotential.io.maps import read_map
 
+    probe, ligand, output = options.probe, options.ligand, outputs.output
     if bool(probe) == bool(ligand):
         raise UsageError("probe", "probe atoms or a molecule are mapped", "give one of {probe}, {ligand}")
-    if output is None and isinstance(structure, Path):
+    if output is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output o2.dx}")
-    if probe and (trajectory is not None or frames is not None or paths is not None):
+    if probe and (trajectory.trajectory is not None or trajectory.frames is not None or outputs.paths is not None):
         raise UsageError("trajectory", "probe atoms see one structure",
                          "give {ligand}, or leave out trajectory, frames and paths")
-    found = read(structure, topology, cell, index, trajectory)
+    found = source.read(trajectory.trajectory)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    run = _Run(found, atoms, around, lattice, spacing or (_LIGAND_SPACING if ligand else _PROBE_SPACING), padding,
-               cutoff, engine, output, force)
+    run = _Run(found, options, lattice, options.spacing or (_LIGAND_SPACING if ligand else _PROBE_SPACING), engine,
+               output, outputs.force)
     if probe:
-        given = {"force_field": force_field, "water": water, "charges": charges, "prepare": prepare, "ph": ph}
-        return _probes(run, probe, given, parameters, allow_scripts)
-    over = _Over(trajectory, frames, fit, stat, paths,
-                 {"orientations": orientations, "parts": places, "temperature": temperature, "boundary": boundary,
-                  "engine": engine, "fixed_cell": cell is not None},
-                 {"resume": resume, "workers": workers, "scheduler": scheduler}, partial)
-    return _ligand(run, over, ligand, _nonbonded(found, parameters, allow_scripts))
+        return _probes(run, source, force_field)
+    over = _Over(trajectory, insertion.fit, insertion.stat, outputs.paths,
+                 {"orientations": insertion.orientations, "parts": insertion.places,
+                  "temperature": insertion.temperature, "boundary": insertion.boundary, "engine": engine,
+                  "fixed_cell": source.cell is not None}, execution)
+    return _ligand(run, over, ligand, force_field.terms(found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,43 +151,48 @@ class _Run:
     """What both kinds of maps share."""
 
     structure: Structure
-    atoms: str
-    around: str
+    options: ProbeOptions
     lattice: Lattice | None
     spacing: float
-    padding: float
-    cutoff: float
     engine: str
     output: Path | None
     force: bool
+
+    @property
+    def atoms(self) -> str:
+        return self.options.atoms
+
+    @property
+    def around(self) -> str:
+        return self.options.around
+
+    @property
+    def padding(self) -> float:
+        return self.options.padding
+
+    @property
+    def cutoff(self) -> float:
+        return self.options.cutoff
 
 
 @dataclass(frozen=True, eq=False)
 class _Over:
     """Frames, and what is computed over them."""
 
-    trajectory: Path | Frames | None
-    frames: slice | None
+    trajectory: TrajectoryOptions
     fit: str
     stat: str
     table: Path | None
     options: Mapping[str, Any]
-    blocks: Mapping[str, Any]
-    partial: bool
+    execution: PartialExecution
 
 
-def _nonbonded(structure: Structure, parameters: Sequence[Path], scripts: bool) -> Nonbonded:
-    from vmdpotential.io.topologies.forcefield import nonbonded
-
-    return nonbonded(structure, parameters, scripts)
-
-
-def _probes(run: _Run, probes: Sequence[str], given: Mapping[str, Any], parameters: Sequence[Path],
-            scripts: bool) -> Report:
+def _probes(run: _Run, source: CompleteSource, force_field: ParameterOptions) -> Report:
     """Compute maps of probe atoms with one structure."""
     from vmdpotential.io.maps import check_map_format, put_map
     from vmdpotential.io.maps.autodock import check_lattice, write_autodock
 
+    probes = run.options.probe
     by_name = dict(_probe(text) for text in probes)
     if len(by_name) < len(probes):
         raise UsageError("probe", "one of them is named twice", value=" ".join(probes))
@@ -204,8 +204,7 @@ def _probes(run: _Run, probes: Sequence[str], given: Mapping[str, Any], paramete
     files.check(paths, run.force)
     structure, lines, engine = run.structure, [], get_engine(run.engine)
     if None in by_name.values():
-        structure, report = charged(structure, given["force_field"], given["water"], given["charges"], [run.atoms],
-                                    prepare=given["prepare"], ph=given["ph"])
+        structure, report = source.with_charges(structure, [run.atoms])
         lines.append(str(report))
     chosen = select(structure, run.atoms)
     inside = select(structure, run.around, "around") if run.around else chosen
@@ -216,7 +215,7 @@ def _probes(run: _Run, probes: Sequence[str], given: Mapping[str, Any], paramete
         part = structure.part(chosen)
         grids = autodock_maps(receptor(part), lattice, plain, engine) if plain else {}
         if len(plain) < len(by_name):
-            terms = _nonbonded(structure, parameters, scripts).take(chosen)
+            terms = force_field.terms(structure).take(chosen)
             made = Provenance(method="probe map", interaction=f"Lennard-Jones to {run.cutoff:g} A", boundary="open",
                               cutoff=run.cutoff, precision="single", engine=engine.name, inputs=structure.sources)
             for name, spec in by_name.items():
@@ -303,7 +302,7 @@ def _ligand(run: _Run, over: _Over, name: str, terms: Nonbonded) -> Report:
     sums = tuple(_among(probe_sum(felt, sigma, epsilon, run.cutoff), rows)
                  for sigma, epsilon in zip(molecule.sigma.tolist(), molecule.epsilon.tolist(), strict=True))
     group, called = reference_group(structure, over.fit)
-    source = opened(over.trajectory, len(structure), over.frames) or Loaded(
+    source = over.trajectory.opened(structure) or Loaded(
         structure.where, [(structure.positions, structure.cell)])
     lattice = run.lattice
     if lattice is None and run.around:
@@ -313,8 +312,8 @@ def _ligand(run: _Run, over: _Over, name: str, terms: Nonbonded) -> Report:
         planning = plan_insertions(structure, source, molecule, sums, alignment={"group": group, "name": called},
                                    lattice=lattice, spacing=run.spacing, padding=None, options=over.options)
         blocks = run_blocks(planning.work, planning.numbers, size=planning.size,
-                            folder=folder_of(run.output, over.blocks["resume"]), **over.blocks)
-        found = merge(planning, blocks, over.partial)
+                            **replace(over.execution, folder=over.execution.beside(run.output)).blocks)
+        found = merge(planning, blocks, over.execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     minima = None if over.table is None else minima_and_barriers(
         found.grids["mean"], below=HIGHEST / 2, least=0.3, wraps=_wraps(found))

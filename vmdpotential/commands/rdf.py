@@ -4,57 +4,39 @@ from __future__ import annotations
 
 import csv
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 
 from vmdpotential import progress
-from vmdpotential.commands.between import (
-    BetweenOption,
-    FramesOption,
-    TrajectoryOption,
-    engines,
-    frames_of,
-    selections,
-    stopped,
-)
-from vmdpotential.commands.options import CellOption, Index, Partial, Resume, Scheduler, Workers, read
+from vmdpotential.commands.between import BetweenOption, frames_of, selections, stopped
+from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames.blocks import Arrays, clear, folder_of
+from vmdpotential.frames.blocks import Arrays, clear
+from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairCounts, over_frames
-from vmdpotential.io.files import output as files
+from vmdpotential.maps.options import Engine
 from vmdpotential.molecule.overlaps import check_overlaps
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.rdf import Counts, same_residue
+from vmdpotential.pairs.rdf import Counts, Distribution, same_residue
 from vmdpotential.parameters import Command, Option, Report
 
 
 def rdf(
-    structure: Annotated[Path | Structure, Option(
-        "structure file; a topology will do beside a trajectory", positional=True)],
+    source: Source,
     between: BetweenOption,
-    trajectory: TrajectoryOption = None,
-    topology: Annotated[Path | None, Option(
-        "topology that names the structure's atoms, where its own file does not", viewer=False)] = None,
-    cell: CellOption = None,
-    index: Index = None,
+    trajectory: TrajectoryOptions = TrajectoryOptions(),
     range: Annotated[float, Option("longest distance", unit="A", above=0, high=1000, front=True)] = 15.0,
     bins: Annotated[int, Option("of the distance, all of one width", low=1, high=100_000, front=True)] = 150,
     exclude: Annotated[str, Option(
         "pairs that do not count: none, those within a residue, or those up to three bonds apart",
         choices=("none", "residue", "bonded"))] = "none",
-    frames: FramesOption = None,
-    engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
-    resume: Resume = False,
-    partial: Partial = False,
-    workers: Workers = 0,
-    scheduler: Scheduler = "",
-    output: Annotated[Path | None, Option(
-        "CSV file of the curves; - is standard output", short="o", viewer=False, written=True)] = None,
-    figure: Annotated[Path | None, Option(
-        "figure of the curves: .png, .pdf or .svg", viewer=False, written=True)] = None,
-    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+    engine: Engine = "auto",
+    execution: PartialExecution = PartialExecution(),
+    output: TableOutput = TableOutput(),
 ) -> Report:
     """Compute radial distribution functions g(r) and running coordination numbers.
 
@@ -71,14 +53,10 @@ def rdf(
         When the run was stopped, and `partial` asks for what is done.
     """
     from vmdpotential.engines import get_engine
-    from vmdpotential.figures.page import check_figure_format, render
 
-    if figure is not None:
-        check_figure_format(figure)
-    paths = [path for path in (output, figure) if path is not None]
-    files.check(paths, force)
-    structure = read(structure, topology, cell, index, trajectory)
-    if trajectory is None:
+    output.check()
+    structure = source.read(trajectory.trajectory)
+    if trajectory.trajectory is None:
         structure.require_whole_cell("expand it to the cell")
         if structure.cell is None:
             raise InputError(f"{structure.where}: has no periodic cell, which gives the density", "give {cell}")
@@ -92,32 +70,24 @@ def rdf(
         elif exclude == "bonded":
             left_out = _bonded(structure)
         counts.append(Counts(a, b, range, bins, left_out, engine))
-    start, kept = time.perf_counter(), folder_of(output, resume)
+    start, kept = time.perf_counter(), execution.beside(output.output)
 
     def add(found: Arrays) -> None:
         for one, more in zip(counts, found["counts"], strict=True):
             one.merge(more, found["volumes"])
 
     with progress.clock() as clock:
-        work = PairCounts(frames_of(structure, trajectory, frames, "periodic", cell), tuple(counts))
-        whole = over_frames(work, add, partial, folder=kept, resume=resume, workers=workers, scheduler=scheduler)
+        work = PairCounts(frames_of(structure, trajectory, "periodic", source.cell), tuple(counts))
+        whole = over_frames(work, add, execution.partial, **replace(execution, folder=kept).blocks)
     seconds = time.perf_counter() - start - clock.compiling
     found = [one.result() for one in counts]
     names = [f"{a} - {b}" for a, b, _, _ in chosen]
     drawn = None
-    if figure is not None or not paths:
+    if output.draws:
         from vmdpotential.figures.pairs import distributions
 
         drawn = distributions(found, names)
-    with files.writing(paths, force) as places:
-        if output is not None:
-            with places[0].open("w", newline="", encoding="utf-8") as stream:
-                writer = csv.writer(stream, lineterminator="\n")
-                writer.writerow(["r", *(f"{kind} {name}" for name in names for kind in ("g", "count"))])
-                table = np.column_stack([found[0].r, *(part for one in found for part in (one.g, one.count))])
-                writer.writerows([f"{x:.8g}" for x in row] for row in table)
-        if figure is not None and drawn is not None:
-            places[-1].write_bytes(render(drawn, figure, title=", ".join(names)))
+    output.write(lambda path: _write(found, names, path), drawn, ", ".join(names))
     if whole:
         clear(kept)
     lines = []
@@ -127,18 +97,26 @@ def rdf(
                      f"within {range:g} A")
     count = found[0].frames
     lines += [f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {get_engine(engine).name} engine",
-              *(f"wrote {path}" for path in paths)]
+              *(f"wrote {path}" for path in output.paths)]
     data = {
         "r": found[0].r.tolist(), "g": [one.g.tolist() for one in found],
         "count": [one.count.tolist() for one in found],
         "between": [[a, b] for a, b, _, _ in chosen], "range": range, "bins": bins, "exclude": exclude,
         "frames": count, "engine": get_engine(engine).name, "seconds": seconds,
-        "files": [str(path) for path in paths],
+        "files": [str(path) for path in output.paths],
     }
     made = Report(lines, data, {"structure": structure, **({} if drawn is None else {"figure": drawn})})
     if not whole:
         raise stopped(work, count, made)
     return made
+
+
+def _write(curves: Sequence[Distribution], names: Sequence[str], path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["r", *(f"{kind} {name}" for name in names for kind in ("g", "count"))])
+        table = np.column_stack([curves[0].r, *(part for one in curves for part in (one.g, one.count))])
+        writer.writerows([f"{x:.8g}" for x in row] for row in table)
 
 
 def _bonded(structure: Structure) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
+from vmdpotential.commands.options import Force
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import SHOWN, Range, check_range, standard_limit
-from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
@@ -45,39 +47,97 @@ def _numbers(text: str, count: int, reason: str) -> list[float]:
     return numbers
 
 
-def slice_(
-    maps: Annotated[tuple[Path | Grid, ...], Option("map files, or maps", positional=True, metavar="MAP")],
+@dataclass(frozen=True, kw_only=True)
+class PlaneOptions:
+    """Which planes are drawn, and the profile."""
+
     plane: Annotated[tuple[str | Plane, ...], Option(
         "planes across x, y or z, such as z=12.5; the middle of the map across z unless given", unit="A",
-        metavar="z=0", front=True)] = (),
+        metavar="z=0", front=True)] = ()
     normal: Annotated[Vector | None, Option(
-        "normal of an oblique plane, such as 1,1,0", parse=_vector, metavar="A,B,C")] = None,
+        "normal of an oblique plane, such as 1,1,0", parse=_vector, metavar="A,B,C")] = None
     point: Annotated[Vector | None, Option(
         "point of the oblique plane; the middle of the map unless given", unit="A", parse=_vector,
-        metavar="X,Y,Z")] = None,
-    structure: Annotated[Path | Structure | None, Option(
-        "structure whose atoms near the plane are drawn on top", metavar="FILE", front=True)] = None,
-    topology: Annotated[Path | None, Option(
-        "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None,
-    slab: Annotated[float, Option("thickness of the layer of atoms that is drawn", unit="A", above=0)] = 3.0,
-    waters: Annotated[bool, Option("draw waters too, but for sites that are no atoms")] = False,
-    range: Annotated[Range | None, Option(
-        "range of the colours, such as -20,20; unless given -5,5 kT/e for a potential in water (screened, continuum), "
-        "otherwise wide enough for 98 % of what is shown", parse=_range, metavar="LO,HI", front=True)] = None,
-    contours: Annotated[int, Option(
-        "about how many contour levels, at round values; without small loops around atoms", low=0, high=50)] = 0,
+        metavar="X,Y,Z")] = None
     profile: Annotated[str | None, Option(
         "draw the mean over planes along this axis; spikes at atoms make it noisy, less so in a map of finer spacing",
-        choices=("x", "y", "z"))] = None,
+        choices=("x", "y", "z"))] = None
+
+    def check(self) -> None:
+        """Refuse a point without a direction."""
+        if self.point is not None and self.normal is None:
+            raise UsageError("point", "says no direction", "give {normal} too, or {plane} for a plane across an axis")
+
+    def of(self, lattice: Lattice) -> list[Plane]:
+        """Return the planes through a map; the middle one where neither planes nor a profile are given."""
+        from vmdpotential.grid import planes
+
+        chosen = [Plane.parse(item) if isinstance(item, str) else item for item in self.plane]
+        if self.normal is not None:
+            middle = (lattice.origin + lattice.last) / 2
+            chosen.append(Plane.through(middle if self.point is None else self.point, self.normal))
+        return chosen or ([planes.middle(lattice)] if self.profile is None else [])
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtomsOptions:
+    """The atoms that are drawn on a plane."""
+
+    structure: Annotated[Path | Structure | None, Option(
+        "structure whose atoms near the plane are drawn on top", metavar="FILE", front=True)] = None
+    topology: Annotated[Path | None, Option(
+        "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None
+    slab: Annotated[float, Option("thickness of the layer of atoms that is drawn", unit="A", above=0)] = 3.0
+    waters: Annotated[bool, Option("draw waters too, but for sites that are no atoms")] = False
+
+    def check(self) -> None:
+        """Refuse a topology without a structure's file."""
+        if self.topology is not None and self.structure is None:
+            raise UsageError("topology", "has no coordinates", "give {structure} too, which has them")
+
+    def read(self) -> Structure | None:
+        """Return the structure, where there is one."""
+        if isinstance(self.structure, Path):
+            from vmdpotential.io import read_structure
+
+            return read_structure(self.structure, self.topology)
+        if self.topology is not None:
+            raise UsageError("topology", "is for structures read from a file")
+        return self.structure
+
+
+@dataclass(frozen=True, kw_only=True)
+class StyleOptions:
+    """The look of the figure."""
+
+    range: Annotated[Range | None, Option(
+        "range of the colours, such as -20,20; unless given -5,5 kT/e for a potential in water (screened, continuum), "
+        "otherwise wide enough for 98 % of what is shown", parse=_range, metavar="LO,HI", front=True)] = None
+    contours: Annotated[int, Option(
+        "about how many contour levels, at round values; without small loops around atoms", low=0, high=50)] = 0
     width: Annotated[str, Option(
-        "width of the figure: single (89 mm), double (183 mm) or a number of mm", metavar="MM")] = "single",
-    dpi: Annotated[int, Option("resolution", unit="dots per inch", low=50, high=2400)] = 600,
+        "width of the figure: single (89 mm), double (183 mm) or a number of mm", metavar="MM")] = "single"
+    dpi: Annotated[int, Option("resolution", unit="dots per inch", low=50, high=2400)] = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureOutput:
+    """The file of the figure."""
+
     output: Annotated[Path | None, Option(
         "figure to write: .png, .pdf or .svg; - is standard output", short="o", metavar="FILE", written=True,
-        front=True)] = None,
+        front=True)] = None
     format: Annotated[str, Option(
-        "of an output whose name tells none (-, a pipe): png, pdf or svg", viewer=False, metavar="SUFFIX")] = "",
-    force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
+        "of an output whose name tells none (-, a pipe): png, pdf or svg", viewer=False, metavar="SUFFIX")] = ""
+    force: Force = False
+
+
+def slice_(
+    maps: Annotated[tuple[Path | Grid, ...], Option("map files, or maps", positional=True, metavar="MAP")],
+    planes: PlaneOptions = PlaneOptions(),
+    atoms: AtomsOptions = AtomsOptions(),
+    style: StyleOptions = StyleOptions(),
+    output: FigureOutput = FigureOutput(),
 ) -> Report:
     """Draw planes through maps as a figure for a paper.
 
@@ -86,49 +146,36 @@ def slice_(
     """
     from vmdpotential.figures import page as figures
     from vmdpotential.figures.slices import quantity_label
-    from vmdpotential.grid import planes
     from vmdpotential.io.files import output as files
     from vmdpotential.io.maps import map_name, open_map
 
     if not maps:
         raise UsageError("maps", "a map file is needed")
-    width_mm = figures.width_in_mm(width)
-    chosen = [Plane.parse(item) if isinstance(item, str) else item for item in plane]
-    if point is not None and normal is None:
-        raise UsageError("point", "says no direction", "give {normal} too, or {plane} for a plane across an axis")
-    if topology is not None and structure is None:
-        raise UsageError("topology", "has no coordinates", "give {structure} too, which has them")
-    if range is not None:
-        check_range(range)
-    if output is not None:
-        name, = files.named([output], format, figures.is_figure)
+    width_mm = figures.width_in_mm(style.width)
+    path, profile = output.output, planes.profile
+    planes.check()
+    atoms.check()
+    if style.range is not None:
+        check_range(style.range)
+    if path is not None:
+        name, = files.named([path], output.format, figures.is_figure)
         figures.check_figure_format(name)
-        files.check([output], force)
+        files.check([path], output.force)
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
-    atoms = structure
-    if isinstance(atoms, Path):
-        from vmdpotential.io import read_structure
-
-        atoms = read_structure(atoms, topology)
-    elif topology is not None:
-        raise UsageError("topology", "is for structures read from a file")
-    lattice = grids[0].lattice
-    if normal is not None:
-        chosen.append(Plane.through((lattice.origin + lattice.last) / 2 if point is None else point, normal))
-    if not chosen and profile is None:
-        chosen.append(planes.middle(lattice))
+    structure = atoms.read()
     panels = [
         figures.Panel(grid, one, name if len(grids) > 1 else "")
-        for one in chosen for grid, name in zip(grids, names, strict=True)
+        for one in planes.of(grids[0].lattice) for grid, name in zip(grids, names, strict=True)
     ]
     page = figures.compose(
         panels, profiles=grids if profile else [], profile_axis="xyz".index(profile or "z"), names=names,
-        value_range=range, contours=contours, structure=atoms, slab=slab, waters=waters, width=width_mm,
+        value_range=style.range, contours=style.contours, structure=structure, slab=atoms.slab, waters=atoms.waters,
+        width=width_mm,
     )
-    if output is not None:
-        figures.save(page.figure, output, dpi, force, quantity_label(grids[0]), name)
-    return _report(page, grids, panels, profile, output, dpi, range is None)
+    if path is not None:
+        figures.save(page.figure, path, style.dpi, output.force, quantity_label(grids[0]), name)
+    return _report(page, grids, panels, profile, path, style.dpi, style.range is None)
 
 
 def _report(

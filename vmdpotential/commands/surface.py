@@ -6,6 +6,7 @@ import csv
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import Assembly, Expand, Index, Ph, Pka, Prepare, copies, hydrogenated, read
+from vmdpotential.commands.options import CrystalSource, Force
 from vmdpotential.commands.slice import _range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range
@@ -29,41 +30,49 @@ _COLUMNS = ("area", "mean", "minimum", "maximum")
 _PRINTED = 5
 
 
+@dataclass(frozen=True, kw_only=True)
+class SurfaceShape:
+    """Which surface, and where the map is read."""
+
+    kind: Annotated[str, Option(
+        "molecular: what a probe cannot enter; accessible: where its centre can be", choices=KINDS,
+        front=True)] = "molecular"
+    probe: Annotated[float, Option("radius of the probe", unit="A", low=0, high=20)] = PROBE
+    outwards: Annotated[float, Option(
+        "how far from the surface the map is read, 1.4 where a water's centre would be", unit="A", low=-10,
+        high=20)] = 0.0
+    spacing: Annotated[float, Option(
+        "of the lattice that the surface is found on", unit="A", low=0.05, high=2)] = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurfaceOutput:
+    """The files of a surface."""
+
+    output: Annotated[tuple[Path, ...], Option(
+        "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,
+        written=True)] = ()
+    figure: Annotated[Path | None, Option("figure to write: .png, .pdf or .svg", viewer=False, written=True)] = None
+    force: Force = False
+
+
 def surface(
-    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    source: CrystalSource,
     map: Annotated[Path | Grid, Option("map file, or map, that is read on the surface", positional=True)],
     atoms: Annotated[str, Option(
         "around which the surface is: all, solute, protein ..., or a selection", metavar="all|solute|protein|SEL",
         front=True, selection=True)
         ] = "solute",
-    index: Index = None,
-    prepare: Prepare = "auto",
-    ph: Ph = 7.0,
-    pka: Pka = "model",
-    assembly: Assembly = "",
-    expand: Expand = "no",
-    kind: Annotated[str, Option(
-        "molecular: what a probe cannot enter; accessible: where its centre can be", choices=KINDS,
-        front=True)] = "molecular",
-    probe: Annotated[float, Option("radius of the probe", unit="A", low=0, high=20)] = PROBE,
-    outwards: Annotated[float, Option(
-        "how far from the surface the map is read, 1.4 where a water's centre would be", unit="A", low=-10,
-        high=20)] = 0.0,
-    spacing: Annotated[float, Option(
-        "of the lattice that the surface is found on", unit="A", low=0.05, high=2)] = 0.3,
+    shape: SurfaceShape = SurfaceShape(),
     by: Annotated[str, Option("what has a row of the table", choices=("residue", "atom", "vertex"))] = "residue",
     range: Annotated[Range | None, Option(
         "range of the colours, such as -5,5; unless given that, in kT/e, for a potential in water (screened, "
         "continuum), "
         "otherwise wide enough for 98 % of the surface",
         parse=_range, metavar="LO,HI", front=True)] = None,
-    output: Annotated[tuple[Path, ...], Option(
-        "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,
-        written=True)] = (),
-    figure: Annotated[Path | None, Option("figure to write: .png, .pdf or .svg", viewer=False, written=True)] = None,
     view: Annotated[tuple[str, ...], Option(
         "from where the figure looks: x, -x, y, -y, z or -z; several become panels", metavar="AXIS")] = ("z", "-z"),
-    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+    output: SurfaceOutput = SurfaceOutput(),
 ) -> Report:
     """Put a map onto the surface of a molecule.
 
@@ -85,10 +94,11 @@ def surface(
     from vmdpotential.io.files.meshes import SUFFIXES, is_mesh, put_mesh
     from vmdpotential.io.maps import map_name, read_map
 
-    for path in output:
+    for path in output.output:
         if not is_mesh(path) and path.suffix.lower() != ".csv":
             raise UsageError("output", f"{path}: the suffix is of no table or mesh",
                              f"choose one of .csv, {', '.join(SUFFIXES)}")
+    figure, force = output.figure, output.force
     if figure is not None:
         check_figure_format(figure)
     unknown = [name for name in view if name not in VIEWS]
@@ -96,14 +106,15 @@ def surface(
         raise UsageError("view", f"choose among {', '.join(VIEWS)}", value=", ".join(unknown))
     if range is not None:
         check_range(range)
-    paths = [*output, *([] if figure is None else [figure])]
+    paths = [*output.output, *([] if figure is None else [figure])]
     files.check(paths, force)
     name = map_name(map) if isinstance(map, Path) else "map"
-    structure = hydrogenated(copies(read(structure, None, None, index), structure, assembly, expand), prepare, ph, pka)
+    structure = source.hydrogenated()
     grid = map if isinstance(map, Grid) else read_map(map)
     start = time.perf_counter()
-    made = molecular_surface(structure, atoms=atoms, kind=kind, probe=probe, spacing=spacing)
-    values = made.sample(grid, outwards)
+    made = molecular_surface(structure, atoms=atoms, kind=shape.kind, probe=shape.probe,
+                             spacing=shape.spacing)
+    values = made.sample(grid, shape.outwards)
     seconds = time.perf_counter() - start
     inside = np.isfinite(values)
     if not inside.any():
@@ -115,7 +126,7 @@ def surface(
     table = rows(made, values, owners["atom" if by == "atom" else "residue"])
     names = _distinct([_name(structure, row, by == "atom") for row in table])
     with files.writing(paths, force) as places:
-        for path, place in zip(output, places, strict=False):
+        for path, place in zip(output.output, places, strict=False):
             if is_mesh(path):
                 put_mesh(made.vertices, made.triangles, made.normals,
                          np.round(255 * vertex_colours(values, span)).astype(np.uint8), values, place, path)
@@ -128,10 +139,11 @@ def surface(
     whole = rows(made, values, np.zeros(len(values), np.int64))[0]
     unit = f" {grid.unit}".rstrip()
     lines = [
-        f"{kind} surface of {atoms}, probe {probe:g} A: {made.area:.1f} A^2, {len(made.vertices)} vertices, "
-        f"{len(made.triangles)} triangles",
-        f"{name}, {f'{outwards:g} A outwards' if outwards else 'on it'}: mean {whole.mean:.4g}, {whole.low:.4g} to "
-        f"{whole.high:.4g}{unit}" + (f", {grid.provenance.medium}" if grid.provenance.medium else ""),
+        f"{shape.kind} surface of {atoms}, probe {shape.probe:g} A: {made.area:.1f} A^2, "
+        f"{len(made.vertices)} vertices, {len(made.triangles)} triangles",
+        f"{name}, {f'{shape.outwards:g} A outwards' if shape.outwards else 'on it'}: mean {whole.mean:.4g}, "
+        f"{whole.low:.4g} to {whole.high:.4g}{unit}"
+        + (f", {grid.provenance.medium}" if grid.provenance.medium else ""),
         *([] if inside.all() else [f"{100 * float(made.areas[~inside].sum()) / made.area:.2g} % of the area is outside "
                                    "of the map"]),
     ]
@@ -141,8 +153,7 @@ def surface(
         lines.append(f"{word}: " + ", ".join(f"{names[n]} {table[n].mean:.4g}" for n in some))
     lines += [f"{seconds:.2f} s", *(f"wrote {path}" for path in paths)]
     data: dict[str, Any] = {
-        "kind": kind, "probe": probe, "outwards": outwards, "spacing": spacing, "area": made.area, "unit": grid.unit,
-        "medium": grid.provenance.medium,
+        **asdict(shape), "area": made.area, "unit": grid.unit, "medium": grid.provenance.medium,
         "mean": whole.mean, "minimum": whole.low, "maximum": whole.high,
         "inside": float(made.areas[inside].sum()) / made.area, "vertices": len(made.vertices),
         "triangles": len(made.triangles), "range": list(span), "by": "residue" if by == "vertex" else by,

@@ -268,7 +268,7 @@ def _check_method(backend: Engine, method: Method, lattice: Any, positions: Floa
     from vmdpotential.engines import get_engine
     from vmdpotential.methods import Charges, Request, accuracy
 
-    wanted = maps.Wanted(method.name, cutoff=CUTOFF if method.cutoff else None)
+    wanted = maps.SumOptions(method=method.name, cutoff=CUTOFF if method.cutoff else None)
     statistics = Charges.of(positions, charges, cell)
     request = Request(lattice, cell, maps.bind(wanted, cell), statistics, precision, TOLERANCE, field)
     method.require(request, backend)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from vmdpotential.continuum.molecule import Continuum, Floats, Sum
 from vmdpotential.grid.lattice import Lattice
@@ -97,6 +96,8 @@ def _of_near_charges(c: Continuum, lattice: Lattice, line: NDArray[np.int64], t:
     sign, step = (nodes[:, 1] - nodes[:, 0])[rows, axis], lattice.spacing[axis]
     inner = lattice.origin + lattice.spacing * nodes[:, 0]
     charged = np.flatnonzero(c.charges)
+    from scipy.spatial import cKDTree  # which other methods do without
+
     pairs = cKDTree(inner).sparse_distance_matrix(cKDTree(c.positions[charged]), NEAR * lattice.spacing.max(),
                                                   output_type="ndarray")
     edge, atom = pairs["i"], charged[pairs["j"]]

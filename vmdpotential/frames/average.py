@@ -29,10 +29,10 @@ from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice
 from vmdpotential.io.trajectories.frames import Frame, Frames, Trajectory, ahead, periodic_cell
-from vmdpotential.maps import MapPlan, Wanted, choose_cell, lay_lattice, plan_map
+from vmdpotential.maps import MapOptions, MapPlan, choose_cell, lay_lattice, plan_map
 from vmdpotential.methods import Method, Plan, Planned, Request
 from vmdpotential.molecule.cell import Cell, same_cell
-from vmdpotential.molecule.selection import Selection, select
+from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 
 Floats = NDArray[np.float64]
@@ -277,11 +277,9 @@ class Planning:
     charge: float
 
 
-def plan_average(
-    structure: Structure, frames: Frames, wanted: Wanted, alignment: Mapping[str, Any], *,
-    statistics: Sequence[str] = ("mean",), fixed_cell: bool = False, boundary: str = "auto", spacing: float = 0.5,
-    padding: float = 10.0, atoms: Selection = "all", lattice: Lattice | None = None, **options: Any,
-) -> Planning:
+def plan_average(structure: Structure, frames: Frames, options: MapOptions, alignment: Mapping[str, Any], *,
+                 statistics: Sequence[str] = ("mean",), fixed_cell: bool = False,
+                 lattice: Lattice | None = None) -> Planning:
     """Return what is to be done for the mean over frames.
 
     Parameters
@@ -289,16 +287,16 @@ def plan_average(
     structure : Structure
         With charges; its positions are where the frames are moved to, and what the lattice is laid around.
     frames : Frames
-    wanted : Wanted
-        Method and interaction.
+    options : MapOptions
+        Of the map of each frame.
     alignment : mapping
         Of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name`` and others.
     statistics : sequence of str
         Of :data:`STATISTICS`.
     fixed_cell : bool
         Whether the structure's cell is that of all frames, instead of theirs.
-    boundary, spacing, padding, atoms, lattice, options
-        Of :func:`vmdpotential.maps.plan_map`.
+    lattice : Lattice, optional
+        Instead of one around the atoms or over the cell.
 
     Raises
     ------
@@ -310,20 +308,20 @@ def plan_average(
     first = opening[0]
     own_cells = not fixed_cell and first.cell is not None
     frame_cell = first.cell if own_cells else structure.cell
-    cell = choose_cell(replace(structure, positions=first.positions, cell=frame_cell), wanted.method, boundary)
+    cell = choose_cell(replace(structure, positions=first.positions, cell=frame_cell), options.summation,
+                       options.boundary)
     boundary = "open" if cell is None else "periodic"
     if cell is None and not (own_cells or fixed_cell):
         frame_cell = None  # such as a crystal's, whose images frames do not have
     moves = Alignment.of(structure, boundary=boundary, **alignment)
-    chosen = select(structure, atoms)
+    chosen = select(structure, options.atoms)
     if lattice is None:
         places = structure.positions
         if cell is None:
             places = moves.align(places, structure.cell if frame_cell is not None else None)
-        lattice = lay_lattice(structure, places[chosen], cell, spacing, padding)
+        lattice = lay_lattice(structure, places[chosen], cell, options.spacing, options.padding)
     here = replace(structure, positions=moves.align(first.positions, frame_cell), cell=frame_cell)
-    plan, _ = plan_map(here, wanted, boundary=boundary, spacing=spacing, padding=padding, atoms=atoms, field=False,
-                       lattice=lattice, margin=MARGIN, soon=0.0, **options)
+    plan, _ = plan_map(here, replace(options, boundary=boundary), lattice=lattice, margin=MARGIN, soon=0.0)
     other = opening[-1].cell
     changes = cell is not None and own_cells and other is not None and not same_cell(cell, other, SAME)
     spread = "std" in statistics or changes
@@ -455,10 +453,10 @@ def _average(planning: Planning, blocks: BlockMean, cells: Moments, variance: Fl
         if name != "mean":
             provenance = replace(provenance, error=None, error_away=None)
         with np.errstate(over="ignore"):
-            grids[name] = Grid(lattice, values.astype(np.float32), plan.unit, plan.temperature, plan.dielectric,
-                               provenance)
+            grids[name] = Grid(lattice, values.astype(np.float32), plan.options.unit, plan.medium.temperature,
+                               plan.medium.dielectric, provenance)
         if not np.isfinite(grids[name].values).all():
-            raise InputError(f"the {quantity} is too large for a map (3e38 {plan.unit})",
+            raise InputError(f"the {quantity} is too large for a map (3e38 {plan.options.unit})",
                              "correct the charges, {temperature} or {dielectric}")
     return Average(
         grids, blocks.count, tuple(blocks.counts), inefficiency, planning.step, _rms(error), _rms(maps["std"]), cell,

@@ -12,14 +12,14 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
 from vmdpotential.compiling import build
-from vmdpotential.densities.quantities import Counted
+from vmdpotential.densities.quantities import UNITS, Counted
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.average import SAME
 from vmdpotential.frames.blocks import LABEL, Arrays, Run
@@ -28,8 +28,10 @@ from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell
 from vmdpotential.maps import choose_cell, lay_lattice
+from vmdpotential.maps.options import Boundary
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import Option
 
 Floats = NDArray[np.float64]
 
@@ -208,9 +210,34 @@ class Planning:
             raise UsageError("bulk", "is needed for relative densities in an open boundary", value="none")
 
 
-def plan_density(structure: Structure, frames: Frames, counted: Counted, *, alignment: Mapping[str, Any],
-                 boundary: str = "auto", fixed_cell: bool = False, spacing: float = 1.0, padding: float | None = None,
-                 lattice: Lattice | None = None, width: float = 0.0, name: str = "all") -> Planning:
+@dataclass(frozen=True, kw_only=True)
+class DensityOptions:
+    """What is counted and where."""
+
+    of: Annotated[str, Option(
+        "what is counted: number of atoms, mass, charge, electrons (atomic number less charge), or occupancy (the "
+        "fraction of frames in which a place is within an atom's van der Waals radius)", choices=tuple(UNITS),
+        front=True)] = "number"
+    atoms: Annotated[str, Option("atoms that are counted", metavar="SEL", selection=True, front=True)] = "all"
+    unit: Annotated[str, Option(
+        "unit of the values: 1/A^3 or mol/L of numbers, g/cm^3 of masses, e/A^3 of charges and electrons, or relative "
+        "to the mean over the cell",
+        choices=("auto", "1/A^3", "mol/L", "g/cm^3", "e/A^3", "relative", "fraction"))] = "auto"
+    bulk: Annotated[float | None, Option(
+        "density that relative densities are divided by, in 1/A^3, g/cm^3 or e/A^3; the mean over the cell unless "
+        "given", above=0)] = None
+    smear: Annotated[float, Option(
+        "standard deviation of the Gaussian that each atom is spread as; 0 counts it at the nearest grid point",
+        unit="A", low=0, high=20)] = 0.0
+    spacing: Annotated[float, Option("distance between grid points", unit="A", low=0.05, high=100, front=True)] = 1.0
+    padding: Annotated[float | None, Option(
+        "margin of a grid around the fitted atoms, or where there are none, the counted ones; unless given, the whole "
+        "periodic cell, or 5 A in an open boundary", unit="A", low=0, high=1000)] = None
+    boundary: Boundary = "auto"
+
+
+def plan_density(structure: Structure, frames: Frames, counted: Counted, options: DensityOptions | None = None, *,
+                 alignment: Mapping[str, Any], fixed_cell: bool = False, lattice: Lattice | None = None) -> Planning:
     """Return what is to be done for densities over frames.
 
     Parameters
@@ -219,20 +246,15 @@ def plan_density(structure: Structure, frames: Frames, counted: Counted, *, alig
         Its positions are where the frames are moved to, and what the lattice is laid around.
     frames : Frames
     counted : Counted
+    options : DensityOptions, optional
+        Of the grid: over the periodic cell, or around the group with a padding; of 5 A where the boundary is open.
     alignment : mapping
         Of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name``, and ``rotate``. Where it is rotated, the
         boundary is open.
-    boundary : {"auto", "open", "periodic"}
     fixed_cell : bool
         Whether the structure's cell is that of all frames, instead of theirs.
-    spacing, padding : float, A
-        Of the lattice: over the periodic cell, or around the group with a padding; of 5 A where the boundary is open.
     lattice : Lattice, optional
         The lattice itself.
-    width : float, A
-        Standard deviation of the Gaussian that an atom is; 0 counts it at the nearest node.
-    name : str
-        Of the atoms.
 
     Raises
     ------
@@ -243,6 +265,8 @@ def plan_density(structure: Structure, frames: Frames, counted: Counted, *, alig
     MemoryPlanError
         When the map does not fit into memory.
     """
+    options = options or DensityOptions()
+    boundary, spacing, padding = options.boundary, options.spacing, options.padding
     numbers = frames.numbers()
     first = next(iter(frames.part(numbers[:1])))
     own_cells = not fixed_cell and first.cell is not None
@@ -266,8 +290,8 @@ def plan_density(structure: Structure, frames: Frames, counted: Counted, *, alig
     memory.require((72 + 40) * lattice.size, f"a density on {' x '.join(map(str, lattice.shape))} points",
                    "use a larger {spacing}")
     sample = np.unique(np.random.default_rng(2010).integers(0, lattice.size, POINTS))
-    work = Densities(frames, moves, counted, lattice, cell, own_cells, here.cell, width, sample)
-    return Planning(work, numbers, max(1, len(numbers) // BLOCKS), name,
+    work = Densities(frames, moves, counted, lattice, cell, own_cells, here.cell, options.smear, sample)
+    return Planning(work, numbers, max(1, len(numbers) // BLOCKS), options.atoms,
                     (*structure.sources, str(getattr(frames, "path", "frames"))))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +21,29 @@ from vmdpotential import memory, progress
 from vmdpotential.engines import SOFT_CORE, PreparedPoints, get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.blocks import block_size, run_blocks
+from vmdpotential.frames.options import Execution
 from vmdpotential.frames.processes import Cost
 from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
 from vmdpotential.interactions import Bound
 from vmdpotential.io.trajectories.frames import Frame, Frames, Trajectory, cell_of
-from vmdpotential.maps import Wanted, bind, check_tolerance, choose_cell, in_medium, stated_medium
+from vmdpotential.maps import (
+    LEAST_TOLERANCE,
+    MediumOptions,
+    bind,
+    check_tolerance,
+    choose_cell,
+    medium_of,
+    stated_medium,
+)
+from vmdpotential.maps.options import Boundary, Unit
+from vmdpotential.maps.options import Engine as EngineName
 from vmdpotential.methods import PointPlan, Points
 from vmdpotential.methods.accuracy import Attempt, until_within
 from vmdpotential.methods.points import START, exact_plan, plan_points, relative, request_at, sample
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import Option, changed, takes_fields
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -309,13 +321,33 @@ class FieldSeries:
     engine: str
 
 
-def field_at(
-    structure: Structure, places: Places, trajectory: Frames | None = None, *,
-    sources: Mapping[str, Mask] | None = None, exclude: str = "atom", boundary: str = "auto", cell: Cell | None = None,
-    unit: str = "V", temperature: float = 298.15, screened: float | None = None, tolerance: float = TOLERANCE,
-    engine: str = "auto", **blocks: Any,
-) -> FieldSeries:
+@dataclass(frozen=True, kw_only=True)
+class FieldOptions(MediumOptions):
+    """All options of field and potential at places, see :func:`field_at`."""
+
+    exclude: Annotated[str, Option(
+        "what of its own a place does not feel: the atom (of a bond both), or its residue or molecule as well; auto is "
+        "the residue for bonds and the atom else", choices=("auto", *EXCLUDED))] = "auto"
+    boundary: Boundary = "auto"
+    unit: Unit = "V"
+    tolerance: Annotated[float, Option(
+        "largest relative rms error of field and potential, measured in the first frame", low=LEAST_TOLERANCE,
+        high=0.1)] = TOLERANCE
+    engine: EngineName = "auto"
+    sources: Mapping[str, Mask] | None = None
+    cell: Cell | None = None
+
+    def left_out(self, places: Places) -> str:
+        """Return what of its own a place does not feel."""
+        return self.exclude if self.exclude != "auto" else "residue" if places.kind == "bonds" else "atom"
+
+
+@takes_fields(FieldOptions)
+def field_at(structure: Structure, places: Places, trajectory: Frames | None = None,
+             options: FieldOptions | None = None, execution: Execution | None = None, **keywords: Any) -> FieldSeries:
     """Return electric field and potential at places in every frame.
+
+    Options are keywords, or one object of :class:`FieldOptions`, which keywords then change.
 
     Parameters
     ----------
@@ -323,23 +355,25 @@ def field_at(
         With charges; its own positions are the frame where there is no trajectory.
     places : Places
     trajectory : Frames, optional
+    options : FieldOptions, optional
+    execution : Execution, optional
+        Where blocks of frames are computed and kept.
     sources : mapping of (N,) bool, optional
         Contributions of groups by name; atoms in none of them make one called ``rest``.
-    exclude : {"atom", "residue", "molecule"}
-        What of its own a place does not feel; a molecule is what bonds hold together.
+    exclude : {"auto", "atom", "residue", "molecule"}
+        What of its own a place does not feel; a molecule is what bonds hold together. ``auto`` is the residue for
+        bonds, else the atom.
     boundary : {"auto", "open", "periodic"}
     cell : Cell, optional
         Of all frames, instead of their own.
     unit, temperature
         Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
-    screened : float, optional
-        M, of a 1:1 salt in water, see :func:`vmdpotential.maps.potential_map`.
+    screened, dielectric, medium
+        See :func:`vmdpotential.maps.potential_map`.
     tolerance : float
         Rms errors of field and potential over their rms.
     engine : str
         The CPU's takes its place for a mesh where it has no transforms.
-    **blocks
-        Where blocks of frames are computed and kept, see :func:`vmdpotential.frames.blocks.run_blocks`.
 
     Raises
     ------
@@ -348,25 +382,28 @@ def field_at(
     UsageError
         For molecules without bonds.
     """
+    asked = changed(FieldOptions, options, keywords)
+    medium, cell = medium_of(asked), asked.cell
     begin, numbers = Frame(0, structure.positions, None), range(1)
     if trajectory is not None:
         begin, numbers = next(iter(trajectory)), trajectory.numbers()
     own = cell is None and begin.cell is not None
     found = cell or begin.cell or structure.cell
-    periodic = choose_cell(replace(structure, positions=begin.positions, cell=found), "auto", boundary) is not None
+    periodic = choose_cell(
+        replace(structure, positions=begin.positions, cell=found), "auto", asked.boundary) is not None
     begin = begin._replace(cell=found if periodic else None)
-    names, parts, rows = parts_of(len(structure), sources)
+    names, parts, rows = parts_of(len(structure), asked.sources)
     charges = structure.known_charges
     total = len(numbers) * len(names) * len(places)
     memory.require(80 * total, f"the field at {len(places)} places in {len(numbers)} frames",
                    "choose fewer places, or fewer {frames}")
-    wanted, dielectric = in_medium(Wanted(screened=screened), None, temperature)
-    bound = bind(wanted, begin.cell)
-    check_tolerance(tolerance)
-    where, left_out = places.of(begin.positions, begin.cell)[0], _left_out(structure, places, exclude)
+    bound = bind(asked, begin.cell)
+    tolerance = check_tolerance(asked.tolerance)
+    where = places.of(begin.positions, begin.cell)[0]
+    left_out = _left_out(structure, places, asked.left_out(places))
 
     request = request_at(where, begin.positions, charges, begin.cell, bound, tolerance=tolerance, field=True)
-    backend = get_engine(engine)
+    backend = get_engine(asked.engine)
 
     def attempt(error: float) -> Attempt[tuple[Fields, Mapping[str, Any], Floats]]:
         """Return what computes the frames, its result for the first one, and errors of potential and field."""
@@ -389,20 +426,20 @@ def field_at(
     values = np.empty((len(numbers), len(names), len(places), 4))
     along, read, count = [], [], 0
     for block in [first] if trajectory is None else run_blocks(
-            work, numbers, size=block_size(len(numbers), len(structure)), **blocks):
+            work, numbers, size=block_size(len(numbers), len(structure)), **(execution or Execution()).blocks):
         values[count : count + len(block["frames"])] = block["values"]
         count += len(block["frames"])
         along.append(block["along"])
         read.append(block["frames"])
-    volts = coulomb_constant("V", dielectric=dielectric)
-    values[..., 0] *= coulomb_constant(unit, temperature, dielectric)
+    volts = coulomb_constant("V", dielectric=medium.dielectric)
+    values[..., 0] *= medium.constant(asked.unit)
     values[..., 1:] *= volts
     field = values[..., 1:]
     return FieldSeries(
         places, names, np.concatenate(read).astype(np.int64), values[..., 0], field,
-        np.einsum("fnmd,fmd->fnm", field, np.concatenate(along)) if places.kind == "bonds" else None, unit, begin.cell,
-        volts * float(errors[0]), (float(errors[1]), float(errors[2])),
-        stated_medium(bound.medium(dielectric, temperature), structure), work.engine)
+        np.einsum("fnmd,fmd->fnm", field, np.concatenate(along)) if places.kind == "bonds" else None, asked.unit,
+        begin.cell, volts * float(errors[0]), (float(errors[1]), float(errors[2])),
+        stated_medium(bound.medium(medium.dielectric, medium.temperature), structure), work.engine)
 
 
 def _left_out(structure: Structure, places: Places, exclude: str) -> Integers:

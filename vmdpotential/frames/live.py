@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.maps import Wanted, plan_map
+from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.prepare.follow import Follower
@@ -39,14 +39,11 @@ class LiveMap:
     ----------
     structure : Structure
         With charges.
-    wanted : Wanted
-        Method and interaction.
+    options : MapOptions
     fixed_cell : bool
         Whether frames keep the structure's cell, instead of having their own.
     follow : Follower, optional
         Of a completed structure, what makes its positions from those of the atoms that frames have.
-    options
-        Of :func:`vmdpotential.maps.plan_map`.
 
     Raises
     ------
@@ -54,10 +51,10 @@ class LiveMap:
         Those of :func:`vmdpotential.maps.potential_map`.
     """
 
-    def __init__(self, structure: Structure, wanted: Wanted, *, fixed_cell: bool = False,
-                 follow: Follower | None = None, **options: Any) -> None:
+    def __init__(self, structure: Structure, options: MapOptions, *, fixed_cell: bool = False,
+                 follow: Follower | None = None) -> None:
         self._follow = follow
-        plan, result = plan_map(structure, wanted, margin=min(MARGIN, PART * options["padding"]), soon=0.0, **options)
+        plan, result = plan_map(structure, options, margin=min(MARGIN, PART * options.padding), soon=0.0)
         #: The map of the structure as it was given.
         self.first = plan.grid(result)
         self._cell = structure.cell if fixed_cell else None

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,15 +31,18 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.blocks import piece_size, run_blocks
+from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BLOCKS, as_equal, uncertainty
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.interactions import coulomb
 from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of
 from vmdpotential.maps import stated_medium
+from vmdpotential.maps.options import Unit
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.units import coulomb_constant
+from vmdpotential.parameters import Option, changed, takes_fields
+from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -365,19 +368,41 @@ def middle(fraction: Floats) -> float:
     return about
 
 
-def profile(
-    structure: Structure, trajectory: Frames | None = None, *, axis: int = 2, spacing: float = 0.5,
-    smear: float | None = None, center: Mask | None = None, zero: str | Mask = "mean",
-    sources: Mapping[str, Mask] | None = None, cell: Cell | None = None, unit: str = "V", temperature: float = 298.15,
-    slab_correction: bool = False, **blocks: Any,
-) -> Profile:
+@dataclass(frozen=True, kw_only=True)
+class ProfileOptions:
+    """All options of a profile, see :func:`profile`."""
+
+    spacing: Annotated[float, Option("between nodes, at most", unit="A", above=0, high=100)] = 0.5
+    smear: Annotated[float | None, Option(
+        "standard deviation of each atom's Gaussian charge; the distance of nodes unless given, 0 for points", unit="A",
+        low=0, high=100)] = None
+    slab_correction: Annotated[bool, Option(
+        "take away the field that conducting (tinfoil) surroundings make in the vacuum beside a slab (Yeh and "
+        "Berkowitz)")] = False
+    unit: Unit = "V"
+    temperature: Annotated[float, Option("temperature of kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE
+    axis: int = 2
+    center: Mask | None = None
+    zero: str | Mask = "mean"
+    sources: Mapping[str, Mask] | None = None
+    cell: Cell | None = None
+
+
+@takes_fields(ProfileOptions)
+def profile(structure: Structure, trajectory: Frames | None = None, options: ProfileOptions | None = None,
+            execution: Execution | None = None, **keywords: Any) -> Profile:
     """Return charge density, field and potential along an axis of the periodic cell.
+
+    Options are keywords, or one object of :class:`ProfileOptions`, which keywords then change.
 
     Parameters
     ----------
     structure : Structure
         With charges; its own positions are the frame where there is no trajectory.
     trajectory : Frames, optional
+    options : ProfileOptions, optional
+    execution : Execution, optional
+        Where blocks of frames are computed and kept.
     axis : int
         0, 1 or 2; two vectors of the cell lie in the planes across it.
     spacing : float, A
@@ -396,8 +421,6 @@ def profile(
         Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
     slab_correction : bool
         Whether the field that conducting surroundings make in the vacuum beside a slab is taken away.
-    **blocks
-        Where blocks of frames are computed and kept, see :func:`vmdpotential.frames.blocks.run_blocks`.
 
     Raises
     ------
@@ -407,6 +430,8 @@ def profile(
         For an axis that has no period, a group without a middle, or a slab without a vacuum or with a net charge.
     """
     structure.require_whole_cell("expand it to the cell")
+    asked = changed(ProfileOptions, options, keywords)
+    axis, spacing, zero, cell = asked.axis, asked.spacing, asked.zero, asked.cell
     first, own = cell or structure.cell, False
     if trajectory is not None and cell is None:
         begin = next(iter(trajectory))
@@ -417,28 +442,28 @@ def profile(
     length = period_of(first, axis)
     if not 0 < spacing <= length / 4:
         raise UsageError("spacing", f"four nodes at least are needed in {length:.4g} A", value=f"{spacing:g}")
-    if slab_correction and abs(structure.known_charges.sum()) > 1e-3:
+    if asked.slab_correction and abs(structure.known_charges.sum()) > 1e-3:
         raise UsageError("slab_correction", "is for slabs without a net charge, and there is one of "
                          f"{structure.known_charges.sum():.3g} e", "leave it out, or correct the charges")
     nodes = int(np.ceil(length / spacing - 1e-4))  # files round cells
-    names, parts, rows = parts_of(len(structure), sources)
+    names, parts, rows = parts_of(len(structure), asked.sources)
     region = None if isinstance(zero, str) else np.flatnonzero(zero)
     places = structure.positions[:, axis]
     # programs let a cell begin at 0 or lay it around 0
     start = round(float(places.min() + places.max()) / length) / 2 - 0.5
-    smear = length / nodes if smear is None else smear
+    smear = length / nodes if asked.smear is None else asked.smear
     finer = 2 if not smear else min(MOST, int(np.ceil(END / np.pi * length / nodes / smear - 1e-6)))
     work = Profiles(
         trajectory, first, own, structure.known_charges, parts, rows, region,
-        None if center is None else np.flatnonzero(center), axis, nodes, finer, smear,
-        start, coulomb_constant(unit, temperature), slab_correction)
+        None if asked.center is None else np.flatnonzero(asked.center), axis, nodes, finer, smear,
+        start, coulomb_constant(asked.unit, asked.temperature), asked.slab_correction)
     if trajectory is None:
         found = [work.over([Frame(0, structure.positions, first)])]
     else:
         frames = trajectory.numbers()
         found = list(run_blocks(work, frames, size=max(1, len(frames) // BLOCKS), piece=piece_size(len(structure)),
-                                **blocks))
-    result = _result(work, found, names, zero if isinstance(zero, str) else "region", unit)
+                                **(execution or Execution()).blocks))
+    result = _result(work, found, names, zero if isinstance(zero, str) else "region", asked.unit)
     return replace(result, medium=stated_medium(result.medium, structure))
 
 

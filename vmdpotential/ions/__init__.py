@@ -3,12 +3,13 @@
 from vmdpotential.ions.counts import COUNT_METHODS, Counts, parse_list
 from vmdpotential.ions.edit import CONVENTIONS
 from vmdpotential.ions.montecarlo import SWEEPS
+from vmdpotential.ions.options import IonOptions
 from vmdpotential.ions.place import place_ions, place_replicas
 from vmdpotential.ions.placement import PlacedIon, Placement
 from vmdpotential.ions.salts import parse_salt
 from vmdpotential.ions.sites import SITE_METHODS, TOLERANCE
 
 __all__ = [
-    "CONVENTIONS", "COUNT_METHODS", "SITE_METHODS", "SWEEPS", "TOLERANCE", "Counts", "PlacedIon", "Placement",
-    "parse_list", "parse_salt", "place_ions", "place_replicas",
+    "CONVENTIONS", "COUNT_METHODS", "SITE_METHODS", "SWEEPS", "TOLERANCE", "Counts", "IonOptions", "PlacedIon",
+    "Placement", "parse_list", "parse_salt", "place_ions", "place_replicas",
 ]

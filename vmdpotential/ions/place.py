@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import secrets
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,49 +12,28 @@ from vmdpotential.ions.counts import Species
 from vmdpotential.ions.edit import Added, check_neutral, replace_waters, water_sites
 from vmdpotential.ions.energies import Energies, describe
 from vmdpotential.ions.kinds import Kinds
-from vmdpotential.ions.montecarlo import DIELECTRIC, SWEEPS
+from vmdpotential.ions.montecarlo import DIELECTRIC
+from vmdpotential.ions.options import IonOptions
 from vmdpotential.ions.placement import PlacedIon, Placement
-from vmdpotential.ions.sites import SITE_METHODS, TOLERANCE, Candidates, Surroundings, choose_sites
+from vmdpotential.ions.sites import SITE_METHODS, Candidates, Surroundings, choose_sites
 from vmdpotential.ions.templates import CLEAR, in_the_way, turned
 from vmdpotential.maps import check_tolerance
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
-
-if TYPE_CHECKING:
-    from vmdpotential.engines import Engine
+from vmdpotential.parameters import changed, takes_fields
+from vmdpotential.units import coulomb_constant
 
 
-def place_ions(
-    structure: Structure,
-    *,
-    cation: str = "auto",
-    anion: str = "auto",
-    neutralize: bool = True,
-    concentration: float = 0.0,
-    salt: Mapping[str, float] | None = None,
-    count: str = "add",
-    count_existing: bool = True,
-    ions: Mapping[str, int] | None = None,
-    templates: Mapping[str, Structure] | None = None,
-    site: str = "potential",
-    from_solute: float = 5.0,
-    between: float = 5.0,
-    seed: int | None = None,
-    refine: bool = True,
-    sweeps: int = SWEEPS,
-    keep: str | None = None,
-    naming: str = "auto",
-    temperature: float = DEFAULT_TEMPERATURE,
-    dielectric: float | None = None,
-    tolerance: float = TOLERANCE,
-    engine: str | Engine = "auto",
-) -> Placement:
+@takes_fields(IonOptions)
+def place_ions(structure: Structure, options: IonOptions | None = None, **keywords: Any) -> Placement:
     """Replace waters of a solvated structure by ions.
+
+    Options are keywords, or one object of :class:`~vmdpotential.ions.options.IonOptions`, which keywords then change.
 
     Parameters
     ----------
     structure : Structure
         With charges and waters.
+    options : IonOptions, optional
     cation, anion : str
         Ions as any program names them (SOD, Na+, NA, MG ...), or a name of `templates`; ``auto`` is SOD and CLA,
         of a mixture its most common ions of least charge.
@@ -115,14 +92,12 @@ def place_ions(
     NoRoomError
         When the sites run out.
     """
-    return place_replicas(
-        structure, 1, cation=cation, anion=anion, neutralize=neutralize, concentration=concentration, salt=salt,
-        count=count, count_existing=count_existing, ions=ions, templates=templates, site=site,
-        from_solute=from_solute, between=between, seed=seed, refine=refine, sweeps=sweeps, keep=keep, naming=naming,
-        temperature=temperature, dielectric=dielectric, tolerance=tolerance, engine=engine)[0]
+    return place_replicas(structure, 1, options, **keywords)[0]
 
 
-def place_replicas(structure: Structure, replicas: int, **options: Any) -> list[Placement]:
+@takes_fields(IonOptions)
+def place_replicas(structure: Structure, replicas: int, options: IonOptions | None = None,
+                   **keywords: Any) -> list[Placement]:
     """Return several placements, which differ in their seeds: `seed`, seed + 1, ...
 
     Each is what :func:`place_ions` makes with that seed. What they have in common is computed once.
@@ -131,7 +106,7 @@ def place_replicas(structure: Structure, replicas: int, **options: Any) -> list[
     ----------
     structure : Structure
     replicas : int
-    **options
+    options, **keywords
         As :func:`place_ions` has them.
 
     Raises
@@ -139,19 +114,14 @@ def place_replicas(structure: Structure, replicas: int, **options: Any) -> list[
     UsageError
         Also for several replicas of a method that is not random.
     """
-    known = inspect.signature(place_ions).parameters
-    values = {name: parameter.default for name, parameter in known.items() if name != "structure"}
-    for name in options:
-        if name not in values:
-            raise TypeError(f"place_replicas() got an unexpected keyword argument '{name}'")
-    values |= options
-    seed, site = values.pop("seed"), values["site"]
+    chosen = changed(IonOptions, options, keywords)
+    seed, site = chosen.seed, chosen.site
     if replicas < 1:
         raise UsageError("replicas", "must be at least 1", value=str(replicas))
     if site == "potential" and replicas > 1:
         raise UsageError("replicas", "would all be the same, because the most favourable potential is not random",
                          "use {site monte-carlo} or {site random}", value=str(replicas))
-    placer = _Placer(structure, **values)
+    placer = _Placer(structure, chosen)
     if site == "potential":
         return [placer.place(None)]
     first = secrets.randbits(32) if seed is None else seed
@@ -161,38 +131,34 @@ def place_replicas(structure: Structure, replicas: int, **options: Any) -> list[
 class _Placer:
     """All that is the same for every seed."""
 
-    def __init__(
-        self, structure: Structure, cation: str, anion: str, neutralize: bool, concentration: float,
-        salt: Mapping[str, float] | None, count: str, count_existing: bool, ions: Mapping[str, int] | None,
-        templates: Mapping[str, Structure] | None, site: str, from_solute: float, between: float, refine: bool,
-        sweeps: int, keep: str | None, naming: str, temperature: float, dielectric: float | None,
-        tolerance: float, engine: str | Engine,
-    ) -> None:
+    def __init__(self, structure: Structure, options: IonOptions) -> None:
         from vmdpotential.engines import get_engine
         from vmdpotential.molecule.selection import is_ion, is_water
 
-        if site not in SITE_METHODS:
-            raise UsageError("site", f"choose one of {', '.join(SITE_METHODS)}", value=site)
+        if options.site not in SITE_METHODS:
+            raise UsageError("site", f"choose one of {', '.join(SITE_METHODS)}", value=options.site)
+        site, temperature, dielectric = options.site, options.temperature, options.dielectric
         if dielectric is None:
             dielectric = DIELECTRIC if site == "monte-carlo" else 1.0
         self.kcal = coulomb_constant("kcal/mol/e", temperature, dielectric)
         self.kt = coulomb_constant("kT/e", temperature, dielectric)
-        for option, value in (("from_solute", from_solute), ("between", between)):
+        for option, value in (("from_solute", options.from_solute), ("between", options.between)):
             if not 0 <= value < np.inf:
                 raise UsageError(option, "must be a distance in A, at least 0", value=f"{value:g}")
-        self.structure, self.site, self.refine, self.sweeps = structure, site, refine, sweeps
+        self.structure, self.site, self.refine, self.sweeps = structure, site, options.refine, options.sweeps
         self.temperature, self.dielectric = temperature, dielectric
         charges = structure.known_charges
-        kinds = Kinds(structure, naming, templates or {}, cation, anion, salt, ions)
+        kinds = Kinds(structure, options.naming, options.templates or {}, options.cation, options.anion, options.salt,
+                      options.ions)
         self.written, self.templates = kinds.written, kinds.templates
         structure.require_whole_cell("expand it to the cell and solvate it first")
         self.residues, self.oxygens = water_sites(structure)
         check_neutral(structure, self.residues)
         water, there = is_water(structure), is_ion(structure)
         self.net_charge = float(charges.sum())
-        self.counts = kinds.counts(self.net_charge, len(self.residues), kinds.existing(there), neutralize,
-                                   concentration, count, count_existing)
-        self.allowed = _replaceable(structure, self.residues, keep)
+        self.counts = kinds.counts(self.net_charge, len(self.residues), kinds.existing(there),
+                                   options.neutralize, options.concentration, options.count, options.count_existing)
+        self.allowed = _replaceable(structure, self.residues, options.keep)
         stays = np.ones(len(self.oxygens), bool)
         stays[self.allowed] = False
         solute = ~water & ~there
@@ -200,8 +166,9 @@ class _Placer:
             structure.positions[self.oxygens[self.allowed]], self.counts.added,
             Surroundings(structure.positions[solute], charges[solute], structure.positions[there], charges[there],
                          structure.cell),
-            get_engine(engine) if isinstance(engine, str) else engine, from_solute, between,
-            structure.positions[self.oxygens[stays]], CLEAR, check_tolerance(tolerance))
+            get_engine(options.engine) if isinstance(options.engine, str) else options.engine, options.from_solute,
+            options.between,
+            structure.positions[self.oxygens[stays]], CLEAR, check_tolerance(options.tolerance))
 
     def place(self, seed: int | None) -> Placement:
         """Return the ions of a seed."""

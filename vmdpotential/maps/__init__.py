@@ -1,60 +1,46 @@
 """Potential maps: from a structure to a Grid.
 
-What is wanted (wanted), where (places), by which method (choice), and the map with every choice made (plan).
+What may be chosen (options), the medium (medium), the interaction (binding), where (places), by which method (choice),
+and the map with every choice made (plan).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.maps.choice import choose_method
+from vmdpotential.maps.interaction import bind, check_tolerance, medium_of
+from vmdpotential.maps.medium import Medium, stated_medium
+from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, GridOptions, MapOptions, MediumOptions, SumOptions
 from vmdpotential.maps.places import choose_cell, lay_lattice
 from vmdpotential.maps.plan import MapPlan, plan_map
 from vmdpotential.maps.refine import refined
-from vmdpotential.maps.wanted import CUTOFF, LEAST_TOLERANCE, Wanted, bind, check_tolerance, in_medium, stated_medium
 from vmdpotential.methods.slabs import Sink
-from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.units import DEFAULT_TEMPERATURE
+from vmdpotential.parameters import changed, takes_fields
 
 __all__ = [
-    "CUTOFF", "LEAST_TOLERANCE", "MapPlan", "Wanted", "bind", "check_tolerance", "choose_cell", "choose_method",
-    "in_medium", "lay_lattice", "plan_map", "potential_map", "stated_medium",
+    "CUTOFF", "LEAST_TOLERANCE", "GridOptions", "MapOptions", "MapPlan", "Medium", "MediumOptions", "SumOptions",
+    "bind", "check_tolerance", "choose_cell", "choose_method", "lay_lattice", "medium_of", "plan_map", "potential_map",
+    "stated_medium",
 ]
 
-def potential_map(
-    structure: Structure,
-    *,
-    method: str = "auto",
-    boundary: str = "auto",
-    spacing: float = 0.5,
-    padding: float = 10.0,
-    cutoff: float | None = None,
-    algorithm: str = "pair",
-    interaction: str = "auto",
-    parameters: Mapping[str, float] | None = None,
-    smear: float = 0.0,
-    radii: str = "auto",
-    tolerance: float | None = None,
-    atoms: Selection = "all",
-    sources: Selection | None = None,
-    unit: str = "kT/e",
-    temperature: float = DEFAULT_TEMPERATURE,
-    dielectric: float | None = None,
-    screened: float | None = None,
-    field: bool = False,
-    precision: str = "single",
-    engine: str = "auto",
-    lattice: Lattice | None = None,
-    sink: Sink | None = None,
-) -> Grid:
+
+@takes_fields(MapOptions)
+def potential_map(structure: Structure, options: MapOptions | None = None, *, field: bool = False,
+                  lattice: Lattice | None = None, sink: Sink | None = None, **keywords: Any) -> Grid:
     """Return the electrostatic potential map of a structure with charges.
+
+    Options are keywords, as in ``potential_map(structure, spacing=1.0, tolerance=1e-3)``, or one object of
+    :class:`MapOptions`, which keywords then change.
 
     Parameters
     ----------
     structure : Structure
+    options : MapOptions, optional
     method : str
         ``direct``, ``cutoff``, ``pme`` or another registered method; ``auto`` takes the one that has
         the full potential within the tolerance soonest.
@@ -95,6 +81,9 @@ def potential_map(
     screened : float, optional
         M, of a 1:1 salt in water, whose ions screen the potential after Debye and Hueckel: exp(-r / L) / (eps r), in a
         periodic cell of all images; the method cutoff ends it where the rest is below the tolerance.
+    medium : Medium, optional
+        Instead of `screened`, `dielectric`, `temperature` and, of a continuum, `method` and `parameters`:
+        :meth:`Medium.vacuum`, :meth:`Medium.screened` or :meth:`Medium.continuum`.
     field : bool
         Whether to compute the electric field too, as the map's attribute ``field``: three maps, in V/A.
     precision : {"single", "compensated", "double"}
@@ -124,20 +113,18 @@ def potential_map(
     TaskError
         When the tolerance cannot be kept.
     """
-    wanted = Wanted(method, algorithm, interaction, parameters or {}, cutoff, smear, screened, radii, sources)
+    chosen = changed(MapOptions, options, keywords)
+    tolerance, own = chosen.tolerance, chosen.own
 
     def attempt(spacing: float) -> tuple[Grid, float]:
-        planned, result = plan_map(
-            structure, wanted, boundary=boundary, spacing=spacing, padding=padding, tolerance=tolerance, atoms=atoms,
-            unit=unit, temperature=temperature, dielectric=dielectric, field=field, precision=precision, engine=engine,
-            lattice=lattice, sink=sink)
+        planned, result = plan_map(structure, replace(chosen, spacing=spacing), lattice=lattice, field=field, sink=sink)
         grid = planned.grid(result)
         made = grid.provenance
-        if tolerance is not None and wanted.own is not None and made.error is None:
-            raise UsageError("tolerance", f"the method {method} does not state its error", "leave it out",
+        if tolerance is not None and own is not None and made.error is None:
+            raise UsageError("tolerance", f"the method {own.name} does not state its error", "leave it out",
                              value=f"{tolerance:g}")
         return grid, max(made.error or 0.0, made.error_away or 0.0)
 
-    if tolerance is None or wanted.own is None or lattice is not None:
-        return attempt(spacing)[0]
-    return refined(check_tolerance(tolerance), spacing, attempt)
+    if tolerance is None or own is None or lattice is not None:
+        return attempt(chosen.spacing)[0]
+    return refined(check_tolerance(tolerance), chosen.spacing, attempt)

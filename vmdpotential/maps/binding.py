@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from vmdpotential.engines import PointSum, get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+from vmdpotential.maps.options import MapOptions, SumOptions
 from vmdpotential.maps.places import lay_lattice
 from vmdpotential.maps.plan import plan_map
-from vmdpotential.maps.wanted import Wanted
 from vmdpotential.methods.pb import Continued
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
@@ -92,10 +92,10 @@ def binding_energy(structure: Structure, first: Selection, second: Selection, *,
 
     def solved(atoms: NDArray[np.bool_], sources: NDArray[np.bool_]) -> tuple[NDArray[np.float64], Continued]:
         """Return the reaction potential (N,) at all atoms, kT/e, and the result."""
-        planned, result = plan_map(
-            structure, Wanted("pb", parameters=parameters or {}, radii=radii, sources=sources), boundary="open",
-            spacing=spacing, padding=PADDING, tolerance=None, atoms=atoms, unit="kT/e", temperature=temperature,
-            dielectric=dielectric, field=False, precision="single", engine=engine, lattice=lattice)
+        planned, result = plan_map(structure, MapOptions(
+            method="pb", parameters=parameters, radii=radii, sources=sources, boundary="open", spacing=spacing,
+            padding=PADDING, atoms=atoms, temperature=temperature, dielectric=dielectric, engine=engine),
+            lattice=lattice)
         assert isinstance(result, Continued)
         found = np.zeros(len(structure))
         found[planned.chosen] = result.reaction
@@ -112,7 +112,7 @@ def binding_energy(structure: Structure, first: Selection, second: Selection, *,
     kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
     potential = get_engine(engine).prepare_points(PointSum(COULOMB.bind())).at(
         structure.positions[b], structure.positions[a], charges[a])[0]
-    inside = Wanted("pb").own
+    inside = SumOptions(method="pb").own
     assert inside is not None
     permittivity = inside.parameters(parameters or {})["inside"]
     return Binding(coulomb_constant("kcal/mol/e") / permittivity * float(charges[b] @ potential),

@@ -11,14 +11,14 @@ from vmdpotential import memory
 from vmdpotential.engines import Engine
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound
-from vmdpotential.maps.wanted import Wanted
+from vmdpotential.maps.options import SumOptions
 from vmdpotential.methods import Estimate, Method, Refusal, Request, accuracy, check_memory, map_bytes
 from vmdpotential.methods.accuracy import Sample
 
 #: Sums that take less than this many times an engine's fixed cost are not worth looking for a faster one.
 SOON = 2.0
 
-def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
+def choose_method(options: SumOptions, request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
                   engine: Engine, soon: float = SOON) -> tuple[Method, Request, Sample | None]:
     """Return the method that is wanted, or the one that should be the soonest of all that keep the tolerance.
 
@@ -44,7 +44,7 @@ def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float6
     room = memory.limit()
     exact = None
     # those that are exact first: where one is soon enough, nothing has to be sampled
-    for method in sorted(_ways(wanted, request.interaction), key=lambda method: not method.exact):
+    for method in sorted(_ways(options, request.interaction), key=lambda method: not method.exact):
         estimate: Estimate | Refusal | None = method.refusal(request)
         if estimate is None:
             if best is not None and not method.exact and best[0] < (False, soon * engine.costs.fixed):
@@ -64,21 +64,21 @@ def choose_method(wanted: Wanted, request: Request, positions: NDArray[np.float6
     return best[1], request, None if best[1].exact else exact
 
 
-def _ways(wanted: Wanted, bound: Bound) -> list[Method]:
+def _ways(options: SumOptions, bound: Bound) -> list[Method]:
     """Return the methods that are wanted, of one that has several algorithms each."""
     result: list[Method] = []
-    for method in wanted.methods:
+    for method in options.methods:
         ways: Mapping[str, Method] = getattr(method, "algorithms", {})
-        if not ways and wanted.algorithm != "pair" and wanted.method != "auto":
-            raise UsageError("algorithm", "is for the method cutoff", "use {method cutoff}", value=wanted.algorithm)
-        if ways and wanted.algorithm not in (*ways, "auto"):
-            raise UsageError("algorithm", f"choose one of {', '.join(ways)}, auto", value=wanted.algorithm)
+        if not ways and options.algorithm != "pair" and options.summation != "auto":
+            raise UsageError("algorithm", "is for the method cutoff", "use {method cutoff}", value=options.algorithm)
+        if ways and options.algorithm not in (*ways, "auto"):
+            raise UsageError("algorithm", f"choose one of {', '.join(ways)}, auto", value=options.algorithm)
         if not ways:
             result.append(method)
-        elif bound.decay is not None and bound.cutoff is None and wanted.algorithm != "mesh":
+        elif bound.decay is not None and bound.cutoff is None and options.algorithm != "mesh":
             result.append(getattr(method, "of_tail", method))
-        elif wanted.algorithm == "auto":
+        elif options.algorithm == "auto":
             result.extend(ways.values())
         else:
-            result.append(ways[wanted.algorithm])
+            result.append(ways[options.algorithm])
     return result

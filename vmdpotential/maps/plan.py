@@ -17,13 +17,15 @@ from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.maps.choice import SOON, choose_method
+from vmdpotential.maps.interaction import bind, check_tolerance, medium_of_sum
+from vmdpotential.maps.medium import Medium, stated_medium
+from vmdpotential.maps.options import TOLERANCE, MapOptions
 from vmdpotential.maps.places import choose_cell, lay_lattice
-from vmdpotential.maps.wanted import TOLERANCE, Wanted, bind, check_tolerance, in_medium, stated_medium
 from vmdpotential.methods import Charges, Method, Plan, Planned, Request, Solution, accuracy
 from vmdpotential.methods.slabs import Sink, SlabResult, by_slabs
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
-from vmdpotential.molecule.selection import Selection, is_solvated, is_water, named_selection, select
+from vmdpotential.molecule.selection import is_solvated, is_water, named_selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import coulomb_constant
 
@@ -46,10 +48,12 @@ class MapPlan:
         With the box in which the atoms of an open boundary have to stay.
     plan : Planned
     engine : Engine
-    unit, temperature, dielectric, provenance
+    options : MapOptions
+    medium : Medium
+    provenance : Provenance
         Of the maps.
-    spacing, padding, margin : float, A
-        Of the lattice, and of the box around the atoms of an open boundary.
+    margin : float, A
+        Of the box around the atoms of an open boundary.
     """
 
     structure: Structure
@@ -59,12 +63,9 @@ class MapPlan:
     request: Request
     plan: Planned
     engine: Engine
-    unit: str
-    temperature: float
-    dielectric: float
+    options: MapOptions
+    medium: Medium
     provenance: Provenance
-    spacing: float
-    padding: float
     margin: float
 
     def fits(self, positions: NDArray[np.float64], cell: Cell | None) -> bool:
@@ -82,7 +83,7 @@ class MapPlan:
         """Return the plan for positions, or a cell, that this one is not for; as good as this one, not measured."""
         structure = replace(self.structure, positions=positions, cell=cell)
         chosen, cell = positions[self.chosen], None if self.request.cell is None else cell
-        lattice = lay_lattice(structure, chosen, cell, self.spacing, self.padding)
+        lattice = lay_lattice(structure, chosen, cell, self.options.spacing, self.options.padding)
         error = self.plan.error
         request = replace(self.request, target=lattice, cell=cell, charges=_statistics(
             *_counted(replace(self.request, target=lattice, cell=cell), chosen, self.charges), cell, self.margin))
@@ -94,88 +95,86 @@ class MapPlan:
 
     def grid(self, result: Result) -> Grid:
         """Return the map of a result."""
-        volts = coulomb_constant("V", dielectric=self.dielectric) / coulomb_constant(
-            self.unit, self.temperature, self.dielectric)
+        unit, temperature, dielectric = self.options.unit, self.medium.temperature, self.medium.dielectric
+        volts = coulomb_constant("V", dielectric=dielectric) / self.medium.constant(unit)
         lattice = self.request.lattice
         if isinstance(result, SlabResult):
-            described = StoredGrid.described(lattice, self.unit, self.temperature, self.dielectric, self.provenance,
+            described = StoredGrid.described(lattice, unit, temperature, dielectric, self.provenance,
                                              (result.low, result.high))
             if self.request.field:
-                x, y, z = (StoredGrid.described(lattice, "V/A", None, self.dielectric, made)
+                x, y, z = (StoredGrid.described(lattice, "V/A", None, dielectric, made)
                            for made in _of_field(self.provenance))
                 object.__setattr__(described, "field", (x, y, z))
             return described
-        return Grid(lattice, result.values(), self.unit, self.temperature, self.dielectric, self.provenance,
-                    _field(result, volts, lattice, self.dielectric, self.provenance), self._solvation(result))
+        return Grid(lattice, result.values(), unit, temperature, dielectric, self.provenance,
+                    _field(result, volts, lattice, dielectric, self.provenance), self._solvation(result))
 
     def _solvation(self, result: Result) -> Solvation | None:
         """Return the energy of solvation of a result, where its method has it."""
         found = self.method.solvation(result)
         if found is None:
             return None
-        kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", self.temperature)
+        kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", self.medium.temperature)
         energies = np.zeros(len(self.structure))
         energies[self.chosen] = kt * found[0]
         return Solvation(energies, kt * found[1])
 
 
-def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: float, padding: float,
-             tolerance: float | None,
-             atoms: Selection, unit: str, temperature: float, dielectric: float | None, field: bool, precision: str,
-             engine: str, lattice: Lattice | None = None, margin: float = 0.0, soon: float = SOON,
-             sink: Sink | None = None) -> tuple[MapPlan, Result]:
+def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | None = None, field: bool = False,
+             margin: float = 0.0, soon: float = SOON, sink: Sink | None = None) -> tuple[MapPlan, Result]:
     """Return the plan of a map that keeps the tolerance, and what it gives; see :func:`potential_map`.
 
     `margin` is how far (A) atoms of an open boundary may leave the box around them; `soon` is 0 where a plan is made
     for many frames, so that the fastest method is worth looking for; `sink` takes a map in slabs.
     """
-    in_water_twice = (wanted.screened is not None or wanted.own is not None) and is_solvated(structure)
-    wanted, dielectric = in_medium(wanted, dielectric, temperature)
-    constant = coulomb_constant(unit, temperature, dielectric)
-    cell, tolerance = choose_cell(structure, wanted.method, boundary), TOLERANCE if tolerance is None else tolerance
-    chosen = select(structure, atoms)
+    medium, unit = medium_of_sum(options), options.unit
+    tolerance = TOLERANCE if options.tolerance is None else options.tolerance
+    in_water_twice = medium.replaces_water and is_solvated(structure)
+    constant = medium.constant(unit)
+    cell = choose_cell(structure, options.summation, options.boundary)
+    chosen = select(structure, options.atoms)
     if in_water_twice and is_water(structure)[chosen].any():
-        if wanted.own is not None:
+        if medium.method:
             raise InputError(f"{structure.where}: its waters are among the charges, and the solution replaces them",
                              "use {atoms solute}")
         log.warning(Words("%s: water is among the charges and around them, and screens twice; {atoms solute} leaves "
                           "it to the medium"), structure.where)
     # in units in which the sum of q V(r) is the potential
     positions, own = structure.positions[chosen], constant * structure.known_charges[chosen]
-    if wanted.sources is not None:
-        if wanted.own is None:
+    if options.sources is not None:
+        if not medium.method:
             raise UsageError("sources", "are for a continuum, whose molecule has more atoms",
                              "use {method pb}, or {atoms}")
-        charged = select(structure, wanted.sources)
+        charged = select(structure, options.sources)
         if (charged & ~chosen).any():
             raise UsageError("sources", f"has {int((charged & ~chosen).sum())} atoms that {{atoms}} leaves out",
-                             "choose some of {atoms}", value=str(named_selection(wanted.sources)))
+                             "choose some of {atoms}", value=str(named_selection(options.sources)))
         own[~charged[chosen]] = 0
     if not own.any():
         log.warning(Words("%s: the charges that make the potential are all 0, and so is the potential; {topology} or "
                           "{charges} may give them"), structure.where)
     if lattice is None:
-        lattice = lay_lattice(structure, positions, cell, spacing, padding)
-    backend = get_engine(engine)
-    bound = bind(wanted, cell)
+        lattice = lay_lattice(structure, positions, cell, options.spacing, options.padding)
+    backend = get_engine(options.engine)
+    bound = bind(options, cell)
     charges = own
     if bound.cutoff is not None and cell is None:
         positions, charges = near(lattice, bound.cutoff, positions, charges)
-    request = Request(lattice, cell, bound, _statistics(positions, charges, cell, margin), precision,
+    request = Request(lattice, cell, bound, _statistics(positions, charges, cell, margin), options.precision,
                       check_tolerance(tolerance), field,
-                      solution=_solution(structure, chosen, wanted, unit, temperature, dielectric))
-    volts = coulomb_constant("V", dielectric=dielectric) / constant
+                      solution=_solution(structure, chosen, options, medium))
+    volts = coulomb_constant("V", dielectric=medium.dielectric) / constant
     if sink is not None:
         request = by_slabs(request)
     in_units = None if sink is None else _InUnits(sink, volts)
     while True:
-        summing, request, exact = choose_method(wanted, request, positions, charges, backend, soon)
+        summing, request, exact = choose_method(options, request, positions, charges, backend, soon)
         try:
             plan, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend,
                                                              in_units)
             break
         except TaskError as error:  # rounding is part of the error, most where a potential is small as in a long cell
-            if wanted.method != "auto" or request.precision == "double" or error.parameter != "tolerance":
+            if options.summation != "auto" or request.precision == "double" or error.parameter != "tolerance":
                 raise
             log.warning(Words("%s: rounding in %s precision is more than {tolerance} %g allows; {precision double} is "
                               "used"), structure.where, request.precision, tolerance)
@@ -188,19 +187,18 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
         summed = bound
     provenance = Provenance(
         method=summing.name, interaction=summing.sums(request, summed),
-        medium=stated_medium(summing.medium(request, dielectric, temperature), structure, chosen),
+        medium=stated_medium(summing.medium(request, medium.dielectric, medium.temperature), structure, chosen),
         boundary=request.boundary,
         cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=summed.cutoff,
         tolerance=tolerance if errors is not None and summing.superposes else None, precision=request.precision,
         engine=backend.name,
-        atoms=str(named_selection(atoms)),
+        atoms=str(named_selection(options.atoms)),
         inputs=tuple(Path(name).name for name in structure.sources), program=f"vmdpotential {__version__}",
     )
     if errors is not None:
         provenance = replace(provenance, error=errors.everywhere, error_away=errors.away, error_field=errors.field,
                              error_field_away=errors.field_away)
-    return MapPlan(structure, chosen, own, summing, request, plan, backend, unit, temperature, dielectric, provenance,
-                   spacing, padding, margin), result
+    return MapPlan(structure, chosen, own, summing, request, plan, backend, options, medium, provenance, margin), result
 
 
 def _counted(request: Request, positions: NDArray[np.float64],
@@ -212,14 +210,13 @@ def _counted(request: Request, positions: NDArray[np.float64],
     return near(request.lattice, reach, positions, charges)
 
 
-def _solution(structure: Structure, chosen: NDArray[np.bool_], wanted: Wanted, unit: str, temperature: float,
-              dielectric: float) -> Solution | None:
-    """Return what a method is told that has parameters of its own."""
-    if wanted.own is None:
+def _solution(structure: Structure, chosen: NDArray[np.bool_], options: MapOptions, medium: Medium) -> Solution | None:
+    """Return what a method needs that has parameters of its own."""
+    if not medium.method:
         return None
-    found, source = atomic_radii(structure, chosen, wanted.radii)
-    return Solution(wanted.parameters, found, source, dielectric, temperature, unit,
-                    coulomb_constant(unit, temperature, dielectric))
+    found, source = atomic_radii(structure, chosen, options.radii)
+    return Solution(medium.parameters, found, source, medium.dielectric, medium.temperature, options.unit,
+                    medium.constant(options.unit))
 
 
 def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], cell: Cell | None,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from vmdpotential.grid.solvation import Solvation
+from vmdpotential.maps.interaction import check_tolerance
+from vmdpotential.maps.options import MapOptions
 from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.refine import refined
-from vmdpotential.maps.wanted import Wanted, check_tolerance
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE
@@ -41,12 +43,12 @@ def solvation_energy(structure: Structure, *, spacing: float = 0.5, tolerance: f
     MemoryPlanError
         When the lattice does not fit into memory.
     """
-    wanted = Wanted("pb", parameters=parameters or {}, radii=radii, sources=sources)
+    options = MapOptions(
+        method="pb", parameters=parameters, radii=radii, sources=sources, padding=6.0, tolerance=1e-3, atoms=atoms,
+        temperature=temperature, dielectric=dielectric, engine=engine)
 
     def attempt(spacing: float) -> tuple[Solvation, float]:
-        planned, result = plan_map(
-            structure, wanted, boundary="auto", spacing=spacing, padding=6.0, tolerance=1e-3, atoms=atoms, unit="kT/e",
-            temperature=temperature, dielectric=dielectric, field=False, precision="single", engine=engine)
+        planned, result = plan_map(structure, replace(options, spacing=spacing))
         found = planned.grid(result).solvation
         assert found is not None
         return found, found.error / max(1e-9, abs(found.total))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,8 @@ def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
         return cutoff(lattice, positions, charges, interaction, precision, field=field)
     scaled = interaction.scaled(float(lattice.spacing.max()))
     kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=False, field=field)
-    start, bins = np.array([0, len(charges)]), np.ones(3, np.int64)  # one bin holds all
-    return _run(kernel, "direct sum", lattice, scaled, positions, charges, start, bins, scaled.length, np.zeros(3))
+    one = _Bins(np.array([0, len(charges)]), np.ones(3, np.int64), scaled.length, np.zeros(3))  # holds all
+    return _run(kernel, "direct sum", lattice, scaled, positions, charges, one)
 
 
 def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str = "single",
@@ -68,13 +68,21 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
                         field=field)
     sorted_by = cells.sort(positions, reach, CELLS_PER_CUTOFF)
     return _run(kernel, "cutoff sum", lattice, scaled, positions[sorted_by.order], charges[sorted_by.order],
-                sorted_by.start, sorted_by.shape, sorted_by.side, sorted_by.low, add_to)
+                _Bins(sorted_by.start, sorted_by.shape, sorted_by.side, sorted_by.low), add_to)
 
 
-def _run(kernel: Any, label: str, lattice: Lattice, scaled: Scaled, positions: Floats, charges: Floats,
-         start: NDArray[np.int64], bins: NDArray[np.int64], bin_size: float, low: Floats,
+class _Bins(NamedTuple):
+    """Cubes of atoms: the first atom of each (n + 1,), their number along x, y and z, their side and corner in A."""
+
+    start: NDArray[np.int64]
+    shape: NDArray[np.int64]
+    side: float
+    low: Floats
+
+
+def _run(kernel: Any, label: str, lattice: Lattice, scaled: Scaled, positions: Floats, charges: Floats, bins: _Bins,
          add_to: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-    unit = scaled.length
+    unit, low = scaled.length, bins.low
     atoms = np.zeros((4, len(charges) + 16))  # kernels read up to 15 places further
     atoms[:3, : len(charges)] = ((positions - low) / unit).T
     atoms[3, : len(charges)] = charges * kernel.CHARGE_FACTOR
@@ -83,8 +91,8 @@ def _run(kernel: Any, label: str, lattice: Lattice, scaled: Scaled, positions: F
     out = np.empty(shape, np.float32) if add_to is None else add_to
     # E = -2 q (x - x_j) dV/d(r^2)
     factors = scaled.factor * np.array([1.0, *[-2 / unit] * 3])
-    fixed = (x, y, z, q, start, bins, bin_size / unit, scaled.cutoff or 0.0, out.reshape(-1, *lattice.shape),
-             (lattice.origin - low) / unit, lattice.spacing / unit,
+    fixed = (x, y, z, q, bins.start, bins.shape, bins.side / unit, scaled.cutoff or 0.0,
+             out.reshape(-1, *lattice.shape), (lattice.origin - low) / unit, lattice.spacing / unit,
              np.array(scaled.values, np.float64), kernel.REAL(SOFT_CORE / unit), factors,
              add_to is not None)
     tasks = int(np.prod([(n + 7) // 8 for n in lattice.shape]))

@@ -1,0 +1,60 @@
+"""The options of ions for a solvated structure: which, how many, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+from vmdpotential.engines import Engine
+from vmdpotential.ions.counts import COUNT_METHODS, parse_list
+from vmdpotential.ions.edit import CONVENTIONS
+from vmdpotential.ions.montecarlo import SWEEPS
+from vmdpotential.ions.salts import parse_salt
+from vmdpotential.ions.sites import SITE_METHODS, TOLERANCE
+from vmdpotential.maps.options import LEAST_TOLERANCE, choices
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import Option
+from vmdpotential.units import DEFAULT_TEMPERATURE
+
+
+@dataclass(frozen=True, kw_only=True)
+class IonOptions:
+    """All options of the placement of ions, see :func:`~vmdpotential.ions.place.place_ions`."""
+
+    cation: Annotated[str, Option(
+        "positive ion, in any program's name (SOD, Na+, MG); auto is SOD, or the salt's", front=True)] = "auto"
+    anion: Annotated[str, Option("negative ion (CLA, Cl-); auto is CLA, or the salt's", front=True)] = "auto"
+    neutralize: Annotated[bool, Option("compensate the net charge", front=True)] = True
+    concentration: Annotated[float, Option(
+        "salt, on top of neutralising ions", unit="mol/L", low=0, high=10, front=True)] = 0.0
+    salt: Annotated[Mapping[str, float] | None, Option(
+        "what the salt is, by fractions of formula units: NaCl:0.7,KCl:0.2,MgCl2:0.1; cation and anion neutralise",
+        metavar="FORMULA:FRACTION,...", parse=parse_salt)] = None
+    count: Annotated[str, Option(
+        "how salt is counted: add then neutralise, SLTCAP, SPLIT", choices=COUNT_METHODS)] = "add"
+    count_existing: Annotated[bool, Option("ions that are there are part of the salt asked for")] = True
+    ions: Annotated[Mapping[str, int] | None, Option(
+        "exactly these ions instead, such as SOD=11,CLA=2", metavar="NAME=N,...", parse=parse_list)] = None
+    site: Annotated[str, Option(
+        "waters with the most favourable potential, any, or by Boltzmann's distribution (monte-carlo)",
+        choices=SITE_METHODS)] = "potential"
+    from_solute: Annotated[float, Option("least distance to solute atoms", unit="A", low=0, high=1000)] = 5.0
+    between: Annotated[float, Option("least distance between ions", unit="A", low=0, high=1000)] = 5.0
+    seed: Annotated[int | None, Option(
+        "of random sites and of monte-carlo; chosen and reported when not given", low=0)] = None
+    sweeps: Annotated[int, Option("steps of monte-carlo for each ion", low=0, high=10**7)] = SWEEPS
+    refine: Annotated[bool, Option("ions move to better free sites when all are placed")] = True
+    keep: Annotated[str | None, Option("waters that must stay, as a selection", metavar="SEL", selection=True)] = None
+    naming: Annotated[str, Option(
+        "whose ion names are written; auto is the input's convention", choices=CONVENTIONS)] = "auto"
+    temperature: Annotated[float, Option("for energies in kT", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
+    dielectric: Annotated[float | None, Option(
+        "relative permittivity for energies and monte-carlo; 1, and 78.5 with monte-carlo, unless given", above=0,
+        high=1e6)] = None
+    tolerance: Annotated[float, Option(
+        "largest relative rms error of the potential at the sites, measured at 200 of them", low=LEAST_TOLERANCE,
+        high=0.1)] = TOLERANCE
+    engine: Annotated[str | Engine, Option("what computes the potential", choices=partial(choices, "engine"))] = "auto"
+    templates: Mapping[str, Structure] | None = None

@@ -1,0 +1,116 @@
+"""The medium of the charges as one object: vacuum, water whose salt screens them, or a continuum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import registry
+from vmdpotential.errors import UsageError
+from vmdpotential.interactions import Bound
+from vmdpotential.interactions.screened_coulomb import WATER, in_water
+from vmdpotential.molecule.selection import is_water
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
+
+#: Share of the charged atoms above which waters are the medium, and no few waters of a crystal.
+_FILLED = 0.2
+
+
+@dataclass(frozen=True)
+class Medium:
+    """What surrounds the charges; see :meth:`vacuum`, :meth:`screened` and :meth:`continuum`.
+
+    Parameters
+    ----------
+    dielectric : float
+        Relative permittivity that divides the potential of a charge; of a continuum, that of the solvent.
+    temperature : float, K
+    salt : float, optional
+        M, of mobile ions that screen the charges.
+    method : str
+        Of a continuum, the method that solves its equation.
+    parameters : mapping
+        Of that method.
+    """
+
+    dielectric: float = 1.0
+    temperature: float = DEFAULT_TEMPERATURE
+    salt: float | None = None
+    method: str = ""
+    parameters: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def vacuum(cls, dielectric: float = 1.0, temperature: float = DEFAULT_TEMPERATURE) -> Medium:
+        """Return a uniform medium without ions: Coulomb's law, divided by a relative permittivity."""
+        return cls(dielectric, temperature)
+
+    @classmethod
+    def screened(cls, salt: float, dielectric: float = WATER, temperature: float = DEFAULT_TEMPERATURE) -> Medium:
+        """Return water with a 1:1 salt (M) that screens charges after Debye and Hueckel."""
+        return cls(dielectric, temperature, salt)
+
+    @classmethod
+    def continuum(cls, salt: float | None = None, method: str = "pb", dielectric: float | None = None,
+                  temperature: float = DEFAULT_TEMPERATURE, **parameters: float) -> Medium:
+        """Return a solvent around a molecule of low permittivity (the Poisson-Boltzmann equation).
+
+        Parameters
+        ----------
+        salt : float, optional
+            M, of a 1:1 salt in the solvent; the method's own unless given.
+        method : str
+            The one that solves the equation.
+        dielectric : float, optional
+            Relative permittivity of the solvent; the method's own unless given.
+        temperature : float, K
+        **parameters
+            Others of the method, such as ``inside``, the permittivity of the molecule.
+
+        Raises
+        ------
+        UsageError
+            For a parameter that the method does not have, or a method without a continuum.
+        """
+        solver = registry.get("method", method)
+        if not solver.quantities:
+            raise UsageError("method", "solves no equation of a continuum", value=method)
+        values = solver.parameters({**({} if salt is None else {"salt": salt}), **parameters})
+        permittivity = solver.dielectric if dielectric is None else dielectric
+        return cls(permittivity, temperature, values.get("salt"), method, values)
+
+    @property
+    def replaces_water(self) -> bool:
+        """Whether the medium is the solvent, which the charges must not include."""
+        return bool(self.method) or self.salt is not None
+
+    def interaction(self) -> Bound | None:
+        """Return the potential of a charge in the medium; None where it is the one that a method or user chooses."""
+        if self.method or self.salt is None:
+            return None
+        return in_water(self.salt, self.temperature, self.dielectric)
+
+    def constant(self, unit: str) -> float:
+        """Return the potential of 1 e at 1 A, in a unit."""
+        return coulomb_constant(unit, self.temperature, self.dielectric)
+
+
+def stated_medium(medium: str, structure: Structure, chosen: NDArray[np.bool_] | None = None) -> str:
+    """Return the words for a medium: "explicit water" instead of "vacuum" where much of what is summed is water.
+
+    Parameters
+    ----------
+    medium : str
+        That of the interaction, such as "vacuum, no screening".
+    structure : Structure
+    chosen : (N,) bool, optional
+        Atoms whose charges count; all unless given.
+    """
+    water = is_water(structure)
+    summed = water if chosen is None else water[chosen]
+    if not medium.startswith("vacuum") or not len(summed) or summed.mean() < _FILLED:
+        return medium
+    return "explicit water" + medium.removeprefix("vacuum").removesuffix(", no screening")

@@ -1,0 +1,158 @@
+"""The options of maps and other sums of potentials: where, in which medium, and how they are summed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+from vmdpotential import registry
+from vmdpotential.engines import PRECISIONS
+from vmdpotential.interactions.gaussian import ewald_factor
+from vmdpotential.interactions.screened_coulomb import WATER
+from vmdpotential.maps.medium import Medium
+from vmdpotential.methods import Method
+from vmdpotential.molecule.radii import SETS
+from vmdpotential.molecule.selection import Selection
+from vmdpotential.parameters import Option, parse_numbers
+from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
+
+#: A, of interactions that have one, unless asked for otherwise.
+CUTOFF = 12.0
+
+#: Of methods that are not exact, unless another is asked for.
+TOLERANCE = 1e-4
+
+#: Below this the rounding of single precision values counts.
+LEAST_TOLERANCE = 1e-6
+
+
+def choices(kind: str, listed: bool = False) -> Sequence[str]:
+    """Return ``auto`` and the registered names of a kind, or those of them that help lists."""
+    return ("auto", *(registry.listed if listed else registry.available)(kind))
+
+
+def parse_smear(text: str) -> float:
+    """Return a standard deviation in A, for ``2.83`` or, by its Ewald factor, ``0.25/A``.
+
+    Raises
+    ------
+    ValueError
+    """
+    number, slash, unit = text.partition("/")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not (value >= 0 and unit.strip() == ("A" if slash else "") and (value > 0 or not slash)):
+        raise ValueError("a distance in A is needed, or an Ewald factor with its unit, such as 0.25/A")
+    return ewald_factor(value) if slash else value
+
+
+Boundary = Annotated[str, Option(
+    "open, or with all periodic images; auto is periodic where the atoms fill the cell",
+    choices=("auto", "open", "periodic"))]
+Engine = Annotated[str, Option("what computes", choices=partial(choices, "engine"))]
+Unit = Annotated[str, Option("unit of the potential", choices=POTENTIAL_UNITS)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtomOptions:
+    """Which charges make the potential; a program may give a mask or indices instead of a selection."""
+
+    atoms: Annotated[Selection, Option(
+        "whose charges make the potential: all, solute, protein, water ..., or a selection (a CID, an expression as "
+        "'protein and resid 1:100', or group NAME), made once in the structure, also for frames",
+        metavar="all|solute|protein|SEL", front=True, selection=True)] = "all"
+    sources: Annotated[Selection | None, Option(
+        "in a continuum (pb): atoms whose charges count; the others are a part of the molecule without charges; all "
+        "unless given", metavar="SEL", selection=True)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridOptions:
+    """Where the values of a map are: the spacing of grid points, and the margin around the atoms."""
+
+    spacing: Annotated[float, Option(
+        "distance between grid points", unit="A", low=0.01, high=100, front=True)] = 0.5
+    padding: Annotated[float, Option("margin around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MediumOptions:
+    """The medium of the charges, by the parameters that commands have; a program may give a `medium` instead."""
+
+    screened: Annotated[float | None, Option(
+        "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel), such as 0.15; in "
+        "vacuum unless given", unit="M", low=0, high=10, metavar="SALT", front=True)] = None
+    temperature: Annotated[float, Option(
+        "temperature of the medium, and of kT in units", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
+    dielectric: Annotated[float | None, Option(
+        f"relative permittivity of the medium; 1 unless given, or {WATER:g} where it is screened", above=0,
+        high=1e6)] = None
+    medium: Medium | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumOptions(MediumOptions):
+    """How a potential is summed: method, boundary, interaction and accuracy."""
+
+    method: Annotated[str, Option(
+        "how it is summed", choices=partial(choices, "method"), listed=partial(choices, "method", True))] = "auto"
+    boundary: Boundary = "auto"
+    cutoff: Annotated[float | None, Option(
+        f"of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A", low=0.5,
+        high=1000)] = None
+    algorithm: Annotated[str, Option(
+        "of the method cutoff: every pair, a mesh to the tolerance, or the faster",
+        choices=("pair", "mesh", "auto"))] = "pair"
+    interaction: Annotated[str, Option(
+        "potential of one charge; the method's own unless given", choices=partial(choices, "interaction"))] = "auto"
+    parameters: Annotated[Mapping[str, float] | None, Option(
+        "parameters of the interaction, such as debye_length=8, or of a method that has some (of pb also the ions of "
+        "the solution by name and molarity, such as Mg2+=0.1,Cl-=0.2)", name="set",
+        metavar="NAME=NUMBER,...", parse=parse_numbers)] = None
+    smear: Annotated[float, Option(
+        "standard deviation of the Gaussian that each charge is, or VMD's Ewald factor b = 1 / (sqrt(2) smear) with "
+        "its unit, such as 0.25/A; 0 for points", unit="A", low=0, high=1000, metavar="A|B/A",
+        parse=parse_smear)] = 0.0
+    radii: Annotated[str, Option(
+        "radii of the atoms, for a method that needs them (pb): auto for the file's own (PQR, prmtop), or a named set, "
+        "which other files need (PSF, PDB, TPR)",
+        choices=("auto", *SETS))] = "auto"
+    tolerance: Annotated[float | None, Option(
+        "error of methods that are not exact, over the potential's rms, everywhere and away from charges; 1e-4 unless "
+        "given. The method pb then reduces the spacing until its errors outside of the molecule and at its surface are "
+        "smaller", low=LEAST_TOLERANCE, high=0.1)] = None
+    precision: Annotated[str, Option(
+        "floating-point precision of the sums; double where auto needs it for the tolerance",
+        choices=PRECISIONS)] = "single"
+    engine: Engine = "auto"
+
+    @property
+    def summation(self) -> str:
+        """The name of the method, which a medium may determine, or ``auto``."""
+        return self.medium.method if self.method == "auto" and self.medium and self.medium.method else self.method
+
+    @property
+    def own(self) -> Method | None:
+        """The method that is named, where it has parameters of its own."""
+        method: Method | None = None if self.summation == "auto" else registry.get("method", self.summation)
+        return method if method is not None and method.quantities else None
+
+    @property
+    def methods(self) -> list[Method]:
+        """The methods there are to choose from: the one that is named, or all that sum charges."""
+        if self.summation != "auto":
+            return [registry.get("method", self.summation)]
+        found: list[Method] = [registry.get("method", name) for name in registry.available("method")]
+        return [method for method in found if method.superposes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapOptions(SumOptions, GridOptions, AtomOptions):
+    """All options of a potential map."""
+
+    unit: Unit = "kT/e"
