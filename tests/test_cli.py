@@ -84,7 +84,7 @@ def test_help_states_units_defaults_and_exit_codes():
     assert re.search(r"--method auto\|direct\|cutoff\|msm\|pme\|ewald\|pb(\|apbs)? how", words)
     (method,) = (p for p in registry.get("command", "map").parameters if p.name == "method")
     assert method.convert("largebin") == "largebin"
-    with pytest.raises(UsageError, match=r"choose one of auto, direct, cutoff, msm, pme, pb(, apbs)?$"):
+    with pytest.raises(UsageError, match=r"choose one of auto, direct, cutoff, msm, pme, ewald, pb(, apbs)?$"):
         method.convert("largest")
 
 

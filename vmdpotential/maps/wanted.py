@@ -125,7 +125,7 @@ def bind(wanted: Wanted, cell: Cell | None) -> Bound:
             raise UsageError("smear", f"makes the interaction gaussian, not {name}", "leave out {interaction}",
                              value=f"{wanted.smear:g}")
         name, values["smear"] = "gaussian", wanted.smear
-        if all(method.interactions is not None and name not in method.interactions for method in methods):
+        if not any(method.takes(registry.get("interaction", name)) for method in methods):
             raise UsageError("smear", f"the method {wanted.method} sums point charges alone", "use {method auto}",
                              value=f"{wanted.smear:g}")
     if name == "auto":
@@ -137,7 +137,7 @@ def bind(wanted: Wanted, cell: Cell | None) -> Bound:
     bound: Bound = interaction.bind(**values)
     boundary = "open" if cell is None else "periodic"
     whole = [method for method in methods if not method.cutoff and boundary in method.boundaries
-             and (method.interactions is None or name in method.interactions)]
+             and method.takes(interaction)]
     truncated = not has_cutoff and not whole and any(method.cutoff for method in methods)
     truncated = truncated and (bound.decay is None or wanted.cutoff is not None)  # else the tolerance tells where
     if truncated:
