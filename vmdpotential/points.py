@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.maps import Wanted, bind, check_tolerance, choose_cell, in_medium
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
-
-METHODS = ("auto", "direct", "pme")
 
 
 def potential_at(
@@ -35,9 +34,10 @@ def potential_at(
     ----------
     structure : Structure
     points : (P, 3) array_like, A
-    method : {"auto", "direct", "pme"}
+    method : str
         ``direct`` is exact: the sum over all pairs, in a periodic cell Ewald's sum. ``pme`` is a particle mesh
-        sum, in a time proportional to atoms and points. ``auto`` takes the one that is sooner.
+        sum, in a time proportional to atoms and points. ``auto`` takes the fastest of all methods that sum at points,
+        those of other packages too.
     boundary : {"auto", "open", "periodic"}
         ``auto`` is periodic where the structure has a cell. Periodic: all images in conducting surroundings, with a
         background that neutralises the cell, so that the mean of the potential is zero.
@@ -71,8 +71,8 @@ def potential_at(
 
     wanted, dielectric = in_medium(Wanted(screened=screened), dielectric, temperature)
     constant = coulomb_constant(unit, temperature, dielectric)
-    if method not in METHODS:
-        raise UsageError("method", f"choose one of {', '.join(METHODS)}", value=method)
+    if method != "auto" and "points" not in registry.get("method", method).targets:
+        raise UsageError("method", "makes maps alone, no sums at points", "use {method auto}", value=method)
     check_tolerance(tolerance)
     places = np.asarray(points, np.float64)
     if places.ndim != 2 or places.shape[1] != 3 or not np.isfinite(places).all():

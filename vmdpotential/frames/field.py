@@ -378,10 +378,11 @@ def field_at(
         chosen = sample(len(places))
         exactly = exact_plan(replace(request, target=Points(len(chosen), request.points.box)), backend)
         exact = np.asarray(work.some(chosen, exactly).over([begin])["values"], np.float64)[0, 0]
-        difference = exact - np.asarray(result["values"], np.float64)[0, 0, chosen]
+        values = np.asarray(result["values"], np.float64)[0, 0]
+        difference = exact - values[chosen]
         field_error = float(np.sqrt(np.mean(np.square(difference[:, 1:]))))
-        least = float(np.sqrt(np.mean(np.square(exact[:, 0])))) / VANISHING
-        errors = (relative(difference[:, 0], exact[:, 0]), relative(difference[:, 1:], exact[:, 1:], least))
+        least = float(np.sqrt(np.mean(np.square(values[:, 0])))) / VANISHING
+        errors = (relative(difference[:, 0], values[:, 0]), relative(difference[:, 1:], values[:, 1:], least))
         return Attempt((work, result, np.array([field_error, *errors])), max(errors), plan.error, str(plan))
 
     work, first, errors = until_within("pme", tolerance, START * tolerance, attempt)

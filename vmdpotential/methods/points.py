@@ -132,7 +132,11 @@ def exact_values(plan: PointPlan, request: Request, points: Floats, positions: F
 
 
 def relative(difference: Floats, values: Floats, least: float = 0.0) -> float:
-    """Return the rms of a difference over that of values, or over `least` where that is more; 0 where there is none."""
+    """Return the rms of a difference over that of values, or over `least` where that is more; 0 where there is none.
+
+    A few points near atoms make most of a mean square: the values are those of all points, whose mean square is known
+    better than that of the sample at which differences are.
+    """
     error, rms = float(np.sqrt(np.mean(np.square(difference)))), float(np.sqrt(np.mean(np.square(values))))
     rms = max(rms, least)
     return error / rms if rms > 0 else 0.0 if error == 0 else np.inf
@@ -180,9 +184,9 @@ def sum_at(request: Request, points: Floats, positions: Floats, charges: Floats,
         potential, field = run(made)
         if made.error is None:
             return Attempt(Values(potential, field, None, made.method), 0.0, None, str(made))
-        errors = [relative(potential[rows] - exact, exact)]
+        errors = [relative(potential[rows] - exact, potential)]
         if field is not None and slope is not None:
-            errors.append(relative(field[rows] - slope, slope))
+            errors.append(relative(field[rows] - slope, field))
         return Attempt(Values(potential, field, max(errors), made.method), max(errors), made.error, str(made))
 
     try:
