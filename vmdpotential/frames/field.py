@@ -44,7 +44,7 @@ EXCLUDED = ("atom", "residue", "molecule")
 TOLERANCE = 1e-5
 
 #: A field less than the potential over this distance, A, vanishes by symmetry: errors are then parts of that.
-VANISHING = 10.0
+VANISHING = 100.0
 
 
 @dataclass(frozen=True, eq=False)
