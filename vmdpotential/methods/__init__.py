@@ -425,6 +425,16 @@ class Method(abc.ABC):
         """
         return complete(self.quantities, values, f"the method {self.name}")
 
+    @property
+    def algorithms(self) -> Mapping[str, Method]:
+        """Other ways to do the same sum, which `auto` chooses among; none where there is one way."""
+        return {}
+
+    @property
+    def of_tail(self) -> Method | None:
+        """The way to sum what decays and has no cutoff, to an end that keeps the tolerance; None for want of one."""
+        return None
+
     def takes(self, interaction: Interaction) -> bool:
         """Whether it can sum an interaction, with a cutoff or without one."""
         return ((self.interactions is None or interaction.name in self.interactions)

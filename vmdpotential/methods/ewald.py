@@ -30,6 +30,9 @@ Floats = NDArray[np.float64]
 #: What waves beyond the band leave out, over the rms potential of points, unless another accuracy is asked for.
 ACCURACY = 1e-9
 
+#: The same of a sum at points, over the tolerance.
+PART = 1e-2
+
 #: Degree of the short-range part's polynomial in r^2, which holds psi to rounding.
 DEGREE = 22
 
@@ -220,9 +223,12 @@ class EwaldPlan(PointPlan):
     ----------
     radius : float or None, A
         The split radius, where the pairs within it are summed elsewhere.
+    accuracy : float
+        What waves may leave out, over the rms potential, where the radius is not given.
     """
 
     radius: float | None = None
+    accuracy: float = ACCURACY
 
     @property
     def short(self) -> Bound | None:
@@ -237,7 +243,7 @@ class EwaldPlan(PointPlan):
         engine = get_engine(self.engine)
         assert cell is not None
         if self.radius is None:
-            return ewald_sum(self.interaction, cell, len(points), len(positions), engine)
+            return ewald_sum(self.interaction, cell, len(points), len(positions), engine, self.accuracy)
         split = long_range(self.interaction)
         assert split is not None
         basis = cell.vectors if cell.orthogonal else cell.reduced
@@ -316,7 +322,7 @@ class Ewald(Method):
             For an open boundary, or an interaction without a splitting.
         """
         return EwaldPlan(self.name, engine.name, self.require(request, engine), request.interaction,
-                         radius=request.points.radius)
+                         radius=request.points.radius, accuracy=PART * request.tolerance)
 
 
 METHOD = Ewald()

@@ -31,7 +31,7 @@ MEASURED = 200
 #: Error of the potential, e/A, that a plan begins with where no rms of the potential is known, over the tolerance.
 START = 0.1
 
-#: What the exact sum may leave out is this part of the tolerance.
+#: An exact sum of pairs that decay is this much finer than the tolerance.
 FINER_BY = 1e-3
 
 
@@ -91,9 +91,10 @@ def plan_points(request: Request, engine: Engine, method: str = "auto") -> Point
 
 def exact_plan(request: Request, engine: Engine) -> PointPlan:
     """Return the plan of the exact sum: over all pairs in an open boundary, Ewald's in a periodic one."""
-    target = replace(request.points, radius=None)
-    return plan_points(replace(request, target=target, tolerance=FINER_BY * request.tolerance), engine,
-                       "direct" if request.cell is None or long_range(request.interaction) is None else "ewald")
+    request = replace(request, target=replace(request.points, radius=None))
+    if request.cell is not None and long_range(request.interaction) is not None:
+        return plan_points(request, engine, "ewald")
+    return plan_points(replace(request, tolerance=FINER_BY * request.tolerance), engine, "direct")
 
 
 def sample(count: int) -> NDArray[np.int64]:
