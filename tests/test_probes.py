@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import openmm
 import pytest
+import sums
 from helpers import shell
 from structure_files import TOOLS
 
@@ -56,7 +57,7 @@ def test_pages_state_their_values(page, engine):
     for check in page.checks:
         bound = page.bind(**check.parameters)
         assert bound(check.r) == pytest.approx(check.value, rel=1e-9)
-        found = engine.at_points(np.array([[check.r, 0, 0]]), np.zeros((1, 3)), np.ones(1), None, bound)
+        found = sums.at_points(engine, np.array([[check.r, 0, 0]]), np.zeros((1, 3)), np.ones(1), bound)
         assert found[0] == pytest.approx(check.value, rel=1e-9)
 
 

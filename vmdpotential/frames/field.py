@@ -29,7 +29,7 @@ from vmdpotential.io.trajectories.frames import Frame, Frames, Trajectory, cell_
 from vmdpotential.maps import Wanted, bind, check_tolerance, choose_cell, in_medium, stated_medium
 from vmdpotential.methods import PointPlan, Points
 from vmdpotential.methods.accuracy import Attempt, until_within
-from vmdpotential.methods.points import START, exact_plan, plan_points, relative, request_at, sample
+from vmdpotential.methods.points import MEASURING, START, exact_plan, plan_points, relative, request_at, sample
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import coulomb_constant
@@ -376,7 +376,8 @@ def field_at(
         if plan is None or plan.error is None:
             return Attempt((work, result, np.zeros(3)), 0.0, None, str(plan))
         chosen = sample(len(places))
-        exactly = exact_plan(replace(request, target=Points(len(chosen), request.points.box)), backend)
+        exactly = exact_plan(replace(request, target=Points(len(chosen), request.points.box)), backend,
+                             MEASURING * tolerance)
         exact = np.asarray(work.some(chosen, exactly).over([begin])["values"], np.float64)[0, 0]
         values = np.asarray(result["values"], np.float64)[0, 0]
         difference = exact - values[chosen]

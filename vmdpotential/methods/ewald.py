@@ -30,9 +30,6 @@ Floats = NDArray[np.float64]
 #: What waves beyond the band leave out, over the rms potential of points, unless another accuracy is asked for.
 ACCURACY = 1e-9
 
-#: The same of a sum at points, over the tolerance.
-PART = 1e-2
-
 #: Degree of the short-range part's polynomial in r^2, which holds psi to rounding.
 DEGREE = 22
 
@@ -322,7 +319,7 @@ class Ewald(Method):
             For an open boundary, or an interaction without a splitting.
         """
         return EwaldPlan(self.name, engine.name, self.require(request, engine), request.interaction,
-                         radius=request.points.radius, accuracy=PART * request.tolerance)
+                         radius=request.points.radius)
 
 
 METHOD = Ewald()

@@ -18,7 +18,7 @@ from vmdpotential.errors import TaskError
 from vmdpotential.grid.lattice import Box
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
-from vmdpotential.methods import Charges, Method, PointPlan, Points, Refusal, Request
+from vmdpotential.methods import Charges, Method, PointPlan, Points, Refusal, Request, ewald
 from vmdpotential.methods.accuracy import Attempt, until_within
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
@@ -30,6 +30,9 @@ MEASURED = 200
 
 #: Error of the potential, e/A, that a plan begins with where no rms of the potential is known, over the tolerance.
 START = 0.1
+
+#: What the sum over waves leaves out that errors are measured against, over the tolerance.
+MEASURING = 1e-2
 
 #: An exact sum of pairs that decay is this much finer than the tolerance.
 FINER_BY = 1e-3
@@ -89,11 +92,11 @@ def plan_points(request: Request, engine: Engine, method: str = "auto") -> Point
     return best[1].plan_points(request, engine)
 
 
-def exact_plan(request: Request, engine: Engine) -> PointPlan:
-    """Return the plan of the exact sum: over all pairs in an open boundary, Ewald's in a periodic one."""
+def exact_plan(request: Request, engine: Engine, accuracy: float = ewald.ACCURACY) -> PointPlan:
+    """Return the plan of the exact sum: over all pairs in an open boundary, in a periodic one Ewald's."""
     request = replace(request, target=replace(request.points, radius=None))
     if request.cell is not None and long_range(request.interaction) is not None:
-        return plan_points(request, engine, "ewald")
+        return replace(ewald.METHOD.plan_points(request, engine), accuracy=accuracy)
     return plan_points(replace(request, tolerance=FINER_BY * request.tolerance), engine, "direct")
 
 
@@ -121,7 +124,8 @@ def exact_values(plan: PointPlan, request: Request, points: Floats, positions: F
     engine : Engine
     """
     target = replace(request.points, count=len(points))
-    exact = exact_plan(replace(request, target=target), engine).prepare(points, positions, cell)
+    finer = exact_plan(replace(request, target=target), engine, MEASURING * request.tolerance)
+    exact = finer.prepare(points, positions, cell)
     (potential, field), own = exact.at(points, positions, charges, request.field), exact.own
     if plan.short is not None:
         pairs = PointPlan("direct", engine.name, plan.estimate, plan.short).prepare(points, positions, cell)
