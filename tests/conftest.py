@@ -10,6 +10,9 @@ import pytest
 CACHE = Path(__file__).resolve().parent.parent / ".pytest_cache" / "vmdpotential"
 os.environ.setdefault("VMDPOTENTIAL_CACHE", str(CACHE))
 
+# another package, whose tests run with it installed (test_extension.py)
+collect_ignore = ["extension"]
+
 # asserts that many tests share say what they compared
 pytest.register_assert_rewrite("broken_inputs", "damaged", "helpers", "openmm_pairs", "pages", "structure_files")
 

@@ -7,13 +7,18 @@ from scipy.special import erfc
 
 
 def shortest(displacements, vectors):
-    """Return the lengths of displacements (..., 3) to the nearest image, by trying all around the one of rounding."""
+    """Return the lengths of displacements (..., 3) to the nearest image."""
+    return np.sqrt((shortest_vectors(displacements, vectors) ** 2).sum(-1))
+
+
+def shortest_vectors(displacements, vectors):
+    """Return displacements (..., 3) to the nearest image, by trying all around the one of rounding."""
     fraction = displacements @ np.linalg.inv(vectors)
     base = (fraction - np.round(fraction)) @ vectors
     steps = np.array(list(itertools.product((-1, 0, 1), repeat=3))) @ vectors
     # |base + step|^2 but for |base|^2, which is the same for all
     nearest = steps[np.argmin(2 * base @ steps.T + (steps**2).sum(1), axis=-1)]
-    return np.sqrt(((base + nearest) ** 2).sum(-1))
+    return base + nearest
 
 
 def potential(points, positions, charges, vectors):

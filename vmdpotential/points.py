@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.maps import MediumOptions, bind, check_tolerance, choose_cell, medium_of
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import changed, takes_fields
-
-METHODS = ("auto", "direct", "pme")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +41,10 @@ def potential_at(structure: Structure, points: ArrayLike, options: PointOptions 
     structure : Structure
     points : (P, 3) array_like, A
     options : PointOptions, optional
-    method : {"auto", "direct", "pme"}
+    method : str
         ``direct`` is exact: the sum over all pairs, in a periodic cell Ewald's sum. ``pme`` is a particle mesh
-        sum, in a time proportional to atoms and points. ``auto`` takes the one that is sooner.
+        sum, in a time proportional to atoms and points. ``auto`` takes the fastest of all methods that sum at points,
+        those of other packages too.
     boundary : {"auto", "open", "periodic"}
         ``auto`` is periodic where the structure has a cell. Periodic: all images in conducting surroundings, with a
         background that neutralises the cell, so that the mean of the potential is zero.
@@ -78,8 +78,8 @@ def potential_at(structure: Structure, points: ArrayLike, options: PointOptions 
 
     chosen = changed(PointOptions, options, keywords)
     medium = medium_of(chosen)
-    if chosen.method not in METHODS:
-        raise UsageError("method", f"choose one of {', '.join(METHODS)}", value=chosen.method)
+    if chosen.method != "auto" and "points" not in registry.get("method", chosen.method).targets:
+        raise UsageError("method", "makes maps alone, no sums at points", "use {method auto}", value=chosen.method)
     check_tolerance(chosen.tolerance)
     places = np.asarray(points, np.float64)
     if places.ndim != 2 or places.shape[1] != 3 or not np.isfinite(places).all():

@@ -90,13 +90,14 @@ def _cut_edges(c: Continuum, lattice: Lattice, distances: Values,
 
 def _of_near_charges(c: Continuum, lattice: Lattice, line: NDArray[np.int64], t: Floats) -> Floats:
     """Return by how much what :func:`_along` has is wrong, (4, E), by charges too near for a polynomial."""
+    from scipy.spatial import cKDTree
+
     nodes = np.stack(np.unravel_index(line[:, 1:3], tuple(np.array(lattice.shape) + 2)), -1) - 1
     axis = np.argmax(nodes[:, 0] != nodes[:, 1], 1)
     rows = np.arange(len(line))
     sign, step = (nodes[:, 1] - nodes[:, 0])[rows, axis], lattice.spacing[axis]
     inner = lattice.origin + lattice.spacing * nodes[:, 0]
     charged = np.flatnonzero(c.charges)
-    from scipy.spatial import cKDTree  # which other methods do without
 
     pairs = cKDTree(inner).sparse_distance_matrix(cKDTree(c.positions[charged]), NEAR * lattice.spacing.max(),
                                                   output_type="ndarray")

@@ -262,6 +262,15 @@ class Engine(Protocol):
     def has_transforms(self) -> bool:
         """Whether it has the Fourier transforms that a mesh needs."""
 
+    def check(self) -> None:
+        """Make sure that the engine works here.
+
+        Raises
+        ------
+        BackendError
+            When something that it needs is missing.
+        """
+
     def describe(self) -> str:
         """Return one line on the hardware that computes."""
 
@@ -378,10 +387,9 @@ def get_engine(name: str = "auto") -> Engine:
     """
     if name == "auto":
         name = automatic()
-    engine: Any = registry.get("engine", name)
-    if hasattr(engine, "check"):
-        engine.check()
-    return engine  # type: ignore[no-any-return]
+    engine: Engine = registry.get("engine", name)
+    engine.check()
+    return engine
 
 
 @cache

@@ -40,7 +40,7 @@ from vmdpotential.maps.options import Boundary, Unit
 from vmdpotential.maps.options import Engine as EngineName
 from vmdpotential.methods import PointPlan, Points
 from vmdpotential.methods.accuracy import Attempt, until_within
-from vmdpotential.methods.points import START, exact_plan, plan_points, relative, request_at, sample
+from vmdpotential.methods.points import MEASURING, START, exact_plan, plan_points, relative, request_at, sample
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Option, changed, takes_fields
@@ -56,7 +56,7 @@ EXCLUDED = ("atom", "residue", "molecule")
 TOLERANCE = 1e-5
 
 #: A field less than the potential over this distance, A, vanishes by symmetry: errors are then parts of that.
-VANISHING = 10.0
+VANISHING = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,12 +413,14 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         if plan is None or plan.error is None:
             return Attempt((work, result, np.zeros(3)), 0.0, None, str(plan))
         chosen = sample(len(places))
-        exactly = exact_plan(replace(request, target=Points(len(chosen), request.points.box)), backend)
+        exactly = exact_plan(replace(request, target=Points(len(chosen), request.points.box)), backend,
+                             MEASURING * tolerance)
         exact = np.asarray(work.some(chosen, exactly).over([begin])["values"], np.float64)[0, 0]
-        difference = exact - np.asarray(result["values"], np.float64)[0, 0, chosen]
+        values = np.asarray(result["values"], np.float64)[0, 0]
+        difference = exact - values[chosen]
         field_error = float(np.sqrt(np.mean(np.square(difference[:, 1:]))))
-        least = float(np.sqrt(np.mean(np.square(exact[:, 0])))) / VANISHING
-        errors = (relative(difference[:, 0], exact[:, 0]), relative(difference[:, 1:], exact[:, 1:], least))
+        least = float(np.sqrt(np.mean(np.square(values[:, 0])))) / VANISHING
+        errors = (relative(difference[:, 0], values[:, 0]), relative(difference[:, 1:], values[:, 1:], least))
         return Attempt((work, result, np.array([field_error, *errors])), max(errors), plan.error, str(plan))
 
     work, first, errors = until_within("pme", tolerance, START * tolerance, attempt)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -68,7 +66,7 @@ def _ways(options: SumOptions, bound: Bound) -> list[Method]:
     """Return the methods that are wanted, of one that has several algorithms each."""
     result: list[Method] = []
     for method in options.methods:
-        ways: Mapping[str, Method] = getattr(method, "algorithms", {})
+        ways = method.algorithms
         if not ways and options.algorithm != "pair" and options.summation != "auto":
             raise UsageError("algorithm", "is for the method cutoff", "use {method cutoff}", value=options.algorithm)
         if ways and options.algorithm not in (*ways, "auto"):
@@ -76,7 +74,7 @@ def _ways(options: SumOptions, bound: Bound) -> list[Method]:
         if not ways:
             result.append(method)
         elif bound.decay is not None and bound.cutoff is None and options.algorithm != "mesh":
-            result.append(getattr(method, "of_tail", method))
+            result.append(method.of_tail or method)
         elif options.algorithm == "auto":
             result.extend(ways.values())
         else:

@@ -14,7 +14,6 @@ from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, MediumOptions, SumOptions
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting.long_range import long_range
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
 log = logging.getLogger(__name__)
@@ -91,7 +90,7 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
             raise UsageError("smear", f"makes the interaction gaussian, not {name}", "leave out {interaction}",
                              value=f"{summed.smear:g}")
         name, values["smear"] = "gaussian", summed.smear
-        if all(method.interactions is not None and name not in method.interactions for method in methods):
+        if not any(method.takes(registry.get("interaction", name)) for method in methods):
             raise UsageError("smear", f"the method {summation} sums point charges alone", "use {method auto}",
                              value=f"{summed.smear:g}")
     if name == "auto":
@@ -103,8 +102,7 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
     bound: Bound = interaction.bind(**values)
     boundary = "open" if cell is None else "periodic"
     whole = [method for method in methods if not method.cutoff and boundary in method.boundaries
-             and (method.interactions is None or name in method.interactions)
-             and not (method.splits and long_range(bound) is None)]
+             and method.takes(interaction)]
     truncated = not has_cutoff and not whole and any(method.cutoff for method in methods)
     truncated = truncated and (bound.decay is None or summed.cutoff is not None)  # else the tolerance tells where
     if truncated:

@@ -36,7 +36,7 @@ from vmdpotential.engines.accuracy import ROUNDING
 from vmdpotential.engines.result import Mean, Result
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Box, Lattice
-from vmdpotential.interactions import Bound, Quantity, complete
+from vmdpotential.interactions import Bound, Interaction, Quantity, complete
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
 
@@ -428,6 +428,21 @@ class Method(abc.ABC):
             For an unknown parameter or one outside its limits.
         """
         return complete(self.quantities, values, f"the method {self.name}")
+
+    @property
+    def algorithms(self) -> Mapping[str, Method]:
+        """Other ways to do the same sum, which `auto` chooses among; none where there is one way."""
+        return {}
+
+    @property
+    def of_tail(self) -> Method | None:
+        """The way to sum what decays and has no cutoff, to an end that keeps the tolerance; None for want of one."""
+        return None
+
+    def takes(self, interaction: Interaction) -> bool:
+        """Whether it can sum an interaction, with a cutoff or without one."""
+        return ((self.interactions is None or interaction.name in self.interactions)
+                and not (self.splits and interaction.splitting is None))
 
     def refusal(self, request: Request) -> Refusal | None:
         """Return why a request cannot be done by what is declared, None where it can."""

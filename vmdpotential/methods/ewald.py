@@ -220,9 +220,12 @@ class EwaldPlan(PointPlan):
     ----------
     radius : float or None, A
         The split radius, where the pairs within it are summed elsewhere.
+    accuracy : float
+        What waves may leave out, over the rms potential, where the radius is not given.
     """
 
     radius: float | None = None
+    accuracy: float = ACCURACY
 
     @property
     def short(self) -> Bound | None:
@@ -237,7 +240,7 @@ class EwaldPlan(PointPlan):
         engine = get_engine(self.engine)
         assert cell is not None
         if self.radius is None:
-            return ewald_sum(self.interaction, cell, len(points), len(positions), engine)
+            return ewald_sum(self.interaction, cell, len(points), len(positions), engine, self.accuracy)
         split = long_range(self.interaction)
         assert split is not None
         basis = cell.vectors if cell.orthogonal else cell.reduced

@@ -18,7 +18,7 @@ from vmdpotential.errors import TaskError
 from vmdpotential.grid.lattice import Box
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
-from vmdpotential.methods import Charges, Method, PointPlan, Points, Refusal, Request
+from vmdpotential.methods import Charges, Method, PointPlan, Points, Refusal, Request, ewald
 from vmdpotential.methods.accuracy import Attempt, until_within
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
@@ -31,7 +31,10 @@ MEASURED = 200
 #: Error of the potential, e/A, that a plan begins with where no rms of the potential is known, over the tolerance.
 START = 0.1
 
-#: What the exact sum may leave out is this part of the tolerance.
+#: What the sum over waves leaves out that errors are measured against, over the tolerance.
+MEASURING = 1e-2
+
+#: An exact sum of pairs that decay is this much finer than the tolerance.
 FINER_BY = 1e-3
 
 
@@ -89,11 +92,12 @@ def plan_points(request: Request, engine: Engine, method: str = "auto") -> Point
     return best[1].plan_points(request, engine)
 
 
-def exact_plan(request: Request, engine: Engine) -> PointPlan:
-    """Return the plan of the exact sum: over all pairs in an open boundary, Ewald's in a periodic one."""
-    target = replace(request.points, radius=None)
-    return plan_points(replace(request, target=target, tolerance=FINER_BY * request.tolerance), engine,
-                       "direct" if request.cell is None or long_range(request.interaction) is None else "ewald")
+def exact_plan(request: Request, engine: Engine, accuracy: float = ewald.ACCURACY) -> PointPlan:
+    """Return the plan of the exact sum: over all pairs in an open boundary, in a periodic one Ewald's."""
+    request = replace(request, target=replace(request.points, radius=None))
+    if request.cell is not None and long_range(request.interaction) is not None:
+        return replace(ewald.METHOD.plan_points(request, engine), accuracy=accuracy)
+    return plan_points(replace(request, tolerance=FINER_BY * request.tolerance), engine, "direct")
 
 
 def sample(count: int) -> NDArray[np.int64]:
@@ -120,7 +124,8 @@ def exact_values(plan: PointPlan, request: Request, points: Floats, positions: F
     engine : Engine
     """
     target = replace(request.points, count=len(points))
-    exact = exact_plan(replace(request, target=target), engine).prepare(points, positions, cell)
+    finer = exact_plan(replace(request, target=target), engine, MEASURING * request.tolerance)
+    exact = finer.prepare(points, positions, cell)
     (potential, field), own = exact.at(points, positions, charges, request.field), exact.own
     if plan.short is not None:
         pairs = PointPlan("direct", engine.name, plan.estimate, plan.short).prepare(points, positions, cell)
@@ -132,7 +137,11 @@ def exact_values(plan: PointPlan, request: Request, points: Floats, positions: F
 
 
 def relative(difference: Floats, values: Floats, least: float = 0.0) -> float:
-    """Return the rms of a difference over that of values, or over `least` where that is more; 0 where there is none."""
+    """Return the rms of a difference over that of values, or over `least` where that is more; 0 where there is none.
+
+    A few points near atoms make most of a mean square: the values are those of all points, whose mean square is known
+    better than that of the sample at which differences are.
+    """
     error, rms = float(np.sqrt(np.mean(np.square(difference)))), float(np.sqrt(np.mean(np.square(values))))
     rms = max(rms, least)
     return error / rms if rms > 0 else 0.0 if error == 0 else np.inf
@@ -180,9 +189,9 @@ def sum_at(request: Request, points: Floats, positions: Floats, charges: Floats,
         potential, field = run(made)
         if made.error is None:
             return Attempt(Values(potential, field, None, made.method), 0.0, None, str(made))
-        errors = [relative(potential[rows] - exact, exact)]
+        errors = [relative(potential[rows] - exact, potential)]
         if field is not None and slope is not None:
-            errors.append(relative(field[rows] - slope, slope))
+            errors.append(relative(field[rows] - slope, field))
         return Attempt(Values(potential, field, max(errors), made.method), max(errors), made.error, str(made))
 
     try:

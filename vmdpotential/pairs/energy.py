@@ -219,9 +219,9 @@ class Between:
         exact = exact + np.where(self.in_b[self.atoms[rows]], q * (self._field.own - own), 0.0)
         half = 0.5 if len(self.both) == len(self.others) else 1.0  # of a pair's energy, where both atoms have rows
         weight = np.where(self.in_b[self.atoms[rows]], half, 1.0)
-        self.error = relative(weight * q * (potential[rows] - exact), result.coulomb[rows])
+        self.error = relative(weight * q * (potential[rows] - exact), result.coulomb)
         if result.forces is not None and field is not None and slope is not None:
-            self.error_forces = relative(q[:, None] * (field[rows] - slope), result.forces[rows])
+            self.error_forces = relative(q[:, None] * (field[rows] - slope), result.forces)
         return max(self.error, self.error_forces or 0.0)
 
     def _run(self, positions: Floats, cell: Cell | None) -> Energies:

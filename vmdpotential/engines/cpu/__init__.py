@@ -29,6 +29,9 @@ class CpuEngine:
     costs: Costs = CPU
     point_costs: PointCosts = CPU_POINTS
 
+    def check(self) -> None:
+        """Return; it needs nothing but wheels."""
+
     def describe(self) -> str:
         """Return cores and vector instructions in use."""
         from vmdpotential.compiling import build, threads

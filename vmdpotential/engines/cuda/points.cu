@@ -25,12 +25,18 @@ extern "C" __global__ void __launch_bounds__(128) at_points(const PointTask task
             x -= f * b[0] + g * b[3] + h * b[6];
             y -= f * b[1] + g * b[4] + h * b[7];
             z -= f * b[2] + g * b[5] + h * b[8];
-            double exact2 = x * x + y * y + z * z, dx = x, dy = y, dz = z;
+            double exact2 = x * x + y * y + z * z;
+#if FIELD
+            double dx = x, dy = y, dz = z;
+#endif
             for (int s = 0; s < task.shift_count; s++) {
                 const double sx = x + task.shifts[s][0], sy = y + task.shifts[s][1], sz = z + task.shifts[s][2];
                 const double shifted2 = sx * sx + sy * sy + sz * sz;
+#if FIELD
                 if (shifted2 < exact2)
-                    exact2 = shifted2, dx = sx, dy = sy, dz = sz;
+                    dx = sx, dy = sy, dz = sz;
+#endif
+                exact2 = fmin(exact2, shifted2);
             }
             least = fmin(least, exact2);
             const double r2 = fmax(exact2, task.soft2);

@@ -1,0 +1,88 @@
+"""What another package adds to vmdpotential: an interaction, a method at points, a task over frames, and a command."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+
+import vmdpotential
+from vmdpotential import registry
+from vmdpotential.engines import SOFT_CORE
+from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.frames.statistics import uncertainty
+from vmdpotential.interactions import Check, Interaction, Quantity
+from vmdpotential.interactions.tracing import exp
+from vmdpotential.io.trajectories.frames import Trajectory
+from vmdpotential.methods import Estimate, Method, PointPlan
+from vmdpotential.parameters import Command, Option, Report
+
+
+# ---- an interaction
+def radial(r2, rinv, p):
+    """Return exp(-r / length) / length, the potential of a charge spread around an atom."""
+    return exp(-r2 * rinv / p.length) / p.length
+
+
+CLOUD = Interaction("cloud", radial, [Quantity("length", "A", 3.0, 0.1, 100, "distance in which it falls to 1/e")],
+                    checks=[Check(3.0, 0.36787944117144233 / 3)])
+
+
+# ---- a method at points
+class NumpyPlan(PointPlan):
+    """A sum over all pairs, which needs no preparation."""
+
+    own = property(lambda self: float(self.interaction(SOFT_CORE)))
+
+    def prepare(self, points, positions, cell):
+        return self
+
+    def at(self, points, positions, charges, field=False, nearest=None):
+        distances = np.linalg.norm(points[:, None] - positions, axis=2)
+        return self.interaction(np.maximum(distances, SOFT_CORE)) @ charges, None
+
+
+class Numpy(Method):
+    """Every atom to every point, in numpy."""
+
+    name, summary, targets, boundaries, field = "numpy", "all pairs in numpy", ("points",), ("open",), False
+
+    def estimate(self, request, engine):
+        return Estimate(1e-8 * request.points.count * request.charges.count, 24 * request.points.count)
+
+    def plan_points(self, request, engine):
+        return NumpyPlan(self.name, engine.name, self.require(request, engine), request.interaction)
+
+
+# ---- a task over frames with statistics
+@dataclass(frozen=True, eq=False)
+class Gyration:
+    """Radii of gyration of the frames of a block."""
+
+    frames: Trajectory
+
+    def block(self, numbers):
+        return {"radii": np.array([np.sqrt(frame.positions.var(0).sum()) for frame in self.frames.part(numbers)])}
+
+
+def radius_of_gyration(trajectory, **blocks):
+    """Return the mean radius of gyration (A) over frames, and its uncertainty."""
+    found = run_blocks(Gyration(trajectory), trajectory.numbers(), **blocks)
+    radii = np.concatenate([block["radii"] for block in found])
+    return radii.mean(), uncertainty(radii)
+
+
+# ---- a command
+def gyration(structure: Annotated[Path, Option("structure file", positional=True)],
+             trajectory: Annotated[Path, Option("trajectory file", positional=True)]) -> Report:
+    """Report the radius of gyration over a trajectory."""
+    atoms = len(vmdpotential.read_structure(structure))
+    mean, error = radius_of_gyration(Trajectory(trajectory, atoms))
+    return Report([f"radius of gyration {mean:.2f} A"], {"mean": mean, "error": error and float(error.sem)})
+
+
+def add():
+    """Register them."""
+    registry.register("interaction", "cloud", CLOUD)
+    registry.register("method", "numpy", Numpy())
+    registry.register("command", "gyration", Command.of(gyration))
