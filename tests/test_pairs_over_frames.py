@@ -10,7 +10,7 @@ from structure_files import TOOLS
 
 from vmdpotential import progress, registry
 from vmdpotential.errors import StoppedError, UsageError
-from vmdpotential.frames import blocks
+from vmdpotential.execution import blocks
 from vmdpotential.io import read_structure
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.pairs.energy import Between

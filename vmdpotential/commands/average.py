@@ -14,8 +14,8 @@ from vmdpotential.commands import map as map_
 from vmdpotential.commands.between import FramesOption
 from vmdpotential.commands.options import Partial, Resume, Scheduler, Workers, charged, read
 from vmdpotential.errors import StoppedError, UsageError
+from vmdpotential.execution.blocks import folder_of, run_blocks
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
-from vmdpotential.frames.blocks import folder_of, run_blocks
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid

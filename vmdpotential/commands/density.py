@@ -29,7 +29,7 @@ from vmdpotential.commands.options import (
 from vmdpotential.densities.quantities import UNITS, count
 from vmdpotential.densities.sites import Site, find_sites
 from vmdpotential.errors import StoppedError, UsageError
-from vmdpotential.frames.blocks import folder_of, run_blocks
+from vmdpotential.execution.blocks import folder_of, run_blocks
 from vmdpotential.frames.density import Density, Planning, merge, plan_density
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.frames.whole import reference_group

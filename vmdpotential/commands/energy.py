@@ -52,7 +52,8 @@ from vmdpotential.commands.options import (
     read,
 )
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.blocks import Arrays, clear, folder_of
+from vmdpotential.execution.blocks import clear, folder_of
+from vmdpotential.execution.work import Arrays
 from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, beside, without_nan
 from vmdpotential.io.files import output as files

@@ -30,7 +30,7 @@ from vmdpotential.commands.options import (
     read,
 )
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.blocks import clear, folder_of
+from vmdpotential.execution.blocks import clear, folder_of
 from vmdpotential.frames.field import EXCLUDED, TOLERANCE, FieldSeries, Places, bonds_between, field_at
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, beside, each_uncertainty, uncertainty, without_nan
 from vmdpotential.io.files import output as files

@@ -41,7 +41,8 @@ from vmdpotential.commands.options import (
     read,
 )
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.blocks import Arrays, clear, folder_of
+from vmdpotential.execution.blocks import clear, folder_of
+from vmdpotential.execution.work import Arrays
 from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text

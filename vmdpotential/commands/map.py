@@ -283,8 +283,8 @@ def _batch(source: Path | Structure, folder: Path | None, format: str, workers: 
            options: Mapping[str, Any]) -> Report:
     """Make a map of each structure of a folder or a list."""
     from vmdpotential.engines.cpu.compiling import threads
-    from vmdpotential.frames.batch import REPORT, run_batch, structures_of
-    from vmdpotential.frames.processes import sharers
+    from vmdpotential.execution.batch import REPORT, run_batch, structures_of
+    from vmdpotential.execution.processes import sharers
     from vmdpotential.io.maps import check_map_format
 
     if folder is None or files.is_standard(folder):

@@ -25,7 +25,7 @@ from vmdpotential.commands.options import (
     read,
 )
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.blocks import clear, folder_of
+from vmdpotential.execution.blocks import clear, folder_of
 from vmdpotential.frames.profile import QUANTITIES, Profile
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.io.files import output as files

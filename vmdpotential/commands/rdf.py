@@ -21,7 +21,8 @@ from vmdpotential.commands.between import (
 )
 from vmdpotential.commands.options import CellOption, Index, Partial, Resume, Scheduler, Workers, read
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames.blocks import Arrays, clear, folder_of
+from vmdpotential.execution.blocks import clear, folder_of
+from vmdpotential.execution.work import Arrays
 from vmdpotential.frames.pairs import PairCounts, over_frames
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.overlaps import check_overlaps

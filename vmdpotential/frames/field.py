@@ -23,8 +23,8 @@ from vmdpotential.engines.costs import AT_POINTS
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.engines.cpu.points.points import field_at_points
 from vmdpotential.errors import InputError, TaskError, UsageError
-from vmdpotential.frames.blocks import block_size, run_blocks
-from vmdpotential.frames.processes import Cost
+from vmdpotential.execution.blocks import block_size, run_blocks
+from vmdpotential.execution.work import Cost, Needs, Work
 from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
 from vmdpotential.interactions import Bound
@@ -148,7 +148,7 @@ def _near(molecules: Molecules, members: Integers, whole: Floats, cell: Cell | N
 
 
 @dataclass(frozen=True, eq=False)
-class Fields:
+class Fields(Work):
     """What is computed of each frame; pickled to where it is computed.
 
     Parameters
@@ -185,10 +185,15 @@ class Fields:
     screened: Bound | None = None
     engine: str = "cpu"
 
-    @property
-    def portable(self) -> bool:
-        """Whether another process reads the frames by itself."""
-        return isinstance(self.source, Trajectory)
+    def needs(self) -> Needs:
+        """Return engine and memory: a frame with images of its atoms or places, and its mesh."""
+        if self.plan is None:
+            memory = 1000 * len(self.charges)
+        elif self.cell is None or not self.periodic:  # the mesh follows from where the atoms are
+            memory = 0
+        else:
+            memory = int(1000 * len(self.charges) + 60 * self.cell.volume / self.plan.spacing**3)
+        return Needs(self.engine, isinstance(self.source, Trajectory), memory)
 
     def cost(self) -> Cost:
         """Return what a frame, computed once more, and a block's result take."""
@@ -200,15 +205,6 @@ class Fields:
         found = self.over([frame, frame])["values"]
         seconds = (time.perf_counter() - start) / 2
         return Cost(seconds, self.source.seconds(), found.nbytes // 2 * block_size(len(numbers), len(self.charges)))
-
-    @property
-    def taken(self) -> int:
-        """Bytes that a block takes: a frame with images of its atoms or places, and its mesh; 0 where nobody knows."""
-        if self.plan is None:
-            return 1000 * len(self.charges)
-        if self.cell is None or not self.periodic:  # the mesh follows from where the atoms are
-            return 0
-        return int(1000 * len(self.charges) + 60 * self.cell.volume / self.plan.spacing**3)
 
     def block(self, numbers: range) -> Mapping[str, NDArray[np.generic]]:
         """Return potential and field in some frames of the trajectory, see :meth:`over`."""
@@ -353,7 +349,7 @@ def field_at(
     engine : str
         Of a sum by a mesh; what needs none is computed by the CPU.
     **blocks
-        Where blocks of frames are computed and kept, see :func:`vmdpotential.frames.blocks.run_blocks`.
+        Where blocks of frames are computed and kept, see :func:`vmdpotential.execution.blocks.run_blocks`.
 
     Raises
     ------
