@@ -1,6 +1,5 @@
 """Blocks of frames beside each other on the threads of a process: the same bits as one after another."""
 
-import contextlib
 import threading
 from dataclasses import dataclass
 
@@ -64,28 +63,6 @@ def test_an_error_of_one_ends_all():
     with pytest.raises(InputError, match="damaged"):
         list(run_blocks(Beside(7, stop="12"), range(40), size=4))
     assert threading.active_count() == before
-
-
-def test_what_a_thread_reports_is_told_where_results_are_taken():
-    """The compiling of kernels, and what is done of the blocks under way."""
-    class Reports(Beside):
-        def block(self, numbers):
-            progress.report(progress.COMPILING, 0.5)
-            progress.report(pools.FRAMES, 0.5)
-            told.wait(60)
-            return {}
-
-    told, heard = threading.Event(), []
-
-    def hear(label, fraction):
-        heard.append((label, fraction))
-        if (progress.COMPILING, 0.5) in heard and (pools.FRAMES, 1.0) in heard:
-            told.set()
-
-    pool = pools.Threads(Reports(7), [threading.Lock, threading.Lock])
-    with contextlib.closing(pool), progress.listening(hear):
-        list(pools.collect(pool, [range(4), range(4, 8)], lambda *_: None))
-    assert told.is_set()
 
 
 def test_frames_that_are_read_on_demand_are_read_here():

@@ -20,10 +20,9 @@ import numpy as np
 from vmdpotential import __version__, progress
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import OutputError, TaskError, UsageError
-from vmdpotential.execution import pools
 from vmdpotential.execution.cluster import cluster
 from vmdpotential.execution.pools import Here, Pool, Result, WorkerError, collect, finished, on_threads, picklable
-from vmdpotential.execution.processes import OnGpus, Processes
+from vmdpotential.execution.processes import Processes, on_gpus
 from vmdpotential.execution.tree import merged
 from vmdpotential.execution.work import Arrays, Work, fingerprint
 from vmdpotential.io.files import output as files
@@ -52,7 +51,7 @@ MOST = 1000
 DISK = 2e8
 
 #: What progress calls the work; a block's own reports of this name count as a part of it.
-LABEL = pools.FRAMES
+LABEL = "frames"
 
 _FINGERPRINT, _DIGEST = "fingerprint", "digest"
 _CALLED = "block-*.npz"
@@ -73,47 +72,6 @@ def split(numbers: range, size: int = 0) -> list[range]:
     """Return frames in blocks of `size`, which is :func:`block_size` of unknown atoms unless given."""
     size = size or block_size(len(numbers))
     return [numbers[start : start + size] for start in range(0, len(numbers), size)]
-
-
-def run_blocks(work: Work, numbers: range, *, size: int = 0, piece: int = 0, folder: Path | None = None,
-               resume: bool = False, workers: int = 0, scheduler: str = "") -> Run:
-    """Return the results of all blocks, which are computed while they are taken one after another.
-
-    Parameters
-    ----------
-    work : Work
-    numbers : range
-        Of the frames, such as ``range(1000)[100:800:2]``.
-    size : int
-        Frames in a block; :func:`block_size` of unknown atoms unless given. It must not depend on what computes.
-    piece : int
-        Frames that are computed at once, where a block has more and the work merges: pieces of a block are
-        merged in a tree (:mod:`vmdpotential.execution.tree`), by a scheduler's workers where there is one, else in this
-        process. 0 computes whole blocks.
-    folder : Path, optional
-        Where finished blocks, or their pieces unless a scheduler's workers merge these, are kept, such as
-        :func:`folder_of` the output; nowhere unless given.
-    resume : bool
-        Whether blocks that are there, of the same work, are used.
-    workers : int
-        Processes of this machine, reached by pipes; 0 computes in this process, where each GPU has a thread.
-    scheduler : str
-        Address of a Dask scheduler, whose workers compute.
-
-    Returns
-    -------
-    Run
-        An iterable of the results, in the order of the blocks; :meth:`Run.clear` is called when what was made of
-        them is safe.
-
-    Raises
-    ------
-    BackendError
-        When Dask is asked for and missing.
-    TaskError
-        When the scheduler, or a worker for each try, was lost.
-    """
-    return Run(work, split(numbers, size), piece, folder, resume, workers, scheduler)
 
 
 def folder_of(path: Path | None, resume: bool = False) -> Path | None:
@@ -143,18 +101,49 @@ def clear(folder: Path | None) -> None:
 
 
 class Run:
-    """The results of blocks, one after another; see :func:`run_blocks`."""
+    """The results of all blocks in their order, which are computed while they are taken one after another.
 
-    def __init__(self, work: Work, blocks: Sequence[range], piece: int, folder: Path | None, resume: bool, workers: int,
-                 scheduler: str) -> None:
+    Parameters
+    ----------
+    work : Work
+    numbers : range
+        Of the frames, such as ``range(1000)[100:800:2]``.
+    size : int
+        Frames in a block; :func:`block_size` of unknown atoms unless given. It must not depend on what computes.
+    piece : int
+        Frames that are computed at once, where a block has more and the work merges: pieces of a block are
+        merged in a tree (:mod:`vmdpotential.execution.tree`), by a scheduler's workers where there is one, else in this
+        process. 0 computes whole blocks.
+    folder : Path, optional
+        Where finished blocks, or their pieces unless a scheduler's workers merge these, are kept, such as
+        :func:`folder_of` the output; nowhere unless given.
+    resume : bool
+        Whether blocks that are there, of the same work, are used.
+    workers : int
+        Processes of this machine, reached by pipes; 0 computes in this process, where each GPU has a thread.
+    scheduler : str
+        Address of a Dask scheduler, whose workers compute.
+
+    Raises
+    ------
+    BackendError
+        When Dask is asked for and missing.
+    TaskError
+        When the scheduler, or a worker for each try, was lost.
+    """
+
+    def __init__(self, work: Work, numbers: range, *, size: int = 0, piece: int = 0, folder: Path | None = None,
+                 resume: bool = False, workers: int = 0, scheduler: str = "") -> None:
         self.work, self.piece, self.folder = work, piece, folder
         self.workers, self.scheduler = workers, scheduler
         # the workers of a scheduler merge pieces, so that blocks come from them
-        pieces = [split(block, piece) if piece and not scheduler else [block] for block in blocks]
+        pieces = [split(block, piece) if piece and not scheduler else [block]
+                  for block in split(numbers, size)]
         #: What is computed and kept: blocks, or their pieces.
         self.blocks = [one for some in pieces for one in some]
         self._pieces = [len(some) for some in pieces]
         self._fingerprint = ""
+        self._first: dict[range, Future[Result]] = {}  # computed before there was a pool
         #: Blocks that a former run has left.
         self.kept: set[range] = set()
         if folder is not None:
@@ -172,14 +161,14 @@ class Run:
 
     def _computed(self) -> Generator[Arrays, None, None]:
         """Yield the results of what is computed, in its order."""
-        heard = _Heard(sum(map(len, self.blocks)), max(map(len, self.blocks), default=0))
+        heard = _Heard(self.blocks)
 
         def arrived(block: range, arrays: Arrays, seconds: float) -> None:
             heard.add(len(block))
             if block not in self.kept:
                 self._keep(block, arrays, seconds)
 
-        with self._pool() as pool:
+        with self._pool(heard) as pool:
             results = collect(pool, self.blocks, arrived, submit=partial(self._submit, pool))
             while True:
                 with progress.listening(heard):  # not while the caller is at work
@@ -194,7 +183,7 @@ class Run:
                 yield result
 
     @contextlib.contextmanager
-    def _pool(self) -> Iterator[Pool]:
+    def _pool(self, heard: progress.Listener) -> Iterator[Pool]:
         """Give what computes the blocks that are missing."""
         missing = [block for block in self.blocks if block not in self.kept]
         if self.scheduler and missing:
@@ -207,7 +196,9 @@ class Run:
         elif self.workers:
             pool = Processes(self.work, self.workers)
         elif (needs := self.work.needs()).portable and get_engine(needs.engine).bindings() and picklable(self.work):
-            pool = OnGpus(self.work, missing)
+            with progress.listening(heard):
+                pool, first = on_gpus(self.work, missing)
+            self._first = {missing[0]: first} if first else {}
         else:
             pool = on_threads(self.work, len(missing))
         with contextlib.closing(pool):
@@ -218,9 +209,9 @@ class Run:
         if block in self.kept:
             arrays = self._read(block)
             if arrays is not None:
-                return finished((arrays, 0.0))
+                return finished(lambda: (arrays, 0.0))
             self.kept.remove(block)
-        return pool.submit(block)
+        return self._first.pop(block, None) or pool.submit(block)
 
     def clear(self) -> None:
         """Remove the blocks that are kept: what was made of them is safe."""
@@ -282,9 +273,9 @@ class Run:
 class _Heard:
     """A listener that makes of the reports of blocks one on all frames."""
 
-    def __init__(self, total: int, size: int) -> None:
-        self.outer, self.total = progress.listener(), total
-        self.done, self.part, self.size = 0, 0.0, size
+    def __init__(self, blocks: Sequence[range]) -> None:
+        self.outer, self.total, self.size = progress.listener(), sum(map(len, blocks)), max(map(len, blocks), default=0)
+        self.done, self.part = 0, 0.0
 
     def add(self, frames: int) -> None:
         """Count a block that is done."""
@@ -300,3 +291,7 @@ class _Heard:
         else:
             self.part = fraction if label == LABEL else self.part
             self.outer(f"{self.total} {LABEL}", min(1.0, (self.done + self.part * self.size) / self.total))
+
+
+#: What tasks call.
+run_blocks = Run

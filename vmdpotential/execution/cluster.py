@@ -18,7 +18,7 @@ from typing import Any
 from vmdpotential import __version__, progress
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import BackendError, TaskError, VmdpotentialError
-from vmdpotential.execution.pools import Pool, Result, WorkerError, timed
+from vmdpotential.execution.pools import LostError, Pool, Result, WorkerError, timed
 from vmdpotential.execution.tree import merged_at_once
 from vmdpotential.execution.work import Work
 
@@ -61,9 +61,9 @@ def cluster(scheduler: str, work: Work, piece: int = 0) -> Iterator[Pool]:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Silence Dask's own log, as errors of workers are reported here in one line; for good where all was lost."""
-    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]
-    before = {name: logging.getLogger(name).level for name in names}
-    for name in names:
+    before = {name: logging.getLogger(name).level for name in [*logging.root.manager.loggerDict]
+              if name.split(".")[0] == "distributed"}
+    for name in before:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     yield
     for name, level in before.items():
@@ -83,16 +83,13 @@ class _Cluster(Pool):
         """Return twice the number of threads that the workers have now; wait for the first."""
         start = time.monotonic()
         while not self._width or time.monotonic() - self._asked > 5:
-            try:
+            with contextlib.suppress(OSError):
                 if self.client.status == "running":
                     found = self.client.sync(self.client.scheduler.ncores, callback_timeout=PATIENCE)
                     self._width = sum(found.values()) or self._width
-                else:  # poll() raises
-                    self._width = self._width or 1
-            except OSError:
-                self._width = self._width or 1
             self._asked = time.monotonic()
             if not self._width:
+                self.poll()
                 if self._asked - start > WORKERS:
                     raise TaskError(f"the Dask scheduler at {self._address} has no workers",
                                     "start some with 'dask worker', and {resume}")
@@ -112,7 +109,6 @@ class _Cluster(Pool):
         task = merged_at_once([submit(_block, self._work, one, __version__) for one in pieces],
                               partial(submit, _merged, self._work))
         result: Future[Result] = Future()
-        result.add_done_callback(lambda _: task)  # Dask forgets a task that nobody refers to
         task.add_done_callback(partial(self._done, result))
         return result
 
@@ -120,21 +116,15 @@ class _Cluster(Pool):
         """Give the result of a task to the future that was returned for it."""
         try:
             if task.status == "finished":
-                values = task.result(timeout=PATIENCE)
-                if isinstance(values[0], BaseException):
-                    result.set_exception(values[0])
-                else:
-                    result.set_result(values)
-            elif task.status != "error":  # cancelled: a scheduler that was started again knows of nothing
-                result.set_exception(self._gone())
-            elif type(task.exception()).__name__ == "KilledWorker":
-                result.set_exception(WorkerError("every worker that was given it died", "give workers more memory"))
-            else:
-                raise task.exception()
-        except Exception as error:
-            failure = WorkerError.of(error)
-            failure.again = True  # it may be the worker's own
-            result.set_exception(failure)
+                result.set_result(task.result(timeout=PATIENCE))
+                return
+            # cancelled: a scheduler that was started again knows of nothing
+            error = task.exception(timeout=PATIENCE) if task.status == "error" else self._gone()
+        except Exception as failure:
+            error = failure
+        if type(error).__name__ == "KilledWorker":
+            error = WorkerError("every worker that was given it died", "give workers more memory")
+        result.set_exception(error if isinstance(error, VmdpotentialError) else LostError.of(error))
 
     def poll(self) -> None:
         if self.client.status == "running":
@@ -153,24 +143,17 @@ def _same(work: Work) -> Work:
     return work
 
 
-def _merged(work: Work, a: tuple[Any, float], b: tuple[Any, float]) -> tuple[Any, float]:
-    """Merge two results on a worker; the first error is the result where there is one."""
-    for result in (a, b):
-        if isinstance(result[0], BaseException):
-            return result
+def _merged(work: Work, a: Result, b: Result) -> Result:
     return work.merge(a[0], b[0]), a[1] + b[1]
 
 
-def _block(work: Work, block: range, version: str) -> tuple[Any, float]:
-    """Compute a block on a worker; an error of ours, which would come again, is a result too."""
+def _block(work: Work, block: range, version: str) -> Result:
+    """Compute a block on a worker."""
     from distributed import get_worker
 
-    try:
-        if version != __version__:
-            raise BackendError(f"a worker has vmdpotential {__version__}, and version {version} is needed")
-        bindings, name = get_engine(work.needs().engine).bindings(), get_worker().name
-        binding = bindings[name % len(bindings)] if bindings and isinstance(name, int) else contextlib.nullcontext
-        with binding():
-            return timed(work, block)
-    except VmdpotentialError as error:
-        return error, 0.0
+    if version != __version__:
+        raise BackendError(f"a worker has vmdpotential {__version__}, and version {version} is needed")
+    bindings, name = get_engine(work.needs().engine).bindings(), get_worker().name
+    binding = bindings[name % len(bindings)] if bindings and isinstance(name, int) else contextlib.nullcontext
+    with binding():
+        return timed(work, block)

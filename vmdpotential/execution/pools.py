@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
+from typing import Self
 
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine
@@ -32,9 +33,6 @@ Result = tuple[Arrays, float]
 #: What binds a thread to a GPU, or to a share of the cores.
 Binding = Callable[[], contextlib.AbstractContextManager[object]]
 
-#: What a block's own progress is called.
-FRAMES = "frames"
-
 #: Seconds between two reports while blocks are computed.
 POLL = 0.1
 
@@ -46,19 +44,16 @@ RETRIES = 3
 
 
 class WorkerError(TaskError):
-    """An unexpected error of a worker, or its end; `again` where another worker may succeed."""
-
-    def __init__(self, text: str, cure: str = "", again: bool = False) -> None:
-        super().__init__(text, cure)
-        self.again = again
-
-    def __reduce__(self) -> tuple[type, tuple[str, str, bool]]:
-        return type(self), (self.text, self.cure, self.again)
+    """An unexpected error of a worker."""
 
     @classmethod
-    def of(cls, error: BaseException) -> WorkerError:
+    def of(cls, error: BaseException) -> Self:
         """Return what is reported of an unexpected error."""
         return cls(": ".join([type(error).__name__, *filter(None, [" ".join(str(error).split())])]))
+
+
+class LostError(WorkerError):
+    """The end of a worker, or an error of its own, where another one may succeed."""
 
 
 class Pool(ABC):
@@ -73,7 +68,7 @@ class Pool(ABC):
         """Return the result that a block will have."""
 
     def poll(self) -> None:
-        """Report what is done of blocks under way; raise an error where no more results will come."""
+        """Raise an error where no more results will come."""
         return
 
     def close(self) -> None:
@@ -104,7 +99,7 @@ def collect(pool: Pool, blocks: Sequence[range], arrived: Callable[[range, Array
     running: dict[Future[Result], int] = {}
     ready: dict[int, tuple[int, Arrays | BaseException, float]] = {}
     failures: Counter[int] = Counter()
-    submitted = done = taken = 0
+    submitted = taken = 0
     while taken < len(blocks):
         number = taken if ordered else next(iter(ready), -1)
         if number in ready:
@@ -114,7 +109,7 @@ def collect(pool: Pool, blocks: Sequence[range], arrived: Callable[[range, Array
         while submitted < len(blocks) and submitted < taken + pool.ahead():
             running[submit(blocks[submitted])] = submitted
             submitted += 1
-        progress.report(label, done / len(blocks))
+        progress.report(label, taken / len(blocks))
         pool.poll()
         for future in wait(running, POLL, FIRST_COMPLETED).done:
             number = running.pop(future)
@@ -122,40 +117,30 @@ def collect(pool: Pool, blocks: Sequence[range], arrived: Callable[[range, Array
             if error is None:
                 arrived(blocks[number], *future.result())
                 ready[number] = number, *future.result()
-            elif isinstance(error, WorkerError) and error.again and failures[number] < retries:
+            elif isinstance(error, LostError) and failures[number] < retries:
                 failures[number] += 1
                 running[submit(blocks[number])] = number
-                continue
             else:
                 ready[number] = number, error, 0.0
-            done += 1
     progress.report(label, 1.0)
 
 
-def finished(result: Result | Exception) -> Future[Result]:
-    """Return a result that is there."""
+def finished(compute: Callable[[], Result]) -> Future[Result]:
+    """Return a result, or its error, that is computed now."""
     future: Future[Result] = Future()
-    if isinstance(result, Exception):
-        future.set_exception(result)
-    else:
-        future.set_result(result)
+    try:
+        future.set_result(compute())
+    except Exception as error:
+        future.set_exception(error)
     return future
 
 
 def timed(work: Work, block: range) -> Result:
     """Return the result of a block, and the seconds it took."""
-    start = time.perf_counter()
-    with _quick_turns():
-        return work.block(block), time.perf_counter() - start
-
-
-@contextlib.contextmanager
-def _quick_turns() -> Iterator[None]:
-    """Let threads take turns sooner: one that starts kernels waits often, and briefly, for one that reads frames."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(TURN)
+    start, before = time.perf_counter(), sys.getswitchinterval()
+    sys.setswitchinterval(TURN)  # a thread that starts kernels waits often, and briefly, for one that reads frames
     try:
-        yield
+        return work.block(block), time.perf_counter() - start
     finally:
         # one that is another thread's comes back rounded
         sys.setswitchinterval(before if before > 2 * TURN else DEFAULT_TURN)
@@ -169,40 +154,30 @@ class Here(Pool):
 
     def submit(self, block: range) -> Future[Result]:
         """Return the result of a block."""
-        try:
-            return finished(timed(self.work, block))
-        except Exception as error:
-            return finished(error)
-
-
-class Slot(ABC):
-    """What one thread computes with."""
-
-    #: Of the block under way, what is done.
-    part = 0.0
-
-    @abstractmethod
-    def compute(self, block: range) -> Result:
-        """Return the result of a block."""
-
-    @abstractmethod
-    def stop(self) -> None:
-        """End the block under way soon, with an error."""
+        return finished(lambda: timed(self.work, block))
 
 
 class Slots(Pool):
-    """Threads, each of which computes with a slot."""
+    """Threads, each of which computes with something of its own.
 
-    def __init__(self, slots: Sequence[Slot]) -> None:
-        self.slots = slots
-        self._free: queue.LifoQueue[Slot] = queue.LifoQueue()  # those that were used are used again first
-        for slot in slots[::-1]:
-            self._free.put(slot)
-        self._threads = ThreadPoolExecutor(len(slots))
+    Parameters
+    ----------
+    computes : sequence of callable
+        Compute a block, one for each thread.
+    stop : callable
+        Makes blocks under way end soon, with an error.
+    """
+
+    def __init__(self, computes: Sequence[Callable[[range], Result]], stop: Callable[[], None]) -> None:
+        self._stop, self._count = stop, len(computes)
+        self._free: queue.LifoQueue[Callable[[range], Result]] = queue.LifoQueue()  # those that were used come first
+        for compute in computes[::-1]:
+            self._free.put(compute)
+        self._threads = ThreadPoolExecutor(len(computes))
 
     def ahead(self) -> int:
         """Return twice the number of threads."""
-        return 2 * len(self.slots)
+        return 2 * self._count
 
     def submit(self, block: range) -> Future[Result]:
         """Return the result that a block will have, computed by the next thread that is free."""
@@ -210,59 +185,17 @@ class Slots(Pool):
         return self._threads.submit(contextvars.copy_context().run, self._compute, block)
 
     def _compute(self, block: range) -> Result:
-        slot = self._free.get()
+        compute = self._free.get()
         try:
-            return slot.compute(block)
+            return compute(block)
         finally:
-            self._free.put(slot)
+            self._free.put(compute)
 
     def close(self) -> None:
         """Stop what is under way, and wait for that."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for slot in self.slots:
-            slot.stop()
+        self._stop()
         self._threads.shutdown()
-
-
-class Threads(Slots):
-    """Threads of this process, each bound to a GPU or a share of the cores."""
-
-    def __init__(self, work: Work, bindings: Sequence[Binding]) -> None:
-        self._compiling: queue.SimpleQueue[float] = queue.SimpleQueue()
-        super().__init__([_Bound(work, binding, self._compiling.put) for binding in bindings])
-
-    def poll(self) -> None:
-        """Report the compiling of kernels, and what is done of the blocks under way."""
-        with contextlib.suppress(queue.Empty):
-            while True:
-                progress.report(progress.COMPILING, self._compiling.get_nowait())
-        progress.report(FRAMES, sum(slot.part for slot in self.slots))
-
-
-class _Bound(Slot):
-    """A thread's GPU or share of the cores."""
-
-    def __init__(self, work: Work, binding: Binding, compiling: Callable[[float], None]) -> None:
-        self.work, self.binding, self.compiling = work, binding, compiling
-        self._stopped = threading.Event()
-
-    def compute(self, block: range) -> Result:
-        try:
-            with self.binding(), progress.listening(self._hear):
-                return timed(self.work, block)
-        finally:
-            self.part = 0.0
-
-    def stop(self) -> None:
-        self._stopped.set()
-
-    def _hear(self, label: str, fraction: float) -> None:
-        if self._stopped.is_set():
-            raise KeyboardInterrupt
-        if label == FRAMES:
-            self.part = fraction
-        elif label == progress.COMPILING:
-            self.compiling(fraction)
 
 
 def on_threads(work: Work, blocks: int) -> Pool:
@@ -271,8 +204,17 @@ def on_threads(work: Work, blocks: int) -> Pool:
     A thread that has a block for itself waits for no other, and keeps its sums in its cache. No more blocks are
     computed at once than fit into memory.
     """
-    bindings = get_engine(work.needs().engine).bindings() or shares(work, blocks)
-    return Threads(work, bindings) if len(bindings) > 1 else Here(work)
+    bindings, stopped = get_engine(work.needs().engine).bindings() or shares(work, blocks), threading.Event()
+
+    def hear(label: str, fraction: float) -> None:  # not passed on: a block takes seconds
+        if stopped.is_set():
+            raise KeyboardInterrupt
+
+    def compute(binding: Binding, block: range) -> Result:
+        with binding(), progress.listening(hear):
+            return timed(work, block)
+
+    return Slots([partial(compute, one) for one in bindings], stopped.set) if len(bindings) > 1 else Here(work)
 
 
 def shares(work: Work, blocks: int) -> Sequence[Binding]:

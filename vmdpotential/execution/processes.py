@@ -15,9 +15,10 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,7 +29,17 @@ from vmdpotential import memory
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu.compiling import threads
 from vmdpotential.errors import UsageError, VmdpotentialError
-from vmdpotential.execution.pools import Here, Pool, Result, Slot, Slots, WorkerError, on_threads, picklable, timed
+from vmdpotential.execution.pools import (
+    Here,
+    LostError,
+    Pool,
+    Result,
+    Slots,
+    WorkerError,
+    on_threads,
+    picklable,
+    timed,
+)
 from vmdpotential.execution.work import Arrays, Cost, Work
 
 #: Seconds of work that are worth starting processes, which takes some.
@@ -43,7 +54,7 @@ SHARED = "/dev/shm"
 #: Bytes from which an array is given back by a file: a pipe carries some hundred MB a second.
 BY_FILE = 2**22
 
-#: Processes start one at a time, because the environment that they take over is that of this process.
+#: Processes start one at a time, because what is hidden from them is hidden from all threads.
 _starting = threading.Lock()
 
 
@@ -82,10 +93,14 @@ class Processes(Slots):
         self._folder = tempfile.TemporaryDirectory(dir=_in_memory(4 * count * size), ignore_cleanup_errors=True)
         # by a file: to start a process with more than a pipe holds takes until it reads that
         (Path(self._folder.name) / WORK).write_bytes(pickle.dumps(work, pickle.HIGHEST_PROTOCOL))
-        engine = get_engine(work.needs().engine)
-        self._processes = [_Process(Path(self._folder.name), place, share(count) | engine.environment(place))
+        environment = get_engine(work.needs().engine).environment
+        self._processes = [_Process(Path(self._folder.name), place, share(count) | environment(place))
                            for place in range(count)]
-        super().__init__(self._processes)
+        super().__init__([process.compute for process in self._processes], self._terminate)
+
+    def _terminate(self) -> None:
+        for process in self._processes:
+            process.stop()
 
     def close(self) -> None:
         """End all processes, those at work too."""
@@ -95,69 +110,43 @@ class Processes(Slots):
         self._folder.cleanup()
 
 
-class OnGpus(Pool):
-    """Processes that share GPUs, where the work's cost or its first block says that this pays; else threads.
+def on_gpus(work: Work, blocks: Sequence[range]) -> tuple[Pool, Future[Result] | None]:
+    """Return processes that share GPUs, where the work's cost or its first block says that this pays; else threads.
 
-    Parameters
-    ----------
-    work : Work
-    blocks : sequence of range
+    Returns
+    -------
+    pool : Pool
+    first : Future or None
+        The result of the first block, where it was computed here.
     """
-
-    def __init__(self, work: Work, blocks: list[range]) -> None:
-        self.work, self.blocks = work, blocks
-        self._cost = work.cost()
-        self._pool: Pool | None = None
-        if max(self._cost.seconds, self._cost.reading) * sum(map(len, blocks)) > START:
-            self._pool = self._processes()
-
-    def _processes(self) -> Processes:
-        count = sharers(self.work.needs().engine, len(self.blocks), self._cost)
-        return Processes(self.work, count, self._cost.size)
-
-    def ahead(self) -> int:
-        """Return 1 until the first block is done, then what its successor says."""
-        return 1 if self._pool is None else self._pool.ahead()
-
-    def submit(self, block: range) -> Future[Result]:
-        """Return the result that a block will have; the first one is computed by this thread."""
-        if self._pool is not None:
-            return self._pool.submit(block)
-        bindings = get_engine(self.work.needs().engine).bindings()
+    engine, cost, first = work.needs().engine, work.cost(), None
+    left, bindings = max(cost.seconds, cost.reading) * sum(map(len, blocks)), get_engine(engine).bindings()
+    if left < START:  # Python takes its time too
         with bindings[0]() if len(bindings) > 1 else contextlib.nullcontext():
-            first = Here(self.work).submit(block)  # Python takes its time too
-        left = 0.0 if first.exception() else first.result()[1] * (len(self.blocks) - 1)
-        self._pool = self._processes() if left > START else on_threads(self.work, len(self.blocks))
-        return first
-
-    def poll(self) -> None:
-        """Report what is done of blocks under way."""
-        if self._pool is not None:
-            self._pool.poll()
-
-    def close(self) -> None:
-        """Stop what is under way."""
-        if self._pool is not None:
-            self._pool.close()
+            first = Here(work).submit(blocks[0])
+        left = 0.0 if first.exception() else first.result()[1] * (len(blocks) - 1)
+    if left > START:
+        return Processes(work, sharers(engine, len(blocks), cost), cost.size), first
+    return on_threads(work, len(blocks)), first
 
 
-class _Process(Slot):
+class _Process:
     """A process, which is started when it is needed."""
 
     def __init__(self, folder: Path, place: int, environment: Mapping[str, str]) -> None:
         self.folder, self.place, self.environment = folder, place, environment
         self._stopped = False
-        self._process: Any = None
+        self._process: BaseProcess | None = None
         self._pipe: Any = None
 
     def compute(self, block: range) -> Result:
-        """Return the result of a block; raise WorkerError where the process ends."""
+        """Return the result of a block; raise LostError where the process ends."""
         self._start()
         try:
             self._pipe.send(block)
             result, seconds = self._pipe.recv()
         except (EOFError, OSError):
-            raise WorkerError(f"its process ended ({_end(self.join())})", again=True) from None
+            raise LostError(f"its process ended ({_end(self.join())})") from None
         if isinstance(result, BaseException):
             raise result
         return _loaded(result), seconds
@@ -170,8 +159,9 @@ class _Process(Slot):
                 return
             spawn = multiprocessing.get_context("spawn")
             self._pipe, theirs = spawn.Pipe()
-            process = spawn.Process(target=_serve, args=(theirs, self.place, str(self.folder)), daemon=True)
-            with _environment(self.environment), _without_script():
+            given = theirs, self.place, self.folder, self.environment
+            process = spawn.Process(target=_serve, args=given, daemon=True)
+            with _without_script():
                 process.start()
             theirs.close()
             self._process = process
@@ -190,16 +180,14 @@ class _Process(Slot):
             return None
         process.join()
         self._pipe.close()
-        code: int | None = process.exitcode
-        return code
+        return process.exitcode
 
 
 def _in_memory(size: int) -> str | None:
     """Return a folder that is no disk, with so much room; None where there is none."""
-    if size:
-        with contextlib.suppress(OSError):
-            if min(shutil.disk_usage(SHARED).free, memory.limit()) > size and os.access(SHARED, os.W_OK):
-                return SHARED
+    with contextlib.suppress(OSError):
+        if size and min(shutil.disk_usage(SHARED).free, memory.limit()) > size and os.access(SHARED, os.W_OK):
+            return SHARED
     return None
 
 
@@ -214,12 +202,13 @@ def _without_script() -> Iterator[None]:
         sys.modules["__main__"] = script
 
 
-def _serve(pipe: Any, place: int, folder: str) -> None:
+def _serve(pipe: Any, place: int, folder: Path, environment: Mapping[str, str]) -> None:
     """Compute what comes by a pipe until it ends."""
+    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
     with contextlib.suppress(OSError):  # where memory ends, this process goes and not the others
         Path("/proc/self/oom_score_adj").write_text("1000")
-    work = pickle.loads((Path(folder) / WORK).read_bytes())
+    work = pickle.loads((folder / WORK).read_bytes())
     bindings = get_engine(work.needs().engine).bindings()
     binding = bindings[place % len(bindings)] if bindings else contextlib.nullcontext
     with binding(), contextlib.suppress(EOFError, OSError):
@@ -227,7 +216,7 @@ def _serve(pipe: Any, place: int, folder: str) -> None:
             block = pipe.recv()
             try:
                 arrays, seconds = timed(work, block)
-                pipe.send((_stored(arrays, Path(folder)), seconds))
+                pipe.send((_stored(arrays, folder), seconds))
             except Exception as error:  # MemoryError too
                 pipe.send((error if isinstance(error, VmdpotentialError) else WorkerError.of(error), 0.0))
 
@@ -273,17 +262,3 @@ def share(workers: int) -> dict[str, str]:
     """Return the environment of each of several processes: its share of the processors and of the memory."""
     return {"VMDPOTENTIAL_THREADS": str(max(1, threads.count() // workers)),
             "VMDPOTENTIAL_MEMORY": str(memory.limit() // workers)}
-
-
-@contextlib.contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
