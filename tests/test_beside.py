@@ -10,7 +10,7 @@ from test_blocks import Draws, total
 
 from vmdpotential import io, memory, progress
 from vmdpotential.commands.average import command
-from vmdpotential.engines.cpu.compiling import threads
+from vmdpotential.compiling import threads
 from vmdpotential.errors import InputError
 from vmdpotential.execution import pools
 from vmdpotential.execution.blocks import run_blocks

@@ -22,8 +22,8 @@ from functools import partial
 from typing import Self
 
 from vmdpotential import memory, progress
+from vmdpotential.compiling import threads
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cpu.compiling import threads
 from vmdpotential.errors import TaskError
 from vmdpotential.execution.work import Arrays, Work
 from vmdpotential.io.trajectories.frames import on_demand

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import memory
+from vmdpotential.compiling import threads
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cpu.compiling import threads
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.execution.pools import (
     Here,
