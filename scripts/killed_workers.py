@@ -22,11 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from vmdpotential.frames.blocks import block_size, run_blocks, split
+from vmdpotential.execution.blocks import block_size, run_blocks, split
+from vmdpotential.execution.work import Work
 
 
 @dataclass(frozen=True)
-class Sleeps:
+class Sleeps(Work):
     """A work whose frames sleep; each process counts its own in a file."""
 
     folder: Path

@@ -14,7 +14,7 @@ import pytest
 
 from vmdpotential import registry
 from vmdpotential.errors import CheckError, InputError, UsageError
-from vmdpotential.frames.batch import names, run_batch, structures_of
+from vmdpotential.execution.batch import names, run_batch, structures_of
 from vmdpotential.io import read_map
 
 WATER = """\
@@ -155,7 +155,7 @@ def test_a_killed_run_goes_on(tmp_path):
     out = tmp_path / "out"
     script = (f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}]\n"
               "from test_batch import run, Path\n"
-              "from vmdpotential.frames import batch\n"
+              "from vmdpotential.execution import batch\n"
               "batch.INTERVAL, batch.TIMES = 0.0, 0.0\n"
               f"run([Path(path) for path in {[str(path) for path in paths]!r}], Path({str(out)!r}), workers=1)")
     assert subprocess.run([sys.executable, "-c", script], timeout=60).returncode == -signal.SIGKILL

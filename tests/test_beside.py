@@ -12,8 +12,9 @@ from vmdpotential import io, memory, progress
 from vmdpotential.commands.average import command
 from vmdpotential.compiling import threads
 from vmdpotential.errors import InputError
-from vmdpotential.frames import distribute, processes
-from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.execution import pools
+from vmdpotential.execution.blocks import run_blocks
+from vmdpotential.execution.work import Needs
 from vmdpotential.frontend import cli
 from vmdpotential.io.trajectories import frames
 
@@ -22,8 +23,11 @@ from vmdpotential.io.trajectories import frames
 class Beside(Draws):
     """Frames that say what memory a block takes; the second block waits for another one."""
 
-    taken: int = 100
+    memory: int = 100
     met = threading.Barrier(2, timeout=60)
+
+    def needs(self):
+        return Needs(memory=self.memory)
 
     def block(self, numbers):
         if numbers[0] in (0, 4):
@@ -41,9 +45,9 @@ def five(monkeypatch):
 
 @pytest.mark.usefixtures("five")
 def test_as_many_as_fit_into_memory_share_the_threads():
-    assert len(processes.beside(Beside(7), 8)) == 2
-    assert len(processes.beside(Beside(7, taken=10), 8)) == 5
-    assert processes.beside(Beside(7), 1) == processes.beside(Beside(7, taken=200), 8) == processes.beside(Draws(7), 8)
+    assert len(pools.shares(Beside(7), 8)) == 2
+    assert len(pools.shares(Beside(7, memory=10), 8)) == 5
+    assert pools.shares(Beside(7), 1) == pools.shares(Beside(7, memory=200), 8) == pools.shares(Draws(7), 8)
     heard = []
     with progress.listening(lambda label, fraction: heard.append(fraction)):
         results = list(run_blocks(Beside(7), range(40), size=4))
@@ -61,29 +65,6 @@ def test_an_error_of_one_ends_all():
     assert threading.active_count() == before
 
 
-def test_what_a_thread_reports_is_told_where_results_are_taken():
-    """The compiling of kernels, and what is done of the blocks under way."""
-    class Reports(Beside):
-        def block(self, numbers):
-            progress.report(progress.COMPILING, 0.5)
-            progress.report(distribute.FRAMES, 0.5)
-            told.wait(60)
-            return {}
-
-    told, heard = threading.Event(), []
-
-    def hear(label, fraction):
-        heard.append((label, fraction))
-        if (progress.COMPILING, 0.5) in heard and (distribute.FRAMES, 1.0) in heard:
-            told.set()
-
-    pool = distribute._Threads(Reports(7), [range(4), range(4, 8)], [threading.Lock, threading.Lock])
-    with progress.listening(hear):
-        list(distribute._in_order(pool, pool.blocks, lambda *_: None))
-    pool.close()
-    assert told.is_set()
-
-
 def test_frames_that_are_read_on_demand_are_read_here():
     def items():
         yield threading.get_ident()
@@ -95,27 +76,28 @@ def test_frames_that_are_read_on_demand_are_read_here():
 
 
 @pytest.fixture
-def lanes(monkeypatch):
-    """How many threads computed blocks beside each other, run by run."""
+def counts(monkeypatch):
+    """How many threads computed blocks at the same time, run by run."""
     found = []
+    shares = pools.shares
 
-    def beside(*given):
-        lanes = processes.beside(*given)
-        found.append(len(lanes))
-        return lanes
+    def counted(*given):
+        bindings = shares(*given)
+        found.append(len(bindings))
+        return bindings
 
-    monkeypatch.setattr(distribute, "beside", beside)
+    monkeypatch.setattr(pools, "shares", counted)
     return found
 
 
 @pytest.mark.parametrize("stat", ["mean", "mean,std"])
-def test_an_average_is_the_same_on_any_number_of_threads(files, monkeypatch, stat, lanes):  # noqa: F811
+def test_an_average_is_the_same_on_any_number_of_threads(files, monkeypatch, stat, counts):  # noqa: F811
     structure, found = io.read_structure(files[0]), []
     for count in "13":
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", count)
         made = command(structure=structure, trajectory=files[1], cell=CELL, stat=stat, **OPTIONS)
         found.append([made.objects[name].values.tobytes() for name in ("grid", *stat.split(",")[1:])])
-    assert lanes == [0, 3]
+    assert counts == [0, 3]
     assert found[0] == found[1]
 
 
@@ -123,12 +105,12 @@ def test_an_average_is_the_same_on_any_number_of_threads(files, monkeypatch, sta
     ["profile", "-o", "made.csv"],
     pytest.param(["field", "--at", "//*/1", "-o", "made.npz"], marks=pytest.mark.slow),
 ], ids=lambda words: words[0])
-def test_profiles_and_fields_are_the_same_too(files, tmp_path, monkeypatch, words, lanes):  # noqa: F811
+def test_profiles_and_fields_are_the_same_too(files, tmp_path, monkeypatch, words, counts):  # noqa: F811
     monkeypatch.chdir(tmp_path)
     found = []
     for count in "13":
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", count)
         assert cli.main([words[0], *map(str, files), "--cell", "9.3,9.3,9.3", *words[1:], "--force"]) == 0
         found.append((tmp_path / words[-1]).read_bytes())
-    assert lanes == [0, 3]
+    assert counts == [0, 3]
     assert found[0] == found[1]

@@ -12,8 +12,9 @@ import pytest
 from helpers import slow
 
 from vmdpotential import progress
-from vmdpotential.frames import blocks
-from vmdpotential.frames.blocks import fingerprint, folder_of, run_blocks
+from vmdpotential.execution import blocks
+from vmdpotential.execution.blocks import folder_of, run_blocks
+from vmdpotential.execution.work import Work, fingerprint
 from vmdpotential.io.files import hidden
 
 SOURCE = """
@@ -21,7 +22,7 @@ import sys
 sys.path[:0] = [{tests!r}]
 from pathlib import Path
 from test_blocks import Draws
-from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.execution.blocks import run_blocks
 run = run_blocks(Draws(seed=7, stop={stop!r}, how={how!r}), range(40), folder=Path({folder!r}), resume={resume})
 print(len(run.kept))
 for result in run:
@@ -30,7 +31,7 @@ for result in run:
 
 
 @dataclass(frozen=True)
-class Draws:
+class Draws(Work):
     """A work whose rounding depends on the order of its sums; it may stop at a frame, once."""
 
     seed: int

@@ -15,7 +15,7 @@ from vmdpotential import io
 from vmdpotential.densities.quantities import count
 from vmdpotential.densities.sites import find_sites
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.frames.density import DensityOptions, merge, plan_density
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Loaded, Trajectory
@@ -158,7 +158,7 @@ def test_the_error_covers_the_truth():
     cell, within, total = Cell.from_parameters(6, 6, 6), 0, 0
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        frames = [(rng.uniform(0, 6, (60, 3)), cell) for _ in range(96)]
+        frames = [(rng.uniform(0, 6, (60, 3)), cell) for _ in range(95)]  # a block each
         _, found = density(atoms(frames[0][0], cell), Loaded("frames", frames), boundary="periodic", spacing=2.0)
         deviation = (found.grids["mean"].values - 60 / 216) / found.grids["sem"].values
         within, total = within + (np.abs(deviation) < 1).sum(), total + deviation.size

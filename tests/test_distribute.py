@@ -15,9 +15,10 @@ from test_blocks import Draws, total
 
 from vmdpotential import progress
 from vmdpotential.errors import BackendError, InputError, TaskError, UsageError
-from vmdpotential.frames import distribute, processes
-from vmdpotential.frames.blocks import run_blocks
-from vmdpotential.frames.tree import merged, merged_at_once
+from vmdpotential.execution import blocks, cluster, pools
+from vmdpotential.execution.blocks import run_blocks
+from vmdpotential.execution.tree import merged, merged_at_once
+from vmdpotential.execution.work import Needs
 
 WHOLE = total(run_blocks(Draws(7), range(40), size=4)).tobytes()
 
@@ -43,12 +44,12 @@ class Fails(Draws):
         return Draws(self.seed).block(numbers)
 
 
-class Lanes:
+class Gpus:
     """An engine with three GPUs."""
 
     bound = threading.local()
 
-    def lanes(self):
+    def bindings(self):
         return [lambda n=n: self.bind(n) for n in range(3)]
 
     @contextlib.contextmanager
@@ -59,21 +60,24 @@ class Lanes:
 
 @dataclass(frozen=True)
 class OnGpus(Draws):
-    engine: str = "lanes"
     slow: int = -1
+
+    def needs(self):
+        return Needs("gpus")
 
     def block(self, numbers):
         time.sleep(0.05 if numbers[0] == self.slow else 0.002)
         progress.report("kernels", 0.5)
         if str(numbers[0]) == self.stop:
             raise InputError("a.dcd: is damaged")
-        return {**Draws(self.seed).block(numbers), "gpu": np.array(Lanes.bound.number)}
+        return {**Draws(self.seed).block(numbers), "gpu": np.array(Gpus.bound.number)}
 
 
 @pytest.fixture
 def gpus(monkeypatch):
-    lanes = Lanes()
-    monkeypatch.setattr(processes, "get_engine", lambda name: lanes)
+    engine = Gpus()
+    for module in (blocks, pools):
+        monkeypatch.setattr(module, "get_engine", lambda name: engine)
 
 
 @pytest.mark.usefixtures("gpus")
@@ -85,14 +89,14 @@ def test_each_gpu_has_a_thread_and_order_is_kept():
 
 @pytest.mark.usefixtures("gpus")
 def test_few_blocks_are_under_way(monkeypatch):
-    started = []
+    started, before = [], threading.active_count()
     monkeypatch.setattr(OnGpus, "block", lambda self, numbers: started.append(numbers[0]) or {"sum": np.zeros(3)})
     run = iter(run_blocks(OnGpus(7), range(1000), size=1))
     next(run)
     time.sleep(0.05)
     assert 1 <= len(started) <= 6
     run.close()
-    assert not [thread for thread in threading.enumerate() if thread.daemon and "_serve" in str(thread)]
+    assert threading.active_count() == before
 
 
 @pytest.mark.usefixtures("gpus")
@@ -276,7 +280,7 @@ class Slow(Draws):
 @pytest.mark.slow
 def test_a_lost_scheduler_is_told_and_blocks_are_kept(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'vmdpotential[dask]'")
-    monkeypatch.setattr(distribute, "PATIENCE", 1.0)
+    monkeypatch.setattr(cluster, "PATIENCE", 1.0)
     with pytest.raises(BackendError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 "):
         next(iter(run_blocks(Draws(7), range(4), scheduler="tcp://127.0.0.1:9")))
     folder = tmp_path / "blocks"

@@ -128,7 +128,8 @@ def test_the_compiled_check_of_packed_frames_is_the_same(tmp_path):
         found = []
         for often in (False, True):
             try:
-                found.append(xdr.check_packed(path, 0, 47681, often))
+                with open(path, "rb") as file:
+                    found.append(xdr.check_packed(path, file, 0, 47681, often))
             except InputError as error:
                 found.append(str(error))
         assert found[0] == found[1]

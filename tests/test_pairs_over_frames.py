@@ -10,7 +10,7 @@ from structure_files import TOOLS
 
 from vmdpotential import progress, registry
 from vmdpotential.errors import StoppedError, UsageError
-from vmdpotential.frames import blocks
+from vmdpotential.execution import blocks, pools
 from vmdpotential.io import read_structure
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.pairs.energy import Between
@@ -74,8 +74,8 @@ def test_same_bits_with_workers_and_after_a_stop(name, frames, tmp_path, monkeyp
     kept = stopped.with_name(f"{stopped.name}.blocks")
     assert not stopped.exists()
     assert list(kept.glob("block-*.npz"))
-    computed, timed = [], blocks.distribute.timed
-    monkeypatch.setattr(blocks.distribute, "timed", lambda work, block: computed.append(block) or timed(work, block))
+    computed, timed = [], pools.timed
+    monkeypatch.setattr(pools, "timed", lambda work, block: computed.append(block) or timed(work, block))
     run(name, frames, stopped, resume=True)
     assert 0 < sum(map(len, computed)) < 20
     assert same(whole, stopped)

@@ -14,7 +14,7 @@ from structure_files import TOOLS
 from vmdpotential import io
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.frames.ligand import merge, plan_insertions
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.interactions import probe as pages

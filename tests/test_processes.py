@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,23 +11,25 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from vmdpotential.frames import processes
-from vmdpotential.frames.blocks import run_blocks
-from vmdpotential.frames.processes import OddError, Processes
+from vmdpotential.errors import TaskError
+from vmdpotential.execution import pools, processes
+from vmdpotential.execution.blocks import run_blocks
+from vmdpotential.execution.work import Cost, Work
 
 WORK = """
 import os, signal
 from dataclasses import dataclass
 from pathlib import Path
 import numpy as np
-from vmdpotential.frames.processes import Cost
+from vmdpotential.execution.work import Cost, Needs, Work
 
 @dataclass(frozen=True)
-class Work:
+class Kills(Work):
     flag: Path
     seconds: float
-    portable = True
-    engine = "cpu"
+
+    def needs(self):
+        return Needs(portable=True)
 
     def cost(self):
         return Cost(self.seconds, 0.0, 2**23)
@@ -48,16 +49,16 @@ import contextlib, os
 from pathlib import Path
 from types import SimpleNamespace
 import work
-from vmdpotential.frames import distribute, processes
-from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.execution import blocks, processes
+from vmdpotential.execution.blocks import run_blocks
 
 print("begun")
-distribute.START = 1e-9  # seconds
-distribute.lanes = lambda work: [contextlib.nullcontext]
-distribute.sharers = lambda engine, most, cost: 2
-processes.get_engine = lambda name: SimpleNamespace(environment=lambda place: {"VMDPOTENTIAL_GPUS": str(place + 3)})
+processes.START = 1e-9  # seconds
+processes.sharers = lambda engine, most, cost: 2
+blocks.get_engine = processes.get_engine = lambda name: SimpleNamespace(
+    bindings=lambda: [contextlib.nullcontext], environment=lambda place: {"VMDPOTENTIAL_GPUS": str(place + 3)})
 for seconds in (0.0, 1.0):
-    found = list(run_blocks(work.Work(Path("flag"), seconds), range(10), size=2))
+    found = list(run_blocks(work.Kills(Path("flag"), seconds), range(10), size=2))
     assert [result["large"][:2].tolist() for result in found] == [[n, n + 1] for n in range(0, 10, 2)], found
     others = {int(result["process"]) for result in found[1:]}
     assert os.getpid() not in others, others
@@ -79,7 +80,7 @@ def test_processes_take_the_rest_of_a_long_run(tmp_path):
     assert not list(Path(tmp_path / "tmp").iterdir())
 
 
-class Deadly:
+class Deadly(Work):
     """Work that ends whoever computes it."""
 
     def block(self, numbers: range) -> None:
@@ -87,7 +88,7 @@ class Deadly:
 
 
 @dataclass(frozen=True)
-class Unlucky:
+class Unlucky(Work):
     """Work whose processes die in one block, so many times."""
 
     folder: Path
@@ -109,50 +110,39 @@ def test_a_block_whose_process_was_killed_twice_is_computed(tmp_path):
 
 
 def test_a_block_that_ends_every_process_is_an_error():
-    pool = Processes(Deadly(), [range(3)], 1, again=True)
-    try:
-        pool.start(0)
-        looks = [pool.wait()]
-        end = time.monotonic() + 60
-        while looks[-1] is None and time.monotonic() < end:
-            looks.append(pool.wait())
-    finally:
-        pool.close()
-    number, error, _ = looks[-1]
-    assert number == 0
-    assert isinstance(error, OddError)
-    assert "its process ended (SIGKILL, out of memory?)" in str(error)
+    with pytest.raises(TaskError) as raised:
+        list(run_blocks(Deadly(), range(3), workers=1))
+    assert "SIGKILL" in str(raised.value)
 
 
 def test_what_only_this_process_has_stays_here():
-    for other, wanted in ((1.0, True), (lambda: 1.0, False), (type("Own", (), {"__module__": "__main__"}), False)):
-        assert processes.portable(SimpleNamespace(portable=True, other=other)) is wanted
-    assert not processes.portable(SimpleNamespace(other=1.0))
+    for other, expected in ((1.0, True), (lambda: 1.0, False), (type("Own", (), {"__module__": "__main__"}), False)):
+        assert pools.picklable(SimpleNamespace(other=other)) is expected
 
 
 def test_turns_of_threads_are_as_before_also_where_another_thread_has_changed_them():
     before = sys.getswitchinterval()
     try:
         inside: list[float] = []
-        for interval, after in ((0.03, 0.03), (processes.TURN, processes.DEFAULT_TURN)):
+        for interval, after in ((0.03, 0.03), (pools.TURN, pools.DEFAULT_TURN)):
             sys.setswitchinterval(interval)
             work = SimpleNamespace(block=lambda _: inside.append(sys.getswitchinterval()))
-            assert processes.timed(work, range(1))[1] >= 0
+            assert pools.timed(work, range(1))[1] >= 0
             assert sys.getswitchinterval() == pytest.approx(after, rel=0.02)
-        assert inside == pytest.approx([processes.TURN] * 2, rel=0.02)
+        assert inside == pytest.approx([pools.TURN] * 2, rel=0.02)
     finally:
         sys.setswitchinterval(before)
 
 
 def test_how_many_share_gpus(monkeypatch):
     monkeypatch.setattr(processes.threads, "count", lambda: 6)
-    gpus = SimpleNamespace(lanes=lambda: [None, None], sharers=lambda size: 4)
-    for engine, most, wanted in ((gpus, 100, 6), (gpus, 3, 3), (gpus, 1, 2), (SimpleNamespace(), 100, 6),
-                                 (SimpleNamespace(lanes=gpus.lanes, sharers=lambda size: 1), 100, 2)):
+    gpus, cores = (SimpleNamespace(bindings=lambda n=n: [None] * n, sharers=lambda size: 4) for n in (2, 0))
+    for engine, most, wanted in ((gpus, 100, 6), (gpus, 3, 3), (gpus, 1, 2), (cores, 100, 6),
+                                 (SimpleNamespace(bindings=gpus.bindings, sharers=lambda size: 1), 100, 2)):
         monkeypatch.setattr(processes, "get_engine", lambda name, engine=engine: engine)
         assert processes.sharers("any", most) == wanted
     # frames that take as long to be read as to be computed, or no time
     monkeypatch.setattr(processes.threads, "count", lambda: 100)
     monkeypatch.setattr(processes, "get_engine", lambda name: gpus)
     for reading, wanted in ((1.0, 8), (0.4, 4), (0.0, 4), (9.0, 8)):
-        assert processes.sharers("any", 100, processes.Cost(1.0, reading, 0)) == wanted
+        assert processes.sharers("any", 100, Cost(1.0, reading, 0)) == wanted

@@ -21,12 +21,12 @@ EDGE = 12.0
 #: What is run, with blocks kept that are soon computed again; the first time each of them takes a while.
 PROGRAM = """
 import sys, time
-from vmdpotential.frames import blocks, distribute
+from vmdpotential.execution import blocks, pools
 from vmdpotential.frontend import cli
 blocks.DISK = 1e12
 if sys.argv[1] == "slow":
-    timed = distribute.timed
-    distribute.timed = lambda work, block: (time.sleep(0.5), timed(work, block))[1]
+    timed = pools.timed
+    pools.timed = lambda work, block: (time.sleep(0.5), timed(work, block))[1]
 sys.exit(cli.main(sys.argv[2:]))
 """
 

@@ -69,7 +69,7 @@ def test_a_short_series_is_known_to_be_short(frames, time):
     assert found == pytest.approx(frames * true_error(frames, time) ** 2, rel=0.1)
 
 
-@pytest.mark.parametrize("time", slow([0, 3, 10, 30], [3, 30]))
+@pytest.mark.parametrize("time", slow([0, 3, 10, 20], [3, 20]))
 def test_standard_error_is_within_a_tenth_of_the_true_one(time):
     """Over a map of 400 points, in 80 blocks, for each of several seeds; and over the seeds it is that of the means."""
     frames, size, columns = 2000, 25, 400
@@ -102,7 +102,7 @@ def test_what_has_no_error():
     np.testing.assert_allclose(blocks.deviation(), [0, 1])
     assert statistics.uncertainty([1.0]) is None
     assert FrameMean((2,)).uncertainty() is None
-    constant = np.full((30, 2), 3.0)
+    constant = np.full((50, 2), 3.0)
     assert statistics.inefficiency(constant) == pytest.approx(1)
     assert (statistics.uncertainty(constant).error == 0).all()
     walk = np.arange(100.0)
@@ -134,8 +134,8 @@ def test_the_error_of_one_curve_does_not_depend_on_others():
 @pytest.mark.parametrize("use", sorted(USES))
 def test_a_stated_interval_holds_the_mean(use, frames):
     """Of 500 series, see scripts/coverage: 90 % of those that have an error; and hardly any has a wrong one."""
-    for time in (0, 2, 10, 50):
+    for time in (0, 2, 5, 10, 20, 50):
         stated, held = coverage(use, frames, time, 500)
-        assert stated - held <= 0.08
-        if stated >= 0.2:
+        assert stated - held <= 0.06
+        if stated >= 0.01:  # of fewer than five
             assert held / stated >= 0.9

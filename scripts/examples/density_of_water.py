@@ -14,8 +14,8 @@ from MDAnalysisTests import datafiles
 import vmdpotential as vp
 from vmdpotential.densities.quantities import count
 from vmdpotential.densities.sites import find_sites
+from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.page import WIDTHS, Panel, compose, save
-from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frames.density import DensityOptions, merge, plan_density
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.selection import select

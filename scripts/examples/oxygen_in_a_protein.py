@@ -12,8 +12,8 @@ from pathlib import Path
 from MDAnalysisTests import datafiles
 
 import vmdpotential as vp
+from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.page import WIDTHS, Panel, compose, save
-from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frames.ligand import merge, plan_insertions
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.io.trajectories.frames import Trajectory

@@ -9,7 +9,7 @@ import numpy as np
 import vmdpotential
 from vmdpotential import registry
 from vmdpotential.engines import SOFT_CORE
-from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.frames.statistics import uncertainty
 from vmdpotential.interactions import Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import exp

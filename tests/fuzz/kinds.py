@@ -20,7 +20,8 @@ import numpy as np
 
 from vmdpotential import cache
 from vmdpotential.commands.options import charged
-from vmdpotential.frames import batch, blocks
+from vmdpotential.execution import batch, blocks
+from vmdpotential.execution.work import Work
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import open_map, read_structure, read_topology, write_map, write_structure
 from vmdpotential.io.files.cellfile import read_cell
@@ -92,7 +93,7 @@ def ions() -> Structure:
                      sources=("ions.pdb",))
 
 
-class _Work:
+class _Work(Work):
     """Numbers of frames, as a work on blocks of them."""
 
     def block(self, numbers: range) -> dict[str, np.ndarray]:

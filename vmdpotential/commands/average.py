@@ -13,8 +13,8 @@ from vmdpotential import progress
 from vmdpotential.commands.map import MapOutput
 from vmdpotential.commands.options import ChargedSource, FramesOption
 from vmdpotential.errors import StoppedError, UsageError
+from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
-from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.frames.whole import reference_group

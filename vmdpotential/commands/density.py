@@ -17,7 +17,7 @@ from vmdpotential.commands.options import ChargedSource, Force, Format, FramesOp
 from vmdpotential.densities.quantities import UNITS, count
 from vmdpotential.densities.sites import Site, find_sites
 from vmdpotential.errors import StoppedError, UsageError
-from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.frames.density import Density, DensityOptions, Planning, merge, plan_density
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT

@@ -26,7 +26,8 @@ from vmdpotential.commands.between import (
 from vmdpotential.commands.continuum import binding_data, binding_line
 from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.blocks import Arrays, clear
+from vmdpotential.execution.blocks import clear
+from vmdpotential.execution.work import Arrays
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, beside, without_nan

@@ -16,7 +16,7 @@ from vmdpotential import progress
 from vmdpotential.commands.between import label
 from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.blocks import clear
+from vmdpotential.execution.blocks import clear
 from vmdpotential.frames.field import FieldOptions, FieldSeries, Places, bonds_between, field_at
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, beside, each_uncertainty, uncertainty, without_nan

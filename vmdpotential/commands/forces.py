@@ -21,7 +21,8 @@ from vmdpotential.commands.between import (
 )
 from vmdpotential.commands.options import ChargedSource, Force, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.blocks import Arrays, clear
+from vmdpotential.execution.blocks import clear
+from vmdpotential.execution.work import Arrays
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.io.files import output as files

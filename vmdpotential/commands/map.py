@@ -209,8 +209,8 @@ def _batch(source: FrameSource, options: MapOptions, like: Path | None, output: 
            scheduler: str) -> Report:
     """Make a map of each structure of a folder or a list."""
     from vmdpotential.compiling import threads
-    from vmdpotential.frames.batch import REPORT, run_batch, structures_of
-    from vmdpotential.frames.processes import sharers
+    from vmdpotential.execution.batch import REPORT, run_batch, structures_of
+    from vmdpotential.execution.processes import sharers
     from vmdpotential.io.maps import check_map_format
 
     folder = output.output

@@ -17,7 +17,7 @@ from vmdpotential.commands.between import ParameterOptions
 from vmdpotential.commands.options import CompleteSource, Force, TrajectoryOptions
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import StoppedError, UsageError
-from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.frames.ligand import HIGHEST, FreeEnergy, Planning, merge, plan_insertions
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT

@@ -13,7 +13,7 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands.options import ChargedSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.blocks import clear
+from vmdpotential.execution.blocks import clear
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.profile import QUANTITIES, Profile, ProfileOptions
 from vmdpotential.frames.profile import profile as of_frames

@@ -15,7 +15,8 @@ from vmdpotential import progress
 from vmdpotential.commands.between import BetweenOption, frames_of, selections, stopped
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames.blocks import Arrays, clear
+from vmdpotential.execution.blocks import clear
+from vmdpotential.execution.work import Arrays
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairCounts, over_frames
 from vmdpotential.maps.options import Engine

@@ -21,7 +21,8 @@ water (:data:`vmdpotential.engines.accuracy.ROUNDING`):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -273,6 +274,15 @@ class Engine(Protocol):
 
     def describe(self) -> str:
         """Return one line on the hardware that computes."""
+
+    def bindings(self) -> Sequence[Callable[[], AbstractContextManager[None]]]:
+        """Return for each GPU what binds a thread to it; none where threads share what computes."""
+
+    def environment(self, place: int) -> dict[str, str]:
+        """Return the environment in which the process at a place among several has one GPU for its own."""
+
+    def sharers(self, size: int = 0) -> int:
+        """Return how many processes are to share each GPU for work such as was done last and `size` bytes more."""
 
     def prepare(self, work: LatticeSum) -> Prepared:
         """Return a lattice sum, ready to run."""

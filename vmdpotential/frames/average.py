@@ -5,7 +5,7 @@ charges: where the cell does not change and no deviations are asked for, the cha
 one mesh and transformed once. Where it does change, nodes stay at the same fractions of each frame's cell, and the map
 is drawn in the mean cell.
 
-Frames come in blocks (:mod:`vmdpotential.frames.blocks`), whose means give the standard error
+Frames come in blocks (:mod:`vmdpotential.execution.blocks`), whose means give the standard error
 (:mod:`vmdpotential.frames.statistics`).
 """
 
@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine, stretch
 from vmdpotential.errors import InputError, TaskError
-from vmdpotential.frames.blocks import LABEL, LEAST, Arrays, Run, piece_size
-from vmdpotential.frames.processes import Cost
+from vmdpotential.execution.blocks import LABEL, LEAST, Run, piece_size
+from vmdpotential.execution.work import Arrays, Cost, Needs, Work
 from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice
@@ -54,7 +54,7 @@ MARGIN, GROWTH = 4.0, 8.0
 
 
 @dataclass(frozen=True, eq=False)
-class MeanMap:
+class MeanMap(Work):
     """What is computed of each block of frames: small, picklable, and the same for all.
 
     Parameters
@@ -121,17 +121,12 @@ class MeanMap:
             return {**found, "m2": both.m2}
         return {**found, "first": a["first"] if "first" in a else b["first"]}
 
-    @property
-    def portable(self) -> bool:
-        """Whether another process reads the frames by itself."""
-        return isinstance(self.frames, Trajectory)
-
-    @property
-    def taken(self) -> int:
-        """Bytes that a block takes while others are computed: a frame's map, its sums, a result that waits; or 0."""
-        if not isinstance(self.plan, Plan):  # nobody knows whether it computes two at once
-            return 0
-        return self.plan.estimate.bytes + self.request.lattice.size * (24 + 48 * self.spread)
+    def needs(self) -> Needs:
+        """Return engine and memory: a frame's map, its sums, and a result that waits."""
+        memory = 0  # other plans may not compute two maps at once
+        if isinstance(self.plan, Plan):
+            memory = self.plan.estimate.bytes + self.request.lattice.size * (24 + 48 * self.spread)
+        return Needs(self.engine, isinstance(self.frames, Trajectory), memory)
 
     def cost(self) -> Cost:
         """Return what a frame and a block's result take."""

@@ -2,7 +2,7 @@
 
 Each atom counts at the node nearest to it, or is spread as a Gaussian, and a node's value is divided by the volume that
 belongs to it. In a periodic cell that changes, atoms are placed by their fractions of it, and the map is drawn in the
-mean cell. Blocks of frames (:mod:`vmdpotential.frames.blocks`) return the nodes that atoms touched, which are few of
+mean cell. Blocks of frames (:mod:`vmdpotential.execution.blocks`) return the nodes that atoms touched, which are few of
 all.
 """
 
@@ -21,8 +21,9 @@ from vmdpotential import memory, progress
 from vmdpotential.compiling import build
 from vmdpotential.densities.quantities import UNITS, Counted
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.execution.blocks import LABEL, Run
+from vmdpotential.execution.work import Arrays, Needs, Work
 from vmdpotential.frames.average import SAME
-from vmdpotential.frames.blocks import LABEL, Arrays, Run
 from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
@@ -45,7 +46,7 @@ POINTS = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Densities:
+class Densities(Work):
     """What is computed of each block of frames: small, picklable, and the same for all.
 
     Parameters
@@ -76,10 +77,9 @@ class Densities:
     width: float
     sample: NDArray[np.int64]
 
-    @property
-    def taken(self) -> int:
-        """Bytes that a block takes while others are computed."""
-        return 72 * self.lattice.size
+    def needs(self) -> Needs:
+        """Return the memory of a block."""
+        return Needs(memory=72 * self.lattice.size)
 
     @property
     def spreading(self) -> str:

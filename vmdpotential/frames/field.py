@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import SOFT_CORE, PreparedPoints, get_engine
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames.blocks import block_size, run_blocks
+from vmdpotential.execution.blocks import block_size, run_blocks
+from vmdpotential.execution.work import Cost, Needs, Work
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.processes import Cost
 from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
 from vmdpotential.interactions import Bound
@@ -162,7 +162,7 @@ def _near(molecules: Molecules, members: Integers, whole: Floats, cell: Cell | N
 
 
 @dataclass(frozen=True, eq=False)
-class Fields:
+class Fields(Work):
     """What is computed of each frame; pickled to where it is computed.
 
     Parameters
@@ -198,10 +198,10 @@ class Fields:
         """Its name."""
         return "cpu" if self.plan is None else self.plan.engine
 
-    @property
-    def portable(self) -> bool:
-        """Whether another process reads the frames by itself."""
-        return isinstance(self.source, Trajectory)
+    def needs(self) -> Needs:
+        """Return engine and memory: a frame with images of its atoms or places, and its mesh."""
+        memory = 1000 * len(self.charges) + (0 if self.plan is None else 2 * self.plan.estimate.bytes)
+        return Needs(self.engine, isinstance(self.source, Trajectory), memory)
 
     def cost(self) -> Cost:
         """Return what a frame, computed once more, and a block's result take."""
@@ -213,11 +213,6 @@ class Fields:
         found = self.over([frame, frame])["values"]
         seconds = (time.perf_counter() - start) / 2
         return Cost(seconds, self.source.seconds(), found.nbytes // 2 * block_size(len(numbers), len(self.charges)))
-
-    @property
-    def taken(self) -> int:
-        """Bytes that a block takes: a frame with images of its atoms or places, and its mesh."""
-        return 1000 * len(self.charges) + (0 if self.plan is None else 2 * self.plan.estimate.bytes)
 
     def block(self, numbers: range) -> Mapping[str, NDArray[np.generic]]:
         """Return potential and field in some frames of the trajectory, see :meth:`over`."""

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine, stretch
 from vmdpotential.errors import InputError
+from vmdpotential.execution.blocks import LABEL, Run, block_size
+from vmdpotential.execution.work import Arrays, Needs, Work
 from vmdpotential.frames.average import SAME
-from vmdpotential.frames.blocks import LABEL, Arrays, Run, block_size
 from vmdpotential.frames.statistics import TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
@@ -48,7 +49,7 @@ POINTS = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Insertions:
+class Insertions(Work):
     """What is computed of each block of frames: small, picklable, and the same for all.
 
     Parameters
@@ -85,10 +86,9 @@ class Insertions:
     kt: float
     engine: str
 
-    @property
-    def taken(self) -> int:
-        """Bytes that a block takes while others are computed."""
-        return (24 + 12 * self.parts**3) * self.lattice.size
+    def needs(self) -> Needs:
+        """Return engine and memory of a block."""
+        return Needs(self.engine, memory=(24 + 12 * self.parts**3) * self.lattice.size)
 
     def block(self, numbers: range) -> Arrays:
         """Return ``count``, the ``mean`` Boltzmann factors (nx, ny, nz), and ``cells`` (6, 3) as in `average`."""

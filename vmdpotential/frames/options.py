@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from vmdpotential.frames.blocks import folder_of
+from vmdpotential.execution.blocks import folder_of
 from vmdpotential.parameters import Option
 
 
@@ -35,7 +35,7 @@ class Execution:
 
     @property
     def blocks(self) -> dict[str, Any]:
-        """The keywords of :func:`vmdpotential.frames.blocks.run_blocks`."""
+        """The keywords of :func:`vmdpotential.execution.blocks.run_blocks`."""
         return {"folder": self.folder, "resume": self.resume, "workers": self.workers, "scheduler": self.scheduler}
 
 

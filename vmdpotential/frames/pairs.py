@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.blocks import LABEL, Arrays, block_size, run_blocks
+from vmdpotential.execution.blocks import LABEL, block_size, run_blocks
+from vmdpotential.execution.work import Arrays, Needs, Work
 from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of
 from vmdpotential.maps import choose_cell
 from vmdpotential.molecule.cell import Cell
@@ -94,7 +95,7 @@ class CellFrames:
 
 
 @dataclass(frozen=True, eq=False)
-class PairEnergies:
+class PairEnergies(Work):
     """Energies between pairs of selections, or forces, in every frame; the sums are planned in the first one.
 
     Parameters
@@ -115,10 +116,9 @@ class PairEnergies:
         """Return what determines the result."""
         return ("energies", self.frames, self.sums, self.structure.residue_starts, self.by)
 
-    @property
-    def engine(self) -> str:
-        """Its name."""
-        return self.sums[0].engine.name
+    def needs(self) -> Needs:
+        """Return the engine."""
+        return Needs(self.sums[0].engine.name)
 
     def plan(self) -> None:
         """Plan the sums, and measure their errors, in the first frame."""
@@ -161,7 +161,7 @@ class PairEnergies:
 
 
 @dataclass(frozen=True, eq=False)
-class PairCounts:
+class PairCounts(Work):
     """Pairs of selections by their distance in every frame.
 
     Parameters
@@ -173,10 +173,9 @@ class PairCounts:
     frames: CellFrames
     counts: tuple[Counts, ...]
 
-    @property
-    def engine(self) -> str:
-        """Its name."""
-        return self.counts[0].engine.name
+    def needs(self) -> Needs:
+        """Return the engine."""
+        return Needs(self.counts[0].engine.name)
 
     def plan(self) -> None:
         """Check in the first frame that the pairs can be counted."""
@@ -212,7 +211,7 @@ def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], 
     partial : bool
         Whether a KeyboardInterrupt after the first block ends the frames there.
     **blocks
-        Where blocks of frames are computed and kept, see :func:`vmdpotential.frames.blocks.run_blocks`.
+        Where blocks of frames are computed and kept, see :func:`vmdpotential.execution.blocks.run_blocks`.
 
     Returns
     -------

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames.blocks import piece_size, run_blocks
+from vmdpotential.execution.blocks import piece_size, run_blocks
+from vmdpotential.execution.work import Needs, Work
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BLOCKS, as_equal, uncertainty
 from vmdpotential.grid.lattice import Grid
@@ -188,7 +189,7 @@ def period_of(cell: Cell, axis: int, where: str = "") -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Profiles:
+class Profiles(Work):
     """What is computed of each frame, and of blocks of frames; small, and pickled to where it is computed.
 
     Parameters
@@ -236,10 +237,9 @@ class Profiles:
     constant: float
     slab: bool = False
 
-    @property
-    def taken(self) -> int:
-        """Bytes that a block takes: of a frame, and the sums."""
-        return 200 * len(self.charges) + 200 * self.nodes * len(self.rows)
+    def needs(self) -> Needs:
+        """Return memory: of a frame, and the sums."""
+        return Needs(memory=200 * len(self.charges) + 200 * self.nodes * len(self.rows))
 
     def block(self, numbers: range) -> Mapping[str, NDArray[np.float64]]:
         """Return the sums over some frames of the trajectory, see :meth:`over`."""

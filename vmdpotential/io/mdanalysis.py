@@ -139,7 +139,8 @@ def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell |
     starts = list(frames) if frame else [next(frames)]
     _check_counts(path, n_atoms, n_atoms, len(starts), frame)
     if is_xtc:
-        xdr.check_packed(path, starts[frame], n_atoms)
+        with open(path, "rb") as packed:
+            xdr.check_packed(path, packed, starts[frame], n_atoms)
     with (XTCFile if is_xtc else TRRFile)(str(path)) as file:
         if frame:
             file.seek(frame % len(starts))

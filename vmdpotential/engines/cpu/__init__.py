@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +39,18 @@ class CpuEngine:
         from vmdpotential.compiling import build, threads
 
         return f"{threads.count()} threads, {build.describe()}"
+
+    def bindings(self) -> list[Callable[[], AbstractContextManager[None]]]:
+        """Return none: threads share the cores."""
+        return []
+
+    def environment(self, place: int) -> dict[str, str]:
+        """Return the environment of a process at a place among several: nothing."""
+        return {}
+
+    def sharers(self, size: int = 0) -> int:
+        """Return 1: no GPU is shared."""
+        return 1
 
     def prepare(self, work: LatticeSum) -> CpuSum:
         """Return a lattice sum, ready to run, see :mod:`vmdpotential.engines`."""

@@ -67,7 +67,7 @@ class CudaEngine:
 
         return "; ".join(map(str, device.gpus()))
 
-    def lanes(self) -> list[Callable[[], AbstractContextManager[None]]]:
+    def bindings(self) -> list[Callable[[], AbstractContextManager[None]]]:
         """Return for each GPU what binds a thread to it, while several compute different things."""
         from vmdpotential.engines.cuda import device
 

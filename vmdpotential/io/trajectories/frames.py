@@ -196,13 +196,13 @@ class Trajectory:
 
         is_xtc = path.suffix.lower() == ".xtc"
         starts = self._starts  # looked at first: the library, which reads the first frame as it opens, believes them
-        with (XTCFile if is_xtc else TRRFile)(str(path)) as file:
+        with open(path, "rb") as packed, (XTCFile if is_xtc else TRRFile)(str(path)) as file:
             file.set_offsets(starts)
             chosen = _chosen(path, self.frames, len(self._starts))
             often = self.atoms * len(chosen) > (OFTEN if "numba" in sys.modules else OFTEN_ALONE)
             for number in chosen:
                 if is_xtc:
-                    xdr.check_packed(path, int(self._starts[number]), self.atoms, often)
+                    xdr.check_packed(path, packed, int(starts[number]), self.atoms, often)
                 file.seek(number)
                 try:
                     step = file.read()

@@ -105,10 +105,10 @@ def _end_of_trr(path: Path, file: IO[bytes], start: int, n_atoms: int) -> int:
     return start + 76 + 2 * width + sum(sizes) if good else 0
 
 
-def check_packed(path: Path, start: int, n_atoms: int, often: bool = False) -> None:
-    """Follow the packed coordinates of an XTC frame from atom to atom, without unpacking them.
+def check_packed(path: Path, file: IO[bytes], start: int, n_atoms: int, often: bool = False) -> None:
+    """Follow the packed coordinates of a frame of an open XTC from atom to atom, without unpacking them.
 
-    Who does so often has it compiled, which takes a quarter of a second.
+    For many atoms this is compiled (`often`), which takes a quarter of a second.
 
     Raises
     ------
@@ -117,15 +117,13 @@ def check_packed(path: Path, start: int, n_atoms: int, often: bool = False) -> N
     """
     if n_atoms <= 9:
         return
-    with open(path, "rb") as file:
-        words = _words(file, start, _BITS // 4)
-        file.seek(start + _BITS)
-        data = file.read(int(words[22])) + b"\0\0"
-    sizes = [int(high) - int(low) + 1 for low, high in zip(words[15:18], words[18:21], strict=True)]
+    words = _words(file, start, _BITS // 4).tolist()
+    data = file.read(words[22]) + b"\0\0"
+    sizes = [high - low + 1 for low, high in zip(words[15:18], words[18:21], strict=True)]
     large = max(sizes) > 0xFFFFFF
     whole = sum(size.bit_length() for size in sizes) if large else (sizes[0] * sizes[1] * sizes[2]).bit_length()
     follow = _compiled() if often else _follow
-    if not follow(np.frombuffer(data, np.uint8) if often else data, n_atoms, whole, int(words[21])):
+    if not follow(np.frombuffer(data, np.uint8) if often else data, n_atoms, whole, words[21]):
         raise InputError(f"{path}: the frame at byte {start} is damaged", "copy or write it again")
 
 

@@ -1,7 +1,7 @@
 """Neighbouring results merged in pairs, and these in pairs again: a tree whose form follows from their number alone.
 
 Sums come out the same bit by bit whoever merges, and when: here as results come, where as many are held as the tree is
-high, or on the workers of a cluster (:mod:`vmdpotential.frames.distribute`), level by level.
+high, or on the workers of a cluster (:mod:`vmdpotential.execution.cluster`), level by level.
 """
 
 from __future__ import annotations

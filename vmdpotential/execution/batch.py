@@ -19,8 +19,10 @@ from typing import Any
 
 from vmdpotential import __version__
 from vmdpotential.errors import InputError, OutputError, UsageError, VmdpotentialError
-from vmdpotential.frames.blocks import fingerprint
-from vmdpotential.frames.distribute import unordered
+from vmdpotential.execution.cluster import cluster
+from vmdpotential.execution.pools import collect
+from vmdpotential.execution.processes import Processes
+from vmdpotential.execution.work import Needs, Work, fingerprint
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files import recognise
 from vmdpotential.io.files import text as text_files
@@ -84,13 +86,17 @@ def names(paths: Sequence[Path]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Structures:
+class _Structures(Work):
     """The work: a block is a structure."""
 
     make: Make
     paths: Sequence[Path]
     outputs: Sequence[Path]
     engine: str
+
+    def needs(self) -> Needs:
+        """Return whose GPUs, where it has some, the processes take in turn."""
+        return Needs(self.engine)
 
     def block(self, numbers: range) -> Mapping[str, Any]:
         """Make the file of a structure; return its figures, and what was said meanwhile."""
@@ -199,9 +205,10 @@ def run_batch(make: Make, paths: Sequence[Path], folder: Path, suffix: str, opti
     with contextlib.ExitStack() as stack:
         stack.callback(_write, report, rows)
         if todo:
-            results = stack.enter_context(contextlib.closing(unordered(
-                work, [range(n, n + 1) for n in todo], min(workers, len(todo)), scheduler)))
-            for index, result, seconds in results:
+            pool = stack.enter_context(cluster(scheduler, work) if scheduler else contextlib.closing(
+                Processes(work, min(workers, len(todo)))))
+            for index, result, seconds in collect(pool, [range(n, n + 1) for n in todo], lambda *_: None,
+                                                  label="structures", ordered=False, retries=0):
                 row = rows[todo[index]]
                 if isinstance(result, BaseException):
                     row.update(status="failed", message=_message(result, row["structure"]))

@@ -1,38 +1,35 @@
-"""Blocks of frames: the pieces in which a task over a trajectory is computed, and in which it goes on after a stop.
+"""Blocks of frames: the pieces in which a task over a trajectory is computed, and from which it resumes after a stop.
 
 Which frames make a block follows from the frames alone, and results come back in the order of the blocks, so that what
-is made of them is the same bit by bit wherever they were computed (:mod:`vmdpotential.frames.distribute`), and however
-often the run was stopped. Each result is a file, in a folder beside the output, until the output is written.
+is made of them is the same bit by bit wherever they were computed (:mod:`vmdpotential.execution.pools`), and however
+often the run was stopped. Each result is a file, in a folder next to the output, until the output is written.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import hashlib
 import itertools
 import logging
-import os
-import pickle
-from collections.abc import Generator, Iterator, Mapping, Sequence, Set
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
-from types import FunctionType
-from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import __version__, progress
-from vmdpotential.errors import InputError, OutputError, UsageError
-from vmdpotential.frames import distribute
-from vmdpotential.frames.tree import merged
+from vmdpotential.engines import get_engine
+from vmdpotential.errors import OutputError, TaskError, UsageError
+from vmdpotential.execution.cluster import cluster
+from vmdpotential.execution.pools import Here, Pool, Result, WorkerError, collect, finished, on_threads, picklable
+from vmdpotential.execution.processes import Processes, on_gpus
+from vmdpotential.execution.tree import merged
+from vmdpotential.execution.work import Arrays, Work, fingerprint
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.hidden import remove_abandoned
 from vmdpotential.io.maps.npz import put_arrays
 
 log = logging.getLogger(__name__)
-
-Arrays = Mapping[str, NDArray[Any]]
 
 #: Blocks that a trajectory makes at least, where each has :data:`LEAST` frames; and where each has :data:`ENOUGH`, too.
 FEW, BLOCKS = 32, 256
@@ -54,28 +51,10 @@ MOST = 1000
 DISK = 2e8
 
 #: What progress calls the work; a block's own reports of this name count as a part of it.
-LABEL = distribute.FRAMES
+LABEL = "frames"
 
 _FINGERPRINT, _DIGEST = "fingerprint", "digest"
 _CALLED = "block-*.npz"
-
-
-class Work(Protocol):
-    """What is computed of each block; it is pickled, and what it leads to is a function of it and the frames alone.
-
-    What makes a block's result is :func:`fingerprint` of the object: of its fields, where it is a dataclass, or of what
-    its method ``identity()`` returns, where it has one.
-    """
-
-    def block(self, numbers: range) -> Arrays:
-        """Return arrays made of the frames of these numbers; from any thread and process."""
-
-
-class Merging(Work, Protocol):
-    """A work whose blocks are made of pieces."""
-
-    def merge(self, a: Arrays, b: Arrays) -> Arrays:
-        """Return the result of the frames of both, `a` before `b`; neither is changed."""
 
 
 def block_size(count: int, atoms: int = 0) -> int:
@@ -93,47 +72,6 @@ def split(numbers: range, size: int = 0) -> list[range]:
     """Return frames in blocks of `size`, which is :func:`block_size` of unknown atoms unless given."""
     size = size or block_size(len(numbers))
     return [numbers[start : start + size] for start in range(0, len(numbers), size)]
-
-
-def run_blocks(work: Work, numbers: range, *, size: int = 0, piece: int = 0, folder: Path | None = None,
-               resume: bool = False, workers: int = 0, scheduler: str = "") -> Run:
-    """Return the results of all blocks, which are computed while they are taken one after another.
-
-    Parameters
-    ----------
-    work : Work
-    numbers : range
-        Of the frames, such as ``range(1000)[100:800:2]``.
-    size : int
-        Frames in a block; :func:`block_size` of unknown atoms unless given. It must not depend on what computes.
-    piece : int
-        Frames that are computed at once, where a block has more and the work is :class:`Merging`: pieces of a block are
-        merged in a tree (:mod:`vmdpotential.frames.tree`), by a scheduler's workers where there is one, else in this
-        process. 0 computes whole blocks.
-    folder : Path, optional
-        Where finished blocks, or their pieces unless a scheduler's workers merge these, are kept, such as
-        :func:`folder_of` the output; nowhere unless given.
-    resume : bool
-        Whether blocks that are there, of the same work, are used.
-    workers : int
-        Processes of this machine, reached by pipes; 0 computes in this process, where each GPU has a thread.
-    scheduler : str
-        Address of a Dask scheduler, whose workers compute.
-
-    Returns
-    -------
-    Run
-        An iterable of the results, in the order of the blocks; :meth:`Run.clear` is called when what was made of
-        them is safe.
-
-    Raises
-    ------
-    BackendError
-        When Dask is asked for and missing.
-    TaskError
-        When the scheduler, or a worker for each try, was lost.
-    """
-    return Run(work, split(numbers, size), piece, folder, resume, workers, scheduler)
 
 
 def folder_of(path: Path | None, resume: bool = False) -> Path | None:
@@ -163,18 +101,49 @@ def clear(folder: Path | None) -> None:
 
 
 class Run:
-    """The results of blocks, one after another; see :func:`run_blocks`."""
+    """The results of all blocks in their order, which are computed while they are taken one after another.
 
-    def __init__(self, work: Any, blocks: Sequence[range], piece: int, folder: Path | None, resume: bool, workers: int,
-                 scheduler: str) -> None:
+    Parameters
+    ----------
+    work : Work
+    numbers : range
+        Of the frames, such as ``range(1000)[100:800:2]``.
+    size : int
+        Frames in a block; :func:`block_size` of unknown atoms unless given. It must not depend on what computes.
+    piece : int
+        Frames that are computed at once, where a block has more and the work merges: pieces of a block are
+        merged in a tree (:mod:`vmdpotential.execution.tree`), by a scheduler's workers where there is one, else in this
+        process. 0 computes whole blocks.
+    folder : Path, optional
+        Where finished blocks, or their pieces unless a scheduler's workers merge these, are kept, such as
+        :func:`folder_of` the output; nowhere unless given.
+    resume : bool
+        Whether blocks that are there, of the same work, are used.
+    workers : int
+        Processes of this machine, reached by pipes; 0 computes in this process, where each GPU has a thread.
+    scheduler : str
+        Address of a Dask scheduler, whose workers compute.
+
+    Raises
+    ------
+    BackendError
+        When Dask is asked for and missing.
+    TaskError
+        When the scheduler, or a worker for each try, was lost.
+    """
+
+    def __init__(self, work: Work, numbers: range, *, size: int = 0, piece: int = 0, folder: Path | None = None,
+                 resume: bool = False, workers: int = 0, scheduler: str = "") -> None:
         self.work, self.piece, self.folder = work, piece, folder
         self.workers, self.scheduler = workers, scheduler
         # the workers of a scheduler merge pieces, so that blocks come from them
-        pieces = [split(block, piece) if piece and not scheduler else [block] for block in blocks]
+        pieces = [split(block, piece) if piece and not scheduler else [block]
+                  for block in split(numbers, size)]
         #: What is computed and kept: blocks, or their pieces.
         self.blocks = [one for some in pieces for one in some]
         self._pieces = [len(some) for some in pieces]
         self._fingerprint = ""
+        self._first: dict[range, Future[Result]] = {}  # computed before there was a pool
         #: Blocks that a former run has left.
         self.kept: set[range] = set()
         if folder is not None:
@@ -192,23 +161,57 @@ class Run:
 
     def _computed(self) -> Generator[Arrays, None, None]:
         """Yield the results of what is computed, in its order."""
-        told = _Told(sum(map(len, self.blocks)), max(map(len, self.blocks), default=0))
+        heard = _Heard(self.blocks)
 
-        def keep(block: range, arrays: Arrays, seconds: float) -> None:
-            told.add(len(block))
-            self._keep(block, arrays, seconds)
+        def arrived(block: range, arrays: Arrays, seconds: float) -> None:
+            heard.add(len(block))
+            if block not in self.kept:
+                self._keep(block, arrays, seconds)
 
+        with self._pool(heard) as pool:
+            results = collect(pool, self.blocks, arrived, submit=partial(self._submit, pool))
+            while True:
+                with progress.listening(heard):  # not while the caller is at work
+                    number, result, _ = next(results, (-1, {}, 0.0))
+                if number < 0:
+                    return
+                if isinstance(result, WorkerError):
+                    block = self.blocks[number]
+                    raise TaskError(f"frames {block[0]} to {block[-1]}: {result.text}", result.cure)
+                if isinstance(result, BaseException):
+                    raise result
+                yield result
+
+    @contextlib.contextmanager
+    def _pool(self, heard: progress.Listener) -> Iterator[Pool]:
+        """Give what computes the blocks that are missing."""
         missing = [block for block in self.blocks if block not in self.kept]
-        results = distribute.run(self.work, missing, self.workers, self.scheduler, keep, self.piece)
-        with contextlib.closing(results):
-            for block in self.blocks:
-                arrays = self._read(block) if block in self.kept else None
-                if arrays is not None:
-                    told.add(len(block))
-                else:
-                    with progress.listening(told):  # not while whoever takes the results is at work
-                        arrays = next(results) if block not in self.kept else self.work.block(block)
-                yield arrays
+        if self.scheduler and missing:
+            with cluster(self.scheduler, self.work, self.piece) as workers:
+                yield workers
+            return
+        pool: Pool
+        if not missing:
+            pool = Here(self.work)
+        elif self.workers:
+            pool = Processes(self.work, self.workers)
+        elif (needs := self.work.needs()).portable and get_engine(needs.engine).bindings() and picklable(self.work):
+            with progress.listening(heard):
+                pool, first = on_gpus(self.work, missing)
+            self._first = {missing[0]: first} if first else {}
+        else:
+            pool = on_threads(self.work, len(missing))
+        with contextlib.closing(pool):
+            yield pool
+
+    def _submit(self, pool: Pool, block: range) -> Future[Result]:
+        """Return what is kept of a block, else what it will be."""
+        if block in self.kept:
+            arrays = self._read(block)
+            if arrays is not None:
+                return finished(lambda: (arrays, 0.0))
+            self.kept.remove(block)
+        return self._first.pop(block, None) or pool.submit(block)
 
     def clear(self) -> None:
         """Remove the blocks that are kept: what was made of them is safe."""
@@ -233,7 +236,7 @@ class Run:
         if self.kept:
             log.info("%s: %d of %d blocks are done", self.folder, len(self.kept), len(self.blocks))
         if others:
-            log.warning("%s: %d blocks are of other files, options or another version, and are computed anew",
+            log.warning("%s: %d blocks are of other files, options or another version, and are computed again",
                         self.folder, others)
 
     def _read(self, block: range) -> Arrays | None:
@@ -246,7 +249,7 @@ class Run:
                     raise ValueError("its content is not what was written")
                 return arrays
         except Exception as error:  # of zipfile, zlib and numpy
-            log.warning("%s: is damaged (%s), and computed anew", path, error)
+            log.warning("%s: is damaged (%s), and is computed again", path, error)
             return None
 
     def _digest(self, block: range, arrays: Arrays) -> str:
@@ -254,7 +257,7 @@ class Run:
         return fingerprint(self._fingerprint, block, arrays)
 
     def _keep(self, block: range, arrays: Arrays, seconds: float) -> None:
-        """Write a block's result, unless it is sooner computed again."""
+        """Write a block's result, unless computing it again is faster."""
         if self.folder is None or seconds * DISK < sum(array.nbytes for array in arrays.values()):
             return
         try:
@@ -267,12 +270,12 @@ class Run:
             self.folder = None
 
 
-class _Told:
+class _Heard:
     """A listener that makes of the reports of blocks one on all frames."""
 
-    def __init__(self, total: int, size: int) -> None:
-        self.outer, self.total = progress.listener(), total
-        self.done, self.part, self.size = 0, 0.0, size
+    def __init__(self, blocks: Sequence[range]) -> None:
+        self.outer, self.total, self.size = progress.listener(), sum(map(len, blocks)), max(map(len, blocks), default=0)
+        self.done, self.part = 0, 0.0
 
     def add(self, frames: int) -> None:
         """Count a block that is done."""
@@ -290,52 +293,5 @@ class _Told:
             self.outer(f"{self.total} {LABEL}", min(1.0, (self.done + self.part * self.size) / self.total))
 
 
-def fingerprint(*parts: object) -> str:
-    """Return a digest of what determines a result.
-
-    Numbers, text, arrays, ranges, slices, and sequences, sets, mappings and dataclasses of them count by their values;
-    functions and classes by their names; a Path is a file, and counts by its place, size and time of change; an object
-    with a method ``identity()`` by what that returns; any other by its pickle, which at worst differs where the object
-    does not.
-    """
-    digest = hashlib.sha256()
-    for part in parts:
-        _feed(digest, part)
-    return digest.hexdigest()
-
-
-def _feed(digest: Any, part: object) -> None:
-    def tell(*words: object) -> None:
-        digest.update(repr(words).encode("utf-8", "surrogatepass"))
-
-    if part is None or isinstance(part, (bool, int, float, complex, str, bytes, range, slice)):
-        tell(part)
-    elif isinstance(part, (np.ndarray, np.generic)) and part.dtype != object:
-        tell(part.dtype.str, part.shape)
-        digest.update(np.ascontiguousarray(part).data)
-    elif isinstance(part, Path):
-        try:
-            found = part.stat()
-        except OSError as error:
-            raise InputError(f"{part}: cannot be read ({error.strerror})") from None
-        tell(os.path.realpath(part), found.st_size, found.st_mtime_ns)
-    elif hasattr(part, "identity"):
-        _feed(digest, part.identity())
-    elif dataclasses.is_dataclass(part) and not isinstance(part, type):
-        tell(type(part).__qualname__)
-        _feed(digest, {field.name: getattr(part, field.name) for field in dataclasses.fields(part)})
-    elif isinstance(part, Mapping):
-        tell("mapping", len(part))
-        for name in sorted(part, key=str):
-            _feed(digest, name)
-            _feed(digest, part[name])
-    elif isinstance(part, Set):
-        _feed(digest, sorted(part, key=repr))
-    elif isinstance(part, (FunctionType, type)):
-        tell(part.__module__, part.__qualname__)
-    elif isinstance(part, Sequence):
-        tell("sequence", len(part))
-        for item in part:
-            _feed(digest, item)
-    else:
-        digest.update(pickle.dumps(part, 5))
+#: What tasks call.
+run_blocks = Run

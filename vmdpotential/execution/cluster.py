@@ -1,0 +1,159 @@
+"""The workers of a Dask cluster, which compute blocks and merge their pieces.
+
+The cluster is the user's own: without TLS it runs the code of everybody who can connect to its scheduler or its
+workers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+from vmdpotential import __version__, progress
+from vmdpotential.engines import get_engine
+from vmdpotential.errors import BackendError, TaskError, VmdpotentialError
+from vmdpotential.execution.pools import LostError, Pool, Result, WorkerError, timed
+from vmdpotential.execution.tree import merged_at_once
+from vmdpotential.execution.work import Work
+
+#: Seconds in which a scheduler must answer, or come back, and in which it must have workers.
+PATIENCE, WORKERS = 15.0, 60.0
+
+
+@contextlib.contextmanager
+def cluster(scheduler: str, work: Work, piece: int = 0) -> Iterator[Pool]:
+    """Give the workers of the cluster whose scheduler has an address.
+
+    Parameters
+    ----------
+    scheduler : str
+    work : Work
+    piece : int
+        Frames that a worker computes at once; the workers merge these. 0 computes whole blocks.
+
+    Raises
+    ------
+    BackendError
+        When Dask is missing, or nothing answers at the address.
+    """
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise BackendError(f"Dask is not installed (no module {error.name})",
+                           "pip install 'vmdpotential[dask]', or leave out {scheduler}") from None
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_quiet())
+        try:  # a client without a scheduler writes to stderr when it is collected
+            socket.create_connection(distributed.comm.get_address_host_port(scheduler), PATIENCE).close()
+            client = stack.enter_context(distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False))
+        except (OSError, ValueError) as error:  # TimeoutError too
+            raise BackendError(f"no Dask scheduler answers at {scheduler} ({' '.join(str(error).split())})",
+                               "start one with 'dask scheduler', or give {workers}") from None
+        yield _Cluster(client, work, piece)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence Dask's own log, as errors of workers are reported here in one line; for good where all was lost."""
+    before = {name: logging.getLogger(name).level for name in [*logging.root.manager.loggerDict]
+              if name.split(".")[0] == "distributed"}
+    for name in before:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    yield
+    for name, level in before.items():
+        logging.getLogger(name).setLevel(level)
+
+
+class _Cluster(Pool):
+    """The workers of a Dask cluster; the work is sent once."""
+
+    def __init__(self, client: Any, work: Work, piece: int) -> None:
+        self.client, self.piece = client, piece
+        self._width, self._asked, self._lost, self._submitted = 0, 0.0, 0.0, 0
+        # not scattered: what a task has made is made again where the worker that held it is lost
+        self._work = client.submit(_same, work, pure=False)
+
+    def ahead(self) -> int:
+        """Return twice the number of threads that the workers have now; wait for the first."""
+        start = time.monotonic()
+        while not self._width or time.monotonic() - self._asked > 5:
+            with contextlib.suppress(OSError):
+                if self.client.status == "running":
+                    found = self.client.sync(self.client.scheduler.ncores, callback_timeout=PATIENCE)
+                    self._width = sum(found.values()) or self._width
+            self._asked = time.monotonic()
+            if not self._width:
+                self.poll()
+                if self._asked - start > WORKERS:
+                    raise TaskError(f"the Dask scheduler at {self._address} has no workers",
+                                    "start some with 'dask worker', and {resume}")
+                progress.report("blocks", 0.0)
+                time.sleep(0.2)
+        return 2 * self._width
+
+    @property
+    def _address(self) -> str:
+        scheduler = self.client.scheduler
+        return str(scheduler.address if scheduler is not None else "its address")
+
+    def submit(self, block: range) -> Future[Result]:
+        self._submitted += 1
+        submit = partial(self.client.submit, pure=False, priority=-self._submitted)
+        pieces = [block[n : n + self.piece] for n in range(0, len(block), self.piece)] if self.piece else [block]
+        task = merged_at_once([submit(_block, self._work, one, __version__) for one in pieces],
+                              partial(submit, _merged, self._work))
+        result: Future[Result] = Future()
+        task.add_done_callback(partial(self._done, result))
+        return result
+
+    def _done(self, result: Future[Result], task: Any) -> None:
+        """Give the result of a task to the future that was returned for it."""
+        try:
+            if task.status == "finished":
+                result.set_result(task.result(timeout=PATIENCE))
+                return
+            # cancelled: a scheduler that was started again knows of nothing
+            error = task.exception(timeout=PATIENCE) if task.status == "error" else self._gone()
+        except Exception as failure:
+            error = failure
+        if type(error).__name__ == "KilledWorker":
+            error = WorkerError("every worker that was given it died", "give workers more memory")
+        result.set_exception(error if isinstance(error, VmdpotentialError) else LostError.of(error))
+
+    def poll(self) -> None:
+        if self.client.status == "running":
+            self._lost = 0.0
+            return
+        self._lost = self._lost or time.monotonic()
+        if time.monotonic() - self._lost > PATIENCE or self.client.status == "closed":
+            raise self._gone()
+
+    def _gone(self) -> TaskError:
+        return TaskError(f"the Dask scheduler at {self._address} was lost; blocks that were done are kept",
+                         "start it, and {resume}")
+
+
+def _same(work: Work) -> Work:
+    return work
+
+
+def _merged(work: Work, a: Result, b: Result) -> Result:
+    return work.merge(a[0], b[0]), a[1] + b[1]
+
+
+def _block(work: Work, block: range, version: str) -> Result:
+    """Compute a block on a worker."""
+    from distributed import get_worker
+
+    if version != __version__:
+        raise BackendError(f"a worker has vmdpotential {__version__}, and version {version} is needed")
+    bindings, name = get_engine(work.needs().engine).bindings(), get_worker().name
+    binding = bindings[name % len(bindings)] if bindings and isinstance(name, int) else contextlib.nullcontext
+    with binding():
+        return timed(work, block)
