@@ -37,7 +37,7 @@ CellOption = Annotated[Cell | None, Option(
     metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
 Screened = Annotated[float | None, Option(
     "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel), such as 0.15; in vacuum "
-    "unless given", unit="M", low=0, high=10, metavar="SALT", front=True)]
+    "unless given", unit="M", low=0, high=10, metavar="SALT")]
 Charges = Annotated[tuple[Path, ...], Option(
     "charges of residues that no template knows (ligands), by the names of residues and atoms: .mol2, .sdf, .itp, "
     "OpenMM's .xml, or a table residue,atom,charge; or of all atoms, by their order: OpenMM's System (.xml)",
@@ -194,6 +194,29 @@ def hydrogenated(structure: Structure, prepare: str, ph: float) -> Structure:
     except VmdpotentialError as error:
         log.warning("%s: is used without the atoms that it lacks (%s)", structure.where, error.text[:200])
         return structure
+
+
+def complete(structure: Structure, prepare: str, ph: float) -> tuple[Structure, list[str]]:
+    """Return a structure with the atoms that it lacks, to be shown, and the line that says what was added, if anything.
+
+    One that only has no charges is returned as it is, and so is one that cannot be completed, with a warning.
+    """
+    from vmdpotential.molecule.charges import charges_and_report
+
+    if prepare == "never" or structure.charges is not None or structure.topology is not None:
+        return structure, []
+    try:
+        charges_and_report(structure, "auto", "auto", [])
+    except IncompleteError as error:
+        try:
+            made, report = completed(structure, error, force_field="auto", water="auto", charges=[], ph=ph)
+        except VmdpotentialError as reason:
+            log.warning("%s: is shown without the atoms that it lacks (%s)", structure.where, reason.text[:200])
+        else:
+            return made, [report.prepared]
+    except ChargeError:
+        pass
+    return structure, []
 
 
 def completed(structure: Structure, error: IncompleteError, **options: Any) -> tuple[Structure, ChargeReport]:

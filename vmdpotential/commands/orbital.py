@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.errors import UsageError
+from vmdpotential.figures.colours import isovalue
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.files import output as files
 from vmdpotential.orbitals.evaluate import LENGTHS, density_map, orbital_map
@@ -21,8 +22,9 @@ from vmdpotential.units import BOHR
 
 
 def orbital_(
-    file: Annotated[Path, Option(
-        "wave function of a quantum chemistry program: .molden, .fchk, .wfn, .wfx, .mkl", positional=True)],
+    file: Annotated[Path | Wavefunction, Option(
+        "wave function of a quantum chemistry program: .molden, .fchk, .wfn, .wfx, .mkl", positional=True,
+        front=True)],
     orbital: Annotated[str, Option(
         "orbital to compute: homo, lumo, homo-1, lumo+2 ..., or its number from 1", metavar="homo|lumo|N",
         front=True)] = "",
@@ -63,25 +65,28 @@ def orbital_(
     from vmdpotential.io import check_formats, write_structures
     from vmdpotential.io.maps import check_map_format, put_map, read_map
 
-    if output is None:
+    if output is None and isinstance(file, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output orbital.cube}")
     if bool(orbital) + density + spin != 1:
         raise UsageError("orbital", "one quantity is computed at a time", "give one of {orbital}, {density}, {spin}")
-    check_map_format(output)
-    written = [output] if atoms is None else [atoms, output]
+    if output is not None:
+        check_map_format(output)
+    written = [path for path in (atoms, output) if path is not None]
     files.check(written, force)
-    wavefunction = read_wavefunction(file)
+    wavefunction = read_wavefunction(file) if isinstance(file, Path) else file
     structure = wavefunction.structure()
     check_formats(structure, [] if atoms is None else [atoms])
     index = wavefunction.find(orbital, channel) if orbital else -1
     lattice = Lattice.around(wavefunction.positions, spacing, padding) if like is None else read_map(like).lattice
-    check_map_format(output, lattice)
+    if output is not None:
+        check_map_format(output, lattice)
     start = time.perf_counter()
     with progress.clock() as clock:
         grid = (orbital_map(wavefunction, lattice, index, channel, unit) if orbital else
                 density_map(wavefunction, lattice, spin, unit))
     seconds = time.perf_counter() - start - clock.compiling
-    write_structures(structure, [] if atoms is None else [atoms], force, {output: lambda place: put_map(grid, place)})
+    maps = {} if output is None else {output: lambda place: put_map(grid, place)}
+    write_structures(structure, [] if atoms is None else [atoms], force, maps)
     total = _integral(grid.values, lattice, unit, bool(orbital))
     low, high = float(grid.values.min()), float(grid.values.max())
     lines = [
@@ -101,7 +106,7 @@ def orbital_(
         "electrons": wavefunction.electrons, "integral": total, "shape": list(lattice.shape),
         "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
         "minimum": low, "maximum": high,
-        "display_limit": grid.display_limit(), "file": str(output),
+        "display_limit": isovalue(grid), "file": None if output is None else str(output),
         "structure_file": None if atoms is None else str(atoms), "seconds": seconds,
     }
     return Report(lines, data, {"grid": grid, "structure": structure})
