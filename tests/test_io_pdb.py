@@ -51,6 +51,21 @@ def test_pdb_agrees_with_mdanalysis(path):
     np.testing.assert_allclose(structure.positions, other.atoms.positions, atol=1e-3)
 
 
+def test_chains_with_names_of_two_letters(tmp_path):
+    lines = []
+    for line in atom_lines(MDA / "1osm.pdb.gz"):
+        lines.append(f"{line[:20]}A{'a' if line[21] == 'A' else 'b'}{line[22:]}")
+    (tmp_path / "two.pdb").write_text("\n".join(lines))
+    one, two = io.read_structure(MDA / "1osm.pdb.gz"), io.read_structure(tmp_path / "two.pdb")
+    assert set(two.chain_ids.tolist()) <= {"Aa", "Ab"}
+    assert two.residue_names.tolist() == one.residue_names.tolist()
+    # names of four letters stay, also where several variants end in one letter
+    names = ["HISA", "LYSA", "ASPA", "GLUA"]
+    (tmp_path / "few.pdb").write_text("\n".join(
+        f"ATOM  {n:5d}  CA  {name}A{n:4d}    {9.0 * n:8.3f}{0:8.3f}{0:8.3f}" for n, name in enumerate(names, 1)))
+    assert io.read_structure(tmp_path / "few.pdb").residue_names.tolist() == names
+
+
 def test_chain_parts_are_not_merged():
     structure = io.read_structure(MDA / "chainIDrepeat.pdb.gz")
     expected = [line[21] for line in atom_lines(MDA / "chainIDrepeat.pdb.gz")]

@@ -1,6 +1,8 @@
 """Completing deposited structures: hydrogens, missing atoms, states, charges, radii."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +13,14 @@ import pdbfixer
 import pytest
 from helpers import shell, slow
 
+from vmdpotential import registry
 from vmdpotential.commands.options import charged
-from vmdpotential.errors import IncompleteError, TaskError, UsageError
-from vmdpotential.io import read_structure
+from vmdpotential.errors import IncompleteError, InputError, TaskError, UsageError
+from vmdpotential.io import read_structure, write_structure
 from vmdpotential.io.structures.symmetry import assembled, expanded
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.gasteiger import gasteiger
+from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import Picked, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.prepare.components import component
@@ -80,8 +84,61 @@ def test_disulfides_and_deuterium():
     assert (structure.elements == "D").any()
     made = prepare_structure(structure)
     assert [row.state.partition("+")[0] for row in made.rows if row.residue == "CYS"] == ["CYX"] * 6
-    assert sum(row.added_hydrogens for row in made.rows) == 0  # the neutron entry has them all
+    # the neutron entry has them all, but for the one of the phosphate
+    assert {row.residue: row.added_hydrogens for row in made.rows if row.added_hydrogens} == {"PO4": 1}
     assert not (made.structure.elements == "D").any()
+
+
+def rigid(structure: Structure) -> np.ndarray:
+    """Return the hydrogens (N,) of amino acids whose places follow from the heavy atoms."""
+    names = {"PHE": "HD1 HD2 HE1 HE2 HZ", "TYR": "HD1 HD2 HE1 HE2", "ILE": "HB", "VAL": "HB", "THR": "HB", "LEU": "HG",
+             "ARG": "HE"}
+    pairs = zip(structure.residue_names.tolist(), structure.atom_names.tolist(), strict=True)
+    return np.array([atom in ("H", "HA", *names.get(residue, "").split()) for residue, atom in pairs])
+
+
+@pytest.mark.slow
+def test_rigid_hydrogens_are_where_openmm_has_them(tmp_path):
+    """Its force field without charges, which in vacuum pull the hydrogens of amides by up to 15 degrees."""
+    import io
+    import re
+
+    from openmm import Platform, app, unit
+
+    structure = read_structure(ENTRIES["5PTI"])
+    bare = replace(structure.take(heavy(structure) & ~structure.hetero), cell=None)
+    made = prepare_structure(bare).structure
+    write_structure(made.take(heavy(made)), tmp_path / "heavy.pdb")
+    text = (Path(app.__file__).parent / "data" / "amber14" / "protein.ff14SB.xml").read_text()
+    field = app.ForceField(io.StringIO(re.sub(r'charge="[^"]*"', 'charge="0"', text)))
+    file = app.PDBFile(str(tmp_path / "heavy.pdb"))
+    modeller = app.Modeller(file.topology, file.positions)
+    modeller.addHydrogens(field, 7.0, platform=Platform.getPlatform("Reference"))
+    positions = np.array(modeller.positions.value_in_unit(unit.angstrom))
+    theirs = {(atom.residue.id, atom.name): place
+              for atom, place in zip(modeller.topology.atoms(), positions, strict=True)}
+    keys = [(str(made.residue_ids[row]), str(made.atom_names[row])) for row in np.flatnonzero(rigid(made))]
+    apart = np.array([np.linalg.norm(theirs[key] - made.positions[row])
+                      for key, row in zip(keys, np.flatnonzero(rigid(made)), strict=True) if key in theirs])
+    assert len(apart) > 120
+    assert (apart < 0.1).mean() > 0.97
+    assert apart.max() < 0.3
+
+
+def test_side_chains_that_are_turned_are_named_and_left():
+    structure = read_structure(ENTRIES["5PTI"])  # by neutrons, which distinguish nitrogen and oxygen
+    bare = structure.take(heavy(structure))
+    assert not [row for row in prepare_structure(bare).rows if "turned" in row.note]
+    positions = bare.positions.copy()
+    for residue, one, two in (("ASN", "OD1", "ND2"), ("GLN", "OE1", "NE2")):
+        rows = [np.flatnonzero((bare.residue_names == residue) & (bare.atom_names == name)) for name in (one, two)]
+        positions[np.concatenate(rows)] = bare.positions[np.concatenate(rows[::-1])]
+    made = prepare_structure(replace(bare, positions=positions))
+    turned = [row.residue for row in made.rows if "turned" in row.note]
+    assert turned
+    assert set(turned) <= {"ASN", "GLN"}
+    known = {tuple(place) for place in made.structure.positions.tolist()}
+    assert all(tuple(place) in known for place in positions.tolist())
 
 
 def test_gaps_are_capped_and_named():
@@ -211,6 +268,25 @@ def test_map_prepares_by_itself(tmp_path, capsys):
     assert told["prepared"]
     assert abs(told["net_charge"]) < 1e-6
     assert shell(capsys, *words, "--force", "--prepare", "never")[0] == 2
+
+
+@pytest.mark.slow
+def test_every_command_takes_the_pka_of_propka(tmp_path, capsys):
+    """One of the two aspartates that HIV protease's inhibitors bind to is neutral by PROPKA."""
+    charges = {}
+    for pka in ("model", "propka"):
+        charges[pka] = prepare_structure(read_structure(ENTRIES["1HVR"]), pka=pka).structure.net_charge
+        output = tmp_path / f"{pka}.npz"
+        code, out, _ = shell(capsys, "map", ENTRIES["1HVR"], "--pka", pka, "--spacing", "3", "--screened", "0.15", "-o",
+                             output, "--json")
+        assert code == 0
+        np.testing.assert_allclose(json.loads(out)["net_charge"], charges[pka], atol=1e-3)
+    assert round(charges["propka"] - charges["model"]) == 1
+    words = ["field", ENTRIES["1HVR"], "--at", "resname XK2", "--screened", "0.15"]
+    assert shell(capsys, *words, "--pka", "propka", "-o", tmp_path / "field.csv")[0] == 0
+    assert shell(capsys, *words, "--prepare", "never", "-o", tmp_path / "other.csv")[0] == 2
+    for command in ("surface", "energy", "live", "prepare", "field"):
+        assert {"ph", "pka"} <= {one.name for one in registry.get("command", command).parameters}
 
 
 def test_command_prepare_writes_structure_and_table(tmp_path, capsys):
@@ -345,8 +421,6 @@ def test_added_atoms_follow_those_they_belong_to():
 
 
 def test_a_live_map_of_a_file_without_hydrogens(tmp_path):
-    from vmdpotential import registry
-
     structure = read_structure(ENTRIES["1YJP"])
     live = registry.get("command", "live")
     made = live(structure=structure, spacing=2.0).objects["live"]
@@ -383,7 +457,126 @@ def test_atoms_listed_twice_and_dummy_atoms_are_named():
     names = doubled.atom_names.copy()
     names[3] = "CA"  # the oxygen of the first residue
     made = prepare_structure(replace(doubled, atom_names=names))
-    assert made.left_out == {"atoms that their residues list twice": 1}
+    assert made.left_out == {f"atoms that their residues list twice ({doubled.label(3)[:-2]}:CA)": 1}
+
+
+def test_a_ligand_with_other_names_is_recognised_by_its_bonds():
+    structure = read_structure(ENTRIES["1HVR"])
+    ligand = structure.take(structure.residue_names == "XK2")
+    expected = prepare_structure(ligand)
+    names = np.array([f"{element}Q{n}" for n, element in enumerate(ligand.elements)])
+    made = prepare_structure(replace(ligand, atom_names=names))
+    assert "bonds" in made.rows[0].note
+    assert not expected.rows[0].note
+    np.testing.assert_allclose(made.structure.net_charge, expected.structure.net_charge, atol=1e-9)
+    assert len(made.structure) == len(expected.structure)
+    # symmetric atoms may be exchanged, so charges are compared by element
+    for element in ("C", "N", "O", "H"):
+        one, two = (np.sort(done.known_charges[done.elements == element])
+                    for done in (made.structure, expected.structure))
+        np.testing.assert_allclose(one, two, atol=1e-6)
+    # of another molecule that has this name nothing is known
+    with pytest.raises(TaskError):
+        prepare_structure(replace(ligand, atom_names=names).take(np.arange(len(ligand)) > 4))
+
+
+@pytest.mark.parametrize("kind", ["sdf", "mol2"])
+def test_a_file_of_a_ligand_fixes_what_is_refused(kind, tmp_path, capsys):
+    """A model with a ligand that no dictionary has: its file needs neither the same names nor the same places."""
+    from rdkit import Chem
+
+    entry = read_structure(ENTRIES["1HVR"])
+    ligand = entry.take(entry.residue_names == "XK2")
+    names = np.array([f"{element}Q{n}" for n, element in enumerate(ligand.elements)])
+    bare = replace(ligand, atom_names=names, residue_names=np.full(len(names), "LG9Q"))
+    write_structure(bare, tmp_path / "model.cif")
+    code, _, error = shell(capsys, "prepare", tmp_path / "model.cif", "-o", tmp_path / "out.pqr")
+    assert code == 3
+    assert "LG9Q" in error
+
+    found = component("XK2")
+    molecule = Chem.RWMol()
+    for element, charge in zip(found.elements, found.charges.tolist(), strict=True):
+        molecule.AddAtom(Chem.Atom(element))
+        molecule.GetAtomWithIdx(molecule.GetNumAtoms() - 1).SetFormalCharge(charge)
+    for a, b, order in found.bonds.tolist():
+        molecule.AddBond(a, b, {1: Chem.BondType.SINGLE, 5: Chem.BondType.SINGLE}.get(order, Chem.BondType.DOUBLE))
+    Chem.SanitizeMol(molecule)
+    whole = Chem.AddHs(molecule)
+    whole.SetProp("_Name", "LG9Q")
+    path = tmp_path / f"ligand.{kind}"
+    if kind == "sdf":
+        Chem.MolToMolFile(whole, str(path))
+    else:
+        Chem.Kekulize(whole, clearAromaticFlags=True)
+        lines = ["@<TRIPOS>MOLECULE", "LG9Q", f"{whole.GetNumAtoms()} {whole.GetNumBonds()} 1", "SMALL", "USER_CHARGES",
+                 "@<TRIPOS>ATOM"]
+        lines += [f"{n} {atom.GetSymbol()}{n} 0 0 0 {atom.GetSymbol()} 1 LG9Q {0.001 * n:.4f}"
+                  for n, atom in enumerate(whole.GetAtoms(), 1)]
+        orders = [(bond.GetBeginAtomIdx() + 1, bond.GetEndAtomIdx() + 1, round(bond.GetBondTypeAsDouble()))
+                  for bond in whole.GetBonds()]
+        lines += ["@<TRIPOS>BOND", *(f"{n} {a} {b} {order}" for n, (a, b, order) in enumerate(orders, 1))]
+        path.write_text("\n".join(lines))
+    words = ["prepare", tmp_path / "model.cif", "-o", tmp_path / "out.pqr", "--charges", path, "--json"]
+    code, out, _ = shell(capsys, *words)
+    assert code == 0
+    told = json.loads(out)
+    assert told["atoms"] == whole.GetNumAtoms()
+    assert path.name in told["residues"][0]["charges"]
+    made = read_structure(tmp_path / "out.pqr")
+    assert [name for name in made.atom_names if "Q" in name] == names.tolist()
+    if kind == "mol2":
+        count = whole.GetNumAtoms()
+        np.testing.assert_allclose(np.sort(made.charges), 0.001 * np.arange(1, count + 1), atol=2e-4)
+    else:
+        expected = prepare_structure(ligand).structure
+        np.testing.assert_allclose(np.sort(made.charges), np.sort(expected.known_charges), atol=2e-3)
+
+
+def test_of_an_ion_its_centre_is_enough():
+    made = prepare_structure(Structure([[1.0, 2, 3]], ["S"], ["SO4"], [1], [0], elements=["S"])).structure
+    oxygens = made.positions[made.elements == "O"] - made.positions[0]
+    assert len(oxygens) == 4
+    np.testing.assert_allclose(np.linalg.norm(oxygens, axis=1), 1.45, atol=0.05)
+    assert round(made.net_charge) == -2
+
+
+@pytest.mark.slow
+def test_radii_of_parse_are_those_of_pdb2pqr(tmp_path):
+    structure = read_structure(ENTRIES["1OSM"])
+    bare = replace(structure.take(heavy(structure) & ~structure.hetero), cell=None)
+    made = prepare_structure(bare, radii="parse").structure
+    write_structure(made, tmp_path / "made.pdb")
+    subprocess.run([sys.executable, "-m", "pdb2pqr", "--ff", "PARSE", "--assign-only", "--keep-chain",
+                    tmp_path / "made.pdb", tmp_path / "made.pqr"], check=True, capture_output=True)
+    other = read_structure(tmp_path / "made.pqr")
+
+    def keys_of(one: Structure) -> list[tuple[int, str, str]]:
+        return list(zip(one.residue_ids.tolist(), one.insertion_codes.tolist(), one.atom_names.tolist(), strict=True))
+
+    theirs = dict(zip(keys_of(other), other.radii.tolist(), strict=True))
+    keys = keys_of(made)
+    both = [(made.radii[row], theirs[key]) for row, key in enumerate(keys) if key in theirs]
+    assert len(both) > 0.95 * len(made)
+    np.testing.assert_allclose(*np.array(both).T, atol=1e-6)
+
+
+def test_radii_of_residues_that_parse_does_not_cover():
+    structure = read_structure(ENTRIES["1HVR"])
+    whole = prepare_structure(structure.take(structure.residue_names == "XK2"), radii="parse")
+    assert (whole.structure.radii > 0).all()
+    assert "XK2" in whole.radii
+    with pytest.raises(InputError):
+        atomic_radii(whole.structure, np.ones(len(whole.structure), bool), "parse")
+
+
+def test_phosphate_keeps_its_third_hydrogen():
+    found = component("PO4")
+    count = len(found.atoms)
+    made = prepare_structure(Structure(found.positions, found.atoms, ["PO4"] * count, [1] * count, [0] * count,
+                                       elements=found.elements)).structure
+    assert (made.elements == "H").sum() == 1
+    assert round(made.net_charge) == -2
 
 
 def test_guanine_and_amidines():
@@ -392,7 +585,7 @@ def test_guanine_and_amidines():
     from vmdpotential.prepare.states import assign
 
     for name, net in (("GUN", 0), ("BEN", 1), ("ADE", 0), ("ACT", -1), ("SO4", -2), ("TRS", 1), ("EPE", 0), ("ATP", -4),
-                      ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4)):
+                      ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4), ("GBS", 0), ("PO4", -2)):
         found = component(name)
         count = len(found.atoms)
         structure = Structure(found.positions, found.atoms, [name] * count, [1] * count, [0] * count,

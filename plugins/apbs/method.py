@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
+from vmdpotential.continuum.ions import ions_of
 from vmdpotential.engines import Engine, charges_and_positions
 from vmdpotential.engines.result import HostResult, Mean, MeanOfResults
 from vmdpotential.errors import BackendError, MemoryPlanError
@@ -157,7 +158,6 @@ def _input(plan: PbPlan, positions: Floats) -> str:
     def three(numbers: Floats) -> str:
         return " ".join(f"{x:.9f}" for x in numbers)
 
-    ions = [(1, values["salt"]), (2, values["divalent"]), (-1, values["salt"] + 2 * values["divalent"])]
     return "\n".join([
         "read", f"  mol pqr {program.ATOMS}", "end", "elec", "  mg-auto",
         f"  dime {' '.join(map(str, fine.shape))}",
@@ -167,7 +167,7 @@ def _input(plan: PbPlan, positions: Floats) -> str:
         "  sdens 10.0", "  swin 0.3",
         f"  pdie {values['inside']:.6f}", f"  sdie {told.dielectric:.6f}", f"  srad {values['probe']:.6f}",
         f"  temp {told.temperature:.6f}",
-        *(f"  ion charge {z} conc {molar:.9f} radius {values['ion_radius']:.6f}" for z, molar in ions if molar),
+        *(f"  ion charge {z} conc {molar:.9f} radius {values['ion_radius']:.6f}" for z, molar in ions_of(values)),
         "  calcenergy no", "  calcforce no", f"  write pot dxbin {program.MAP}", "end", "quit", ""])
 
 

@@ -29,7 +29,7 @@ from .content import ion_content, map_content, overlaps
 from .script import embeddable, find_viewer_script
 
 #: Our scripts, in the order they run; the first ones also run in a worker.
-SCRIPTS = ("map.js", "surface.js", "work.js", "atoms.js", "scene.js", "pick.js", "panel.js")
+SCRIPTS = ("map.js", "surface.js", "work.js", "atoms.js", "scene.js", "pick.js", "measure.js", "panel.js")
 IN_WORKER = 3
 
 #: Most points of a map that the page keeps.

@@ -9,7 +9,7 @@
   const SHOWN = 0.98;  // part of the surface that the colours tell apart at first
   const state = { map: null, level: 0, axis: -1, position: 0, range: 0, ion: -1, triangles: [0, 0] };
   const maps = [];
-  let scene = null, atoms = null;
+  let scene = null, atoms = null, measured = () => false;
   page.setStops(content.stops);
 
   const unit = () => state.map.unit || "";
@@ -389,8 +389,15 @@
     });
   }
 
+  // what a point of the view is called in a list of distances
+  function pointName({ kind, atom, ion, point }) {
+    if (kind === "ion") return `${content.ions[ion].name} ${content.ions[ion].number}`;
+    return atom === undefined ? `a point at ${point.map((x) => decimal(x)).join(", ")}` : atoms.label(atom);
+  }
+
   function choose(hit) {
     if (!hit) return;
+    if (measured(hit.point, hit.kind === "surface" ? `surface at ${atoms.label(hit.atom)}` : pointName(hit), hit.atom)) return;
     if (hit.kind === "ion") {
       chooseIon(hit.ion);
       $("ions").rows[hit.ion].scrollIntoView({ block: "nearest" });
@@ -488,6 +495,7 @@
     };
     bindHandle();
     bindMouse();
+    measured = page.bindMeasure(scene, atoms, announce);
     $("style").addEventListener("change", () => refit(() => working(scene.style($("style").value))));
     $("show-ions").addEventListener("change", () => { scene.showIons($("show-ions").checked); scene.render(); });
     $("reset").addEventListener("click", () => { mark(-1); announce(""); scene.mark(); scene.fit(); });

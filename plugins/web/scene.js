@@ -4,7 +4,7 @@
 (function (page) {
   const AXES = ["x", "y", "z"];
   const LIGHT = [0.2, 0.2, 1].map((x) => x / Math.hypot(0.2, 0.2, 1));  // 3Dmol.js's lamp, fixed to the screen
-  const GREY = 0xb4b4ac, WATER = "#6f9fc8";
+  const GREY = 0xb4b4ac, HIGHLIGHT = 0x2fa84f, WATER = "#6f9fc8";
   const [CAMERA, FIELD] = [150, Math.PI / 9];  // of 3Dmol.js: where its camera is, and its angle upwards
   const LARGE = 30000;  // atoms of a scene that is not drawn finer than the screen
   const POINTS = 2000;  // waters that are no longer drawn as sticks
@@ -37,6 +37,7 @@
       this.drawn = "none";
       this.moved = () => {};
       this.covered = () => [0, 0];  // heights in pixels of what lies over the view, above and below
+      this.measured = [];  // lines and their labels
       this.ions = this.viewer.addModel();
       this.ions.addAtoms(content.ions.map((ion, n) => {
         const [x, y, z] = ion.position;
@@ -274,13 +275,50 @@
     mark(point, text, dark) {
       if (this.waiting) this.renderNow();  // what is added and taken away between two pictures confuses the viewer
       this.quietly(() => {
-        this.viewer.removeAllLabels();
-        if (!text) return;
-        const [x, y, z] = point;
-        this.viewer.addLabel(text, { position: { x, y, z }, fontSize: 13, inFront: true, backgroundOpacity: 0.85,
-          backgroundColor: dark ? "#262d35" : "#ffffff", fontColor: dark ? "#eceff2" : "#1b2026", borderThickness: 1,
-          borderColor: "#8a939c", screenOffset: { x: 14, y: -14 } });
+        if (this.label) this.viewer.removeLabel(this.label);
+        this.label = text ? this.addLabel(point, text, dark, { x: 14, y: -14 }) : null;
       });
+    }
+
+    addLabel([x, y, z], text, dark, screenOffset) {
+      return this.viewer.addLabel(text, { position: { x, y, z }, fontSize: 13, inFront: true, backgroundOpacity: 0.85,
+        backgroundColor: dark ? "#262d35" : "#ffffff", fontColor: dark ? "#eceff2" : "#1b2026", borderThickness: 1,
+        borderColor: "#8a939c", screenOffset });
+    }
+
+    // A line between two points, with a text at its middle.
+    line(start, end, text) {
+      if (this.waiting) this.renderNow();
+      const [a, b] = [start, end].map(([x, y, z]) => ({ x, y, z }));
+      this.quietly(() => {
+        const shape = this.viewer.addCylinder({ start: a, end: b, radius: 0.12, color: "#e0a000", fromCap: 2, toCap: 2 });
+        const label = this.addLabel(start.map((x, d) => (x + end[d]) / 2), text, false, { x: 0, y: 0 });
+        this.measured.push([shape, label]);
+      });
+    }
+
+    clearLines() {
+      if (this.waiting) this.renderNow();
+      this.quietly(() => {
+        for (const [shape, label] of this.measured) {
+          this.viewer.removeShape(shape);
+          this.viewer.removeLabel(label);
+        }
+      });
+      this.measured = [];
+    }
+
+    // Residues as thick sticks with green carbon, over whatever else is drawn.
+    highlight(residues) {
+      if (this.highlighted) this.viewer.removeModel(this.highlighted);
+      this.highlighted = null;
+      if (residues.length) {
+        const { atoms } = this, text = residues.map((r) => atoms.pdb([r, r + 1])).join("\n");
+        const colour = (atom) => (atom.elem === "C" ? HIGHLIGHT : window.$3Dmol.elementColors.rasmol[atom.elem] ?? GREY);
+        this.highlighted = this.viewer.addModel(text, "pdb", { keepH: true });
+        this.highlighted.setStyle({}, { stick: { radius: 0.3, colorfunc: colour } });
+      }
+      this.render();
     }
 
     // the view on a canvas, with so many points to a pixel of the screen

@@ -22,7 +22,7 @@ from vmdpotential import cache
 from vmdpotential.commands.options import charged
 from vmdpotential.frames import batch, blocks
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.io import open_map, read_topology, write_map
+from vmdpotential.io import open_map, read_structure, read_topology, write_map, write_structure
 from vmdpotential.io.files.cellfile import read_cell
 from vmdpotential.io.files.ndx import read_groups
 from vmdpotential.io.files.points import read_points
@@ -30,9 +30,13 @@ from vmdpotential.io.topologies import charmm, ion_parameters
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.io.trajectories.frames import Trajectory
+from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.orbitals.evaluate import density_map
 from vmdpotential.orbitals.read import read_wavefunction
+from vmdpotential.prepare.components import component
+from vmdpotential.prepare.preparation import prepare_structure
+from vmdpotential.probes.ligands import read_ligand
 
 from .seeds import ITP, MOL2, NAMES, grid, system
 from .seeds import frames as written_frames
@@ -75,6 +79,7 @@ XSC = "# NAMD extended system\n#$LABELS step a_x a_y a_z b_x b_y b_z c_x c_y c_z
       "1000 20 0 0 0 21 0 0 -1 22 0.5 0.5 0.5\n"
 NAMD = "structure a.psf\ncellBasisVector1 20.0 0 0 ;# A\ncellBasisVector2 0 21 0\ncellBasisVector3 = 0 -1 22\n"
 NDX = "[ System ]\n1 2 3 4 5 6 7 8 9 10 11\n[ Protein and more ]\n1 2 3 4 ; comment\n[ None ]\n"
+LIGAND = "# O2, A and kcal/mol\nO1 -0.605 0 0 3.02 0.097\nO2 0.605 0 0 3.02 0.097 # alike\n"
 POINTS = "x,y,z,name\n1.0,2.0,3.0,a\n# comment\n4 5 6 b\n"
 CHARGES = "residue,atom,charge\nALA,N,-0.47 # comment\nALA CA 0.07\n"
 TABLE = ",".join(batch.COLUMNS) + "\n" + ",".join(["a.pdb", *["1"] * (len(batch.COLUMNS) - 1)]) + "\n"
@@ -166,6 +171,12 @@ def _points(path: Path) -> None:
     assert np.isfinite(places).all()
 
 
+def _ligand(path: Path) -> None:
+    found = read_ligand(path)
+    assert np.isfinite(found.places).all()
+    assert ((found.sigma > 0) & (found.epsilon > 0)).all()
+
+
 def _ion_parameters(path: Path) -> None:
     assert all(np.isfinite(values).all() for values in ion_parameters._of_amber(path).values())
 
@@ -223,11 +234,29 @@ def _wave_function(path: Path) -> None:
     assert np.isfinite(density_map(found, lattice).values).all()
 
 
+def _bare(path: Path) -> None:
+    """Complete a structure without hydrogens: every atom that is read is kept, or counted among those left out."""
+    structure = fill(read_structure(path))
+    made = prepare_structure(structure)
+    done, left = made.structure, made.left_out
+    assert np.isfinite(done.positions).all()
+    assert np.isfinite(done.known_charges).all()
+    assert (done.radii >= 0).all()
+    hydrogen = np.isin(structure.elements, ["H", "D"])
+    dropped = sum(count for what, count in left.items() if "hydrogens" not in what)
+    added = sum(len(row.added_atoms) for row in made.rows)
+    assert (~hydrogen).sum() + added == (done.elements != "H").sum() + dropped
+    kept = sum(row.kept_hydrogens for row in made.rows)
+    assert hydrogen.sum() == kept + sum(count for what, count in left.items() if "hydrogens" in what)
+    assert len(made.rows) == done.residue_count
+
+
 READ: dict[str, Callable[[Path], None]] = {
+    "bare structure": _bare,
     "trajectory": _trajectory, "parameters": _parameters, "force field": _force_field, "system": _system,
     "parameters of a topology": _topology, "charges": _charges, "groups": _groups, "cell": _cell, "points": _points,
     "parameters of ions": _ion_parameters, "block": _block, "cache": _cache, "batch": _batch, "opened map": _opened_map,
-    "wave function": _wave_function,
+    "wave function": _wave_function, "ligand": _ligand,
 }
 if importlib.util.find_spec("zarr"):
     READ |= {f"zarr {name.replace('/', ' ')}": functools.partial(_zarr, name) for name in zarr_files()}
@@ -248,6 +277,7 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
                     (".csv", CHARGES.encode())],
         "groups": [(".ndx", NDX.encode())], "cell": [(".xsc", XSC.encode()), (".conf", NAMD.encode())],
         "points": [(".csv", POINTS.encode())],
+        "ligand": [(".txt", LIGAND.encode())],
         "parameters of ions": [(".frcmod", FRCMOD.encode())],
         "parameters of a topology": [(".top", TOP.encode())],
         "cache": [(".entry", hashlib.sha256(b"compiled" * 20).digest() + b"compiled" * 20)],
@@ -269,6 +299,8 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
         found["parameters of a topology"].append((".tpr", structures[".tpr"]))
     if importlib.util.find_spec("h5py"):
         found["opened map"].append((".cmap", _written(lambda path: write_map(grid(), path), "seed.cmap")))
+    if importlib.util.find_spec("hydride"):
+        found["bare structure"] = _bare_structures()
     if importlib.util.find_spec("zarr"):
         for name, data in zarr_files().items():
             found[f"zarr {name.replace('/', ' ')}"] = [(".json" if name.endswith(".json") else ".chunk", data)]
@@ -277,6 +309,25 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
         found["wave function"] = [(Path(name).suffix, (examples / name).read_bytes()) for name in (
             "h2o_sto3g.fchk", "h2o_sto3g.wfn", "lih_cation_rohf.wfx", "h_donly_cart_cfour.molden", "h2_sto3g.mkl")]
     return found
+
+
+def _bare_structures() -> Seeds:
+    """Return a peptide, a ligand, a nucleotide, a sugar, an ion and a water, without hydrogens, as PDB and mmCIF."""
+    entry = read_structure(Path(__file__).parents[2] / "data" / "1hvr.pdb.gz")
+    keep = (entry.residue_names == "XK2") | ((entry.residue_ids < 8) & (entry.chain_ids == "A"))
+    parts = [(entry.atom_names[keep], entry.elements[keep], entry.residue_names[keep], entry.positions[keep])]
+    for place, name in enumerate(("DG", "NAG", "SO4"), 1):
+        found = component(name)
+        count = len(found.atoms)
+        parts.append((found.atoms, found.elements, [name] * count, found.positions + 40 * place))
+    parts.append((["ZN", "O"], ["Zn", "O"], ["ZN", "HOH"], np.array([[5.0, 5, 60], [5, 9, 60]])))
+    component("no name")  # the dictionary is loaded before processes are made
+    names, elements, residues = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    number = np.cumsum(np.concatenate([[True], (residues[1:] != residues[:-1]) | (names[1:] == "N")]))
+    made = Structure(np.concatenate([part[3] for part in parts]), names, residues, number, number - 1,
+                     elements=elements, chain_ids=np.full(len(names), "A"))
+    return [(suffix, _written(lambda path: write_structure(made, path), f"seed{suffix}"))
+            for suffix in (".pdb", ".cif")]
 
 
 def _write_block(path: Path) -> None:

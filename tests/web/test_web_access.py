@@ -33,16 +33,16 @@ def test_focus_goes_through_the_page_in_order(browser, small):
     browser.run("document.activeElement.blur(); window.getSelection().removeAllRanges()")
     browser.run("document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')")
     seen = []
-    for _ in range(22):
+    for _ in range(25):
         browser.press("Tab")
         seen.append(browser.run("(document.activeElement.id || document.activeElement.name || "
                                 "document.activeElement.className || document.activeElement.tagName)"))
         outline = browser.run("getComputedStyle(document.activeElement).outlineStyle")
         assert outline != "none", seen
-    assert seen[:19] == ["skip", "save", "reset", "theme", "scene", "range", "surface", "surface-opacity", "positive",
+    assert seen[:22] == ["skip", "save", "reset", "theme", "scene", "range", "surface", "surface-opacity", "positive",
                          "negative", "level", "level-number", "opacity", "inside", "axis", "position", "style",
-                         "show-ions", "table"]
-    assert seen[19:] == ["BUTTON"] * 3
+                         "show-ions", "residues", "measure", "clear", "table"]
+    assert seen[22:] == ["BUTTON"] * 3
 
 
 CONTRASTS = """(() => {

@@ -313,3 +313,37 @@ def test_maps_of_other_media_have_scales_of_their_own(browser, media):
     assert ticks[0] == "0"
     assert all(text.startswith("+") for text in ticks[1:])
     assert float(ticks[2]) == pytest.approx(2 * float(ticks[1]), rel=0.01)
+
+
+def test_residues_are_selected_by_text_and_by_a_click(browser, small):
+    browser.open(small.path)
+    names = browser.run("Array.from({ length: vmdpotential.atoms.residueCount }, "
+                        "(_, r) => vmdpotential.atoms.residueNames.of(r))")
+    starts = browser.run("[...vmdpotential.atoms.starts]")
+    browser.set("#residues", names[-1])
+    same = browser.run(f"vmdpotential.residuesOf(vmdpotential.atoms, '{names[-1]}')")
+    assert same == [n for n, name in enumerate(names) if name == names[-1]]
+    highlighted = "vmdpotential.scene.highlighted?.selectedAtoms({}).length ?? 0"
+    assert browser.run(highlighted) == sum(starts[n + 1] - starts[n] for n in same)
+    browser.set("#residues", "XYZ 5")
+    assert browser.run("document.querySelector('#residues').getAttribute('aria-invalid')") == "true"
+    browser.do("vmdpotential.choose({ kind: 'atom', atom: 0, point: vmdpotential.atoms.place(0) })")
+    assert browser.run(highlighted) == starts[1]
+    browser.click("#clear")
+    assert browser.run(highlighted) == 0
+    assert browser.problems() == []
+
+
+def test_distances_are_measured(browser, small):
+    browser.open(small.path)
+    browser.click("#measure")
+    for atom in (0, 1):
+        browser.do(f"vmdpotential.choose({{ kind: 'atom', atom: {atom}, point: vmdpotential.atoms.place({atom}) }})")
+    places = np.array([browser.run(f"vmdpotential.atoms.place({atom})") for atom in (0, 1)])
+    text = browser.run("document.querySelector('#distances').textContent")
+    assert text.endswith(f"{np.linalg.norm(places[1] - places[0]):.2f} Å")
+    assert browser.run("vmdpotential.scene.measured.length") == 1
+    browser.click("#clear")
+    assert browser.run("vmdpotential.scene.measured.length") == 0
+    assert browser.run("document.querySelector('#distances').children.length") == 0
+    assert browser.problems() == []

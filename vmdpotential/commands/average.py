@@ -28,13 +28,22 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 
 
-def _statistics(text: str) -> tuple[str, ...]:
-    """Return what is to be written, the mean first."""
+def statistic_files(output: Path | None, text: str) -> tuple[tuple[str, ...], list[Path]]:
+    """Return which statistics are to be written, the mean first, and their files, where there is one for the mean."""
+    from vmdpotential.io.maps import map_name
+
     names = [word.strip() for word in text.split(",")]
     if not set(names) <= set(STATISTICS):
         raise UsageError("stat", "give some of mean, std (standard deviation) and sem (standard error of the mean), "
                          "such as mean,sem", value=text)
-    return tuple(dict.fromkeys(["mean", *names]))
+    wanted = tuple(dict.fromkeys(["mean", *names]))
+    if output is None:
+        return wanted, []
+    name = map_name(output)
+    others = [output.with_name(f"{name}_{word}{output.name[len(name):]}") for word in wanted[1:]]
+    if others and files.is_standard(output):
+        raise UsageError("stat", "a stream holds the mean alone", "name a file as {output}", value=text)
+    return wanted, [output, *others]
 
 
 def average(
@@ -56,6 +65,7 @@ def average(
         choices=("auto", "translation", "rotation"))] = "auto",
     method: str = "auto", algorithm: str = "pair", interaction: str = "auto", set: Mapping[str, float] | None = None,
     cutoff: float | None = None, smear: float = 0.0, screened: float | None = None, radii: str = "auto",
+    sources: str = "",
     like: Annotated[Path | Grid | None, Option("map whose lattice is used")] = None,
     output: Path | None = None, format: str = "", force: bool = False,
     resume: Resume = False,
@@ -85,18 +95,12 @@ def average(
     StoppedError
         When the run was stopped, and `partial` asks for what is done.
     """
-    from vmdpotential.io.maps import check_map_format, is_map, map_name, put_map, read_map
+    from vmdpotential.io.maps import check_map_format, is_map, put_map, read_map
     from vmdpotential.io.maps.mapformat import check_finite
 
     if output is None and isinstance(structure, Path):
         raise UsageError("output", "a file is needed for the mean", "such as {output mean.dx}")
-    wanted, paths = _statistics(stat), []
-    if output is not None:
-        name = map_name(output)
-        beside = [output.with_name(f"{name}_{word}{output.name[len(name):]}") for word in wanted[1:]]
-        if beside and files.is_standard(output):
-            raise UsageError("stat", "a stream holds the mean alone", "name a file as {output}", value=stat)
-        paths = [output, *beside]
+    wanted, paths = statistic_files(output, stat)
     names = files.named(paths, format, is_map)
     for path in names:
         check_map_format(path)
@@ -107,7 +111,7 @@ def average(
     if motion == "rotation" and group is None:
         raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=motion)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii)
+    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii, sources or None)
     source = opened(trajectory, len(structure), frames, single=True)
     assert source is not None
     start = time.perf_counter()

@@ -18,6 +18,9 @@ from vmdpotential.commands.options import (
     Charges,
     ForceField,
     Index,
+    Ph,
+    Pka,
+    Prepare,
     Resume,
     Scheduler,
     Screened,
@@ -74,6 +77,9 @@ def field(
     water: Water = "auto",
     cell: CellOption = None,
     charges: Charges = (),
+    prepare: Prepare = "auto",
+    ph: Ph = 7.0,
+    pka: Pka = "model",
     index: Index = None,
     boundary: Boundary = "auto",
     unit: Annotated[str, Option("of the potential", choices=POTENTIAL_UNITS)] = "V",
@@ -124,7 +130,8 @@ def field(
         raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
-    atoms, report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges)
+    atoms, report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges,
+                            prepare=prepare if trajectory is None else "never", ph=ph, pka=pka)
     places = _places(atoms, at, bonds, points, fit)
     left_out = exclude if exclude != "auto" else "residue" if bonds else "atom"
     start, kept = time.perf_counter(), folder_of(output, resume)

@@ -39,8 +39,9 @@ Screened = Annotated[float | None, Option(
     "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel), such as 0.15; in vacuum "
     "unless given", unit="M", low=0, high=10, metavar="SALT")]
 Charges = Annotated[tuple[Path, ...], Option(
-    "charges of residues that no template knows (ligands), by the names of residues and atoms: .mol2, .sdf, .itp, "
-    "OpenMM's .xml, or a table residue,atom,charge; or of all atoms, by their order: OpenMM's System (.xml)",
+    "charges of residues that no template knows (ligands), by the names of residues and atoms: .itp, OpenMM's .xml, a "
+    "table residue,atom,charge, or .mol2 and .sdf, which also say where hydrogens are missing; or of all atoms, by "
+    "their order: OpenMM's System (.xml)",
     metavar="FILE")]
 Index = Annotated[Path | None, Option(
     "index file of GROMACS; its groups are selections: group NAME, or group \"A NAME\"", viewer=False,
@@ -49,6 +50,9 @@ Prepare = Annotated[str, Option(
     "whether missing hydrogens and atoms are added, with protonation states and charges, where a structure lacks some: "
     "auto, or never to refuse it", choices=("auto", "never"))]
 Ph = Annotated[float, Option("pH that determines the protonation states of added hydrogens", low=-2, high=16)]
+Pka = Annotated[str, Option(
+    "source of the pKa values of added hydrogens: model compounds, or PROPKA, which computes them for this structure",
+    choices=("model", "propka"))]
 Assembly = Annotated[str, Option(
     "biological assembly to build from the file's operators, such as 1", viewer=False, metavar="NAME")]
 Expand = Annotated[str, Option(
@@ -127,7 +131,7 @@ def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:
 
 def charged(structure: Structure, force_field: str, water: str, charges: Sequence[Path] = (),
             atoms: Sequence[str] = (), parameter: str = "atoms", prepare: str = "never",
-            ph: float = 7.0) -> tuple[Structure, ChargeReport]:
+            ph: float = 7.0, pka: str = "model") -> tuple[Structure, ChargeReport]:
     """Return a structure with charges, and where they are from; completed where atoms are missing.
 
     Parameters
@@ -141,8 +145,8 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
         What these were given as.
     prepare : str
         ``auto`` to add missing atoms, ``never`` to refuse such a structure.
-    ph : float
-        Of the protonation states.
+    ph, pka
+        Of the protonation states, see :func:`~vmdpotential.prepare.preparation.prepare_structure`.
 
     Raises
     ------
@@ -182,15 +186,15 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     except IncompleteError as error:
         if prepare == "never" or structure.topology is not None:
             raise
-        return completed(structure, error, force_field=force_field, water=water, charges=given, ph=ph)
+        return completed(structure, error, force_field=force_field, water=water, charges=given, ph=ph, pka=pka)
 
 
-def hydrogenated(structure: Structure, prepare: str, ph: float) -> Structure:
+def hydrogenated(structure: Structure, prepare: str, ph: float, pka: str) -> Structure:
     """Return a structure with the atoms that it lacks where they can be added, for what needs no charges (surfaces)."""
     if prepare == "never" or structure.charges is not None or structure.topology is not None:
         return structure
     try:
-        return charged(structure, "auto", "auto", prepare=prepare, ph=ph)[0]
+        return charged(structure, "auto", "auto", prepare=prepare, ph=ph, pka=pka)[0]
     except VmdpotentialError as error:
         log.warning("%s: is used without the atoms that it lacks (%s)", structure.where, error.text[:200])
         return structure

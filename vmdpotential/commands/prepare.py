@@ -13,6 +13,7 @@ from vmdpotential.commands.options import (
     Expand,
     ForceField,
     Ph,
+    Pka,
     Water,
     copies,
     read,
@@ -29,9 +30,7 @@ from vmdpotential.prepare.report import COLUMNS, Prepared
 def prepare(
     structure: Annotated[Path, Option("structure file", positional=True)],
     ph: Ph = 7.0,
-    pka: Annotated[str, Option(
-        "source of the pKa values: model compounds, or PROPKA, which computes them for this structure",
-        choices=("model", "propka"), front=True)] = "model",
+    pka: Pka = "model",
     force_field: ForceField = "auto",
     water: Water = "auto",
     charges: Charges = (),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import Assembly, Expand, Index, Ph, Prepare, copies, hydrogenated, read
+from vmdpotential.commands.options import Assembly, Expand, Index, Ph, Pka, Prepare, copies, hydrogenated, read
 from vmdpotential.commands.slice import _range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range
@@ -39,6 +39,7 @@ def surface(
     index: Index = None,
     prepare: Prepare = "auto",
     ph: Ph = 7.0,
+    pka: Pka = "model",
     assembly: Assembly = "",
     expand: Expand = "no",
     kind: Annotated[str, Option(
@@ -98,7 +99,7 @@ def surface(
     paths = [*output, *([] if figure is None else [figure])]
     files.check(paths, force)
     name = map_name(map) if isinstance(map, Path) else "map"
-    structure = hydrogenated(copies(read(structure, None, None, index), structure, assembly, expand), prepare, ph)
+    structure = hydrogenated(copies(read(structure, None, None, index), structure, assembly, expand), prepare, ph, pka)
     grid = map if isinstance(map, Grid) else read_map(map)
     start = time.perf_counter()
     made = molecular_surface(structure, atoms=atoms, kind=kind, probe=probe, spacing=spacing)

@@ -58,6 +58,8 @@ def verify(
             skipped[name] = str(error)
             continue
         work = [*_interactions(backend), *_pairs(backend), *_methods(backend, method, thorough, points, seed)]
+        work.append(("probes", partial(_check_probes, backend, seed)))
+        work += [("densities", partial(_check_densities, seed))] if name == "cpu" else []
         for number, (label, check) in enumerate(work):
             progress.report(f"verify, {label}", number / len(work))
             start = time.perf_counter()
@@ -101,10 +103,13 @@ def _interactions(backend: Engine) -> Iterator[tuple[str, Any]]:
 def _check_interaction(backend: Engine, interaction: Interaction) -> list[dict[str, Any]]:
     import numpy as np
 
+    from vmdpotential.engines import PointSum
+
     worst = 0.0
     for check in interaction.checks:
         bound = interaction.bind(**check.parameters)
-        by_engine = backend.at_points(np.array([[check.r, 0, 0]]), np.zeros((1, 3)), np.ones(1), None, bound)
+        by_engine = backend.prepare_points(PointSum(bound)).at(
+            np.array([[check.r, 0, 0]]), np.zeros((1, 3)), np.ones(1))[0]
         scale = abs(check.value) or 1.0
         worst = max(worst, float(abs(bound(check.r) - check.value)) / scale, abs(by_engine[0] - check.value) / scale)
     return [_row(f"{interaction.name}, the values on its page", worst, 1e-9)]
@@ -173,6 +178,52 @@ def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
     exact = (total[..., None] * d).sum(1)
     error = float(np.sqrt(((found - exact) ** 2).mean() / (exact**2).mean()))
     return [_row(f"forces of pairs in range, {name}", error, 5e-6)]
+
+
+def _check_probes(backend: Engine, seed: int) -> list[dict[str, Any]]:
+    """Compare the Lennard-Jones energy of a probe in a periodic box with the sum over pairs, where it can be."""
+    import numpy as np
+
+    from vmdpotential.grid.lattice import Lattice
+    from vmdpotential.molecule.cell import Cell
+    from vmdpotential.molecule.samples import water_box
+    from vmdpotential.probes.energies import ProbeSum
+
+    positions = water_box(EDGE)[0][::3]
+    groups = (np.arange(0, len(positions), 2), np.arange(1, len(positions), 2))
+    probe = ProbeSum(np.array([3.4, 3.7]), groups, tuple(np.full(len(group), 0.15) for group in groups), CUTOFF)
+    cell, lattice = Cell.from_parameters(EDGE, EDGE, EDGE), Lattice(np.zeros(3), np.full(3, 0.9), (33, 31, 35))
+    found = probe.energies(backend, lattice, positions, cell).ravel()
+    chosen = np.random.default_rng(seed).choice(np.flatnonzero(found < 100.0), 100, replace=False)
+    exact = probe.at(lattice.points()[chosen], positions, cell)
+    error = float(np.abs(found[chosen] - exact).max() / np.sqrt(np.square(exact).mean()))
+    return [_row("probes, Lennard-Jones in a periodic cell", error, 1e-5)]
+
+
+def _check_densities(seed: int) -> list[dict[str, Any]]:
+    """Compare the density of atoms in a triclinic cell with the histogram of all their images."""
+    import numpy as np
+
+    from vmdpotential.densities.quantities import Counted
+    from vmdpotential.frames.density import Densities
+    from vmdpotential.grid.lattice import Lattice
+    from vmdpotential.io.trajectories.frames import Loaded
+    from vmdpotential.molecule.cell import Cell
+
+    positions = np.random.default_rng(seed).uniform(-40, 40, (2000, 3))
+    cell = Cell.from_parameters(24, 25, 26, 70, 65, 80)
+    lattice = Lattice.over_cell(cell, 1.0)
+    counted = Counted("number", "1/A^3", np.arange(len(positions)), np.ones(len(positions)), None, "")
+    frames, sample = Loaded("box", [(positions, cell)]), np.zeros(1, np.int64)
+    work = Densities(frames, None, counted, lattice, cell, True, None, 0.0, sample)
+    found = work.block(range(1))
+    values = np.zeros(lattice.size)
+    values[found["nodes"]] = found["sums"]
+    half = lattice.spacing / 2
+    images = cell.images_in_box(positions, lattice.origin - half, lattice.last + half)[0]
+    edges = [np.append(axis - h, axis[-1] + h) for axis, h in zip(lattice.axes(), half, strict=True)]
+    error = np.abs(values.reshape(lattice.shape) - np.histogramdd(images, edges)[0]).max()
+    return [_row("densities of atoms, counts in a triclinic cell", error, 0.0)]
 
 
 def _methods(backend: Engine, only: str, thorough: bool, points: int, seed: int) -> Iterator[tuple[str, Any]]:

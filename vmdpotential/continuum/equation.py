@@ -2,114 +2,29 @@
 
 The unknown is the potential where the solvent is, and inside of the molecule what the charges there do not make by
 themselves in a medium of the molecule's permittivity (the reaction potential). What they make, phi_c, is an exact sum,
-so that no charge is spread on a lattice; it enters at the edges that the surface cuts, by which the two unknowns jump
-(I. L. Chern, J.-G. Liu, W.-C. Wang, Methods Appl. Anal. 10 (2003) 309). Across such an edge from a node a inside to b
-outside, of the conductance e (M. E. Davis, J. A. McCammon, J. Comput. Chem. 12 (1991) 909), flows
-e (w_b - w_a - phi_c,a), of which eps_in (phi_c,b - phi_c,a) belongs to the charges alone. So outside nothing large is
-subtracted from anything large, and phi_c is needed at few nodes.
+so that no charge is spread on a lattice; it enters at the edges that the surface cuts
+(:mod:`vmdpotential.continuum.jump`). So outside nothing large is subtracted from anything large, and phi_c is needed at
+few nodes.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum import region
+from vmdpotential.continuum.jump import sources_of_jump
+from vmdpotential.continuum.molecule import Continuum, Floats, Sum
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 
-Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
-
-#: Gives the sum of q / r, e/A, at points (P, 3) of charges (N,) at positions (N, 3).
-Sum = Callable[[Floats, Floats, Floats], Floats]
 
 #: Norm of the residual over that of the first one.
 TOLERANCE = 1e-6
 
-
-@dataclass(frozen=True, eq=False)
-class Continuum:
-    """A molecule in a solution of ions.
-
-    Parameters
-    ----------
-    positions : (N, 3) float64, A
-    charges : (N,) float64, e
-    radii : (N,) float64, A
-    constant : float, kT/e A/e
-        Potential of 1 e at 1 A in vacuum.
-    inside, outside : float
-        Permittivities.
-    probe : float, A
-        Of the molecular surface; 0 for van der Waals'.
-    ion_radius : float, A
-        How near the centre of an ion comes to an atom's surface.
-    kappa : float, 1/A
-        Inverse Debye length of the solution.
-    ions : (I, 2) float64
-        Valence and share of the ionic strength of each kind, for the full equation; none for the linear one.
-    """
-
-    positions: Floats
-    charges: Floats
-    radii: Floats
-    constant: float
-    inside: float
-    outside: float
-    probe: float
-    ion_radius: float
-    kappa: float
-    ions: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Solved:
-    """A solution on a lattice.
-
-    Parameters
-    ----------
-    lattice : Lattice
-    unknown : (nx, ny, nz) float32, kT/e
-        The potential outside, the reaction potential inside.
-    within : (nx, ny, nz) bool
-        Which nodes are inside.
-    iterations : int
-    """
-
-    lattice: Lattice
-    unknown: Values
-    within: NDArray[np.bool_]
-    iterations: int
-
-    def potential(self, continuum: Continuum, total: Sum, part: tuple[slice, slice, slice]) -> Values:
-        """Return the whole potential on a part of the lattice, kT/e."""
-        values = self.unknown[part].copy()
-        nodes = np.argwhere(self.within[part])
-        first = [s.start or 0 for s in part]
-        points = self.lattice.origin + self.lattice.spacing * (nodes + first)
-        values[tuple(nodes.T)] += (continuum.constant / continuum.inside * total(
-            points, continuum.positions, continuum.charges)).astype(np.float32)
-        return values
-
-    def reaction(self, continuum: Continuum, total: Sum) -> Floats:
-        """Return the reaction potential (N,) at the charges, kT/e, interpolated trilinearly."""
-        place = (continuum.positions - self.lattice.origin) / self.lattice.spacing
-        cell = np.clip(np.floor(place).astype(np.int64), 0, np.array(self.lattice.shape) - 2)
-        corners = np.stack(np.meshgrid(*[[0, 1]] * 3, indexing="ij"), -1).reshape(-1, 3)
-        nodes = cell[:, None] + corners
-        t = (place - cell)[:, None]
-        weights = np.where(corners, t, 1 - t).prod(-1)
-        values = self.unknown[tuple(np.moveaxis(nodes, -1, 0))].astype(np.float64)
-        out = ~self.within[tuple(np.moveaxis(nodes, -1, 0))]
-        if out.any():  # a charge near the surface
-            values[out] -= continuum.constant / continuum.inside * total(
-                self.lattice.origin + self.lattice.spacing * nodes[out], continuum.positions, continuum.charges)
-        result: Floats = (weights * values).sum(1)
-        return result
+#: Nodes of a coarse lattice next to the faces of a finer one that keep their own equation.
+MARGIN = 2
 
 
 def levels(shape: tuple[int, int, int]) -> int:
@@ -135,9 +50,8 @@ def faces(shape: tuple[int, int, int]) -> NDArray[np.int64]:
     return np.argwhere(on_face)
 
 
-def solve(continuum: Continuum, lattice: Lattice, depth: int, total: Sum, boundary: Callable[[Floats], Floats],
-          engine: Engine) -> Solved:
-    """Return the solution on a lattice.
+class Problem:
+    """The equation on a lattice, solved for one boundary after another, each from the last solution.
 
     Parameters
     ----------
@@ -145,63 +59,176 @@ def solve(continuum: Continuum, lattice: Lattice, depth: int, total: Sum, bounda
     lattice : Lattice
         Of :func:`enclosing`.
     depth : int
-        Levels.
+        Levels of multigrid.
     total : callable
         The exact sum of q / r.
-    boundary : callable
-        The potential, kT/e, at points (P, 3) of the lattice's faces.
     engine : Engine
 
-    Raises
-    ------
-    TaskError
-        When it does not converge.
+    Attributes
+    ----------
+    unknown : (nx, ny, nz) float32, kT/e
+        The potential outside, the reaction potential inside.
+    within : (nx, ny, nz) bool
+        Which nodes are inside.
+    faces : (F, 3) float64, A
+        The nodes at which the boundary is needed.
     """
-    c = continuum
-    distances = region.signed_distances(c.positions, c.radii, c.probe, lattice)
-    within = distances < 0
-    x, y, z = region.conductances(distances, c.inside, np.full(lattice.shape[2], c.outside), lattice)
-    nodes, sources = _sources(c, lattice, distances, (x, y, z), total)
-    del distances
-    k2 = np.zeros(lattice.shape, np.float32)
-    if c.kappa > 0:
-        k2 = region.ion_shares(c.positions, c.radii, c.ion_radius, lattice)
-        k2 *= np.float32(c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
-    unknown = np.zeros(lattice.shape, np.float32)
-    on_faces = faces(lattice.shape)
-    points = lattice.origin + lattice.spacing * on_faces
-    values = boundary(points)
-    inner = within[tuple(on_faces.T)]
-    if inner.any():  # a part of a molecule
-        values[inner] -= c.constant / c.inside * total(points[inner], c.positions, c.charges)
-    unknown[tuple(on_faces.T)] = values
-    solver = engine.multigrid(x, y, z, k2, c.ions if c.kappa > 0 else c.ions[:0], depth)
-    del x, y, z  # the solver has them with its coarse levels
-    iterations = solver.solve(unknown, nodes, sources, TOLERANCE)
-    return Solved(lattice, unknown, within, iterations)
+
+    def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: Sum, engine: Engine) -> None:
+        self.continuum, self.lattice, self.total = continuum, lattice, total
+        c = continuum
+        distances = region.signed_distances(c.positions, c.radii, c.probe, lattice)
+        self.within = distances < 0
+        water = self._water()
+        outside = c.outside * water + (0 if c.membrane is None else c.membrane.permittivity * (1 - water))
+        self.edges = region.conductances(distances, c.inside, outside, lattice)
+        self._layer()
+        self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, total)
+        del distances
+        self.k2 = np.zeros(lattice.shape, np.float32)
+        if c.kappa > 0:
+            self.k2 = region.ion_shares(c.positions, c.radii, c.ion_radius, lattice)
+            self.k2 *= np.float32(c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
+            self.k2[self.within] = 0
+            self.k2 *= water.astype(np.float32)
+        self.ions = c.ions if c.kappa > 0 else c.ions[:0]
+        self.unknown = np.zeros(lattice.shape, np.float32)
+        self._on_faces = tuple(faces(lattice.shape).T)
+        self.faces: Floats = lattice.origin + lattice.spacing * np.stack(self._on_faces, 1)
+        self._solver = engine.multigrid(*self.edges, self.k2, self.ions, depth)
+
+    def _water(self) -> Floats:
+        """Return which part of the cells of nodes (nz,) at each height is outside of the membrane."""
+        membrane, count, h = self.continuum.membrane, self.lattice.shape[2], float(self.lattice.spacing[2])
+        z = self.lattice.origin[2] + h * np.arange(count)
+        return np.ones(count) if membrane is None else 1 - membrane.share(z - h / 2, z + h / 2)
+
+    def _layer(self) -> None:
+        """Correct the edges across the faces of the membrane, whose parts are in series."""
+        c, h = self.continuum, float(self.lattice.spacing[2])
+        if c.membrane is None:
+            return
+        z = self.lattice.origin[2] + h * np.arange(self.lattice.shape[2] - 1)
+        share = c.membrane.share(z, z + h)
+        water = self._water()
+        weight = float(np.prod(self.lattice.spacing) / h**2 / self.lattice.spacing.mean())
+        for k in np.flatnonzero(((share > 0) & (share < 1)) | (water[1:] != water[:-1])):
+            free = ~(self.within[:, :, k] | self.within[:, :, k + 1])
+            self.edges[2][:, :, k][free] = weight / (share[k] / c.membrane.permittivity + (1 - share[k]) / c.outside)
+
+    def solve(self, boundary: Floats, tolerance: float = TOLERANCE) -> int:
+        """Solve for a potential (F,), kT/e, at the nodes of the faces; return how many iterations that took.
+
+        Raises
+        ------
+        TaskError
+            When it does not converge.
+        """
+        self.unknown[self._on_faces] = boundary - self._of_charges(self.faces, self.within[self._on_faces])
+        return self._solver.solve(self.unknown, self.nodes, self.sources, tolerance)
+
+    def agree(self, finer: Problem, ratio: int) -> None:
+        """Change the equation where a finer lattice is, so that the solution there solves it.
+
+        So that the coarse solution around it is as good (local defect correction: W. Hackbusch, in: Defect Correction
+        Methods, Computing Suppl. 5 (1984) 89).
+        """
+        shared, values = self.shared(finer, ratio)
+        part = tuple(slice(s.start + MARGIN, s.stop - MARGIN) for s in shared)
+        if any(s.stop - s.start < 1 for s in part):
+            return
+        inner = tuple(slice(MARGIN, -MARGIN) for _ in range(3))
+        flows = np.zeros(values[inner].shape)
+        for axis, e in enumerate(self.edges):
+            for step, at in ((1, part), (-1, _moved(part, axis, -1))):
+                flows += e[at] * (values[_moved(inner, axis, step, values.shape)] - values[inner])
+        flows -= self.k2[part] * ion_charge(values[inner], self.ions)
+        replaced = np.zeros(self.lattice.shape, bool)
+        replaced[part] = True
+        kept = ~replaced.ravel()[self.nodes]
+        self.nodes = np.concatenate([self.nodes[kept], np.flatnonzero(replaced)])
+        self.sources = np.concatenate([self.sources[kept], -flows.ravel()])
+
+    def shared(self, finer: Problem, ratio: int) -> tuple[tuple[slice, slice, slice], Floats]:
+        """Return the part of the lattice whose nodes a finer one has too, and that one's solution there."""
+        first = np.rint((finer.lattice.origin - self.lattice.origin) / self.lattice.spacing).astype(int)
+        own = (slice(None, None, ratio),) * 3
+        values, inside = finer.unknown[own].astype(np.float64), finer.within[own]
+        x, y, z = (slice(a, a + n) for a, n in zip(first.tolist(), values.shape, strict=True))
+        other = np.argwhere(inside != self.within[x, y, z])  # by rounding
+        if len(other):
+            at = tuple(other.T)
+            phi = self._of_charges(self.lattice.origin + self.lattice.spacing * (other + first),
+                                   np.ones(len(other), bool))
+            values[at] += np.where(inside[at], phi, -phi)
+        return (x, y, z), values
+
+    def potential(self, part: tuple[slice, slice, slice]) -> Values:
+        """Return the whole potential on a part of the lattice, kT/e."""
+        values = self.unknown[part].copy()
+        nodes = np.argwhere(self.within[part])
+        points = self.lattice.origin + self.lattice.spacing * (nodes + [s.start or 0 for s in part])
+        values[tuple(nodes.T)] += self._of_charges(points, np.ones(len(points), bool)).astype(np.float32)
+        return values
+
+    def potential_at(self, points: Floats) -> Floats:
+        """Return the potential (P,) outside, kT/e, by cubic polynomials through four nodes an axis."""
+        place = (points - self.lattice.origin) / self.lattice.spacing
+        first = np.clip(np.floor(place).astype(np.int64) - 1, 0, np.array(self.lattice.shape) - 4)
+        t = place - first
+        weights = [np.prod([(t - i) / (j - i) for i in range(4) if i != j], 0) for j in range(4)]
+        nodes = first[:, None] + np.stack(np.meshgrid(*[np.arange(4)] * 3, indexing="ij"), -1).reshape(-1, 3)
+        at = tuple(np.moveaxis(nodes, -1, 0))
+        values, inside = self.unknown[at].astype(np.float64), self.within[at]
+        if inside.any():
+            which, back = np.unique(nodes[inside], axis=0, return_inverse=True)
+            values[inside] += self._of_charges(self.lattice.origin + self.lattice.spacing * which,
+                                               np.ones(len(which), bool))[back.ravel()]
+        x, y, z = (np.stack([w[:, d] for w in weights], 1) for d in range(3))
+        result: Floats = np.einsum("pi,pj,pk,pijk->p", x, y, z, values.reshape(-1, 4, 4, 4))
+        return result
+
+    def reaction(self, unknown: Values | None = None) -> Floats:
+        """Return the reaction potential (N,) at the charges, kT/e, interpolated trilinearly.
+
+        0 where the lattice does not hold all of them; `unknown` is another solution.
+        """
+        positions, unknown = self.continuum.positions, self.unknown if unknown is None else unknown
+        if not ((positions >= self.lattice.origin) & (positions <= self.lattice.last)).all():
+            return np.zeros(len(positions))
+        place = (positions - self.lattice.origin) / self.lattice.spacing
+        cell = np.clip(np.floor(place).astype(np.int64), 0, np.array(self.lattice.shape) - 2)
+        corners = np.stack(np.meshgrid(*[[0, 1]] * 3, indexing="ij"), -1).reshape(-1, 3)
+        nodes = cell[:, None] + corners
+        t = (place - cell)[:, None]
+        weights = np.where(corners, t, 1 - t).prod(-1)
+        at = tuple(np.moveaxis(nodes, -1, 0))
+        values = unknown[at].astype(np.float64)
+        out = ~self.within[at]  # of a charge near the surface
+        values[out] -= self._of_charges(self.lattice.origin + self.lattice.spacing * nodes[out],
+                                        np.ones(int(out.sum()), bool))
+        result: Floats = (weights * values).sum(1)
+        return result
+
+    def _of_charges(self, points: Floats, chosen: NDArray[np.bool_]) -> Floats:
+        """Return phi_c at those of the points (P, 3) that are chosen, 0 at others."""
+        values = np.zeros(len(points))
+        c = self.continuum
+        values[chosen] = c.constant / c.inside * self.total(points[chosen], c.positions, c.charges)
+        return values
 
 
-def _sources(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
-             total: Sum) -> tuple[NDArray[np.int64], Floats]:
-    """Return the nodes that cut edges end at, as places in a flat array, and what flows into them by the jump."""
-    within, places = distances < 0, np.arange(lattice.size).reshape(lattice.shape)
-    weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
-    ins, outs, flows, own = [], [], [], []
-    for axis, e in enumerate(edges):
-        low, high = (tuple(part if d == axis else slice(None) for d in range(3))
-                     for part in (slice(None, -1), slice(1, None)))
-        cut = within[low] != within[high]
-        first, second, low_in = places[low][cut], places[high][cut], within[low][cut]
-        ins.append(np.where(low_in, first, second))
-        outs.append(np.where(low_in, second, first))
-        flows.append(e[low][cut].astype(np.float64))
-        own.append(np.full(len(first), weights[axis] * c.inside))
-    a, b, e, eps = (np.concatenate(parts) for parts in (ins, outs, flows, own))
-    nodes, which = np.unique(np.concatenate([a, b]).astype(np.int64), return_inverse=True)
-    points = lattice.origin + lattice.spacing * np.stack(np.unravel_index(nodes, lattice.shape), 1)
-    phi = c.constant / c.inside * total(points, c.positions, c.charges)
-    at_a, at_b = which[: len(a)], which[len(a) :]
-    sums = np.bincount(at_b, e * phi[at_a], len(nodes))
-    sums -= np.bincount(at_a, e * phi[at_a] + eps * (phi[at_b] - phi[at_a]), len(nodes))
-    result = np.asarray(sums, np.float64)
-    return nodes.astype(np.int64), result
+def ion_charge(w: Floats, ions: Floats) -> Floats:
+    """Return what ions add to the equation, over what they add to the linear one's diagonal."""
+    if not len(ions):
+        return w
+    result: Floats = -sum(share / z * np.exp(np.minimum(50.0, -z * w)) for z, share in ions)
+    return result
+
+
+def _moved(part: tuple[slice, ...], axis: int, step: int,
+           shape: tuple[int, ...] | None = None) -> tuple[slice, ...]:
+    """Return a part of an array moved along an axis; ends are counted from the front for a `shape`."""
+    ends = [(s.start, s.stop if shape is None or s.stop >= 0 else n + s.stop)
+            for s, n in zip(part, shape or (0, 0, 0), strict=True)]
+    return tuple(slice(a + step * (d == axis), b + step * (d == axis)) for d, (a, b) in enumerate(ends))

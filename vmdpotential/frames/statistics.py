@@ -14,7 +14,7 @@ Golub, R. J. LeVeque, Am. Stat. 37 (1983) 242): a mean of squares less the squar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import progress
-from vmdpotential.engines.cpu.compiling import threads
+from vmdpotential.compiling import threads
 from vmdpotential.splitting.mesh import fast_length
 
 Floats = NDArray[np.float64]
@@ -169,6 +169,26 @@ class BlockMean:
         self._mean, self._between = np.zeros(shape), np.zeros(shape)
         self._m2 = np.zeros(shape) if spread else self._between
         self._sample, self._series = sample, []  # type: ignore[var-annotated]
+
+    @classmethod
+    def of_sums(cls, counts: Sequence[int], series: Sequence[Floats], totals: Floats) -> BlockMean:
+        """Return it of sums of values that have few digits, such as numbers of atoms, so that squares lose none.
+
+        Parameters
+        ----------
+        counts : sequence of int
+            Frames in each block.
+        series : sequence of (P,) float64
+            Means of the blocks at a sample.
+        totals : (3, ...) float64
+            Sums of the values over frames, of their squares, and of the squares of the blocks' sums over their frames.
+        """
+        made = cls(())
+        made.count, made.counts, made._series = int(sum(counts)), list(counts), list(series)
+        made._mean = totals[0] / max(1, made.count)
+        squares = totals[0] * made._mean
+        made._m2, made._between = (np.maximum(total - squares, 0.0) for total in totals[1:])
+        return made
 
     def add(self, count: int, mean: ArrayLike, m2: ArrayLike | None = None) -> None:
         """Add a block of `count` frames with this mean and sum of squared deviations from it."""

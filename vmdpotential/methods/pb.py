@@ -2,23 +2,27 @@
 
 The equation is solved twice (:mod:`vmdpotential.continuum.equation`): at the map's spacing, and at twice that or more
 on a lattice that reaches far beyond the molecule, whose faces have the sum of the charges' screened potentials. The
-second gives the first its boundary, and both together an error: the discretisation is of second order.
+second gives the first its boundary, is corrected by it where both are, and solved again for a better one. Both together
+give an error.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.continuum.equation import Continuum, Solved, Sum, enclosing, solve
-from vmdpotential.engines import Engine, charges_and_positions, get_engine
-from vmdpotential.engines.cpu.continuum.multigrid import BYTES
+from vmdpotential.continuum.equation import Problem, enclosing
+from vmdpotential.continuum.ions import ions_of, named, neutral, strength
+from vmdpotential.continuum.molecule import Continuum, Membrane, Sum
+from vmdpotential.engines import MULTIGRID_BYTES as BYTES
+from vmdpotential.engines import Engine, PointSum, charges_and_positions, get_engine
 from vmdpotential.engines.result import HostResult, Mean, MeanOfResults, Result
-from vmdpotential.errors import MemoryPlanError
+from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.interactions import Bound, Quantity
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
@@ -26,7 +30,7 @@ from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.methods import Charges, Estimate, Method, Refusal, Request, Solution, map_bytes
 from vmdpotential.methods.accuracy import Errors
-from vmdpotential.methods.at_points import to_tolerance
+from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.units import coulomb_constant, debye_length
 
 Floats = NDArray[np.float64]
@@ -40,6 +44,13 @@ BEYOND = 16.0
 #: Nodes that it may have in any case.
 FREE = 800_000
 
+#: Of the fine lattice's first solution, which the coarse one is corrected by.
+START = 1e-5
+
+#: What extrapolated errors of potentials and energies are multiplied by: so that at most one in twenty of 50 structures
+#: has a larger error (scripts/pb_errors.py).
+SAFETY, ENERGY_SAFETY = 0.8, 1.5
+
 #: Of the sum of charges at nodes; far from the molecule their potential is summed from nodes of this spacing, A.
 TOLERANCE, CLUSTERS = 1e-5, 5.0
 
@@ -52,15 +63,23 @@ class Continued(HostResult):
     maps : (1, nx, ny, nz) float32
     errors : Errors
         From two lattices: outside of the molecule, and at its surface.
-    energies : (N,) float64, kT
-        Half the reaction potential times the charge, of each atom; their sum is the electrostatic energy of solvation.
+    charges : (N,) float64, e
+    reaction : (N,) float64, kT/e
+        The reaction potential at each atom: what the charges do not make in a medium of the molecule's permittivity.
     energy_error : float, kT
-        Of the sum, from two lattices.
+        Of the sum of the energies, from two lattices.
     """
 
-    def __init__(self, maps: NDArray[np.float32], errors: Errors, energies: Floats, energy_error: float) -> None:
+    def __init__(self, maps: NDArray[np.float32], errors: Errors, charges: Floats, reaction: Floats,
+                 energy_error: float) -> None:
         super().__init__(maps)
-        self.errors, self.energies, self.energy_error = errors, energies, energy_error
+        self.errors, self.charges, self.reaction, self.energy_error = errors, charges, reaction, energy_error
+
+    @property
+    def energies(self) -> Floats:
+        """The electrostatic energy of solvation of each atom (N,), kT: half its charge times the reaction potential."""
+        result: Floats = 0.5 * self.charges * self.reaction
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +108,21 @@ class PbPlan:
         total: Sum = partial(_sum, engine)
         fine, first, depth = enclosing(self.request.lattice)
         wide, levels, ratio = around(fine, places, told)
-        far = solve(continuum, wide, levels, total, partial(far_field, continuum, engine), engine)
-        solved = solve(continuum, fine, depth, total, partial(_interpolated, far, continuum, total), engine)
-        whole: tuple[slice, slice, slice] = tuple(  # type: ignore[assignment]
-            slice(a, a + n) for a, n in zip(first, self.request.lattice.shape, strict=True))
-        values = solved.potential(continuum, total, whole)
-        share = 1 / (ratio**2 - 1)
-        energies = [0.5 * continuum.charges * _reaction(found, continuum, total) for found in (solved, far)]
+        far = Problem(continuum, wide, levels, total, engine)
+        far.solve(far_field(continuum, engine, far.faces))
+        solved = Problem(continuum, fine, depth, total, engine)
+        solved.solve(far.potential_at(solved.faces), START)
+        coarse = far.unknown.copy()
+        far.agree(solved, ratio)
+        far.solve(far_field(continuum, engine, far.faces))
+        solved.solve(far.potential_at(solved.faces))
+        x, y, z = (slice(a, a + n) for a, n in zip(first, self.request.lattice.shape, strict=True))
+        values = solved.potential((x, y, z))
+        reaction = solved.reaction()
+        differences = 0.5 * continuum.charges * (reaction - far.reaction(coarse))
         unit = coulomb_constant(told.unit, told.temperature) / coulomb_constant("kT/e", told.temperature)
-        return Continued(np.ascontiguousarray(unit * values, np.float32)[None], _errors(solved, far, ratio),
-                         energies[0], share * abs(float((energies[0] - energies[1]).sum())))
+        return Continued(np.ascontiguousarray(unit * values, np.float32)[None], _errors(solved, far, coarse, ratio),
+                         continuum.charges, reaction, _energy_error(differences, ratio))
 
     def new_mean(self) -> Mean:
         """Return the mean of no frames yet."""
@@ -118,7 +142,7 @@ class ContinuumMethod(Method):
     field = False
     superposes = False
     dielectric = WATER
-    quantities = (
+    quantities: Sequence[Quantity] = (
         Quantity("salt", "M", 0.15, 0.0, 10.0, "1:1 salt"),
         Quantity("divalent", "M", 0.0, 0.0, 10.0, "salt of a divalent cation and two anions"),
         Quantity("ion_radius", "A", 2.0, 0.0, 10.0, "closest distance of an ion's centre to an atom's surface"),
@@ -126,6 +150,19 @@ class ContinuumMethod(Method):
         Quantity("probe", "A", 1.4, 0.0, 10.0, "radius of the probe that rolls over the surface; 0: van der Waals"),
         Quantity("nonlinear", "", 0.0, 0.0, 1.0, "1 solves the full equation, 0 the linear one"),
     )
+
+    def parameters(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Return the values of all parameters; ions that are named replace the default salt."""
+        ions = named(values)
+        for name, molar in ions.items():
+            if not 0 <= molar <= 10:
+                raise UsageError(name, f"the method {self.name} takes 0 to 10 M", value=f"{molar:g}")
+        others = {name: value for name, value in values.items() if name not in ions}
+        found = {**super().parameters({**({"salt": 0.0} if ions else {}), **others}), **ions}
+        if not neutral(ions_of(found)):
+            raise UsageError("set", "the ions of the solution have a net charge",
+                             "give concentrations that balance, such as {set Mg2+=0.1,Cl-=0.2}")
+        return found
 
     def unsuitable(self, request: Request) -> Refusal | None:
         """Return why no method of this kind can serve a request, None where one can."""
@@ -141,6 +178,9 @@ class ContinuumMethod(Method):
         values = {} if request.solution is None else request.solution.values
         salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
                  if values.get(name, 0.0) > 0]
+        if values.get("membrane", 0.0):
+            salts.append(f"a membrane of {values['membrane']:g} A")
+        salts += [f"{molar:.3g} M {name}" for name, molar in named(values).items() if molar > 0]
         return ", ".join(["continuum (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
                           f"{values.get('inside', 0.0):g} inside"])
 
@@ -148,8 +188,10 @@ class ContinuumMethod(Method):
         """Return the equation with its parameters."""
         solution = request.solution
         assert solution is not None
-        kind = "full" if solution.values["nonlinear"] else "linear"
-        values = ", ".join(f"{q.name} {solution.values[q.name]:g} {q.unit}".strip() for q in self.quantities[:-1])
+        kind, values_of_slab = "full" if solution.values["nonlinear"] else "linear", solution.values.get("membrane", 0)
+        values = ", ".join(f"{q.name} {solution.values[q.name]:g} {q.unit}".strip() for q in self.quantities
+                           if q.name != "nonlinear" and (values_of_slab or not q.name.startswith("membrane")))
+        values += "".join(f", {name} {molar:g} M" for name, molar in named(solution.values).items())
         return f"poisson_boltzmann ({kind}, radii {solution.source}, {values})"
 
 
@@ -158,6 +200,12 @@ class PoissonBoltzmann(ContinuumMethod):
 
     name = "pb"
     summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions"
+    quantities = (
+        *ContinuumMethod.quantities,
+        Quantity("membrane", "A", 0.0, 0.0, 1000.0, "thickness of a slab across z in the place of the water; 0: none"),
+        Quantity("membrane_centre", "A", 0.0, -1e5, 1e5, "z of the slab's centre"),
+        Quantity("membrane_inside", "", 2.0, 1.0, 200.0, "relative permittivity of the slab"),
+    )
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
         """Return what a solution should take."""
@@ -189,6 +237,10 @@ class PoissonBoltzmann(ContinuumMethod):
         """Return the errors of a result: outside of the molecule, and at its surface."""
         return result.errors if isinstance(result, Continued) else None
 
+    def solvation(self, result: Result) -> tuple[Floats, float] | None:
+        """Return the energies of solvation (N,) of the charges, kT, and the error of their sum."""
+        return (result.energies, result.energy_error) if isinstance(result, Continued) else None
+
     def closed_form(self, engine: Engine) -> tuple[float, float]:
         """Return the error of the energy of Born's ion in a solution of ions, and its limit."""
         places, charges, radius, start = np.array([[0.13, 0.07, 0.21]]), np.ones(1), 3.0, 5.0
@@ -205,15 +257,14 @@ class PoissonBoltzmann(ContinuumMethod):
 
 def described(told: Solution, positions: Floats, charges: Floats) -> Continuum:
     """Return the continuum of a request, for charges in e."""
-    values = told.values
-    strength = values["salt"] + 3 * values["divalent"]  # half the sum of c z^2
-    ions = [(z, c * z * z) for z, c in ((1.0, values["salt"]), (2.0, values["divalent"]),
-                                        (-1.0, values["salt"] + 2 * values["divalent"])) if c > 0]
-    full = np.array(ions if values["nonlinear"] else []).reshape(-1, 2)
+    values, ions = told.values, ions_of(told.values)
+    half, centre = 0.5 * values.get("membrane", 0.0), values.get("membrane_centre", 0.0)
+    full = np.array([(z, c * z * z) for z, c in ions] if values["nonlinear"] else []).reshape(-1, 2)
     full[:, 1] /= max(1e-30, full[:, 1].sum())
     return Continuum(positions, charges, told.radii, coulomb_constant("kT/e", told.temperature), values["inside"],
                      told.dielectric, values["probe"], values["ion_radius"],
-                     1 / debye_length(strength, told.temperature, told.dielectric), full)
+                     1 / debye_length(strength(ions), told.temperature, told.dielectric), full,
+                     Membrane(centre - half, centre + half, values["membrane_inside"]) if half else None)
 
 
 def around(fine: Lattice, positions: Floats, told: Solution) -> tuple[Lattice, int, int]:
@@ -222,7 +273,7 @@ def around(fine: Lattice, positions: Floats, told: Solution) -> tuple[Lattice, i
     With it come the levels of multigrid, and the ratio of the spacings.
     """
     low, high = bounds(positions)
-    margin = BEYOND + float(told.radii.max(initial=0.0))
+    margin = BEYOND + float(told.radii.max(initial=0.0)) + told.values.get("membrane", 0.0)
     ratio = 2
     while True:
         spacing = ratio * fine.spacing
@@ -239,15 +290,29 @@ def around(fine: Lattice, positions: Floats, told: Solution) -> tuple[Lattice, i
 def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
     """Return the potential (P,), kT/e, far from the molecule: of charges that the ions around each screen.
 
-    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion.
+    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion. In a membrane it goes in a straight line from one
+    side's to the other's.
     """
+    membrane = continuum.membrane
+    if membrane is not None:
+        share = (points[:, 2] - membrane.low) / (membrane.high - membrane.low)
+        within = (share > 0) & (share < 1)
+        solution, sides = replace(continuum, membrane=None), []
+        for z in (membrane.low, membrane.high):
+            moved = points.copy()
+            moved[within, 2] = z
+            sides.append(far_field(solution, engine, moved))
+        share = np.where(within, share, 0.0)
+        result: Floats = (1 - share) * sides[0] + share * sides[1]
+        return result
     start = continuum.radii + continuum.ion_radius
     charges = continuum.charges * np.exp(continuum.kappa * start) / (1 + continuum.kappa * start)
     positions = continuum.positions
     if len(charges) > 200:
         positions, charges = _gathered(positions, charges)
-    bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else None
-    return continuum.constant / continuum.outside * engine.at_points(points, positions, charges, interaction=bound)
+    bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else COULOMB.bind()
+    values = engine.prepare_points(PointSum(bound)).at(points, positions, charges)[0]
+    return continuum.constant / continuum.outside * values
 
 
 def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
@@ -265,62 +330,41 @@ def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
 
 
 def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats) -> Floats:
-    return to_tolerance(TOLERANCE, points, positions, charges, None, engine)[0]
+    return sum_at(request_at(points, positions, charges, None, tolerance=TOLERANCE), points, positions, charges,
+                  engine).potential
 
 
-def _interpolated(far: Solved, continuum: Continuum, total: Sum, points: Floats) -> Floats:
-    """Return the potential (P,) of the coarse solution at points, by cubic polynomials through four nodes an axis."""
-    place = (points - far.lattice.origin) / far.lattice.spacing
-    first = np.clip(np.floor(place).astype(np.int64) - 1, 0, np.array(far.lattice.shape) - 4)
-    t = place - first
-    weights = [np.prod([(t - i) / (j - i) for i in range(4) if i != j], 0) for j in range(4)]
-    unknown, low, high = far.unknown, first.min(0), first.max(0) + 4
-    inside = far.within[tuple(slice(a, b) for a, b in zip(low, high, strict=True))].copy()
-    inside[4:-4, 4:-4, 4:-4] = False
-    nodes = np.argwhere(inside) + low
-    if len(nodes):  # the faces cut the molecule
-        unknown = unknown.copy()
-        unknown[tuple(nodes.T)] += (continuum.constant / continuum.inside * total(
-            far.lattice.origin + far.lattice.spacing * nodes, continuum.positions,
-            continuum.charges)).astype(np.float32)
-    result = np.zeros(len(points))
-    for i, j, k in np.ndindex(4, 4, 4):
-        at = unknown[first[:, 0] + i, first[:, 1] + j, first[:, 2] + k]
-        result += weights[i][:, 0] * weights[j][:, 1] * weights[k][:, 2] * at
-    return result
-
-
-def _reaction(found: Solved, continuum: Continuum, total: Sum) -> Floats:
-    """Return the reaction potential at the charges; 0 where the lattice does not hold all of them."""
-    places = continuum.positions
-    values = np.zeros(len(places))
-    if ((places >= found.lattice.origin) & (places <= found.lattice.last)).all():
-        values[:] = found.reaction(continuum, total)
-    return values
-
-
-def _errors(fine: Solved, far: Solved, ratio: int) -> Errors:
+def _errors(fine: Problem, far: Problem, coarse: NDArray[np.float32], ratio: int) -> Errors:
     """Return the errors outside of the molecule, and next to its surface, by the nodes that both lattices have.
 
-    These are whole differences: what the fine solution gains, it may lose again by its boundary, which is the coarse's.
+    Extrapolated as those of a scheme of the first order (L. F. Richardson, Phil. Trans. R. Soc. A 226 (1927) 299): the
+    flow through faces that the surface cuts is no better where the field is along it.
     """
-    start = np.rint((fine.lattice.origin - far.lattice.origin) / far.lattice.spacing).astype(int)
-    own = tuple(slice(0, None, ratio) for _ in range(3))
-    a, inside = fine.unknown[own].astype(np.float64), fine.within[own]
-    part = tuple(slice(s, s + n) for s, n in zip(start, a.shape, strict=True))
-    b, outside = far.unknown[part], ~(inside | far.within[part])
+    part, a = far.shared(fine, ratio)
+    inside, b = far.within[part], coarse[part]
     near = np.zeros_like(inside)
     for axis in range(3):
         for step in (-1, 1):
             near |= np.roll(inside, step, axis)
-    near &= outside
+    near &= ~inside
     difference = a - b
 
     def relative(chosen: NDArray[np.bool_]) -> float:
         size = float(np.mean(a[chosen] ** 2)) if chosen.any() else 0.0
         return float(np.sqrt(np.mean(difference[chosen] ** 2) / size)) if size > 0 else 0.0
 
-    return Errors(relative(outside), relative(near) if near.any() else relative(outside))
+    outside, surface = relative(~inside), relative(near) if near.any() else relative(~inside)
+    return Errors(SAFETY * outside / (ratio - 1), SAFETY * surface / (ratio - 1))
+
+
+def _energy_error(differences: Floats, ratio: int) -> float:
+    """Return the error of the sum of energies (N,), from their differences between two lattices.
+
+    The sum's own difference may be small by chance, and is then no measure of it: nor are independent errors, where a
+    tenth of them has the same sign.
+    """
+    size = max(abs(differences.sum()), np.linalg.norm(differences), 0.1 * abs(differences).sum())
+    return ENERGY_SAFETY / (ratio**2 - 1) * float(size)
 
 
 def _too_large(request: Request, taken: int) -> Refusal:

@@ -20,11 +20,11 @@ _FAMILIES = {
     "URA": "URA U RU DU",
     "CHL1": "CHL1 CHL CHOL",
 }
-_AMINO_ACIDS = (
+AMINO_ACIDS = (
     "ALA", "ARG", "ASN", "ASP", "CYS", "GLN", "GLU", "GLY", "HIS", "ILE",
     "LEU", "LYS", "MET", "PHE", "PRO", "SER", "THR", "TRP", "TYR", "VAL", "HYP",
 )  # fmt: skip
-_NUCLEOTIDES = ("ADE", "CYT", "GUA", "THY", "URA")
+NUCLEOTIDES = ("ADE", "CYT", "GUA", "THY", "URA")
 _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 
 
@@ -35,9 +35,9 @@ def family(name: str) -> str:
     if name in _FAMILY_OF:
         return _FAMILY_OF[name]
     # Amber's first and last residues: NALA, CHIE; DA5, A3, DAN
-    if len(name) == 4 and name[0] in "NC" and _FAMILY_OF.get(name[1:], name[1:]) in _AMINO_ACIDS:
+    if len(name) == 4 and name[0] in "NC" and _FAMILY_OF.get(name[1:], name[1:]) in AMINO_ACIDS:
         return _FAMILY_OF.get(name[1:], name[1:])
-    if name[-1:] in ("3", "5", "N") and _FAMILY_OF.get(name[:-1]) in _NUCLEOTIDES:
+    if name[-1:] in ("3", "5", "N") and _FAMILY_OF.get(name[:-1]) in NUCLEOTIDES:
         return _FAMILY_OF[name[:-1]]
     return name
 
@@ -52,7 +52,7 @@ _METHYLENES = {
     "HZ": "LYS",
     "HG1": "ILE",
 }
-_STEMS = {name: [stem for stem, where in _METHYLENES.items() if name in where.split()] for name in _AMINO_ACIDS}
+_STEMS = {name: [stem for stem, where in _METHYLENES.items() if name in where.split()] for name in AMINO_ACIDS}
 
 _AMINO_HYDROGENS = frozenset(["H", "HN", *(stem + n for stem in ("H", "HT", "HN") for n in "123")])
 _PROTEIN_NAMES = {

@@ -2,20 +2,26 @@
 
 ``bondi``: van der Waals radii (A. Bondi, J. Phys. Chem. 68, 1964, 441). ``mbondi2``: these, and 1.3 A for hydrogens on
 nitrogen (A. Onufriev, D. Bashford, D. A. Case, Proteins 55, 2004, 383), as Amber's ``set default PBradii mbondi2``.
+``parse``: of amino acids, where hydrogens on aliphatic carbons are a part of these (D. Sitkoff, K. A. Sharp, B. Honig,
+J. Phys. Chem. 98, 1994, 1978), and of nucleotides (C. L. Tang, E. Alexov, A. M. Pyle, B. Honig, J. Mol. Biol. 366,
+2007, 1475).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError, UsageError, listed
+from vmdpotential.molecule.atomnames import AMINO_ACIDS, NUCLEOTIDES, family
 from vmdpotential.molecule.elements import fill
-from vmdpotential.molecule.names import unique_names
+from vmdpotential.molecule.names import WATERS, unique_names
 from vmdpotential.molecule.structure import Floats, Structure
 
 #: Sets by their names.
-SETS = ("bondi", "mbondi2")
+SETS = ("bondi", "mbondi2", "parse")
 _SETS = f"name a set, {' or '.join(f'{{radii {one}}}' for one in SETS)}"
 
 #: A; elements that are not here have no radius in Bondi's table.
@@ -27,8 +33,18 @@ BONDI = {
     "U": 1.86,
 }
 
+#: A, of PARSE: of amino acids and water; what aliphatic carbons, ammonium nitrogens and hydrogens on them have instead;
+#: of nucleotides.
+PARSE = {"H": 1.0, "C": 1.7, "N": 1.5, "O": 1.4, "S": 1.85}
+_SATURATED = {"C": 2.0, "N": 2.0, "H": 0.0}
+PARSE_NUCLEIC = {"H": 1.1, "C": 1.7, "N": 1.5, "O": 1.4, "P": 1.9}
+
 #: A, of hydrogens on nitrogen in mbondi2, and how far they are from it at most.
 ON_NITROGEN, BOND = 1.30, 1.25
+#: A, of the longest bonds with sulfur, and of others between heavy atoms.
+_BONDED, _HEAVY = 2.2, 1.75
+#: Caps, which have an amino acid's atoms.
+_CAPS = ("ACE", "NME", "NMA", "NH2")
 
 
 def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "auto") -> tuple[Floats, str]:
@@ -61,8 +77,7 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
     if name not in SETS:
         raise UsageError("radii", f"choose one of auto, {', '.join(SETS)}", value=name)
     elements = fill(structure).elements
-    different, inverse = unique_names(elements)
-    radii = np.array([BONDI.get(str(word), np.nan) for word in different], np.float64)[inverse]
+    radii = _parse(structure, elements) if name == "parse" else _by_element(elements, BONDI)
     missing = np.flatnonzero(np.isnan(radii) & chosen)
     if len(missing):
         atom = int(missing[0])
@@ -86,8 +101,17 @@ def prepared_radii(structure: Structure, name: str = "mbondi2") -> tuple[Floats,
     import gemmi
 
     elements = fill(structure).elements
+    source = name
+    if name == "parse":
+        radii = _parse(structure, elements)
+        others = np.isnan(radii)
+        if others.any():
+            radii[others], instead = prepared_radii(structure.take(others))
+            words = sorted(set(structure.residue_names[others].tolist()))
+            source += f", {instead} for {listed(words, 80)}"
+        return radii, source
     missing = sorted(set(np.unique(elements).tolist()) - BONDI.keys() - {""})
-    radii, source = np.zeros(len(structure)), name
+    radii = np.zeros(len(structure))
     known = ~np.isin(elements, [*missing, ""])
     radii[known] = atomic_radii(structure, known, name)[0]
     for element in missing:
@@ -95,6 +119,35 @@ def prepared_radii(structure: Structure, name: str = "mbondi2") -> tuple[Floats,
     if missing:
         source += f", van der Waals radii of gemmi for {', '.join(missing)}"
     return radii, source
+
+
+def _by_element(elements: NDArray[np.str_], table: Mapping[str, float]) -> Floats:
+    different, inverse = unique_names(elements)
+    return np.array([table.get(str(word), np.nan) for word in different], np.float64)[inverse]
+
+
+def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
+    """Return radii (N,) of the set PARSE, A; NaN of atoms in residues that it does not cover."""
+    from scipy.spatial import cKDTree
+
+    names, inverse = unique_names(structure.residue_names)
+    families = [family(str(word).upper()) for word in names]
+    amino = np.array([one in (*AMINO_ACIDS, *_CAPS) or one in WATERS for one in families])[inverse]
+    nucleic = np.array([one in NUCLEOTIDES for one in families])[inverse]
+    radii = np.full(len(elements), np.nan)
+    radii[amino] = _by_element(elements[amino], PARSE)
+    radii[nucleic] = _by_element(elements[nucleic], PARSE_NUCLEIC)
+    pairs = cKDTree(structure.positions).query_pairs(_BONDED, output_type="ndarray")
+    kinds = elements[pairs]
+    hydrogens = (kinds == "H").sum(1)
+    longest = np.select([hydrogens == 1, hydrogens == 2, (kinds == "S").any(1)], [BOND, 0.0, _BONDED], _HEAVY)
+    pairs = pairs[np.linalg.norm(structure.positions[pairs[:, 0]] - structure.positions[pairs[:, 1]], axis=1) < longest]
+    saturated = (np.bincount(pairs.ravel(), minlength=len(elements)) == 4) & np.isin(elements, ["C", "N"]) & amino
+    chosen = saturated.copy()
+    for one, two in (pairs.T, pairs.T[::-1]):
+        chosen[one[saturated[two] & (elements[one] == "H")]] = True
+    radii[chosen] = _by_element(elements[chosen], _SATURATED)
+    return radii
 
 
 def _on_nitrogen(positions: Floats, elements: NDArray[np.str_], radii: Floats) -> None:

@@ -14,7 +14,10 @@ from vmdpotential.prepare.draft import METALS
 
 #: Usual charges of metals that are bound within a molecule, e.
 _OXIDATION = {"Fe": 2, "Zn": 2, "Mg": 2, "Mn": 2, "Co": 2, "Ni": 2, "Cu": 2, "Ca": 2, "Mo": 4, "V": 4, "Na": 1, "K": 1,
-              "Cd": 2, "Hg": 2, "Pt": 2, "Pd": 2, "Ru": 2, "Rh": 3, "Al": 3, "W": 4, "Ir": 3, "Os": 2, "Cr": 3, "Li": 1}
+              "Cd": 2, "Hg": 2, "Pt": 2, "Pd": 2, "Ru": 2, "Rh": 3, "Al": 3, "W": 4, "Ir": 3, "Os": 2, "Cr": 3, "Li": 1,
+              "Be": 2, "Rb": 1, "Cs": 1, "Sr": 2, "Ba": 2, "Ga": 3, "In": 3, "Tl": 1, "Sn": 4, "Pb": 2, "Bi": 3,
+              "Sc": 3, "Ti": 4, "Y": 3, "Zr": 4, "Nb": 5, "Ag": 1, "Au": 1, "Hf": 4, "Ta": 5, "Re": 1, "Th": 4, "U": 6,
+              **dict.fromkeys(("La", "Ce", "Pr", "Nd", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu"), 3)}
 
 
 def approximate(made: Assembly, asked: NDArray[np.bool_], others: Floats) -> Floats:

@@ -15,9 +15,12 @@ from scipy.spatial import cKDTree
 from vmdpotential.molecule.structure import Floats
 from vmdpotential.prepare.components import Component, component
 from vmdpotential.prepare.draft import Draft, Residue
+from vmdpotential.prepare.orient import rotations
 
 #: Degrees at which a fragment is tried about its bond.
 _TURNS = np.arange(0.0, 360.0, 15.0)
+#: Orientations in which an ion is tried.
+_ORIENTATIONS = 60
 #: Bonds (A) and angles (degrees) of the peptide bond (R. A. Engh, R. Huber, Acta Cryst. A47, 1991, 392).
 C_N, N_CA, CA_C, C_O = 1.329, 1.458, 1.525, 1.231
 CA_C_N, C_N_CA, O_C_N = 116.2, 121.7, 123.0
@@ -25,9 +28,9 @@ CA_C_N, C_N_CA, O_C_N = 116.2, 121.7, 123.0
 
 @dataclass
 class Completion:
-    """What could not be completed: residues by their row to a reason; gaps by the rows of the residues around them."""
+    """What could not be completed: residues by row to how many atoms; gaps by the rows of their residues."""
 
-    failed: dict[int, str] = field(default_factory=dict)
+    failed: dict[int, int] = field(default_factory=dict)
     gaps: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -59,7 +62,7 @@ def complete(draft: Draft, chains: list[str]) -> tuple[Draft, Completion]:
         positions = {name: draft.positions[starts[n] + k] for k, name in enumerate(names)}
         placed = _place(found, positions, kinds[key], tree)
         if placed is None:
-            done.failed[n] = f"{len(kinds[key])} of its atoms are missing, and too few are there to place them"
+            done.failed[n] = len(kinds[key])
             continue
         new[n] = [(found.atoms[k], found.elements[k], place) for k, place in placed.items()]
     caps = _caps(draft, chains, linked, new, tree, done)
@@ -103,7 +106,11 @@ def _place(found: Component, positions: dict[str, Floats], missing: list[int],
                 queue += [j for j in found.neighbours[row] if j in left]
         frame = _frame(found, anchor, known)
         if len(frame) < 3:
-            return None
+            if len(known) > 1 or len(found.neighbours[anchor]) + 1 < len(found.atoms):
+                return None
+            # of an ion, such as sulfate, its centre alone: no direction is wrong
+            places = _clear(found.positions[fragment] - found.positions[anchor], known[anchor], tree)
+            return dict(zip(fragment, places, strict=True))
         rotation, shift = _superposition(found.positions[frame], np.array([known[k] for k in frame]))
         places = found.positions[fragment] @ rotation.T + shift
         places += known[anchor] - (found.positions[anchor] @ rotation.T + shift)
@@ -149,13 +156,23 @@ def _turned(places: Floats, begin: Floats, end: Floats, tree: cKDTree) -> Floats
     best, result = -1.0, places
     for turn in np.radians(_TURNS):
         trial = _rotate(places - end, axis, turn) + end
-        # those nearest are the atoms the fragment hangs on
-        distances, _ = tree.query(trial, k=min(4, tree.n))
-        distances = np.atleast_2d(distances)
-        score = float(np.minimum(distances[:, -1], 4.0).sum() + 4 * distances[:, 0].min())
+        score = _clearance(trial, tree)
         if score > best + 1e-6:
             best, result = score, trial
     return result
+
+
+def _clear(arms: Floats, centre: Floats, tree: cKDTree) -> Floats:
+    """Return places around a centre, turned to where the nearest other atoms are farthest."""
+    trials = rotations(_ORIENTATIONS) @ arms.T
+    return np.asarray(max((trial.T + centre for trial in trials), key=lambda trial: _clearance(trial, tree)))
+
+
+def _clearance(trial: Floats, tree: cKDTree) -> float:
+    """Return how far places are from other atoms; those nearest are the atoms that a fragment hangs on."""
+    distances, _ = tree.query(trial, k=min(4, tree.n))
+    distances = np.atleast_2d(distances)
+    return float(np.minimum(distances[:, -1], 4.0).sum() + 4 * distances[:, 0].min())
 
 
 def _rotate(vectors: Floats, axis: Floats, angle: float) -> Floats:

@@ -6,6 +6,7 @@ The dictionary (J. D. Westbrook et al., Bioinformatics 31, 2015, 1274; CC0) is t
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from vmdpotential import cache as disk
 from vmdpotential.extras import load
 from vmdpotential.molecule.atomnames import common_names, family
 from vmdpotential.molecule.gasteiger import (
@@ -24,6 +26,7 @@ from vmdpotential.molecule.gasteiger import (
     SINGLE,
     TRIPLE,
 )
+from vmdpotential.molecule.given import Molecule
 from vmdpotential.molecule.structure import Floats, Integers
 from vmdpotential.molecule.templates import table_bytes
 
@@ -60,6 +63,8 @@ class Component:
         Names of the hydrogens on each heavy atom.
     others : dict of str to str
         Former names of heavy atoms to the present ones.
+    stated : bool
+        Whether it is a user's, whose formal charges are those of the form that is meant.
     """
 
     name: str
@@ -71,6 +76,25 @@ class Component:
     leaving: Any
     hydrogens: dict[str, tuple[str, ...]]
     others: dict[str, str]
+    stated: bool = False
+
+    @classmethod
+    def from_molecule(cls, name: str, molecule: Molecule) -> Component:
+        """Return the component of a molecule that a file states with its hydrogens."""
+        heavy = [n for n, element in enumerate(molecule.elements) if element not in ("H", "D")]
+        row = {n: k for k, n in enumerate(heavy)}
+        hydrogens: dict[str, tuple[str, ...]] = {}
+        bonds = []
+        for a, b, order in molecule.bonds:
+            if a in row and b in row:
+                bonds.append((row[a], row[b], order))
+            elif a in row or b in row:
+                holder, held = (a, b) if a in row else (b, a)
+                atom = molecule.names[holder]
+                hydrogens[atom] = (*hydrogens.get(atom, ()), molecule.names[held])
+        return cls(name, tuple(molecule.names[n] for n in heavy), tuple(molecule.elements[n] for n in heavy),
+                   np.array([molecule.formal[n] for n in heavy], np.int64), np.full((len(heavy), 3), np.nan),
+                   np.array(bonds, np.int64).reshape(-1, 3), np.zeros(len(heavy), bool), hydrogens, {}, True)
 
     @classmethod
     def from_json(cls, line: str) -> Component:
@@ -118,7 +142,8 @@ class Component:
 def component(name: str) -> Component | None:
     """Return a component of the dictionary, None where there is none of this name.
 
-    The most frequent ones are in a table of this package, as reading the whole dictionary takes seconds.
+    The most frequent ones are in a table of this package, and others are kept on disk once they were read, as reading
+    the whole dictionary takes seconds.
 
     Raises
     ------
@@ -128,7 +153,15 @@ def component(name: str) -> Component | None:
     line = _table().get(name)
     if line is not None:
         return Component.from_json(line)
-    return from_dictionary(name)
+    version = load("biotite", "hydrogens and bonds", "prepare").__version__
+    entry = hashlib.sha256(f"{version} {name}".encode()).hexdigest()
+    kept = disk.read(entry, "components")
+    if kept is not None:
+        return Component.from_json(kept.decode("ascii"))
+    found = from_dictionary(name)
+    if found is not None:
+        disk.write(entry, found.to_json().encode("ascii"), "components")
+    return found
 
 
 @cache
@@ -141,41 +174,40 @@ def _table() -> dict[str, str]:
 def from_dictionary(name: str) -> Component | None:
     """Return a component of biotite's copy of the dictionary; see :func:`component`."""
     ccd = load("biotite.structure.info.ccd", "hydrogens and bonds", "prepare")
-    atoms = ccd.get_from_ccd("chem_comp_atom", name)
-    if atoms is None:
+
+    def column(key: str, kind: Any = str, category: str = "chem_comp_atom") -> list[Any]:
+        return np.asarray(ccd.get_from_ccd(category, name, key).as_array(kind)).tolist()  # type: ignore[no-any-return]
+
+    if ccd.get_from_ccd("chem_comp_atom", name, "atom_id") is None:
         return None
-
-    def column(table: Any, key: str, kind: Any = str) -> list[Any]:
-        return np.asarray(table[key].as_array(kind)).tolist()  # type: ignore[no-any-return]
-
-    names, symbols = column(atoms, "atom_id"), [symbol.capitalize() for symbol in column(atoms, "type_symbol")]
-    charges = column(atoms, "charge", np.int64)
-    leaving = [flag == "Y" for flag in column(atoms, "pdbx_leaving_atom_flag")]
+    names, symbols = column("atom_id"), [symbol.capitalize() for symbol in column("type_symbol")]
+    charges = column("charge", np.int64)
+    leaving = [flag == "Y" for flag in column("pdbx_leaving_atom_flag")]
     heavy = [n for n, symbol in enumerate(symbols) if symbol not in ("H", "D")]
     row = {names[n]: k for k, n in enumerate(heavy)}
     hydrogens: dict[str, list[str]] = {}
     bonds: list[tuple[int, int, int]] = []
-    table = ccd.get_from_ccd("chem_comp_bond", name)
-    if table is not None:
-        for a, b, order, aromatic in zip(*(column(table, key) for key in (
+    if ccd.get_from_ccd("chem_comp_bond", name, "atom_id_1") is not None:
+        for a, b, order, aromatic in zip(*(column(key, category="chem_comp_bond") for key in (
                 "atom_id_1", "atom_id_2", "value_order", "pdbx_aromatic_flag")), strict=True):
             if a in row and b in row:
                 bonds.append((row[a], row[b], _ORDERS.get((order, aromatic), SINGLE)))
             elif a in row or b in row:
                 hydrogens.setdefault(a if a in row else b, []).append(b if a in row else a)
-    others = {old: new for old, new in zip(column(atoms, "alt_atom_id"), names, strict=True)
+    others = {old: new for old, new in zip(column("alt_atom_id"), names, strict=True)
               if new in row and old not in row and old}
     return Component(
         name, tuple(names[n] for n in heavy), tuple(symbols[n] for n in heavy),
-        np.array([charges[n] for n in heavy], np.int64), _positions(atoms)[heavy],
+        np.array([charges[n] for n in heavy], np.int64), _positions(ccd, name)[heavy],
         np.array(bonds, np.int64).reshape(-1, 3), np.array([leaving[n] for n in heavy], bool),
         {atom: tuple(found) for atom, found in hydrogens.items()}, others)
 
 
-def _positions(atoms: Any) -> Floats:
+def _positions(ccd: Any, name: str) -> Floats:
     """Return the ideal coordinates (n, 3) of a component, or those of its model where they are not complete."""
     for keys in ([f"pdbx_model_Cartn_{x}_ideal" for x in "xyz"], [f"model_Cartn_{x}" for x in "xyz"]):
-        found = np.stack([np.asarray(atoms[key].as_array(np.float64, masked_value=np.nan)) for key in keys], axis=1)
+        columns = [ccd.get_from_ccd("chem_comp_atom", name, key) for key in keys]
+        found = np.stack([np.asarray(one.as_array(np.float64, masked_value=np.nan)) for one in columns], axis=1)
         if np.isfinite(found).all():
             break
     return found.astype(np.float64)

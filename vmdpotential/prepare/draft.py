@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,8 @@ from vmdpotential.molecule.charges import DISULFIDE
 from vmdpotential.molecule.gasteiger import SINGLE
 from vmdpotential.molecule.names import IONS, WATERS
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
-from vmdpotential.prepare.components import AMINO_ACIDS, NUCLEOTIDES, Component, meant, renamed
+from vmdpotential.prepare.components import AMINO_ACIDS, NUCLEOTIDES, Component, component, meant, renamed
+from vmdpotential.prepare.matching import SHORTEST, TOLERANCE, matched
 
 #: Elements of metals that coordinate more than they bind.
 METALS = frozenset((
@@ -19,8 +22,8 @@ METALS = frozenset((
     "Sc", "Ti", "V", "Cr", "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Y", "Zr", "Nb", "Mo", "Tc", "Ru", "Rh",
     "Pd", "Ag", "Cd", "La", "Ce", "Pr", "Nd", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu",
     "Hf", "Ta", "W", "Re", "Os", "Ir", "Pt", "Au", "Hg", "Th", "U"))
-#: Largest length of a covalent bond between residues, A, over the sum of the covalent radii of its atoms.
-TOLERANCE = 0.3
+#: Note of residues that were recognised by their bonds.
+RENAMED = "atoms have other names than in the Chemical Component Dictionary, and were recognised by their bonds"
 #: Bonds between standard residues; others of their atoms that are near are a clash.
 _STANDARD = {("C", "N"), ("O3'", "P"), ("SG", "SG"), ("CG", "NZ"), ("CD", "NZ")}
 
@@ -38,12 +41,15 @@ class Residue:
         Row of the structure whose chain and number it has.
     added : list of str
         Heavy atoms that were added.
+    note : str
+        What a report says of it.
     """
 
     name: str
     component: Component | None
     source: int
     added: list[str] = field(default_factory=list)
+    note: str = ""
 
 
 @dataclass
@@ -88,32 +94,48 @@ class Draft:
         return found
 
 
-def draft_of(structure: Structure, heavy: NDArray[np.bool_]) -> Draft:
-    """Return the heavy atoms of a structure with their components and the bonds between residues."""
+def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str, Component] = MappingProxyType({})
+             ) -> Draft:
+    """Return the heavy atoms of a structure with their components and the bonds between residues.
+
+    `stated` components of the user's, by the names of residues in capitals, count before those of the dictionary.
+    """
     rows = np.flatnonzero(heavy)
     of_atoms = structure.residue_of
     residue, order = np.unique(of_atoms[rows], return_inverse=True)
     starts = np.searchsorted(order, np.arange(len(residue) + 1))
     names = structure.atom_names[rows].astype("<U8")
     residues = []
-    known: dict[tuple[str, tuple[str, ...]], tuple[Component | None, tuple[str, ...]]] = {}
+    known: dict[tuple[str, tuple[str, ...]], tuple[Component | None, tuple[str, ...], str]] = {}
     for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        row = int(rows[start])
-        name, atoms = str(structure.residue_names[row]), tuple(names[start:stop].tolist())
+        part = rows[start:stop]
+        name, atoms = str(structure.residue_names[part[0]]), tuple(names[start:stop].tolist())
         if (name, atoms) not in known:
-            water = name.upper() in WATERS
-            ion = len(atoms) == 1 and name.upper() in IONS
-            component = None if water or ion else meant(name, atoms)
-            if component is not None and len(component.atoms) == 1 and component.elements[0] in METALS:
-                component = None
-            new = renamed(component, atoms) if component is not None else None
-            known[name, atoms] = component, new or atoms
-        component, new = known[name, atoms]
-        names[start:stop] = new
-        residues.append(Residue(name, component, row))
+            known[name, atoms] = _known(name, atoms, structure.elements[part].tolist(), structure.positions[part],
+                                        stated.get(name.upper()))
+        found, names[start:stop], note = known[name, atoms]
+        residues.append(Residue(name, found, int(part[0]), note=note))
     draft = Draft(names, structure.elements[rows], structure.positions[rows], order.astype(np.int64), rows, residues)
     draft.links = find_links(draft)
     return draft
+
+
+def _known(name: str, atoms: tuple[str, ...], elements: list[str],
+           positions: Floats, stated: Component | None) -> tuple[Component | None, tuple[str, ...], str]:
+    """Return the component of a residue, by its bonds where names differ, its names of the atoms, and a note."""
+    if name.upper() in WATERS or (len(atoms) == 1 and name.upper() in IONS):
+        return None, atoms, ""
+    if stated is not None and len(atoms) == len(stated.atoms):
+        names = renamed(stated, atoms) or matched(stated, elements, positions)
+        if names is not None:
+            return stated, names, ""
+    found, note = meant(name, atoms), ""
+    names = renamed(found, atoms) if found is not None else None
+    if found is None and (found := component(name.upper())) is not None:
+        names, note = matched(found, elements, positions), RENAMED
+    if found is None or names is None or (len(found.atoms) == 1 and found.elements[0] in METALS):
+        return None, atoms, ""
+    return found, names, note
 
 
 def find_links(draft: Draft) -> Integers:
@@ -141,7 +163,7 @@ def find_links(draft: Draft) -> Integers:
         one, two = str(draft.names[a]), str(draft.names[b])
         longest = sum(radii[str(draft.elements[n])] for n in (a, b)) + TOLERANCE
         sulphurs = one == two == "SG"
-        if lengths[k] > (DISULFIDE if sulphurs else longest) or lengths[k] < 0.8:
+        if lengths[k] > (DISULFIDE if sulphurs else longest) or lengths[k] < SHORTEST:
             continue
         both = standard[draft.residue[a]] and standard[draft.residue[b]]
         if both and not {(one, two), (two, one)} & _STANDARD:
@@ -161,16 +183,16 @@ def all_bonds(draft: Draft) -> Integers:
     found: list[Integers] = []
     kinds: dict[tuple[str, tuple[str, ...]], Integers] = {}
     for residue, start, stop in zip(draft.residues, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        component = residue.component
-        if component is None:
+        chem = residue.component
+        if chem is None:
             continue
-        key = component.name, tuple(draft.names[start:stop].tolist())
+        key = chem.name, tuple(draft.names[start:stop].tolist())
         if key not in kinds:
             place = {name: n for n, name in enumerate(key[1])}
             kinds[key] = np.array([
-                (place[component.atoms[a]], place[component.atoms[b]], order)
-                for a, b, order in component.bonds.tolist()
-                if component.atoms[a] in place and component.atoms[b] in place], np.int64).reshape(-1, 3)
+                (place[chem.atoms[a]], place[chem.atoms[b]], order)
+                for a, b, order in chem.bonds.tolist()
+                if chem.atoms[a] in place and chem.atoms[b] in place], np.int64).reshape(-1, 3)
         found.append(kinds[key] + np.array([start, start, 0]))
     links = np.concatenate([draft.links, np.full((len(draft.links), 1), SINGLE)], axis=1)
     return np.concatenate([*found, links]).astype(np.int64)

@@ -39,7 +39,7 @@ def orient(positions: Floats, charges: Floats, rotors: Integers, waters: Integer
         places = (positions[holder] + trials)[:, None]
         result[hydrogen] = _best(tree, result, charges, np.array([hydrogen]), places, {hydrogen, holder, root})[0]
     if len(waters):
-        shapes = _orientations()
+        shapes = rotations(_WATERS)
         for oxygen, *both in waters.tolist():
             arms = positions[both] - positions[oxygen]
             places = positions[oxygen] + _fit(arms, shapes)
@@ -47,11 +47,11 @@ def orient(positions: Floats, charges: Floats, rotors: Integers, waters: Integer
     return result
 
 
-def _orientations() -> NDArray[np.float64]:
-    """Return rotations (K, 3, 3) that are spread evenly, always the same."""
+def rotations(count: int) -> NDArray[np.float64]:
+    """Return rotations (count, 3, 3) that are spread evenly, always the same."""
     from scipy.spatial.transform import Rotation
 
-    return np.asarray(Rotation.random(_WATERS, rng=np.random.default_rng(7)).as_matrix(), np.float64)
+    return np.asarray(Rotation.random(count, rng=np.random.default_rng(7)).as_matrix(), np.float64)
 
 
 def _fit(arms: Floats, rotations: Floats) -> Floats:

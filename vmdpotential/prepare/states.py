@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_SINGLE, DOUBLE, SINGLE
+from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_SINGLE, AROMATIC_TRIPLE, DOUBLE, SINGLE
 from vmdpotential.molecule.structure import Integers
 from vmdpotential.prepare.components import AMINO_ACIDS, FLAT
-from vmdpotential.prepare.draft import METALS, Draft
+from vmdpotential.prepare.contacts import CLEAR, Contacts
+from vmdpotential.prepare.draft import Draft
 
 #: pKa of model compounds, those of PROPKA 3.
 MODEL_PKA = {"ASP": 3.80, "GLU": 4.50, "HIS": 6.50, "CYS": 9.00, "TYR": 10.00, "LYS": 10.50, "ARG": 12.50,
@@ -24,8 +24,7 @@ MODEL_PKA = {"ASP": 3.80, "GLU": 4.50, "HIS": 6.50, "CYS": 9.00, "TYR": 10.00, "
 #: The atom that carries the charge of the charged form, and that charge.
 _SITES = {"ASP": ("OD2", -1), "GLU": ("OE2", -1), "HIS": ("ND1", 1), "CYS": ("SG", -1), "TYR": ("OH", -1),
           "LYS": ("NZ", 1), "ARG": ("NH2", 1)}
-#: Distance, A, at which a metal holds a nitrogen or sulphur, and of a hydrogen bond's heavy atoms.
-COORDINATED, CONTACT = 2.9, 3.5
+_AROMATIC = (AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE)
 #: States by the residue's name where a program wrote one: name to (charged, tautomer).
 _NAMED = {"ASH": False, "ASPP": False, "ASPH": False, "GLH": False, "GLUP": False, "GLUH": False, "LYN": False,
           "LSN": False, "LYSN": False, "CYM": True, "HIP": True, "HSP": True, "HISH": True, "HISP": True,
@@ -35,14 +34,20 @@ _DELTA = frozenset(("HID", "HSD", "HISA", "HISD"))
 _EPSILON = frozenset(("HIE", "HSE", "HISB", "HISE"))
 
 
+#: Notes.
+FLIPPED = "their contacts fit better with the end of the side chain turned by 180 degrees; left as in the file"
+UNDECIDED = "no contact clearly decides where the hydrogen of the neutral form is"
+
+
 @dataclass
 class States:
-    """Formal charges (N,) of heavy atoms and bonds (B, 3) with orders; of residues by row, state, pKa and why."""
+    """Formal charges (N,) of heavy atoms and bonds (B, 3) with orders; of residues by row, state, pKa and notes."""
 
     charges: Integers
     bonds: Integers
     names: dict[int, str] = field(default_factory=dict)
     pka: dict[tuple[int, str], float] = field(default_factory=dict)
+    notes: dict[int, str] = field(default_factory=dict)
 
 
 def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str], float],
@@ -63,7 +68,7 @@ def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str
     """
     states = States(np.zeros(len(draft), np.int64), bonds.copy())
     starts, linked = draft.starts, draft.linked()
-    contacts = _Contacts(draft)
+    contacts = Contacts(draft)
     for n, residue in enumerate(draft.residues):
         found = residue.component
         if found is None:
@@ -76,6 +81,8 @@ def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str
             value = states.pka[n, found.name] = pka.get((n, found.name), MODEL_PKA[found.name])
             names.append(_side_chain(found.name, n, place, ph, value, states, contacts, linked[n], present.get(n, {}),
                                      residue.name.upper()))
+        if contacts.flipped(found.name, place):
+            states.notes[n] = FLIPPED
         names += _ends(n, place, ph, pka, states, linked[n], present.get(n, {}))
         states.names[n] = "+".join(filter(None, names))
     _others(draft, states, linked)
@@ -83,7 +90,7 @@ def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str
 
 
 def _side_chain(group: str, n: int, place: dict[str, int], ph: float, pka: float, states: States,
-                contacts: _Contacts, linked: set[str], present: Mapping[str, int], written: str) -> str:
+                contacts: Contacts, linked: set[str], present: Mapping[str, int], written: str) -> str:
     """Set the charge of a side chain; return its state's name, that of Amber."""
     atom, charge = _SITES[group]
     if atom not in place:
@@ -93,7 +100,7 @@ def _side_chain(group: str, n: int, place: dict[str, int], ph: float, pka: float
     if known is not None:
         charged = known
     if group == "HIS":
-        return _histidine(place, charged, states, contacts, linked, present, written)
+        return _histidine(n, place, charged, states, contacts, linked, present, written)
     if group == "CYS":
         if "SG" in linked:
             return "CYX"
@@ -119,7 +126,7 @@ def _side_chain(group: str, n: int, place: dict[str, int], ph: float, pka: float
         else {"CYS": "CYM", "TYR": "TYM"}.get(group, group)
 
 
-def _histidine(place: dict[str, int], charged: bool, states: States, contacts: _Contacts, linked: set[str],
+def _histidine(n: int, place: dict[str, int], charged: bool, states: States, contacts: Contacts, linked: set[str],
                present: Mapping[str, int], written: str) -> str:
     delta, epsilon = place["ND1"], place.get("NE2", place["ND1"])
     bare = [n for n in (delta, epsilon) if contacts.metal(n)]
@@ -129,8 +136,14 @@ def _histidine(place: dict[str, int], charged: bool, states: States, contacts: _
         charged, on_delta = len(has) == 2, has == ["ND1"]
     elif bare:
         charged, on_delta = False, epsilon in bare
+    elif written in _DELTA | _EPSILON:
+        on_delta = written in _DELTA
     else:
-        on_delta = written in _DELTA or (written not in _EPSILON and contacts.score(delta) > contacts.score(epsilon))
+        behind = contacts.draft.positions[[place[name] for name in ("CG", "CD2", "CE1") if name in place]].mean(0)
+        more = contacts.score(delta, behind) - contacts.score(epsilon, behind)
+        on_delta = more > 0
+        if abs(more) < CLEAR and not charged:
+            states.notes[n] = UNDECIDED
     if charged:
         states.charges[delta] = 1
         return "HIP"
@@ -169,56 +182,6 @@ def _ends(n: int, place: dict[str, int], ph: float, pka: Mapping[tuple[int, str]
     return names
 
 
-class _Contacts:
-    """What is near an atom: metals, and atoms that give or take hydrogen bonds."""
-
-    def __init__(self, draft: Draft) -> None:
-        self.draft = draft
-        self.metals = np.isin(draft.elements, list(METALS))
-        polar = np.flatnonzero(np.isin(draft.elements, ["N", "O"]) | self.metals)
-        self.rows = polar
-        self.tree = cKDTree(draft.positions[polar]) if len(polar) else None
-
-    def near(self, atom: int, distance: float) -> Integers:
-        """Return the rows of metals, nitrogens and oxygens of other residues near an atom."""
-        if self.tree is None:
-            return np.zeros(0, np.int64)
-        found = self.rows[self.tree.query_ball_point(self.draft.positions[atom], distance)]
-        return np.asarray(found[self.draft.residue[found] != self.draft.residue[atom]], np.int64)
-
-    def metal(self, atom: int) -> bool:
-        """Return whether a metal holds an atom."""
-        return bool(self.metals[self.near(atom, COORDINATED)].any())
-
-    def score(self, atom: int) -> float:
-        """Return how much the surroundings of a nitrogen of histidine want a hydrogen on it."""
-        draft, total = self.draft, 0.0
-        ring = np.arange(*np.searchsorted(draft.residue, [draft.residue[atom], draft.residue[atom] + 1]))
-        ring = ring[np.isin(draft.names[ring], ["CG", "CE1", "CD2"])]
-        place = draft.positions[atom]
-        distances = np.linalg.norm(draft.positions[ring] - place, axis=1)
-        outwards = place - draft.positions[ring[np.argsort(distances)[:2]]].mean(0)
-        outwards /= np.linalg.norm(outwards)
-        for row in self.near(atom, CONTACT).tolist():
-            vector = draft.positions[row] - place
-            length = float(np.linalg.norm(vector))
-            aligned = float(vector @ outwards) / length
-            if aligned < 0.5:
-                continue
-            weight = aligned * (CONTACT + 0.5 - length)
-            total += weight * _accepts(str(draft.names[row]), draft.residues[draft.residue[row]].name.upper())
-        return total
-
-
-def _accepts(atom: str, residue: str) -> float:
-    """Return 1 for an atom that takes hydrogen bonds, -1 for one that gives them, 0 for one that does either."""
-    if atom.startswith("O"):
-        return 0.0 if (atom, residue) in (("OG", "SER"), ("OG1", "THR"), ("OH", "TYR"), ("O", "HOH")) else 1.0
-    if residue in ("HIS", "HSD", "HSE", "HID", "HIE") and atom in ("ND1", "NE2"):
-        return 0.0
-    return -1.0 if residue in AMINO_ACIDS else 0.0
-
-
 # ---- other molecules -----------------------------------------------------------------------------------
 
 
@@ -252,6 +215,8 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
     elements = draft.elements[part].tolist()
     place = {name: k for k, name in enumerate(names)}
     charges = np.array([found.charges[found.row[name]] for name in names], np.int64)
+    if found.stated:
+        return charges
     bonds: list[list[tuple[int, int]]] = [[] for _ in names]
     for a, b, order in found.bonds.tolist():
         one, two = place.get(found.atoms[a]), place.get(found.atoms[b])
@@ -271,8 +236,10 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
         double = [j for j, order in bonds[k] if order == DOUBLE and elements[j] in ("O", "S")]
         if element == "C" and double and single:
             charges[single[0]] = -1
-        elif element in ("P", "As") and double and single:
+        elif element in ("P", "As") and double:
             charges[single[:2]] = -1
+            # a third acid of phosphate keeps its hydrogen (pKa 12)
+            charges[[j for j, order in bonds[k] if order == SINGLE and charges[j] < 0][2:]] = 0
         elif element in ("S", "Se") and len(double) >= 2 and single:
             charges[single] = -1
     _bases(elements, bonds, outside, charges)
@@ -281,14 +248,16 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
 
 def _bases(elements: list[str], bonds: list[list[tuple[int, int]]], outside: Integers, charges: Integers) -> None:
     """Protonate amines, amidines and guanidines."""
-    flat = [any(order in FLAT for _, order in bonds[k]) for k in range(len(elements))]
+    flat = [any(order in FLAT for _, order in near) for near in bonds]
+    ring = [any(order in _AROMATIC for _, order in near) for near in bonds]
     for k, element in enumerate(elements):  # C(=N)(N): amidine, guanidine
         if element != "C":
             continue
         double = [j for j, order in bonds[k] if order == DOUBLE and elements[j] == "N"]
         single = [j for j, order in bonds[k] if order == SINGLE and elements[j] == "N"]
-        # an imine within a ring, as those of nucleobases, is no base near pH 7
-        plain = all(elements[i] == "C" and (i == k or not flat[i]) for j in (*double, *single) for i, _ in bonds[j])
+        # an imine within a ring, as those of nucleobases, is no base near pH 7; a guanidine on an aromatic ring is one
+        plain = all(elements[i] == "C" and (i == k or not flat[i] or (j in single and ring[i]))
+                    for j in (*double, *single) for i, _ in bonds[j]) and not any(ring[j] for j in single)
         if len(double) == 1 and single and plain and not charges[double[0]] and not outside[double[0]]:
             charges[double[0]] = 1
     charged: set[int] = set(np.flatnonzero(charges > 0).tolist())

@@ -6,13 +6,15 @@ names and numbers of our own; the names and numbers of the file are taken from i
 
 Rules: the first model counts. Of alternate locations one conformer a residue is kept, the one with
 the largest sum of occupancies. TER separates residues; ANISOU, CONECT and the rest are ignored.
-CRYST1 1 1 1 and zero lengths mean "no box". Serial numbers are never read.
+CRYST1 1 1 1 and zero lengths mean "no box". Names of chains may have two letters (columns 21 and 22).
+Serial numbers are never read.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import real
 from vmdpotential.io.structures import pdb_numbers
 from vmdpotential.molecule import elements, residues
+from vmdpotential.molecule.atomnames import AMINO_ACIDS
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 
@@ -43,6 +46,9 @@ _WIDTH = 80
 _NEARLY = re.compile(
     rb"(?:\s|\xef\xbb\xbf)*(?:(ATOM|HETATM)[\s\d].*\.\d|(CRYST1)[\s\d.]+|(MODEL)\s+\d+\s*$|(ENDMDL|END|TER)\s*$)",
     re.IGNORECASE)
+#: More amino acids than this with one letter behind each name are in chains whose names begin with it, "ALAAa": of
+#: variants (HISA, LYSH ...) there are fewer.
+_SEVERAL = 4
 #: Columns 17-27 as gemmi gets them: one residue for all, so that it has nothing to sort.
 _ONE_RESIDUE = np.frombuffer(b" RES A   1 ", np.uint8)
 
@@ -133,7 +139,8 @@ def _structure(
         positions[part] = _checked(path, lines, atoms[part], table, values)
     changed = (labels[1:, 5:19] != labels[:-1, 5:19]).any(1)  # residue name to insertion code, segment
     changed = np.concatenate([[True], changed]) | separated
-    names, residue_names = columns.words(labels[:, :4]), columns.words(labels[:, 5:9])
+    chain = 8 if _two_letter_chains(labels) else 9
+    names, residue_names = columns.words(labels[:, :4]), columns.words(labels[:, 5:chain])
     locations = columns.words(labels[:, 4:5])
     keep: Mask | slice = slice(None)
     if (locations != "").any():
@@ -157,11 +164,19 @@ def _structure(
     index = residues.index(first, len(names))
     return Structure(
         positions=positions[keep], atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
-        residue_index=index, chain_ids=columns.words(labels[:, 9:10]), segment_ids=columns.words(labels[:, 15:19]),
+        residue_index=index, chain_ids=columns.words(labels[:, chain:10]), segment_ids=columns.words(labels[:, 15:19]),
         elements=elements.complete(columns.words(labels[:, 19:21]), names, residue_names),
         insertion_codes=codes[index], hetero=hetero[keep], occupancies=occupancies[keep], b_factors=b_factors[keep],
         cell=_cell(path, lines, heads[b"CRYST1"]), title=_title(lines, heads[b"TITLE "]), sources=(str(path),),
     )  # fmt: skip
+
+
+def _two_letter_chains(labels: columns.Bytes) -> bool:
+    """Return whether column 21 begins the chain's name, not that it ends the residue's: after many amino acids."""
+    found = np.unique(np.ascontiguousarray(labels[labels[:, 8] != 32, 5:9]).view(np.uint32))
+    words = [found[n : n + 1].tobytes().decode("latin-1") for n in range(len(found))]
+    amino = Counter(word[3] for word in words if word[:3] in AMINO_ACIDS)
+    return bool(amino) and max(amino.values()) > _SEVERAL
 
 
 def _parse(table: columns.Bytes) -> tuple[Floats, Floats, Floats]:

@@ -8,16 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.compiling import build, threads
 from vmdpotential.errors import TaskError
 from vmdpotential.progress import report
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
-
-#: Bytes that a node takes: conductances, diagonal, what ions add, solution, residual, direction and cycle, with
-#: coarse levels.
-BYTES = 40
 
 #: Of the residual, for each round of conjugate gradients; rounds, and iterations of each at most.
 GOAL, ROUNDS, MOST = 1e-4, 4, 60
@@ -79,7 +75,7 @@ class Multigrid:
             Places in w.ravel() that have sources.
         sources : (S,) float64
         tolerance : float
-            Norm of the residual over that of the first one.
+            Norm of the residual over that of the first one, or of the sources where that is larger.
 
         Raises
         ------
@@ -95,7 +91,7 @@ class Multigrid:
             self._rows(self.kernel.residual, w, *self._finest, self.k2, self.ions, residual)
             np.add.at(residual.reshape(-1), nodes, sources.astype(np.float32))
             norm = float(np.sqrt(sum(float(np.vdot(plane, plane)) for plane in residual)))
-            first = first or norm
+            first = first or max(norm, float(np.linalg.norm(sources)))
             if not np.isfinite(norm):
                 break
             if norm <= tolerance * first:

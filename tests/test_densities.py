@@ -1,0 +1,250 @@
+"""Densities over frames against numpy's histograms, MDAnalysis, and numbers of atoms; sites; the command."""
+
+import csv
+import json
+from dataclasses import replace
+
+import MDAnalysis
+import numpy as np
+import pytest
+from helpers import shell
+from MDAnalysis.analysis.density import DensityAnalysis
+from MDAnalysisTests import datafiles
+
+from vmdpotential import io
+from vmdpotential.densities.quantities import count
+from vmdpotential.densities.sites import find_sites
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.frames.blocks import run_blocks
+from vmdpotential.frames.density import merge, plan_density
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.io.trajectories.frames import Loaded, Trajectory
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.selection import select
+from vmdpotential.molecule.structure import Structure
+
+NOTHING = {"group": None, "name": "", "rotate": False}
+OXYGENS = "//*/(SOL)/OW"
+TRICLINIC = Cell.from_parameters(14, 15, 16, 70, 65, 80)
+
+
+def atoms(positions, cell=None, element="O"):
+    count = len(positions)
+    return Structure(np.array(positions, float), np.full(count, element), np.full(count, "XYZ"), np.arange(count),
+                     np.arange(count), elements=np.full(count, element), cell=cell)
+
+
+def density(structure, frames, of="number", unit="auto", chosen=None, wanted=("mean", "std", "sem"), size=0, bulk=None,
+            **options):
+    mask = np.ones(len(structure), bool) if chosen is None else chosen
+    planning = plan_density(structure, frames, count(structure, mask, of, unit),
+                            **{"alignment": NOTHING, "boundary": "open", **options})
+    run = run_blocks(planning.work, planning.numbers, size=size or planning.size)
+    return planning, merge(planning, run, wanted, bulk)
+
+
+def edges(lattice):
+    return [np.append(axis, axis[-1] + h) - h / 2 for axis, h in zip(lattice.axes(), lattice.spacing, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def adk():
+    structure = io.read_structure(datafiles.GRO)
+    return structure, Trajectory(datafiles.XTC, len(structure), single=True), select(structure, OXYGENS)
+
+
+@pytest.mark.slow
+def test_counts_are_those_of_a_histogram_and_of_mdanalysis(adk):
+    structure, frames, oxygens = adk
+    universe = MDAnalysis.Universe(datafiles.GRO, datafiles.XTC)
+    theirs = DensityAnalysis(universe.select_atoms("resname SOL and name OW"), delta=1.0, gridcenter=[40.0, 40.0, 30.0],
+                             xdim=50.0, ydim=48.0, zdim=52.0)
+    theirs.run()
+    found = theirs.results.density
+    lattice = Lattice(np.array([e[0] for e in found.edges]) + 0.5, np.ones(3), found.grid.shape)
+    _, ours = density(structure, frames, chosen=oxygens, lattice=lattice)
+    assert np.abs(ours.grids["mean"].values - found.grid).max() < 1e-7  # of counts over 10, in float32
+    counts = [np.histogramdd(frame.positions[oxygens], edges(lattice))[0] for frame in frames]
+    assert np.array_equal(ours.grids["mean"].values, np.mean(counts, axis=0).astype(np.float32))
+    assert np.abs(ours.grids["std"].values - np.std(counts, axis=0)).max() < 1e-6
+
+
+@pytest.mark.parametrize("cell", [Cell.from_parameters(10, 12, 9), TRICLINIC])
+def test_every_image_counts_once(cell):
+    rng = np.random.default_rng(1)
+    frames = [(rng.uniform(-30, 40, (300, 3)), cell) for _ in range(4)]
+    planning, found = density(atoms(frames[0][0], cell), Loaded("frames", frames), boundary="periodic", spacing=1.0)
+    lattice = planning.work.lattice
+    low, high = (np.array([edge[k] for edge in edges(lattice)]) for k in (0, -1))
+    counts = [np.histogramdd(cell.images_in_box(positions, low, high)[0], edges(lattice))[0] for positions, _ in frames]
+    assert np.abs(found.grids["mean"].values - np.mean(counts, axis=0) / lattice.spacing.prod()).max() < 1e-6
+    if cell.orthogonal:
+        assert found.total == 300
+
+
+def test_atoms_on_edges_of_the_cell_are_not_lost():
+    cell = Cell.from_parameters(7.3, 9.1, 11.7)
+    shifts = np.array([[i, j, k] for i in (-1, 0, 1) for j in (-1, 0, 1) for k in (-1, 0, 1)], float)
+    structure = atoms(np.concatenate([(shifts + half) @ cell.vectors for half in (0.0, 0.5, 1e-17)]), cell)
+    for spacing in (0.7, 1.0, 1.3):
+        _, found = density(structure, Loaded("frames", [(structure.positions, cell)]), boundary="periodic",
+                           spacing=spacing)
+        assert found.total == len(structure)
+
+
+def test_a_cell_that_changes_keeps_fractions():
+    rng = np.random.default_rng(2)
+    fractions = rng.uniform(size=(500, 3))
+    cells = [Cell.from_parameters(10 * s, 11 * s, 12 / s) for s in (1.0, 1.03, 0.96)]
+    frames = [(fractions @ cell.vectors, cell) for cell in cells]
+    _, found = density(atoms(frames[0][0], cells[0]), Loaded("frames", frames), boundary="periodic", spacing=1.0)
+    mean = np.mean([cell.vectors for cell in cells], axis=0)
+    grid = found.grids["mean"]
+    assert grid.lattice.spacing * grid.lattice.shape == pytest.approx(np.diagonal(mean))
+    assert grid.values.sum() * grid.lattice.spacing.prod() == pytest.approx(500, rel=1e-5)
+    assert found.grids["std"].values.max() < 1e-6  # each atom at one node in all frames
+    sheared = [(fractions @ cell.vectors, cell) for cell in (TRICLINIC, Cell.from_parameters(14, 15, 16, 71, 64, 80))]
+    _, found = density(atoms(sheared[0][0], TRICLINIC), Loaded("frames", sheared), boundary="periodic")
+    assert found.grids["std"].values.max() < 1e-6
+
+
+def test_relative_densities_are_one_on_average(adk):
+    structure, frames, oxygens = adk
+    options = {"boundary": "periodic", "alignment": {"group": select(structure, "protein"), "name": "protein"}}
+    _, found = density(structure, frames.part(range(3)), "number", "relative", oxygens, **options)
+    _, number = density(structure, frames.part(range(3)), chosen=oxygens, **options)
+    assert np.allclose(found.grids["mean"].values, number.grids["mean"].values / found.bulk, rtol=1e-6)
+    assert found.bulk == pytest.approx(11084 / Cell(found.cell).volume)
+
+
+@pytest.mark.parametrize(("of", "unit", "total"), [
+    ("mass", "g/cm^3", 3 * 15.999 * 1.66053907), ("number", "mol/L", 3 * 1660.539), ("electrons", "e/A^3", 24)])
+def test_units(of, unit, total):
+    structure = atoms([[0, 0, 0], [1.2, 0, 0], [0, 2.4, 0.3]])
+    _, found = density(structure, Loaded("frames", [(structure.positions, None)]), of, unit, spacing=0.5)
+    grid = found.grids["mean"]
+    assert grid.values.sum() * grid.lattice.spacing.prod() == pytest.approx(total, rel=1e-4)
+    assert grid.unit == unit
+
+
+@pytest.mark.slow
+def test_gaussians_are_the_convolution():
+    rng = np.random.default_rng(4)
+    cell = Cell.from_parameters(9, 10, 11)
+    positions = rng.uniform(0, 30, (20, 3))
+    _, found = density(atoms(positions, cell), Loaded("frames", [(positions, cell)]), boundary="periodic", spacing=0.5,
+                       width=0.8)
+    grid = found.grids["mean"]
+    assert grid.values.sum() * grid.lattice.spacing.prod() == pytest.approx(20, rel=1e-5)
+    points = grid.lattice.points()
+    bells = sum(np.exp(-(cell.minimum_image(points - one) ** 2).sum(1) / (2 * 0.8**2)) for one in positions)
+    exact = bells / (2 * np.pi * 0.8**2) ** 1.5
+    assert np.abs(grid.values.ravel() - exact).max() < 2e-3 * exact.max()
+
+
+@pytest.mark.slow
+def test_occupancy_is_the_fraction_of_frames_within_a_radius():
+    frames = [(np.array([[0.0, 0, 0], [1.0, 0, 0]]), None), (np.array([[0.0, 0, 0], [9.0, 0, 0]]), None)]
+    lattice = Lattice(np.full(3, -4.0), np.full(3, 0.5), (30, 17, 17))
+    _, found = density(atoms(frames[0][0]), Loaded("frames", frames), "occupancy", lattice=lattice)
+    points = lattice.points()
+    expected = np.mean([(np.linalg.norm(points[:, None] - places, axis=2) <= 1.52).any(1) for places, _ in frames], 0)
+    assert np.array_equal(found.grids["mean"].values.ravel(), expected.astype(np.float32))
+
+
+def test_the_error_covers_the_truth():
+    rng = np.random.default_rng(5)
+    cell, within, total = Cell.from_parameters(6, 6, 6), 0, 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        frames = [(rng.uniform(0, 6, (60, 3)), cell) for _ in range(96)]
+        _, found = density(atoms(frames[0][0], cell), Loaded("frames", frames), boundary="periodic", spacing=2.0)
+        deviation = (found.grids["mean"].values - 60 / 216) / found.grids["sem"].values
+        within, total = within + (np.abs(deviation) < 1).sum(), total + deviation.size
+    assert 0.55 < within / total < 0.8  # 0.68 of normal deviates
+
+
+def test_blocks_do_not_change_the_mean(adk):
+    structure, frames, oxygens = adk
+    maps = [density(structure, frames, chosen=oxygens, size=size, padding=2.0)[1].grids for size in (1, 3, 10)]
+    for name in ("mean", "std"):
+        assert all(np.array_equal(maps[0][name].values, other[name].values) for other in maps[1:])
+
+
+def test_a_rotated_protein_stays_where_it_is(adk):
+    structure = replace(adk[0], cell=None)
+    protein = select(structure, "//*/*/CA")
+    rng = np.random.default_rng(6)
+    turned = []
+    for _ in range(2):
+        q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+        turned.append((structure.positions @ (q * np.sign(np.linalg.det(q))).T + 5, None))
+    _, found = density(structure, Loaded("frames", turned), chosen=protein, spacing=1.0,
+                       alignment={"group": protein, "name": "CA", "rotate": True})
+    assert found.total == protein.sum() == 214
+    same = found.grids["mean"].values == found.grids["mean"].values.round()
+    assert same.mean() > 0.999  # but for atoms on the edge between two nodes
+
+
+def test_sites_are_where_atoms_are():
+    rng = np.random.default_rng(7)
+    places, cell = np.array([[1.0, 1.0, 1.0], [8.9, 5.0, 5.0], [4.0, 8.0, 2.0]]), Cell.from_parameters(9, 10, 11)
+    frames = [(places + rng.normal(0, 0.2, places.shape), cell) for _ in range(100)]
+    _, found = density(atoms(places, cell), Loaded("frames", frames), boundary="periodic", spacing=0.5)
+    grid = found.grids["mean"]
+    sites = find_sites(grid.values.astype(float), None, grid.lattice, volume=grid.lattice.spacing.prod(), radius=1.4,
+                       threshold=0.01, cell=cell, wraps=True)
+    assert len(sites) == 3
+    for site in sites:
+        assert np.linalg.norm(cell.minimum_image(places - site.position), axis=1).min() < 0.15
+        assert site.occupancy == pytest.approx(1, abs=0.02)
+
+
+def test_the_command(tmp_path, capsys):
+    out, sites = tmp_path / "water.dx", tmp_path / "sites.csv"
+    words = ["density", datafiles.GRO, datafiles.XTC, "--atoms", OXYGENS, "--unit", "relative", "--stat", "mean,std",
+             "--padding", 1, "--sites", sites, "-o", out]
+    code, text, err = shell(capsys, *words, "--json")
+    assert code == 0, err
+    found = json.loads(text)
+    assert (found["frames"], found["unit"], found["atoms"]) == (10, "relative", 11084)
+    mean, deviation = io.read_map(out), io.read_map(tmp_path / "water_std.dx")
+    assert mean.unit == deviation.unit == "relative"
+    assert mean.values.max() == pytest.approx(found["maximum"], rel=1e-5)
+    with sites.open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == len(found["sites"]) == 100
+    assert shell(capsys, *words)[0] == 2  # files that exist
+
+
+@pytest.mark.slow
+def test_processes_and_resumed_runs_have_the_same_bits(tmp_path, capsys):
+    words = ["density", datafiles.GRO, datafiles.XTC, "--atoms", OXYGENS, "--spacing", 2, "--stat", "mean,std"]
+    for name, options in (("one", []), ("two", ["--workers", 2])):
+        assert shell(capsys, *words, *options, "-o", tmp_path / f"{name}.npz")[0] == 0
+    for word in ("", "_std"):
+        one, two = (io.read_map(tmp_path / f"{name}{word}.npz").values for name in ("one", "two"))
+        assert np.array_equal(one, two)
+
+
+@pytest.mark.parametrize(("options", "parameter"), [
+    (["--of", "occupancy", "--smear", 1], "smear"), (["--of", "mass", "--unit", "mol/L"], "unit"),
+    (["--of", "mass", "--sites", "x.csv"], "sites"), (["--motion", "rotation", "--fit", "none"], "motion"),
+    (["--motion", "rotation", "--boundary", "periodic"], "motion"), (["--stat", "median"], "stat"),
+    (["--unit", "relative", "--boundary", "open"], "bulk"),
+])
+def test_options_that_do_not_fit(options, parameter, tmp_path, capsys):
+    code, _, err = shell(capsys, "density", datafiles.GRO, datafiles.XTC, "--frames", "0:1", "--spacing", 4, *options,
+                         "-o", tmp_path / "out.dx")
+    assert code == 2
+    assert f"--{parameter}" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_not_known_is_refused():
+    unknown = atoms([[0.0, 0, 0]], element="")
+    for of in ("mass", "electrons", "occupancy"):
+        with pytest.raises(InputError):
+            count(unknown, np.ones(1, bool), of)
+    with pytest.raises(UsageError):
+        count(unknown, np.ones(1, bool), "spin")

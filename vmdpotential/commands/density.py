@@ -1,0 +1,276 @@
+"""The command ``density``: densities of atoms over the frames of a trajectory."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from vmdpotential import progress
+from vmdpotential.commands.average import statistic_files
+from vmdpotential.commands.between import FramesOption
+from vmdpotential.commands.options import (
+    CellOption,
+    Charges,
+    ForceField,
+    Index,
+    Partial,
+    Resume,
+    Scheduler,
+    Water,
+    Workers,
+    charged,
+    read,
+)
+from vmdpotential.densities.quantities import UNITS, count
+from vmdpotential.densities.sites import Site, find_sites
+from vmdpotential.errors import StoppedError, UsageError
+from vmdpotential.frames.blocks import folder_of, run_blocks
+from vmdpotential.frames.density import Density, Planning, merge, plan_density
+from vmdpotential.frames.statistics import TOO_SHORT
+from vmdpotential.frames.whole import reference_group
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.io.files import output as files
+from vmdpotential.io.files.cellfile import boundary_text
+from vmdpotential.io.trajectories.frames import Frames, opened
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.selection import select
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import Command, Option, Report
+
+
+def density(
+    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    trajectory: Annotated[Path | Frames, Option(
+        "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True,
+        viewer=False)],
+    of: Annotated[str, Option(
+        "what is counted: number of atoms, mass, charge, electrons (atomic number less charge), or occupancy (the "
+        "fraction of frames in which a place is within an atom's van der Waals radius)", choices=tuple(UNITS),
+        front=True)] = "number",
+    atoms: Annotated[str, Option("atoms that are counted", metavar="SEL", selection=True, front=True)] = "all",
+    unit: Annotated[str, Option(
+        "unit of the values: 1/A^3 or mol/L of numbers, g/cm^3 of masses, e/A^3 of charges and electrons, or relative "
+        "to the mean over the cell",
+        choices=("auto", "1/A^3", "mol/L", "g/cm^3", "e/A^3", "relative", "fraction"))] = "auto",
+    bulk: Annotated[float | None, Option(
+        "density that relative densities are divided by, in 1/A^3, g/cm^3 or e/A^3; the mean over the cell unless "
+        "given", above=0)] = None,
+    smear: Annotated[float, Option(
+        "standard deviation of the Gaussian that each atom is spread as; 0 counts it at the nearest grid point",
+        unit="A", low=0, high=20)] = 0.0,
+    spacing: Annotated[float, Option("distance between grid points", unit="A", low=0.05, high=100, front=True)] = 1.0,
+    padding: Annotated[float | None, Option(
+        "margin of a grid around the fitted atoms, or where there are none, the counted ones; unless given, the whole "
+        "periodic cell, or 5 A in an open boundary", unit="A", low=0, high=1000)] = None,
+    like: Annotated[Path | Grid | None, Option("map whose grid is used", metavar="MAP")] = None,
+    topology: Annotated[Path | None, Option(
+        "file with charges and masses (PSF, prmtop, TPR ...)", viewer=False)] = None,
+    force_field: ForceField = "auto",
+    water: Water = "auto",
+    cell: CellOption = None,
+    charges: Charges = (),
+    index: Index = None,
+    frames: FramesOption = None,
+    stat: Annotated[str, Option(
+        "what is written: mean, and in further files std (standard deviation over the frames) and sem (standard error "
+        "of the mean)", metavar="mean,std,sem")] = "mean",
+    fit: Annotated[str, Option(
+        "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
+        "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto",
+    motion: Annotated[str, Option(
+        "how they are moved: auto and translation do not rotate them; rotation does, with every molecule at its image "
+        "nearest to them", choices=("auto", "translation", "rotation"))] = "auto",
+    boundary: Annotated[str, Option(
+        "open, or periodic; auto is periodic where the atoms fill the cell",
+        choices=("auto", "open", "periodic"))] = "auto",
+    sites: Annotated[Path | None, Option(
+        "CSV table of the maxima of the density, with the number of atoms around each (hydration sites)", viewer=False,
+        written=True, metavar="FILE.csv")] = None,
+    site_radius: Annotated[float, Option(
+        "radius within which atoms belong to a site; no two sites are nearer to each other", unit="A", above=0,
+        high=20)] = 1.4,
+    site_density: Annotated[float | None, Option(
+        "least density of a site, in the unit of the map; twice the mean of the map unless given", low=0)] = None,
+    output: Annotated[Path | None, Option(
+        "map file of the mean: .dx, .mrc, .cube, .npz ...", short="o", viewer=False, written=True)] = None,
+    format: Annotated[str, Option("format of a map on standard output, such as dx", viewer=False)] = "",
+    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+    resume: Resume = False,
+    partial: Partial = False,
+    workers: Workers = 0,
+    scheduler: Scheduler = "",
+) -> Report:
+    """Compute the density of atoms over the frames of a trajectory.
+
+    Every atom counts at the grid point nearest to it, or is spread as a Gaussian. In a periodic cell, of any shape and
+    size in each frame, atoms keep their fractions of the cell, and the map is drawn in the mean cell. The standard
+    error comes from blocks of frames. Densities are computed on the CPU.
+
+    Raises
+    ------
+    UsageError
+        For options that do not fit together.
+    InputError
+        For a trajectory of other atoms, or atoms without what is counted.
+    MemoryPlanError
+        When the map does not fit into memory.
+    StoppedError
+        When the run was stopped, and `partial` asks for what is done.
+    """
+    from vmdpotential.io.maps import check_map_format, is_map, put_map, read_map
+    from vmdpotential.io.maps.mapformat import check_finite
+
+    if output is None and isinstance(structure, Path):
+        raise UsageError("output", "a file is needed for the mean", "such as {output density.dx}")
+    if smear and of == "occupancy":
+        raise UsageError("smear", "an occupancy has the atoms' radii", "leave it out", value=f"{smear:g}")
+    if sites is not None and of not in ("number", "occupancy"):
+        raise UsageError("sites", "counts atoms", "use {of number}", value=str(sites))
+    wanted, paths = statistic_files(output, stat)
+    names = files.named(paths, format, is_map)
+    for path in names:
+        check_map_format(path)
+    tables = [] if sites is None else [sites]
+    files.check([*tables, *paths], force)
+    structure = read(structure, topology, cell, index, trajectory)
+    chosen, head = select(structure, atoms), []
+    if of == "charge" or (of == "electrons" and structure.charges is not None):
+        structure, charge_report = charged(structure, force_field, water, charges, [atoms])
+        head = [str(charge_report)]
+    counted = count(structure, chosen, of, unit)
+    group, called = reference_group(structure, fit)
+    if motion == "rotation" and group is None:
+        raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=motion)
+    lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
+    source = opened(trajectory, len(structure), frames, single=True)
+    assert source is not None
+    start = time.perf_counter()
+    with progress.clock() as clock:
+        planning = plan_density(
+            structure, source, counted,
+            alignment={"group": group, "name": called, "rotate": motion == "rotation"},
+            boundary=boundary, fixed_cell=cell is not None, spacing=spacing, padding=padding, lattice=lattice,
+            width=smear, name=atoms)
+        planning.check_bulk(bulk)
+        run = run_blocks(planning.work, planning.numbers, size=planning.size, folder=folder_of(output, resume),
+                         resume=resume, workers=workers, scheduler=scheduler)
+        found = merge(planning, run, (*wanted, "sem") if sites is not None else wanted, bulk, partial)
+    seconds = time.perf_counter() - start - clock.compiling
+    table = None if sites is None else _sites(planning, found, site_radius, site_density)
+    maps = [found.grids[word] for word in wanted if word in found.grids]
+    paths, names = ([path for path, word in zip(some, wanted, strict=False) if word in found.grids]
+                    for some in (paths, names))
+    for path, grid in zip(names, maps, strict=False):
+        check_map_format(path, grid.lattice)
+        check_finite(path, grid.lattice, grid.values)
+    with files.writing([*tables, *paths], force, [*tables, *names]) as places:
+        if table is not None:
+            _write_sites(table, places[0], found.grids["mean"].unit)
+        for place, grid in zip(places[len(tables):], maps, strict=False):
+            put_map(grid, place)
+    whole = found.frames == len(planning.numbers)
+    if whole:
+        run.clear()
+    written = [*paths, *tables]
+    report = Report(
+        [*head, *_lines(planning, found, seconds), *([] if table is None else _site_lines(table, site_radius)),
+         *(f"wrote {path}" for path in written)],
+        {"files": [str(path) for path in written], **_data(planning, found), "seconds": seconds,
+         "sites": None if table is None else [_row(site) for site in table]},
+        {"grid": found.grids["mean"], "structure": structure,
+         **{name: grid for name, grid in found.grids.items() if name in wanted[1:]}})
+    if not whole:
+        raise StoppedError(f"interrupted after {found.frames} of {len(planning.numbers)} frames", report)
+    return report
+
+
+def _sites(planning: Planning, found: Density, radius: float, least: float | None) -> list[Site]:
+    grid, work = found.grids["mean"], planning.work
+    values = grid.values.astype(np.float64)
+    sem = found.grids.get("sem")
+    # by what a sum of values is a number of atoms; of occupancies, of places that are occupied
+    volume = found.total / values.sum(dtype=np.float64) if values.any() else 0.0
+    cell = None if found.cell is None else Cell(found.cell)
+    wraps = cell is not None and cell.orthogonal and bool(np.allclose(
+        grid.lattice.spacing * grid.lattice.shape, np.abs(np.diagonal(cell.vectors)), rtol=1e-4))
+    return find_sites(values, None if sem is None else sem.values.astype(np.float64), grid.lattice, volume=volume,
+                      radius=radius, threshold=2 * float(values.mean()) if least is None else least,
+                      cell=cell if work.cell is not None else None, wraps=wraps)
+
+
+_COLUMNS = ("site", "x (A)", "y (A)", "z (A)", "peak", "atoms", "standard error")
+
+
+def _row(site: Site) -> dict[str, Any]:
+    return {"position": site.position.tolist(), "peak": site.peak, "atoms": site.occupancy, "error": site.error}
+
+
+def _write_sites(table: Sequence[Site], path: Path, unit: str) -> None:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([f"{column} ({unit})" if column == "peak" else column for column in _COLUMNS])
+        for number, site in enumerate(table, 1):
+            writer.writerow([number, *(f"{x:.3f}" for x in site.position), f"{site.peak:.6g}", f"{site.occupancy:.4f}",
+                             "" if site.error is None else f"{site.error:.4f}"])
+
+
+def _site_lines(table: Sequence[Site], radius: float) -> list[str]:
+    lines = [f"{len(table)} sites, atoms within {radius:g} A"]
+    return lines + [
+        f"  {number}: {' '.join(f'{x:.2f}' for x in site.position)} A, {site.occupancy:.2f}"
+        + ("" if site.error is None else f" +- {site.error:.2f}") + f" atoms, peak {site.peak:.4g}"
+        for number, site in enumerate(table[:10], 1)]
+
+
+def _lines(planning: Planning, found: Density, seconds: float) -> list[str]:
+    """Return what was done, for people."""
+    grid, work = found.grids["mean"], planning.work
+    counted, made = work.counted, grid.provenance
+    periodic = None if found.cell is None else Cell(found.cell)
+    lines = [
+        ", ".join(filter(None, (f"{made.quantity} of {planning.name}: {len(counted.rows)} atoms", counted.source))),
+        "frames are not moved" if work.alignment is None else str(work.alignment),
+        f"{made.method}, {boundary_text(periodic)}",
+        f"{' x '.join(map(str, grid.lattice.shape))} points, "
+        f"{' x '.join(f'{h:.4g}' for h in dict.fromkeys(grid.lattice.spacing.round(9)))} A apart",
+        f"mean {float(grid.values.min()):.4g} to {float(grid.values.max()):.4g} {grid.unit}" + (
+            "" if counted.unit != "relative" else f" ({found.bulk:.4g} {UNITS[counted.quantity][0]} is 1)"),
+    ]
+    if counted.radii is None:
+        unit = {"number": "atoms", "mass": "u", "charge": "e", "electrons": "electrons"}[counted.quantity]
+        images = "" if work.cell is None else " (with periodic images)"
+        lines.append(f"{found.total:.6g} {unit} on the grid on average{images}, of {counted.weights.sum():.6g}")
+    if found.cell_deviation is not None and np.linalg.norm(found.cell_deviation, axis=1).max() > 1e-3:
+        lines.append("the cell is the mean of the frames', which deviate by " + ", ".join(
+            f"{x:.3g}" for x in np.linalg.norm(found.cell_deviation, axis=1)) + " A along a, b and c")
+    lines.append(TOO_SHORT if found.error is None else
+                 f"standard error of the mean {found.error:.3g} {grid.unit} rms, by {len(found.blocks)} blocks of "
+                 f"{found.blocks[0]} frames")
+    lines.append(f"{made.frames.partition(':')[0]} frames ({made.frames.partition(': ')[2]}) in {seconds:.2f} s, "
+                 f"{1000 * seconds / found.frames:.3g} ms a frame, on the cpu engine")
+    return lines
+
+
+def _data(planning: Planning, found: Density) -> dict[str, Any]:
+    """Return the same for programs."""
+    grid, work, numbers = found.grids["mean"], planning.work, planning.numbers[: found.frames]
+    periodic = None if found.cell is None else Cell(found.cell)
+    return {
+        "quantity": work.counted.quantity, "unit": grid.unit, "bulk": found.bulk, "atoms": len(work.counted.rows),
+        "total": found.total, "frames": found.frames, "first_frame": numbers[0], "last_frame": numbers[-1],
+        "frame_step": numbers.step, "blocks": len(found.blocks), "block_frames": found.blocks[0],
+        "standard_error": found.error, "alignment": "none" if work.alignment is None else str(work.alignment),
+        "boundary": grid.provenance.boundary, "shape": list(grid.lattice.shape), "origin": grid.lattice.origin.tolist(),
+        "spacing": grid.lattice.spacing.tolist(), "smear": work.width, "minimum": float(grid.values.min()),
+        "maximum": float(grid.values.max()), "display_limit": grid.display_limit(),
+        "cell": None if periodic is None else list(periodic.parameters),
+        "cell_deviation": None if found.cell_deviation is None else found.cell_deviation.tolist(), "engine": "cpu",
+    }
+
+
+command = Command.of(density)

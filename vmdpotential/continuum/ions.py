@@ -1,0 +1,46 @@
+"""The ions of a solution: their valences from their names, and what the equation needs of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+#: Names of ions with their charge at the end: Mg2+ and SO42- (a number before the sign is the charge of an element, and
+#: the second of two that of others), Mg+2, SO4-2, Na+ and NO3- (one that follows it, or 1).
+_NAMES = [re.compile(form, re.ASCII) for form in (
+    r"(?:[A-Z][a-z]?|[A-Za-z]\w*\d)(?P<size>\d)(?P<sign>[+-])", r"[A-Za-z]\w*(?P<sign>[+-])(?P<size>\d?)")]
+
+#: Concentrations that may be without charge together, over the sum of all of them.
+_NEUTRAL = 1e-4
+
+
+def valence(name: str) -> int | None:
+    """Return the charge of an ion, e, by its name, None where it is not that of an ion."""
+    match = next(filter(None, (form.fullmatch(name) for form in _NAMES)), None)
+    if match is None:
+        return None
+    return int(match["sign"] + (match["size"] or "1")) or None
+
+
+def named(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the concentrations (M) of ions among values of parameters, by their names."""
+    return {name: value for name, value in values.items() if valence(name) is not None}
+
+
+def ions_of(values: Mapping[str, float]) -> list[tuple[int, float]]:
+    """Return valence and concentration (M) of each kind of ions, by parameters: names, ``salt`` and ``divalent``."""
+    kinds = [(valence(name) or 0, value) for name, value in named(values).items()]
+    salt, divalent = values.get("salt", 0.0), values.get("divalent", 0.0)
+    kinds += [(1, salt), (2, divalent), (-1, salt + 2 * divalent)]
+    return [(charge, sum(c for z, c in kinds if z == charge))
+            for charge in dict.fromkeys(z for z, c in kinds if c > 0)]
+
+
+def strength(ions: list[tuple[int, float]]) -> float:
+    """Return the ionic strength, M."""
+    return 0.5 * sum(c * z * z for z, c in ions)
+
+
+def neutral(ions: list[tuple[int, float]]) -> bool:
+    """Whether a solution of ions has no charge."""
+    return abs(sum(z * c for z, c in ions)) <= _NEUTRAL * sum(c for _, c in ions)

@@ -1,0 +1,66 @@
+"""A molecule in a solution of ions, as the Poisson-Boltzmann equation has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+#: Gives the sum of q / r, e/A, at points (P, 3) of charges (N,) at positions (N, 3).
+Sum = Callable[[Floats, Floats, Floats], Floats]
+
+
+@dataclass(frozen=True)
+class Membrane:
+    """A slab across z from `low` to `high`, A, of a permittivity, without ions."""
+
+    low: float
+    high: float
+    permittivity: float
+
+    def share(self, low: Floats, high: Floats) -> Floats:
+        """Return which part of ranges of z the slab has."""
+        result: Floats = np.clip(np.minimum(high, self.high) - np.maximum(low, self.low), 0, None) / (high - low)
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Continuum:
+    """A molecule in a solution of ions.
+
+    Parameters
+    ----------
+    positions : (N, 3) float64, A
+    charges : (N,) float64, e
+    radii : (N,) float64, A
+    constant : float, kT/e A/e
+        Potential of 1 e at 1 A in vacuum.
+    inside, outside : float
+        Permittivities.
+    probe : float, A
+        Of the molecular surface; 0 for van der Waals'.
+    ion_radius : float, A
+        How near the centre of an ion comes to an atom's surface.
+    kappa : float, 1/A
+        Inverse Debye length of the solution.
+    ions : (I, 2) float64
+        Valence and share of the ionic strength of each kind, for the full equation; none for the linear one.
+    membrane : Membrane or None
+        A slab across z in the place of the solution.
+    """
+
+    positions: Floats
+    charges: Floats
+    radii: Floats
+    constant: float
+    inside: float
+    outside: float
+    probe: float
+    ion_radius: float
+    kappa: float
+    ions: Floats
+    membrane: Membrane | None = None

@@ -1,0 +1,1 @@
+"""Densities of atoms: what is counted, in which unit, and the sites where atoms gather."""

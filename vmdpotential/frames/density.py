@@ -1,0 +1,410 @@
+"""Densities of atoms over the frames of a trajectory: mean, standard deviation and standard error at every node.
+
+Each atom counts at the node nearest to it, or is spread as a Gaussian, and a node's value is divided by the volume that
+belongs to it. In a periodic cell that changes, atoms are placed by their fractions of it, and the map is drawn in the
+mean cell. Blocks of frames (:mod:`vmdpotential.frames.blocks`) return the nodes that atoms touched, which are few of
+all.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import memory, progress
+from vmdpotential.compiling import build
+from vmdpotential.densities.quantities import Counted
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.frames.average import SAME
+from vmdpotential.frames.blocks import LABEL, Arrays, Run
+from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
+from vmdpotential.frames.whole import Alignment
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell
+from vmdpotential.maps import choose_cell, lay_lattice
+from vmdpotential.molecule.cell import Cell, same_cell
+from vmdpotential.molecule.structure import Structure
+
+Floats = NDArray[np.float64]
+
+log = logging.getLogger(__name__)
+
+#: Standard deviations within which a Gaussian counts; the rest of it, 3e-4 along an axis, is spread over these nodes.
+REACH = 3.5
+
+#: Nodes, at random, at which blocks are looked at for their correlation.
+POINTS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Densities:
+    """What is computed of each block of frames: small, picklable, and the same for all.
+
+    Parameters
+    ----------
+    frames : Frames
+    alignment : Alignment or None
+        None moves nothing.
+    counted : Counted
+    lattice : Lattice
+    cell : Cell or None
+        The periodic cell of the lattice; None where the boundary is open.
+    own_cells : bool
+        Whether each frame has its own cell, else `fixed` is that of all.
+    fixed : Cell or None
+    width : float
+        A, standard deviation of the Gaussian that an atom is; 0 counts it at the nearest node.
+    sample : (P,) int64
+        Places in the flattened map at which blocks are looked at.
+    """
+
+    frames: Frames
+    alignment: Alignment | None
+    counted: Counted
+    lattice: Lattice
+    cell: Cell | None
+    own_cells: bool
+    fixed: Cell | None
+    width: float
+    sample: NDArray[np.int64]
+
+    @property
+    def taken(self) -> int:
+        """Bytes that a block takes while others are computed."""
+        return 72 * self.lattice.size
+
+    @property
+    def spreading(self) -> str:
+        """How atoms are spread, as the kernel calls it."""
+        return "occupancy" if self.counted.radii is not None else "gaussian" if self.width else "nearest"
+
+    @cached_property
+    def _spare(self) -> list[tuple[Floats, NDArray[np.int64], NDArray[np.int64]]]:
+        """Memory of blocks that are done, one for each thread at most, all zero."""
+        return []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_spare"}
+
+    def identity(self) -> tuple[object, ...]:
+        """Return what determines the result."""
+        return tuple(value for name, value in self.__dict__.items() if name != "_spare")
+
+    def block(self, numbers: range) -> Arrays:
+        """Return what some frames sum up to.
+
+        Returns
+        -------
+        mapping
+            ``count``; ``nodes`` (T,) that atoms touched; ``sums`` (T,) of their values over the frames and ``squares``
+            (T,) of their squares; ``sample`` (P,) sums at the sample; ``cells`` (6, 3), mean and squared deviations of
+            the cells' vectors.
+        """
+        kernel = build.load("density_kernel", spreading=self.spreading)
+        size = self.lattice.size
+        # lists have one place that is written and not used
+        work, frame_nodes, block_nodes = self._spare.pop() if self._spare else (
+            np.zeros((size, 4)), np.empty(size + 1, np.int64), np.empty(size + 1, np.int64))
+        counts, cells = np.zeros(1, np.int64), Moments.none((3, 3))
+        for done, frame in enumerate(self.frames.part(numbers), 1):
+            cell = self.cell_of(frame)
+            if cell is not None:
+                cells.add(cell.vectors)
+            positions = frame.positions if self.alignment is None else self.alignment.align(frame.positions, cell)
+            atoms, places = self._fixed
+            kernel.add_frame(np.ascontiguousarray(positions), *atoms, self._change(cell), *places, work, frame_nodes,
+                             block_nodes, counts)
+            progress.report(LABEL, done / len(numbers))
+        nodes, sample = block_nodes[: counts[0]].copy(), work[self.sample, kernel.SUM]
+        sums, squares = np.empty((2, len(nodes)))
+        kernel.take(work, nodes, sums, squares)
+        self._spare.append((work, frame_nodes, block_nodes))
+        return {"count": np.array(len(numbers)), "nodes": nodes, "sums": sums, "squares": squares, "sample": sample,
+                "cells": np.concatenate([cells.mean, cells.m2])}
+
+    def cell_of(self, frame: Frame) -> Cell | None:
+        """Return the cell in which a frame is."""
+        if not self.own_cells:
+            return self.fixed
+        if self.cell is None:
+            return frame.cell
+        return periodic_cell(str(getattr(self.frames, "path", "frames")), frame, self.cell)
+
+    def _change(self, cell: Cell | None) -> Floats:
+        """Return what brings positions in a frame's cell to the same fractions of the lattice's; none for the same."""
+        if self.cell is None or cell is None or same_cell(self.cell, cell):
+            return np.zeros((0, 3))
+        return np.ascontiguousarray(np.linalg.inv(cell.vectors) @ self.cell.vectors)
+
+    @cached_property
+    def _fixed(self) -> tuple[Sequence[NDArray[Any]], Sequence[NDArray[Any]]]:
+        """What the kernel gets that is the same for all frames: of atoms, and of places."""
+        counted, lattice = self.counted, self.lattice
+        widths = np.full(len(counted.rows), self.width or 1.0) if counted.radii is None else np.maximum(
+            counted.radii, 1e-3)  # a site without a radius occupies no node but one that it is on
+        far = 0.0 if self.spreading == "nearest" else REACH * self.width if counted.radii is None else float(
+            widths.max(initial=0.0))
+        reach = np.ceil(far / lattice.spacing).astype(np.int64)
+        none: Floats = np.zeros((0, 3))
+        cell = inverse = images = none
+        if self.cell is not None:
+            cell = self.cell.vectors / lattice.spacing
+            inverse = np.asarray(np.linalg.inv(cell), np.float64)
+            images = _images(cell, np.array(lattice.shape), reach)
+        arrays = (counted.rows, counted.weights, widths, lattice.origin, lattice.spacing, cell, inverse, images, reach,
+                  lattice.shape)
+        found = [np.array(array, order="C") for array in arrays]  # all may be written, which makes them one type
+        return found[:3], found[3:]
+
+
+def _images(cell: Floats, shape: NDArray[np.int64], reach: NDArray[np.int64]) -> Floats:
+    """Return the shifts (S, 3), in spacings, of a cell that begins half a spacing before the first node, by which some
+    of it is within `reach` nodes of the lattice.
+    """
+    corners = np.array([[n >> 2 & 1, n >> 1 & 1, n & 1] for n in range(8)], float)
+    low, high = -0.5 - reach, shape - 0.5 + reach
+    box = (low + corners * (high - low) + 0.5) @ np.linalg.inv(cell)
+    first, last = np.floor(box.min(0) - 1e-6).astype(int) - 1, np.ceil(box.max(0) + 1e-6).astype(int)
+    steps = np.stack(np.meshgrid(*(np.arange(a, b + 1) for a, b in zip(first, last, strict=True)), indexing="ij"), -1)
+    shifts = steps.reshape(-1, 3) @ cell
+    parts = corners @ cell - 0.5
+    # a cell that only touches the lattice's outer face has no atom there
+    met = ((shifts + parts.min(0) < high - 1e-6) & (shifts + parts.max(0) > low + 1e-6)).all(1)
+    found: Floats = shifts[met]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Planning:
+    """Densities that are about to be computed.
+
+    Parameters
+    ----------
+    work : Densities
+    numbers : range
+        Of the frames.
+    size : int
+        Frames in a block.
+    name : str
+        Of the atoms.
+    inputs : tuple of str
+    """
+
+    work: Densities
+    numbers: range
+    size: int
+    name: str
+    inputs: tuple[str, ...]
+
+    def check_bulk(self, bulk: float | None) -> None:
+        """Raise UsageError where nothing says what relative densities are relative to."""
+        if self.work.counted.unit == "relative" and bulk is None and self.work.cell is None:
+            raise UsageError("bulk", "is needed for relative densities in an open boundary", value="none")
+
+
+def plan_density(structure: Structure, frames: Frames, counted: Counted, *, alignment: Mapping[str, Any],
+                 boundary: str = "auto", fixed_cell: bool = False, spacing: float = 1.0, padding: float | None = None,
+                 lattice: Lattice | None = None, width: float = 0.0, name: str = "all") -> Planning:
+    """Return what is to be done for densities over frames.
+
+    Parameters
+    ----------
+    structure : Structure
+        Its positions are where the frames are moved to, and what the lattice is laid around.
+    frames : Frames
+    counted : Counted
+    alignment : mapping
+        Of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name``, and ``rotate``. Where it is rotated, the
+        boundary is open.
+    boundary : {"auto", "open", "periodic"}
+    fixed_cell : bool
+        Whether the structure's cell is that of all frames, instead of theirs.
+    spacing, padding : float, A
+        Of the lattice: over the periodic cell, or around the group with a padding; of 5 A where the boundary is open.
+    lattice : Lattice, optional
+        The lattice itself.
+    width : float, A
+        Standard deviation of the Gaussian that an atom is; 0 counts it at the nearest node.
+    name : str
+        Of the atoms.
+
+    Raises
+    ------
+    UsageError
+        For a rotation in a periodic boundary, or a lattice that has nothing to be laid around.
+    InputError
+        For frames of other atoms, or without a cell.
+    MemoryPlanError
+        When the map does not fit into memory.
+    """
+    numbers = frames.numbers()
+    first = next(iter(frames.part(numbers[:1])))
+    own_cells = not fixed_cell and first.cell is not None
+    here = replace(structure, positions=np.asarray(first.positions, np.float64),
+                   cell=first.cell if own_cells else structure.cell)
+    rotate = bool(alignment.get("rotate"))
+    if rotate and boundary == "periodic":
+        raise UsageError("motion", "a periodic cell is not rotated: its images would stay where they are while its "
+                         "atoms turn", "translate only, or leave out {boundary}", value="rotation")
+    cell = None if rotate else choose_cell(here, "auto", boundary)
+    group = alignment.get("group")
+    moves = None if group is None else Alignment.of(
+        structure, boundary="open" if cell is None else "periodic", **{**alignment, "rotate": rotate})
+    if lattice is None and cell is not None and padding is None:
+        lattice = lay_lattice(structure, structure.positions, cell, spacing, 0.0)
+    if lattice is None:
+        around = structure.positions[counted.rows] if moves is None else moves.reference
+        lattice = Lattice.around(around, spacing, 5.0 if padding is None else padding)
+    if cell is None and here.cell is not None and moves is not None:
+        _warn_of_corners(lattice, here.cell)
+    memory.require((72 + 40) * lattice.size, f"a density on {' x '.join(map(str, lattice.shape))} points",
+                   "use a larger {spacing}")
+    sample = np.unique(np.random.default_rng(2010).integers(0, lattice.size, POINTS))
+    work = Densities(frames, moves, counted, lattice, cell, own_cells, here.cell, width, sample)
+    return Planning(work, numbers, max(1, len(numbers) // BLOCKS), name,
+                    (*structure.sources, str(getattr(frames, "path", "frames"))))
+
+
+def _warn_of_corners(lattice: Lattice, cell: Cell) -> None:
+    """Warn of a lattice whose corners molecules, each taken once, cannot fill."""
+    half = float(np.linalg.norm(lattice.last - lattice.origin)) / 2
+    least = float(np.linalg.norm(cell.reduced, axis=1).min()) / 2
+    if half > least:
+        log.warning("the corners of the map are up to %.3g A from its middle, and each molecule is placed once, at its "
+                    "image nearest to the fitted atoms (%.3g A at most): densities beyond are too low", half, least)
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """What came of the frames.
+
+    Parameters
+    ----------
+    grids : mapping
+        Maps by their names, ``mean``, ``std`` and ``sem``.
+    frames : int
+    blocks : tuple of int
+        Frames in each block.
+    total : float
+        What is counted on the lattice in a frame, on average: atoms, u, e, electrons, or occupied nodes.
+    bulk : float or None
+        What relative densities are over, in the unit of the quantity.
+    cell, cell_deviation : (3, 3) float64 or None
+        Mean of the cells' vectors, A, and their standard deviation.
+    error : float or None
+        Root mean square of the standard error over the map.
+    voxel : float
+        A^3, mean volume of a node.
+    """
+
+    grids: Mapping[str, Grid]
+    frames: int
+    blocks: tuple[int, ...]
+    total: float
+    bulk: float | None
+    cell: Floats | None
+    cell_deviation: Floats | None
+    error: float | None
+    voxel: float
+
+
+def merge(planning: Planning, results: Iterable[Arrays] | Run, wanted: Sequence[str] = ("mean",),
+          bulk: float | None = None, partial: bool = False) -> Density:
+    """Return what the blocks' results amount to.
+
+    Parameters
+    ----------
+    planning : Planning
+    results : iterable
+    wanted : sequence of str
+        Of ``mean``, ``std`` and ``sem``.
+    bulk : float, optional
+        What relative densities are over, in the first unit of the quantity; the mean over the cell unless given.
+    partial : bool
+        Whether a KeyboardInterrupt after the first block ends the frames there.
+
+    Raises
+    ------
+    UsageError
+        For relative densities where nothing says what they are relative to.
+    """
+    planning.check_bulk(bulk)
+    work = planning.work
+    kernel = build.load("density_kernel", spreading=work.spreading)
+    totals = np.zeros((work.lattice.size, 3))
+    counts: list[int] = []
+    series: list[Floats] = []
+    cells = Moments.none((3, 3))
+    try:
+        for found in results:
+            count = int(found["count"])
+            kernel.merge(found["nodes"], found["sums"], found["squares"], count, totals)
+            counts.append(count)
+            series.append(np.asarray(found["sample"]) / count)
+            cells.merge(Moments(count, found["cells"][:3], found["cells"][3:]))
+    except KeyboardInterrupt:
+        if not (partial and counts):
+            raise
+    blocks = BlockMean.of_sums(counts, series, totals.T.reshape(3, *work.lattice.shape))
+    return _density(planning, blocks, cells, wanted, bulk)
+
+
+def _density(planning: Planning, blocks: BlockMean, cells: Moments, wanted: Sequence[str],
+             bulk: float | None) -> Density:
+    work, counted = planning.work, planning.work.counted
+    lattice, cell, deviation, stretched = work.lattice, None, None, 1.0
+    if work.cell is not None and cells.count:
+        cell, deviation = cells.mean, np.sqrt(cells.variance())
+        lattice, stretched = _in_cell(lattice, work.cell.vectors, cell)
+    voxel = float(np.prod(work.lattice.spacing)) * stretched
+    factor = counted.factor / (1.0 if counted.radii is not None else voxel)
+    if counted.unit == "relative":
+        if bulk is None:
+            assert cell is not None
+            bulk = float(counted.weights.sum() / abs(np.linalg.det(cell)) * counted.factor)
+        factor /= bulk
+    error = blocks.uncertainty()
+    maps = {"mean": blocks.mean, "std": blocks.deviation(), "sem": None if error is None else error.error}
+    numbers = planning.numbers[: blocks.count]
+    step = f", every {numbers.step}" if numbers.step > 1 else ""
+    called = {"number": "number density", "mass": "mass density", "charge": "charge density",
+              "electrons": "electron density", "occupancy": "occupancy"}[counted.quantity]
+    made = Provenance(
+        method=f"Gaussians of {work.width:g} A" if work.width else "nearest node" if counted.radii is None else "radii",
+        boundary="open" if work.cell is None else "periodic", atoms=planning.name, precision="double", engine="cpu",
+        frames=f"{len(numbers)}: {numbers[0]} to {numbers[-1]}{step}", inputs=planning.inputs,
+        cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
+    grids = {}
+    for name in wanted:
+        values = maps[name]
+        if values is None:
+            log.warning("%s", TOO_SHORT)
+            continue
+        kind = {"mean": "mean", "std": "standard deviation of the", "sem": "standard error of the mean"}[name]
+        grids[name] = Grid(lattice, (values * factor).astype(np.float32), counted.unit,
+                           provenance=replace(made, quantity=f"{kind} {called}"))
+        if not np.isfinite(grids[name].values).all():
+            raise InputError("the density is too large for a map (3e38)", "use a larger {spacing}")
+    values = maps["sem"]
+    rms = None if values is None else float(np.sqrt(np.vdot(values, values) / values.size) * abs(factor))
+    return Density(grids, blocks.count, tuple(blocks.counts), float(blocks.mean.sum()), bulk, cell, deviation, rms,
+                   voxel)
+
+
+def _in_cell(lattice: Lattice, planned: Floats, mean: Floats) -> tuple[Lattice, float]:
+    """Return the lattice with each node at the same fractions of another cell, and by how much its volume is larger.
+
+    Where the cell shears, axes along x, y and z cannot follow it: the lattice stays.
+    """
+    change = np.linalg.inv(planned) @ mean
+    along = np.diagonal(change)
+    volume = float(abs(np.linalg.det(change)))
+    if abs(change - np.diag(along)).max() > SAME or np.abs(along - 1).max() <= SAME:
+        return lattice, volume
+    return Lattice(lattice.origin * along, lattice.spacing * along, lattice.shape), volume

@@ -1,0 +1,158 @@
+"""Kernels of densities: what atoms add to the nodes of a lattice in each frame, and sums of that over frames.
+
+Each node has four numbers: its value in the current frame, the sum over frames, the sum of squares, and whether it was
+touched by an atom (:data:`IN_BLOCK`, :data:`IN_FRAME`). Nodes that were touched are listed, so that a frame takes time
+for its atoms and not for all nodes.
+
+This file is run once for each set of the constants that it declares, see
+:mod:`vmdpotential.compiling.build`.
+"""
+
+# numba's kernels have no annotations that mypy could check
+# mypy: ignore-errors
+
+import math
+
+import numpy as np
+from numba import njit
+
+#: ``nearest`` counts an atom at the node nearest to it, ``gaussian`` spreads it, and ``occupancy`` sets nodes within
+#: its radius to 1.
+SPREADING: str
+
+VALUE, SUM, SQUARES, STATE = range(4)
+IN_BLOCK, IN_FRAME = 1.0, 2.0
+
+#: Part of a spacing by which rounding may place an atom outside of the cell into which it was moved.
+ROUNDING = 1e-9
+
+
+@njit(nogil=True, error_model="numpy")
+def touch(work, node, frame_nodes, frame_count, block_nodes, counts):
+    """List a node that an atom adds to; return how many the frame has.
+
+    Without branches, which a processor would have to guess while it waits for memory.
+    """
+    state = work[node, STATE]
+    block_nodes[counts[0]] = node
+    counts[0] += state == 0.0
+    work[node, STATE] = IN_FRAME
+    frame_nodes[frame_count] = node
+    return frame_count + (state != IN_FRAME)
+
+
+@njit(nogil=True, error_model="numpy")
+def nearest(v, count, periodic):
+    """Return which of `count` nodes along an axis is nearest to v, in spacings; -1 where there is none."""
+    i = np.int64(math.floor(v + 0.5))
+    if i == count and v + 0.5 - count <= (ROUNDING if periodic else 0.0):
+        return count - 1
+    if i == -1 and periodic and v > -0.5 - ROUNDING:
+        return 0
+    return i if 0 <= i < count else -1
+
+
+@njit(nogil=True, error_model="numpy")
+def add_one(v, weight, width, reach, first, shape, along, work, frame_nodes, frame_count, block_nodes, counts):
+    """Add an atom at v (3,), in spacings, to the nodes around it; return how many nodes the frame has.
+
+    `width` is the standard deviation along each axis, or the radius, in spacings; `first` (3,) and `along` are room.
+    """
+    for d in range(3):
+        first[d] = np.int64(math.floor(v[d] + 0.5)) - reach[d]
+        if first[d] >= shape[d] or first[d] + 2 * reach[d] < 0:
+            return frame_count
+        total = 0.0
+        for n in range(2 * reach[d] + 1):
+            x = (first[d] + n - v[d]) / width[d]
+            along[d, n] = math.exp(-0.5 * x * x) if SPREADING == "gaussian" else x * x
+            total += along[d, n]
+        if SPREADING == "gaussian":  # all of the atom, whatever the spacing
+            for n in range(2 * reach[d] + 1):
+                along[d, n] /= total
+    for a in range(max(0, -first[0]), min(2 * reach[0] + 1, shape[0] - first[0])):
+        for b in range(max(0, -first[1]), min(2 * reach[1] + 1, shape[1] - first[1])):
+            row = ((first[0] + a) * shape[1] + first[1] + b) * shape[2] + first[2]
+            for c in range(max(0, -first[2]), min(2 * reach[2] + 1, shape[2] - first[2])):
+                if SPREADING == "gaussian":
+                    frame_count = touch(work, row + c, frame_nodes, frame_count, block_nodes, counts)
+                    work[row + c, VALUE] += weight * along[0, a] * along[1, b] * along[2, c]
+                elif along[0, a] + along[1, b] + along[2, c] <= 1.0:
+                    frame_count = touch(work, row + c, frame_nodes, frame_count, block_nodes, counts)
+                    work[row + c, VALUE] = 1.0
+    return frame_count
+
+
+@njit(nogil=True, error_model="numpy")
+def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, inverse, images, reach, shape, work,
+              frame_nodes, block_nodes, counts):
+    """Add the atoms `rows` of a frame, and then the frame to the sums over frames.
+
+    Parameters: `change` (3, 3) maps positions to the cell of the lattice, none of size 0; `cell` and `inverse` (3, 3)
+    and `images` (S, 3) are that cell, its inverse and its images that may reach the lattice, in spacings, none of size
+    0. `widths` is of each atom, A. `counts` (1,) is how many nodes the block has.
+    """
+    x, u, v, width = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    first = np.empty(3, np.int64)
+    along = np.empty((3, 2 * max(reach[0], reach[1], reach[2]) + 1))
+    periodic = len(images) > 0
+    frame_count, found = 0, 0
+    most = len(rows) * max(1, len(images)) if SPREADING == "nearest" else 0
+    nodes, of = np.empty(most, np.int64), np.empty(most)
+    for n in range(len(rows)):
+        for d in range(3):
+            x[d] = positions[rows[n], d]
+        for d in range(3):
+            y = x[d]
+            if len(change) > 0:
+                y = x[0] * change[0, d] + x[1] * change[1, d] + x[2] * change[2, d]
+            u[d] = (y - origin[d]) / spacing[d]
+            if SPREADING != "nearest":
+                width[d] = widths[n] / spacing[d]
+        if periodic:
+            for d in range(3):
+                x[d] = math.floor((u[0] + 0.5) * inverse[0, d] + (u[1] + 0.5) * inverse[1, d]
+                                  + (u[2] + 0.5) * inverse[2, d])
+            for d in range(3):
+                u[d] -= x[0] * cell[0, d] + x[1] * cell[1, d] + x[2] * cell[2, d]
+        for image in range(max(1, len(images))):
+            for d in range(3):
+                v[d] = u[d] + images[image, d] if periodic else u[d]
+            if SPREADING != "nearest":
+                frame_count = add_one(v, weights[n], width, reach, first, shape, along, work, frame_nodes, frame_count,
+                                      block_nodes, counts)
+                continue
+            i, j = nearest(v[0], shape[0], periodic), nearest(v[1], shape[1], periodic)
+            k = nearest(v[2], shape[2], periodic)
+            if i >= 0 and j >= 0 and k >= 0:
+                nodes[found], of[found] = (i * shape[1] + j) * shape[2] + k, weights[n]
+                found += 1
+    for n in range(found):  # apart from what is computed above, so that memory is waited for many times at once
+        frame_count = touch(work, nodes[n], frame_nodes, frame_count, block_nodes, counts)
+        work[nodes[n], VALUE] += of[n]
+    for n in range(frame_count):
+        node = frame_nodes[n]
+        value = work[node, VALUE]
+        work[node, SUM] += value
+        work[node, SQUARES] += value * value
+        work[node, VALUE] = 0.0
+        work[node, STATE] = IN_BLOCK
+
+
+@njit(nogil=True, error_model="numpy")
+def take(work, nodes, sums, squares):
+    """Return the sums of the block's nodes, and leave nothing of them for the next block."""
+    for n in range(len(nodes)):
+        node = nodes[n]
+        sums[n], squares[n] = work[node, SUM], work[node, SQUARES]
+        work[node, SUM], work[node, SQUARES], work[node, STATE] = 0.0, 0.0, 0.0
+
+
+@njit(nogil=True, error_model="numpy")
+def merge(nodes, sums, squares, count, totals):
+    """Add a block of `count` frames to totals (nodes, 3) of values, of squares, and of blocks' squares over `count`."""
+    for n in range(len(nodes)):
+        node, value = nodes[n], sums[n]
+        totals[node, 0] += value
+        totals[node, 1] += squares[n]
+        totals[node, 2] += value * value / count

@@ -1,0 +1,103 @@
+"""What is near the atoms of side chains: metals, and atoms that give or take hydrogen bonds."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from vmdpotential.molecule.structure import Floats, Integers
+from vmdpotential.prepare.components import AMINO_ACIDS
+from vmdpotential.prepare.draft import METALS, Draft
+
+#: Distances, A: at which a metal holds a nitrogen or sulphur, of a hydrogen bond's heavy atoms, and at which an atom
+#: still decides between two tautomers.
+COORDINATED, BOND, REACH = 2.9, 3.5, 4.2
+#: Scores nearer to each other than this decide nothing: half of a good hydrogen bond.
+CLEAR = 0.5
+#: The end of an amide: its carbon, oxygen and nitrogen.
+_AMIDES = {"ASN": ("CG", "OD1", "ND2"), "GLN": ("CD", "OE1", "NE2")}
+_RING = ("CG", "CE1", "CD2", "ND1", "NE2")
+
+
+class Contacts:
+    """What is near the atoms of a draft."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.metals = np.isin(draft.elements, list(METALS))
+        polar = np.flatnonzero(np.isin(draft.elements, ["N", "O"]) | self.metals)
+        self.rows = polar
+        self.tree = cKDTree(draft.positions[polar]) if len(polar) else None
+
+    def near(self, atom: int, distance: float) -> Integers:
+        """Return the rows of metals, nitrogens and oxygens of other residues near an atom."""
+        if self.tree is None:
+            return np.zeros(0, np.int64)
+        found = self.rows[self.tree.query_ball_point(self.draft.positions[atom], distance)]
+        return np.asarray(found[self.draft.residue[found] != self.draft.residue[atom]], np.int64)
+
+    def metal(self, atom: int) -> bool:
+        """Return whether a metal holds an atom."""
+        return bool(self.metals[self.near(atom, COORDINATED)].any())
+
+    def score(self, atom: int, behind: Floats, reach: float = REACH) -> float:
+        """Return how well a hydrogen on an atom fits its surroundings: about 1 for an acceptor there, -1 for a donor.
+
+        Parameters
+        ----------
+        atom : int
+        behind : (3,) float64, A
+            A place from which the atom looks outwards.
+        reach : float, A
+        """
+        return sum(weight * _accepts(str(self.draft.names[row]), self._name(row))
+                   for row, weight in self._weights(atom, behind, reach))
+
+    def _weights(self, atom: int, behind: Floats, reach: float) -> list[tuple[int, float]]:
+        """Return the polar atoms in front of an atom, and how near they are: 1 at 2.9 A, straight ahead."""
+        place = self.draft.positions[atom]
+        outwards = place - behind
+        outwards = outwards / max(float(np.linalg.norm(outwards)), 1e-6)
+        result = []
+        for row in self.near(atom, reach).tolist():
+            vector = self.draft.positions[row] - place
+            length = float(np.linalg.norm(vector))
+            aligned = float(vector @ outwards) / length
+            if aligned >= 0.5:
+                result.append((row, aligned * (REACH + 0.3 - length) / (REACH + 0.3 - 2.9)))
+        return result
+
+    def _name(self, row: int) -> str:
+        return str(self.draft.residues[self.draft.residue[row]].name).upper()
+
+    def flipped(self, residue: str, place: dict[str, int]) -> bool:
+        """Return whether the contacts of ASN, GLN or HIS fit better with its end turned by 180 degrees.
+
+        The densities of X-rays do not distinguish the atoms that this exchanges (J. M. Word, S. C. Lovell,
+        J. S. Richardson, D. C. Richardson, J. Mol. Biol. 285, 1999, 1735).
+        """
+        positions = self.draft.positions
+        if residue in _AMIDES:
+            centre, oxygen, nitrogen = _AMIDES[residue]
+            if not {centre, oxygen, nitrogen} <= place.keys():
+                return False
+            behind = positions[place[centre]]
+            fits = self.score(place[nitrogen], behind, BOND) - self.score(place[oxygen], behind, BOND)
+            return fits < -2 * CLEAR
+        if residue != "HIS" or not set(_RING) <= place.keys():
+            return False
+        behind = positions[[place[name] for name in _RING]].mean(0)
+        nitrogens, carbons = (
+            sum(weight for name in names for row, weight in self._weights(place[name], behind, BOND)
+                if self._name(row) != "HOH")
+            for names in (("ND1", "NE2"), ("CD2", "CE1")))
+        return carbons > nitrogens + 2 * CLEAR
+
+
+def _accepts(atom: str, residue: str) -> float:
+    """Return 1 for an atom that takes hydrogen bonds, -1 for one that gives them, 0 for one that does either."""
+    if atom.startswith("O"):
+        return 0.0 if (atom, residue) in (("OG", "SER"), ("OG1", "THR"), ("OH", "TYR"), ("O", "HOH")) else 1.0
+    if residue in ("HIS", "HSD", "HSE", "HID", "HIE") and atom in ("ND1", "NE2"):
+        return 0.0
+    return -1.0 if residue in AMINO_ACIDS else 0.0

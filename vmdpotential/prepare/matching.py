@@ -1,0 +1,55 @@
+"""Residues whose atoms have other names than in the dictionary (older entries, other programs): matched by bonds."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from vmdpotential.extras import load
+from vmdpotential.molecule.structure import Floats
+from vmdpotential.prepare.components import Component
+
+#: Largest length of a covalent bond, A, over the sum of the covalent radii of its atoms, and the shortest length.
+TOLERANCE, SHORTEST = 0.3, 0.8
+#: Fewer atoms than this have too few bonds to be recognised by them.
+_FEWEST = 3
+
+
+def matched(found: Component, elements: list[str], positions: Floats) -> tuple[str, ...] | None:
+    """Return the dictionary's names for the atoms of a residue, None where its bonds are not those of the component.
+
+    Only atoms that leave for a bond to another residue may be missing: a fragment could be one of other molecules, too.
+
+    Parameters
+    ----------
+    found : Component
+    elements : list of str
+    positions : (n, 3) float64, A
+    """
+    lacking = len(found.atoms) - len(elements)
+    if len(elements) < _FEWEST or not 0 <= lacking <= np.count_nonzero(found.leaving):
+        return None
+    nx = load("networkx", "residues with other names of atoms", "prepare")
+    ours, theirs = nx.Graph(), nx.Graph()
+    ours.add_nodes_from((n, {"element": element}) for n, element in enumerate(elements))
+    ours.add_edges_from(bonded(elements, positions))
+    theirs.add_nodes_from((n, {"element": element}) for n, element in enumerate(found.elements))
+    theirs.add_edges_from(found.bonds[:, :2].tolist())
+    matcher = nx.algorithms.isomorphism.GraphMatcher(
+        theirs, ours, node_match=lambda one, two: one["element"] == two["element"])
+    for match in matcher.subgraph_isomorphisms_iter():
+        if all(found.leaving[row] for row in range(len(found.atoms)) if row not in match):
+            names = {place: found.atoms[row] for row, place in match.items()}
+            return tuple(names[n] for n in range(len(elements)))
+    return None
+
+
+def bonded(elements: list[str], positions: Floats) -> list[tuple[int, int]]:
+    """Return the pairs of atoms that are as near to each other as bonded ones."""
+    import gemmi
+
+    radii = np.array([gemmi.Element(element).covalent_r for element in elements])
+    pairs = cKDTree(positions).query_pairs(2 * float(radii.max()) + TOLERANCE, output_type="ndarray")
+    length = np.linalg.norm(positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1)
+    good = (length < radii[pairs].sum(1) + TOLERANCE) & (length > SHORTEST)
+    return [(int(a), int(b)) for a, b in pairs[good]]

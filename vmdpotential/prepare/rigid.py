@@ -1,0 +1,87 @@
+"""Hydrogens whose directions follow from the bonds of the atom that they are on: CH, CH2, and NH and CH in a plane.
+
+Fragments of other molecules, which have other angles, are superposed on the atom and its neighbours alike, and so turn
+these hydrogens by up to 15 degrees. Here each has equal angles with the bonds next to it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.molecule.structure import Floats, Integers
+from vmdpotential.prepare.components import FLAT
+from vmdpotential.prepare.draft import Draft
+
+#: Lengths of bonds to hydrogen, A: Amber's (W. D. Cornell et al., J. Am. Chem. Soc. 117, 1995, 5179); in a plane.
+_CH, _FLAT_CH, _NH = 1.09, 1.08, 1.01
+#: Numbers of hydrogens and of heavy neighbours; an atom of one hydrogen and two neighbours is in their plane.
+_KINDS = ((1, 3), (1, 2), (2, 2))
+#: Half the angle between the two hydrogens of CH2, degrees.
+_HALF = 109.5 / 2
+#: Of a sum of the directions of bonds, or the volume between three of them, where these do not determine a direction.
+_LEAST = 0.1
+
+
+def place_rigid(draft: Draft, bonds: Integers, counts: Integers) -> dict[int, Floats]:
+    """Return places (k, 3) of the hydrogens of atoms, by row, where the heavy atoms determine them.
+
+    Parameters
+    ----------
+    draft : Draft
+    bonds : (B, 3) int64
+    counts : (N,) int64
+        Hydrogens of every atom; 0 of those that are not asked for.
+    """
+    number = np.bincount(bonds[:, :2].ravel(), minlength=len(counts))
+    flat = np.zeros(len(counts), bool)
+    flat[bonds[np.isin(bonds[:, 2], FLAT), :2]] = True
+    nitrogen, carbon = draft.elements == "N", draft.elements == "C"
+    planar = flat.copy()
+    for a, b in ((0, 1), (1, 0)):
+        planar[bonds[nitrogen[bonds[:, a]] & flat[bonds[:, b]], a]] = True
+    ends, others = np.concatenate([bonds[:, :2], bonds[:, 1::-1]]).T
+    order = np.argsort(ends, kind="stable")
+    first, others = np.searchsorted(ends[order], np.arange(len(counts))), others[order]
+    length = np.where(nitrogen, _NH, np.where(flat, _FLAT_CH, _CH))
+    result: dict[int, Floats] = {}
+    for count, near in _KINDS:
+        rows = np.flatnonzero((counts == count) & (number == near) & (carbon | nitrogen)
+                              & (planar == ((count, near) == (1, 2))))
+        if not len(rows):
+            continue
+        units = _units(draft.positions, rows, others[first[rows][:, None] + np.arange(near)])
+        outwards = _away_of_three(units) if near == 3 else -units.sum(1)
+        size = np.linalg.norm(outwards, axis=1, keepdims=True)
+        outwards /= np.maximum(size, _LEAST)
+        directions = outwards[:, None] if count == 1 else _both(units, outwards)
+        places = draft.positions[rows][:, None] + length[rows, None, None] * directions
+        good = (size > _LEAST).ravel() & np.isfinite(places).all((1, 2))
+        result |= dict(zip(rows[good].tolist(), places[good], strict=True))
+    return result
+
+
+def _units(positions: Floats, rows: Integers, near: Integers) -> NDArray[np.float64]:
+    """Return the directions (n, k, 3) of the bonds of some atoms."""
+    arms = positions[near] - positions[rows][:, None]
+    return np.asarray(arms / np.maximum(np.linalg.norm(arms, axis=2, keepdims=True), 1e-6), np.float64)
+
+
+def _away_of_three(units: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the vectors (n, 3) that have equal angles with three bonds; zeros where these are almost in a plane.
+
+    On carbon they are nearer to where a force field has the hydrogen than those opposite to the sum of the bonds.
+    """
+    good = np.abs(np.linalg.det(units)) > _LEAST
+    result = np.zeros((len(units), 3))
+    result[good] = np.linalg.solve(units[good], np.full((int(good.sum()), 3, 1), -1.0))[..., 0]
+    return result
+
+
+def _both(units: NDArray[np.float64], outwards: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the directions (n, 2, 3) of the two hydrogens between which the plane of two bonds is."""
+    normal = np.cross(units[:, 0], units[:, 1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        normal = normal / np.linalg.norm(normal, axis=1, keepdims=True)
+    across, along = np.sin(np.radians(_HALF)) * normal, np.cos(np.radians(_HALF)) * outwards
+    return np.stack([along + across, along - across], axis=1)
