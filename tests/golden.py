@@ -114,7 +114,7 @@ def structure() -> Structure:
 
 
 def write(folder: Path) -> dict[str, Path]:
-    """Write the system as golden.pdb, golden.psf and golden.pqr, and golden.molden; return the first three by suffix."""
+    """Write golden.molden, and the system as golden.pdb, golden.psf and golden.pqr; return these by suffix."""
     from vmdpotential import write_structure
 
     paths = {suffix: Path(folder, f"golden.{suffix}") for suffix in ("pdb", "psf", "pqr")}

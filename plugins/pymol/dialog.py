@@ -82,6 +82,7 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
     def __init__(self, cmd: Any, parent: Any = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Electrostatic potential - vmdpotential")
+        self.session = Session.of(cmd)
         viewer = PyMOL(cmd)
         forms = [Form(Qt, command, arguments.entries(command), viewer.choices) for command in viewer_commands()]
         self.panel = Panel(Qt, viewer, forms, {
@@ -94,7 +95,7 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
 
     def _step(self, by: int) -> str:
         """Draw the orbital before or after the one that is shown, and return what to report to the user."""
-        number = Session.of(self.panel.viewer.cmd).orbital
+        number = self.session.orbital
         (form,) = [form for form in self.panel.forms if form.command.name == "orbital"]
         if number is None:
             raise CmdException("no orbital is shown; choose a file and an orbital, and press Run")

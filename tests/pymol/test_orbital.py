@@ -8,6 +8,7 @@ from pymol import CmdException
 from vmdpotential.plugins.pymol.grids import read_grid
 from vmdpotential.plugins.pymol.made import Session
 
+
 @pytest.fixture
 def path(tmp_path):
     golden.write(tmp_path)
