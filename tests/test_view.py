@@ -87,7 +87,7 @@ def test_page_is_one_file_whose_scripts_alone_may_run(npm, molecule, grid):
     assert rules["default-src"] == ["'none'"]
     assert "connect-src" not in rules
     scripts = [text for attributes, text in elements.of("script") if "type" not in attributes]
-    assert len(scripts) == 8
+    assert len(scripts) == 9
     assert rules["worker-src"] == ["blob:"]
     assert rules["script-src"] == [
         f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts]
