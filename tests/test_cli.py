@@ -84,7 +84,7 @@ def test_help_states_units_defaults_and_exit_codes():
     assert re.search(r"--method auto\|direct\|cutoff\|msm\|pme\|ewald\|pb(\|apbs)? how", words)
     (method,) = (p for p in registry.get("command", "map").parameters if p.name == "method")
     assert method.convert("largebin") == "largebin"
-    with pytest.raises(UsageError, match=r"choose one of auto, direct, cutoff, msm, pme, pb(, apbs)?$"):
+    with pytest.raises(UsageError, match=r"choose one of auto, direct, cutoff, msm, pme, ewald, pb(, apbs)?$"):
         method.convert("largest")
 
 
@@ -92,7 +92,7 @@ def test_commands_for_structures_and_maps_stand_first():
     names = re.findall(r"^    (\w+)", program("--help").stdout, re.MULTILINE)
     assert names[: names.index("devices")] == [
         "map", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf",
-        "density", "probe", "live", "view", "prepare", "orbital"]
+        "density", "probe", "orbital", "live", "view", "prepare"]
 
 
 def test_devices_names_no_parameter_of_python(capsys, monkeypatch):
