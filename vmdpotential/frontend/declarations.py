@@ -61,9 +61,9 @@ def declare(command: Command) -> dict[str, Any]:
 def in_front(command: Command, parameter: Parameter) -> bool:
     """Return whether a dialog shows a parameter at once: what is needed, or ranked so; all where none is ranked.
 
-    What a medium stands for is folded, and so is the grid spacing, where there is a medium to choose.
+    The grid spacing is folded, and where there is a medium to choose, what that stands for.
     """
-    if media.has_medium(command) and parameter.name in ("atoms", "screened", "spacing"):
+    if parameter.name == "spacing" or (media.has_medium(command) and parameter.name in ("atoms", "screened")):
         return False
     ranked = any(other.option.front for other in command.parameters)
     return parameter.required or parameter.option.front or not ranked

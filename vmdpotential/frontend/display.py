@@ -40,4 +40,5 @@ def surface_options(command: Command) -> tuple[Parameter, ...]:
     if command.name == "map":
         return tuple(shown)
     # the others have more of their own that everybody sets
-    return tuple(replace(p, option=replace(p.option, front=False)) if p.name in _SURFACE else p for p in shown)
+    folded = _SURFACE if media.has_medium(command) or command.name == "compare" else (*_SURFACE, "range")
+    return tuple(replace(p, option=replace(p.option, front=False)) if p.name in folded else p for p in shown)
