@@ -37,6 +37,38 @@ _SOLUTE = [  # name, position from the middle of the box, charge, element, mass
 ]
 
 
+#: A hydrogen molecule with two functions, of which the second orbital has a plane of symmetry as its node.
+MOLDEN = """[Molden Format]
+[Atoms] AU
+H 1 1 0.0 0.0 -0.7
+H 2 1 0.0 0.0 0.7
+[GTO]
+1 0
+ s 3 1.0
+  3.42525091 0.15432897
+  0.62391373 0.53532814
+  0.16885540 0.44463454
+
+2 0
+ s 3 1.0
+  3.42525091 0.15432897
+  0.62391373 0.53532814
+  0.16885540 0.44463454
+
+[MO]
+ Ene= -0.578
+ Spin= Alpha
+ Occup= 2.0
+ 1 0.548934
+ 2 0.548934
+ Ene= 0.670
+ Spin= Alpha
+ Occup= 0.0
+ 1 1.211463
+ 2 -1.211463
+"""
+
+
 @cache
 def structure() -> Structure:
     """The system: the anion (residue ANI, segment LIG), then waters (TIP3, segments W1 and W2), with bonds."""
@@ -82,12 +114,13 @@ def structure() -> Structure:
 
 
 def write(folder: Path) -> dict[str, Path]:
-    """Write the system as golden.pdb, golden.psf and golden.pqr; return the paths by suffix."""
+    """Write golden.molden, and the system as golden.pdb, golden.psf and golden.pqr; return these by suffix."""
     from vmdpotential import write_structure
 
     paths = {suffix: Path(folder, f"golden.{suffix}") for suffix in ("pdb", "psf", "pqr")}
     for path in paths.values():
         write_structure(structure(), path, force=True)
+    Path(folder, "golden.molden").write_text(MOLDEN)
     return paths
 
 

@@ -9,6 +9,7 @@ import json
 import os
 from pathlib import Path
 
+import MDAnalysisTests
 import numpy as np
 import pytest
 from pages import Elements, check_values, content_of, places_of, unpacked, values_of, words_of
@@ -86,7 +87,7 @@ def test_page_is_one_file_whose_scripts_alone_may_run(npm, molecule, grid):
     assert rules["default-src"] == ["'none'"]
     assert "connect-src" not in rules
     scripts = [text for attributes, text in elements.of("script") if "type" not in attributes]
-    assert len(scripts) == 8
+    assert len(scripts) == 9
     assert rules["worker-src"] == ["blob:"]
     assert rules["script-src"] == [
         f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts]
@@ -341,7 +342,8 @@ def files(tmp_path, molecule, grid, monkeypatch):
 
 
 def test_command_writes_a_page(files, npm, capsys):
-    arguments = ["view", "small.pdb", "map.npz", "map2.dx", "--viewer-script", str(npm), "-o", "page.html"]
+    arguments = ["view", "small.pdb", "map.npz", "map2.dx", "--prepare", "never", "--viewer-script", str(npm), "-o",
+                 "page.html"]
     assert cli.main([*arguments, "--level", "7.5", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     text = Path("page.html").read_text("utf-8")
@@ -385,3 +387,27 @@ def test_without_3dmol_the_error_says_what_to_run(files, capsys, monkeypatch):
     error = capsys.readouterr().err
     assert f"npm install --prefix '{user_folder()}' 3dmol" in error
     assert "--viewer-script" in error
+
+
+def test_one_command_from_a_deposited_structure_to_its_coloured_surface(tmp_path, npm, capsys):
+    entry = Path(MDAnalysisTests.__file__).parent / "data" / "mmcif" / "1YJP.cif"
+    words = ["view", str(entry), "--viewer-script", str(npm), "--json", "-o"]
+    assert cli.main([*words, str(tmp_path / "bare.html"), "--prepare", "never"]) == 0
+    bare = json.loads(capsys.readouterr().out)
+    assert cli.main([*words, str(tmp_path / "page.html"), "--medium", "water"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (bare["prepared"], bare["maps"]) == (None, [])
+    assert made["prepared"]
+    assert made["atoms"] > 1.7 * bare["atoms"]  # with hydrogens
+    (shown,) = made["maps"]
+    assert shown["unit"] == "kT/e"
+    assert made["surface"]  # to be coloured by it
+    assert cli.main([*words, str(tmp_path / "none.html"), "--medium", "water", "--prepare", "never"]) == 2
+    assert not (tmp_path / "none.html").exists()
+
+
+def test_a_structure_that_cannot_be_completed_is_shown_as_it_is(tmp_path, npm, molecule, capsys):
+    io.write_structures(molecule, [tmp_path / "part.pdb"], force=False)
+    words = ["view", str(tmp_path / "part.pdb"), "--viewer-script", str(npm), "--json", "--atoms", "all"]
+    assert cli.main([*words, "-o", str(tmp_path / "page.html")]) == 0
+    assert json.loads(capsys.readouterr().out)["atoms"] >= len(molecule)

@@ -369,6 +369,16 @@ def load_structure(cmd: Any, name: str, structure: Structure, source: Selected, 
         cmd.set_symmetry(name, *structure.cell.parameters, structure.cell.space_group)
 
 
+def nuclei_text(structure: Structure) -> str:
+    """Return atoms in PDB format, of which PyMOL makes an object with bonds."""
+    lines = []
+    for row, (x, y, z) in enumerate(structure.positions.tolist()):
+        name, element = structure.atom_names[row][:4], structure.elements[row]
+        lines.append(f"HETATM{row % 99999 + 1:5d} {name:<4s} MOL A   1    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00"
+                     f"{element:>12s}")
+    return "\n".join([*lines, "END", ""])
+
+
 def _atom(structure: Structure, row: int) -> Atom:
     charge = float(structure.charges[row]) if structure.charges is not None else 0.0
     atom = Atom()

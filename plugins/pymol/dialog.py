@@ -82,13 +82,26 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
     def __init__(self, cmd: Any, parent: Any = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Electrostatic potential - vmdpotential")
+        self.session = Session.of(cmd)
         viewer = PyMOL(cmd)
         forms = [Form(Qt, command, arguments.entries(command), viewer.choices) for command in viewer_commands()]
-        self.panel = Panel(Qt, viewer, forms, {"Undo placement": ("ionize", viewer.undo)})
+        self.panel = Panel(Qt, viewer, forms, {
+            "Undo placement": ("ionize", viewer.undo), "Previous": ("orbital", lambda: self._step(-1)),
+            "Next": ("orbital", lambda: self._step(1))})
         layout = QtWidgets.QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.panel.widget)
         self.resize(740, 540)
+
+    def _step(self, by: int) -> str:
+        """Draw the orbital before or after the one that is shown, and return what to report to the user."""
+        number = self.session.orbital
+        (form,) = [form for form in self.panel.forms if form.command.name == "orbital"]
+        if number is None:
+            raise CmdException("no orbital is shown; choose a file and an orbital, and press Run")
+        form.fields["orbital"].setText(str(max(1, number + by)))
+        self.panel.run()
+        return str(self.panel.status.text())
 
     def event(self, event: Any) -> bool:
         """Offer the selections of the session as it is whenever the dialog comes to the front."""

@@ -15,15 +15,15 @@ def _plane(text: str) -> Plane:
 
 def _maps(
     isosurface: Annotated[float | None, Option(
-        "level of two isosurfaces, positive and negative", above=0, front=True)] = None,
+        "level of two isosurfaces, positive and negative", above=0)] = None,
     cut: Annotated[Plane | None, Option(
-        "coloured plane through the map, such as z=12.5", unit="A", parse=_plane, front=True)] = None,
+        "coloured plane through the map, such as z=12.5", unit="A", parse=_plane)] = None,
 ) -> Report:
     return Report([], {})
 
 
 def _ions(
-    labels: Annotated[bool, Option("label every ion with its energy when placed, kcal/mol", front=True)] = False,
+    labels: Annotated[bool, Option("label every ion with its energy when placed, kcal/mol")] = False,
 ) -> Report:
     return Report([], {})
 
@@ -32,5 +32,7 @@ def display_options(command: Command) -> tuple[Parameter, ...]:
     """Return the parameters that say how the result of a command is shown."""
     if command.name == "ionize":
         return Command.of(_ions).parameters
+    if command.name == "orbital":
+        return Command.of(_maps).parameters[:1]
     shared = surface_options(command)
     return (*shared, *Command.of(_maps).parameters) if shared else ()

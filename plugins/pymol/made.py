@@ -36,6 +36,8 @@ class Session:
     placements: list[Step] = field(default_factory=list)
     dialog: Any = None
     live: Any = None
+    #: Number of the orbital that was drawn last.
+    orbital: int | None = None
     #: Objects whose water was hidden with their first surface.
     without_water: set[str] = field(default_factory=set)
 

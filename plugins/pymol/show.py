@@ -19,7 +19,7 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.parameters import Command, Report
 
-from .convert import Selected, load_ions, load_structure
+from .convert import Selected, load_ions, load_structure, nuclei_text
 from .grids import load_grid, read_grid
 from .made import Session
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _MAP_PARTS = ("ramp", "legend", "positive", "negative", "surface", "cut")
 _ION_PARTS = ("ions",)
+_ORBITAL_PARTS = ("nuclei", "legend", "positive", "negative")
 _SHOWS = ("_surface", "_legend")
 
 #: Where the legend stands on the screen, which reaches from -1 to 1: above the molecule.
@@ -80,9 +81,11 @@ class Results:
         self.name = cmd.get_legal_name(name or adapters.default_name(command))
         self.options = options
         self.live = command.name == "live"
+        self.orbital = command.name == "orbital"
         self.session = Session.of(cmd)
         self._lines: list[str] = []
-        self.session.check_free([self.name, *map(self._part, (*_MAP_PARTS, *_ION_PARTS))])
+        self._zoom = ""
+        self.session.check_free([self.name, *map(self._part, (*_MAP_PARTS, *_ION_PARTS, *_ORBITAL_PARTS))])
 
     def _part(self, part: str) -> str:
         return f"{self.name}_{part}"
@@ -108,7 +111,7 @@ class Results:
         All of it is made, or nothing.
         """
         results = adapters.results(report)
-        parts = _ION_PARTS if "ions" in dict(results) else _MAP_PARTS
+        parts = _ORBITAL_PARTS if self.orbital else _ION_PARTS if "ions" in dict(results) else _MAP_PARTS
         names = [self.name, *map(self._part, parts)]
         self.session.check_free(names)  # the user may have made one while the command ran
         if atoms is not None and atoms.count != sum(
@@ -118,7 +121,9 @@ class Results:
         self._lines = []
         try:
             for kind, value in results:
-                if kind == "map":
+                if kind == "map" and self.orbital:
+                    self._show_orbital(value, report.objects["structure"])
+                elif kind == "map":
                     self._show_map(value, atoms)
                 elif kind == "figure":
                     self._show_figure(value)
@@ -131,7 +136,9 @@ class Results:
             self.session.take_back(step)
             raise
         finally:
-            if self.cmd.get_view() != view:  # PyMOL has turned to what is new, away from what the user looked at
+            if self._zoom:
+                self.cmd.zoom(self._zoom, 4)
+            elif self.cmd.get_view() != view:  # PyMOL has turned to what is new, away from what the user looked at
                 self.cmd.set_view(view)
         return self._lines
 
@@ -161,18 +168,40 @@ class Results:
         if level is None and self.live and self.options.get("cut") is None:
             level = grid.display_limit()
         if level is not None:
-            _choose_contouring(cmd)
-            for part, value in (("positive", level), ("negative", -level)):
-                cmd.isosurface(self._part(part), self.name, value)
-                self._made(part)
-                cmd.color(_named(colours.sign_colour(value)), self._part(part))
-                cmd.set("transparency", 0.4, self._part(part))
-            self._lines.append(f"isosurfaces {self._part('positive')} and {self._part('negative')} at {level:g} and "
-                               f"{-level:g} {grid.unit}".rstrip())
+            self._show_isosurfaces(grid, level)
         if self.options.get("surface") and atoms is not None:
             self._show_surface(atoms, ramp)
         if (plane := self.options.get("cut")) is not None:
             self._show_cut(grid, plane, ramp)
+
+    def _show_isosurfaces(self, grid: Grid, level: float) -> None:
+        """Draw the isosurfaces of both signs."""
+        cmd = self.cmd
+        _choose_contouring(cmd)
+        for part, value in (("positive", level), ("negative", -level)):
+            cmd.isosurface(self._part(part), self.name, value)
+            self._made(part)
+            cmd.color(_named(colours.sign_colour(value)), self._part(part))
+            cmd.set("transparency", 0.4, self._part(part))
+        self._lines.append(f"isosurfaces {self._part('positive')} and {self._part('negative')} at {level:g} and "
+                           f"{-level:g} {grid.unit}".rstrip())
+
+    def _show_orbital(self, grid: Grid, structure: Structure) -> None:
+        """Show an orbital or a density: isosurfaces of both signs around the nuclei, as sticks."""
+        cmd, nuclei = self.cmd, self._part("nuclei")
+        first = not self.session.is_ours(nuclei)
+        self._clear(_ORBITAL_PARTS)
+        load_grid(cmd, self.name, grid)
+        self._made(header=grid.header())
+        cmd.read_pdbstr(nuclei_text(structure), nuclei, zoom=0)  # which finds the bonds
+        self._made("nuclei")
+        cmd.show_as("sticks", nuclei)
+        level = self.options.get("isosurface") or colours.isovalue(grid)
+        self._show_isosurfaces(grid, level)
+        what = grid.provenance.quantity
+        self._show_legend(f"{self.name}: {what}, isosurfaces at {level:g} and {-level:g} {grid.unit}")
+        if first:
+            self._zoom = nuclei
 
     def refresh(self) -> None:
         """Draw what shows the map again, after its values have changed; levels are those that the user has set."""
@@ -201,6 +230,7 @@ class Results:
         cmd.create(name, solute if cmd.count_atoms(solute) else shown,
                    source_state=states.pop() if len(states) == 1 else 0, zoom=0)
         self._made("surface")
+        cmd.flag("ignore", name, "clear")  # PyMOL leaves ligands and modified residues out of surfaces
         cmd.show_as("surface", name)
         cmd.set("surface_color", ramp, name)
         if self.options.get("hide_water"):

@@ -11,7 +11,7 @@ from pymol import CmdException
 
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.frontend import adapters, dialog, media, messages
-from vmdpotential.frontend.declarations import as_text
+from vmdpotential.frontend.declarations import as_text, kind
 from vmdpotential.parameters import Command, Report
 
 from . import arguments
@@ -69,6 +69,7 @@ class Task(dialog.Task):
         """
         with self.one_line():
             lines = [*report.lines, *self.results.show(report, self.atoms)]
+        self.results.session.orbital = report.data.get("orbital")
         if (made := report.objects.get("live")) is not None:
             if self.results.session.live is not None:
                 self.results.session.end_live()
@@ -119,6 +120,8 @@ class Task(dialog.Task):
                 picked = [adapters.selection(parameter, word, atoms.structure, lambda s: rows_of(self.cmd, atoms, s))
                           for word in (arguments.words(value) if parameter.several else [text])]
                 self.values[parameter.name] = picked if parameter.several else picked[0]
+        elif kind(parameter) == "wavefunction" and isinstance(text, str):
+            self.values[parameter.name] = adapters.wavefunction(Path(self.cmd.exp_path(text)))
         elif parameter.several and isinstance(text, str):
             self.values[parameter.name] = arguments.words(value)
         elif text != arguments.default_text(parameter):

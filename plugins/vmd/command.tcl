@@ -36,7 +36,7 @@ proc ::vmdpotential::parse_words {command all words} {
     }
     set required {}
     dict for {name declaration} $all {
-        if {[dict get $declaration kind] eq "map"} {
+        if {[dict get $declaration kind] in {map wavefunction}} {
             set required $name
         }
     }
@@ -48,7 +48,7 @@ proc ::vmdpotential::parse_words {command all words} {
             }
             dict set given sel [lindex $leading 0]
         } else {
-            dict set given $required $leading
+            dict set given $required [expr {[dict get $all $required several] ? $leading : [lindex $leading 0]}]
         }
     }
     if {[llength $words] % 2} {
@@ -92,7 +92,8 @@ proc ::vmdpotential::prepare {command all given} {
     if {[dict exists $given draw] && [dict get $given draw] ni [dict get $all draw choices]} {
         error "-draw '[dict get $given draw]': choose one of [join [dict get $all draw choices] {, }]"
     }
-    set molecule [find_molecule $given]
+    # what is read from a file needs no molecule, and makes one
+    set molecule [expr {[dict exists $all file] && [dict get $all file kind] eq "wavefunction" ? -1 : [find_molecule $given]}]
     set given [in_medium $command $given $molecule]
     set job [dict create command $command molecule $molecule folder [job::make_folder] charged 0 complete 0]
     if {[catch {arguments $job $all $given} result options]} {
@@ -162,6 +163,11 @@ proc ::vmdpotential::arguments {job all given} {
             if {$written ne "" && [lsearch -exact $kinds topology] >= 0} {
                 lappend words --topology=$written
             }
+        } elseif {$kind eq "wavefunction"} {
+            if {![dict exists $given $name]} {
+                error "potential $command: a $name is needed; give its name first, or as -$name"
+            }
+            lappend positions [full_path [dict get $given $name]]
         } elseif {$kind eq "map"} {
             set names {}
             if {[dict exists $given $name]} {
@@ -178,7 +184,7 @@ proc ::vmdpotential::arguments {job all given} {
     set groups {}
     dict for {name value} $given {
         set option [dict get $all $name]
-        if {[dict get $option own] || [dict get $option kind] in {map trajectory}} {
+        if {[dict get $option own] || [dict get $option kind] in {map trajectory wavefunction}} {
             continue
         }
         set flag --[string map {_ -} $name]

@@ -7,8 +7,10 @@ namespace eval ::vmdpotential::gui {
     variable field
     variable job {}
     array set field {}
-    # commands in the order of their pages
+    # commands in the order of their pages, and the pixels that a page has before the window is made larger
     variable pages {}
+    variable height 330
+    variable width 740
     # whether a map follows, and how much of a job is done, for the box and the bar
     variable live 0
     variable done 0
@@ -43,16 +45,27 @@ proc ::vmdpotential::gui::fill {} {
         pack $window.all.missing $window.all.locate -side top -anchor w -pady 6
         return
     }
-    ttk::notebook $window.all.pages
+    # all pages are in one list, because more than a dozen tabs do not fit next to each other
+    ttk::style layout Plain.TNotebook.Tab null
+    ttk::notebook $window.all.pages -style Plain.TNotebook
     set pages {}
+    set titles {}
     foreach command [dict keys $commands] {
         set page $window.all.pages.page[llength $pages]
         lappend pages $command
-        ttk::frame $page -padding 8
-        $window.all.pages add $page -text [string totitle $command]
+        lappend titles [string totitle $command]
+        ttk::frame $page -padding {8 8 0 8}
+        $window.all.pages add $page -text [lindex $titles end]
         page $page $command
     }
-    ttk::label $window.all.help -wraplength 720 -justify left -anchor nw -text " \n "
+    ttk::frame $window.all.choice
+    ttk::label $window.all.choice.label -text Command
+    ttk::combobox $window.all.choice.box -values $titles -state readonly -width 18 -height 30
+    pack $window.all.choice.label $window.all.choice.box -side left -padx {0 8}
+    bind $window.all.choice.box <<ComboboxSelected>> {
+        $::vmdpotential::gui::window.all.pages select [%W current]
+        %W selection clear
+    }
     ttk::frame $window.all.buttons
     foreach {name label command} {
         run Run ::vmdpotential::gui::run
@@ -78,8 +91,8 @@ proc ::vmdpotential::gui::fill {} {
     ttk::scrollbar $window.all.log.bar -command [list $window.all.log.text yview]
     pack $window.all.log.bar -side right -fill y
     pack $window.all.log.text -side left -fill both -expand 1
-    pack $window.all.pages -fill x
-    pack $window.all.help -fill x -pady 4
+    pack $window.all.choice -fill x -pady {0 6}
+    pack $window.all.pages -fill both -expand 1
     pack $window.all.buttons -fill x -pady 4
     pack $window.all.log -fill both -expand 1
     bind $window.all.pages <<NotebookTabChanged>> ::vmdpotential::gui::refresh
@@ -101,8 +114,10 @@ proc ::vmdpotential::gui::locate {} {
     fill
 }
 
-# One page: what everybody sets, and the rest when it is asked for.
+# One page: what everybody sets, and the rest when it is asked for, in a part of the window that scrolls.
 proc ::vmdpotential::gui::page {page command} {
+    variable height
+    variable width
     set front {}
     set folded {}
     dict for {name declaration} [::vmdpotential::options $command] {
@@ -110,76 +125,87 @@ proc ::vmdpotential::gui::page {page command} {
             dict set [expr {[dict get $declaration front] ? "front" : "folded"}] $name $declaration
         }
     }
-    ttk::frame $page.front
-    fields $page.front $command $front
-    pack $page.front -fill x
+    set ground [ttk::style lookup TFrame -background]
+    canvas $page.view -highlightthickness 0 -borderwidth 0 -height $height -width $width -background $ground \
+        -yscrollincrement 24 -yscrollcommand [list ::vmdpotential::gui::scrolled $page.bar]
+    ttk::scrollbar $page.bar -command [list $page.view yview]
+    grid $page.view -row 0 -column 0 -sticky nsew
+    grid columnconfigure $page 0 -weight 1
+    grid rowconfigure $page 0 -weight 1
+    set all [ttk::frame $page.view.all]
+    $page.view create window 0 0 -anchor nw -window $all
+    bind $all <Configure> [list ::vmdpotential::gui::reach $page.view]
+    ttk::label $all.summary -text [dict get [::vmdpotential::declarations] $command summary].
+    pack $all.summary -anchor w -pady {0 4}
+    ttk::frame $all.front
+    fields $all.front $command $front
+    pack $all.front -anchor w
     if {[dict size $folded]} {
-        ttk::button $page.fold -style Toolbutton -text "\u25b8 Advanced" -command [list ::vmdpotential::gui::fold $page]
-        ttk::frame $page.folded
-        fields $page.folded $command $folded
-        pack $page.fold -anchor w -pady {4 0}
+        ttk::button $all.fold -style Toolbutton -text "\u25b8 Advanced" -command [list ::vmdpotential::gui::fold $all]
+        ttk::frame $all.folded
+        fields $all.folded $command $folded
+        pack $all.fold -anchor w -pady {4 0}
     }
+    foreach widget [concat [list $all] [winfo children $all] [winfo children $all.front] \
+            [expr {[winfo exists $all.folded] ? [winfo children $all.folded] : {}}]] {
+        bind $widget <Button-4> [list $page.view yview scroll -2 units]
+        bind $widget <Button-5> [list $page.view yview scroll 2 units]
+        if {[winfo class $widget] ne "TCombobox"} {
+            bind $widget <MouseWheel> "$page.view yview scroll \[expr {%D < 0 ? 2 : -2}\] units"
+        }
+    }
+}
+
+# Let a view reach all that is in it.
+proc ::vmdpotential::gui::reach {view} {
+    $view configure -scrollregion [list 0 0 [winfo reqwidth $view.all] [winfo reqheight $view.all]]
+    if {[winfo reqheight $view.all] <= [winfo height $view]} {
+        $view yview moveto 0
+    }
+}
+
+# Show a scroll bar where there is more than the window has room for.
+proc ::vmdpotential::gui::scrolled {bar first last} {
+    if {$first <= 0 && $last >= 1} {
+        grid forget $bar
+    } else {
+        grid $bar -row 0 -column 1 -sticky ns
+    }
+    $bar set $first $last
 }
 
 # Show what is folded, or fold it again.
-proc ::vmdpotential::gui::fold {page} {
-    if {[winfo manager $page.folded] eq ""} {
-        pack $page.folded -fill x
-        $page.fold configure -text "\u25be Advanced"
+proc ::vmdpotential::gui::fold {all} {
+    if {[winfo manager $all.folded] eq ""} {
+        pack $all.folded -anchor w
+        $all.fold configure -text "\u25be Advanced"
     } else {
-        pack forget $page.folded
-        $page.fold configure -text "\u25b8 Advanced"
+        pack forget $all.folded
+        $all.fold configure -text "\u25b8 Advanced"
     }
-    fit
 }
 
-# Give the pages the height of the highest, of those that are folded and the one in front.
-proc ::vmdpotential::gui::fit {} {
-    variable window
-    update idletasks
-    set book $window.all.pages
-    set height 0
-    foreach page [$book tabs] {
-        if {$page eq [$book select] || ![winfo exists $page.folded] || [winfo manager $page.folded] eq ""} {
-            set height [expr {max($height, [winfo reqheight $page])}]
-        }
-    }
-    $book configure -height $height
-}
-
-# Fields of options in two columns.
+# Fields of options, each with its help next to it.
 proc ::vmdpotential::gui::fields {page command all} {
     variable field
-    variable window
-    set rows [expr {([dict size $all] + 1) / 2}]
-    set number 0
+    set row 0
     dict for {name declaration} $all {
-        set column [expr {$number / $rows * 2}]
-        set row [expr {$number % $rows}]
         set key [list $command $name]
         if {![info exists field($key)]} {
             set field($key) [dict get $declaration default]
         }
-        set label $page.label_$name
-        set box $page.field_$name
-        set unit [dict get $declaration unit]
-        set text [string map {_ { }} $name]
-        if {$unit ne ""} {
-            append text " ($unit)"
-        }
-        ttk::label $label -text $text -anchor e
-        input $box $key $declaration
-        grid $label -row $row -column $column -sticky e -padx {8 4} -pady 1
-        grid $box -row $row -column [expr {$column + 1}] -sticky ew -pady 1
-        set help [list $window.all.help configure -text "$name: [::vmdpotential::describe $declaration]"]
-        foreach widget [concat $label $box [winfo children $box]] {
-            # the help is text of the program, or of another package's command: % in it is no field of an event
-            bind $widget <Enter> [string map {% %%} $help]
-            bind $widget <FocusIn> [string map {% %%} $help]
-        }
-        incr number
+        # in words as the other viewers have them
+        set text [string map {_ { }} [string map {|sel| selection |mol| molecule | {}} |$name|]]
+        ttk::label $page.label_$name -text $text -anchor w -width 16
+        input $page.field_$name $key $declaration
+        ttk::label $page.help_$name -text [::vmdpotential::describe $declaration] -wraplength 400 -justify left \
+            -foreground #5a6068
+        grid $page.label_$name -row $row -column 0 -sticky w -pady 2
+        grid $page.field_$name -row $row -column 1 -sticky w -pady 2
+        grid $page.help_$name -row $row -column 2 -sticky w -padx {10 4} -pady 2
+        incr row
     }
-    grid columnconfigure $page {1 3} -weight 1
+    grid columnconfigure $page 1 -minsize 190
 }
 
 # The widget of a field.
@@ -194,7 +220,7 @@ proc ::vmdpotential::gui::input {box key declaration} {
         ttk::combobox $box -textvariable $variable -values $choices -state readonly -width 18
     } elseif {$kind eq "boolean"} {
         ttk::checkbutton $box -variable $variable -onvalue yes -offvalue no
-    } elseif {$kind eq "file" || $kind eq "map"} {
+    } elseif {$kind in {file map wavefunction}} {
         ttk::frame $box
         set several [dict get $declaration several]
         ttk::entry $box.entry -textvariable $variable -width 14
@@ -260,7 +286,7 @@ proc ::vmdpotential::gui::words {command} {
         }
         if {![dict get $declaration several]} {
             lappend words -$name $value
-        } elseif {[lsearch -exact {file map} [dict get $declaration kind]] >= 0} {
+        } elseif {[dict get $declaration kind] in {file map}} {
             foreach item $value {
                 lappend words -$name $item
             }
@@ -353,10 +379,18 @@ proc ::vmdpotential::gui::log {text level} {
 proc ::vmdpotential::gui::refresh {} {
     variable window
     variable job
-    fit
+    $window.all.choice.box current [$window.all.pages index current]
     set previews [dict exists [::vmdpotential::options [current]] dry_run]
     foreach {name usable} [list run [expr {$job eq ""}] preview [expr {$job eq "" && $previews}] \
             clear $previews stop [expr {$job ne ""}]] {
         $window.all.buttons.$name state [expr {$usable ? "!disabled" : "disabled"}]
+    }
+    foreach name {preview clear} {
+        # on the page that they belong to
+        if {$previews} {
+            pack $window.all.buttons.$name -side left -padx 4 -before $window.all.buttons.stop
+        } else {
+            pack forget $window.all.buttons.$name
+        }
     }
 }

@@ -23,7 +23,9 @@ proc ::vmdpotential::options {command} {
         lappend ours [list sel text $atoms {atoms: a selection, or what atomselect returned}] \
             {frame text now {frame of the molecule: now, first, last or a number} 0}
     }
-    lappend ours {mol text top {molecule}}
+    if {![info exists kinds(wavefunction)]} {
+        lappend ours {mol text top {molecule: top, or its number} 0}
+    }
     if {$command eq "map"} {
         lappend ours {draw text surface {what of the map: a coloured surface, isosurfaces and a slice, or all} 1
             {surface isosurfaces all}} \
@@ -35,7 +37,7 @@ proc ::vmdpotential::options {command} {
         lappend ours [list medium text [dict get [media] default] [dict get [media] help] 1 \
             [dict keys [dict get [media] words]]]
     }
-    if {$command in {map live}} {
+    if {$command in {map live orbital}} {
         lappend ours {isovalue number {} {where isosurfaces are drawn, with both signs; a round value unless given}}
     }
     lappend ours {wait boolean {} {return when it is done; without it, VMD stays usable meanwhile}}

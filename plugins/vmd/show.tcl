@@ -5,6 +5,8 @@ namespace eval ::vmdpotential::show {
     # type of VMD's reader by suffix; VMD calls MRC and CCP4 the same
     variable types {.dx dx .mrc ccp4 .ccp4 ccp4 .map ccp4 .cube cube .psf psf .pdb pdb .pqr pqr .cif pdbx}
     variable picture 0
+    # molecule of the orbital that was drawn last
+    variable orbital {}
     # molecules whose water was hidden with their first surface
     variable without_water
     array set without_water {}
@@ -21,6 +23,10 @@ proc ::vmdpotential::show::outputs {job given declared} {
         slice { set names slice.png }
         view { set names page.html }
         live { set names live.mrc }
+        orbital {
+            set folder [dict get $job folder]
+            return [list [list --output=[file join $folder orbital.dx] --atoms=[file join $folder nuclei.pdb]] $job]
+        }
         ionize {
             if {[dict exists $given dry_run] && [string is true -strict [dict get $given dry_run]]} {
                 return [list {} $job]
@@ -51,6 +57,10 @@ proc ::vmdpotential::show::result {job text} {
     switch -- [dict get $job command] {
         map { set keep [show_map $job $data] }
         ionize { set data [show_ions $job $data] }
+        orbital {
+            set data [show_orbital $job $data]
+            set keep 1
+        }
         slice { set keep [show_figure $job [dict get $data figure]] }
         default { set keep 1 }
     }
@@ -127,6 +137,40 @@ proc ::vmdpotential::show::show_map {job data} {
     return 1
 }
 
+# Load the nuclei and the map of an orbital or a density as a molecule, in the place of the one that was drawn last, with
+# isosurfaces of both signs; return the answer with its molecule.
+proc ::vmdpotential::show::show_orbital {job data} {
+    variable orbital
+    set view {center_matrix rotate_matrix scale_matrix global_matrix}
+    set level [expr {[dict exists $job given isovalue] ? abs([dict get $job given isovalue]) : [dict get $data display_limit]}]
+    set nuclei [dict get $data structure_file]
+    if {$nuclei eq "" || $nuclei eq "null"} {
+        ::vmdpotential::say "the map is in [dict get $data file]"
+        return $data
+    }
+    if {$orbital in [molinfo list]} {
+        set before [molinfo $orbital get $view]
+        mol delete $orbital
+    }
+    set orbital [mol new $nuclei type [type_of $nuclei] waitfor all]
+    set file [dict get $data file]
+    mol addfile $file type [type_of $file] waitfor all $orbital
+    mol rename $orbital [dict get $data quantity]
+    if {[molinfo $orbital get numreps]} {
+        mol delrep 0 $orbital  ;# VMD's own
+    }
+    represent $orbital all [list Licorice 0.15 12 12] Name Opaque
+    represent $orbital all [list Isosurface $level 0 0 0 1 1] [list ColorID 23] Transparent
+    represent $orbital all [list Isosurface [expr {-$level}] 0 0 0 1 1] [list ColorID 30] Transparent
+    if {[info exists before]} {
+        molinfo $orbital set $view $before
+    }
+    ::vmdpotential::say "molecule $orbital: [dict get $data quantity], isosurfaces at $level (blue) and -$level (red)\
+        [dict get $data unit]"
+    dict set data molecule $orbital
+    return $data
+}
+
 # Return the limits of colours, {low high}, for one number of both signs or two with a comma.
 proc ::vmdpotential::show::span {text option} {
     set numbers [split [string map {{ } {}} $text] ,]
@@ -157,9 +201,15 @@ proc ::vmdpotential::show::draw_surface {job molecule volume limits} {
         set solute $text
     }
     $selection delete
+    set all [atomselect $molecule $solute]
+    set hydrogens [atomselect $molecule "($solute) and hydrogen"]
+    # radii, density, grid and quality that come near to a molecular surface; it needs no other program. Where most
+    # hydrogens are missing, heavy atoms have to cover them.
+    set radius [expr {3 * [$hydrogens num] < [$all num] ? 0.8 : 0.6}]
+    $all delete
+    $hydrogens delete
     choose_colours $limits
-    # radii, density, grid and quality that come near to a molecular surface; it needs no program beside VMD
-    set number [add_map $molecule $solute [list QuickSurf 0.6 0.5 0.7 1] [list Volume $volume] Opaque]
+    set number [add_map $molecule $solute [list QuickSurf $radius 0.5 0.7 1] [list Volume $volume] Opaque]
     mol scaleminmax $molecule $number {*}$limits
 }
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from vmdpotential.commands.options import Index, read
+from vmdpotential.commands.options import Index, Ph, Prepare, complete, read
 from vmdpotential.errors import UsageError
+from vmdpotential.frontend import media
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.ions import Placement
+from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 
@@ -20,12 +22,18 @@ def view(
         front=True)] = (),
     topology: Annotated[Path | None, Option(
         "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None,
+    medium: Annotated[str | None, Option(
+        "potential to compute and to show with the maps, by what surrounds the charges: water (of the solute, in water "
+        "with salt), vacuum (of the solute) or explicit (all atoms count); none unless given",
+        choices=tuple(media.MEDIA), front=True)] = None,
+    prepare: Prepare = "auto",
+    ph: Ph = 7.0,
     ions: Annotated[Path | Placement | None, Option(
         "table of ions with their energies, as ionize writes it; ions of the structure are listed in any case",
         metavar="CSV")] = None,
     atoms: Annotated[str, Option(
         "what is shown: solute (everything but water), all, protein ..., or a selection", metavar="SEL",
-        front=True, selection=True)] = "solute",
+        selection=True)] = "solute",
     index: Index = None,
     level: Annotated[float | None, Option(
         "of the positive and the negative isosurface at first, in the map's unit; for a tenth of the map unless given",
@@ -42,6 +50,9 @@ def view(
     force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
 ) -> Report:
     """Make a web page of a structure, isosurfaces and slices of maps, and ions.
+
+    With a medium, the potential is computed too: one command leads from a deposited structure to its coloured surface.
+    Missing hydrogens and atoms are added to what is shown, as for a map.
 
     The page is one file that holds everything and needs no network: it can be sent, kept and opened
     years later. 3Dmol.js draws it; get it once with: npm install 3dmol
@@ -68,9 +79,12 @@ def view(
     from .script import find_viewer_script
 
     find_viewer_script(viewer_script)  # before any work
-    structure = read(structure, topology, None, index)
+    structure, done = complete(read(structure, topology, None, index), prepare, ph)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
+    if medium is not None:
+        grids.append(_potential(structure, medium, prepare))
+        names.append(f"potential, {medium}")
     page = view_page(
         structure, grids, ions, atoms=atoms, level=level, title=title or "", names=names, margin=margin, points=points,
         viewer_script=viewer_script,
@@ -79,7 +93,7 @@ def view(
         page.save(output, force)
     size = len(page.html.encode("utf-8"))
     summary = page.summary
-    lines = [f"{page.title}: {summary['atoms']} atoms, {summary['ions']} ions; drawn by {summary['viewer']}"]
+    lines = [*done, f"{page.title}: {summary['atoms']} atoms, {summary['ions']} ions; drawn by {summary['viewer']}"]
     for item in summary["maps"]:
         shape = " x ".join(map(str, item["shape"]))
         spacing = distances(item["spacing"], 3).replace("×", "x")
@@ -88,9 +102,20 @@ def view(
                      + (f", {item['medium']}" if item["medium"] else ""))
     lines += [f"warning: {warning}" for warning in page.warnings]
     lines.append(f"{f'wrote {output}' if output else 'page'}: {size / 1e6:.1f} MB")
-    data = {"file": None if output is None else str(output), "bytes": size, "title": page.title, **summary,
-            "warnings": list(page.warnings)}
+    data = {"prepared": done[0] if done else None, "file": None if output is None else str(output), "bytes": size,
+            "title": page.title, **summary, "warnings": list(page.warnings)}
     return Report(lines, data, {"page": page})
+
+
+def _potential(structure: Structure, medium: str, prepare: str) -> Grid:
+    """Return the map of a structure that is complete in a medium, with the defaults of the command map."""
+    from vmdpotential import registry
+
+    map_: Command = registry.get("command", "map")
+    only_water = bool(is_water(structure).all())
+    values = media.in_medium(map_, medium, {}, only_water)
+    grid: Grid = map_(structure=structure, prepare=prepare, **values).objects["grid"]
+    return grid
 
 
 command = Command.of(view)

@@ -17,7 +17,7 @@ from vmdpotential import registry
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLE = ROOT / "plugins" / "chimerax"
 COMMANDS = ["map", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf",
-            "live", "view"]
+            "orbital", "live", "view"]
 
 
 def test_wheel_holds_code_and_help_and_says_what_it_needs(wheel):

@@ -392,3 +392,13 @@ def test_live(session, ions, do, log):
     do("potential live wait")
     assert "ended: the map was closed" in log.text
     do("potential live off")
+
+
+@pytest.mark.parametrize(("typed", "spelled"), [("range 5,-5", "range 5,-5"), ("range five", "range five")])
+def test_a_wrong_range_is_spelled_as_a_keyword(ions, do, typed, spelled):
+    from chimerax.core.errors import UserError
+
+    with pytest.raises(UserError, match=f"potential map: {spelled}: "):
+        do(f"potential map #1/A {typed}")
+    with pytest.raises(UserError):
+        do("potential map #1/A colour 5")

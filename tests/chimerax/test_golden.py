@@ -50,3 +50,17 @@ def test_ions(files, do):
     charge = sum(atom.charge for atom in new.atoms)
     assert abs(charge) < 1e-4
     assert new.num_atoms == model.num_atoms - 2 * len(expected)
+
+
+def test_orbital(session, do, tmp_path):
+    golden.write(tmp_path)
+    nuclei, volume = do(f'potential orbital "{tmp_path / "golden.molden"}" orbital 2')
+    assert nuclei.num_atoms == 2
+    levels = sorted(surface.level for surface in volume.surfaces)
+    assert_allclose(levels, [-0.08, 0.08])
+    values = volume.data.full_matrix()  # z, y, x: the node is between the nuclei
+    assert_allclose(values, -values[::-1], atol=1e-4 * np.abs(values).max())
+    # on the grid of the nuclei: the largest value is next to one of them
+    at = np.array(np.unravel_index(np.argmax(values), values.shape))[::-1]
+    place = volume.data.origin + at * volume.data.step
+    assert np.linalg.norm(nuclei.atoms.coords - place, axis=1).min() < 0.3

@@ -28,11 +28,14 @@ def test_picture(home, tmp_path):
     # both signs on the surface and both kinds of ions are seen, with background around them
     assert 0.05 < ((red - blue > 20) & (red - green > 20)).mean() < 0.5
     assert 0.05 < ((blue - red > 20) & (blue - green > 5)).mean() < 0.5
+    # the strongest colours: both ends of the scale are there
+    assert ((red - blue > 60) & (red - green > 60)).mean() > 0.03
+    assert (blue - red > 60).mean() > 0.012
     white = (red == 255) & (green == 255) & (blue == 255)
     assert white[50, :].all()
     assert white[50:, 0].all()
     assert 0.3 < white.mean() < 0.9
     key = np.s_[445, 400:525]
-    assert (red[key][:10] > blue[key][:10] + 40).all()
-    assert (blue[key][-10:] > red[key][-10:] + 40).all()
+    assert (red[key][:10] > blue[key][:10] + 80).all()
+    assert (blue[key][-10:] > red[key][-10:] + 100).all()
     assert (~white[5:35, 10:440]).sum() > 500  # what the colours mean

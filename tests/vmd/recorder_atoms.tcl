@@ -38,10 +38,14 @@ proc atomselect {molecule text args} {
     set rows {}
     set row -1
     set words $text
-    set dry [regexp {^\((.+)\) and not water$} $text all words]
+    set hydrogens [regexp {^\((.+)\) and hydrogen$} $words all words]
+    set dry [regexp {^\((.+)\) and not water$} $words all words]
     foreach atom [dict get $molecules($id) atoms] {
         incr row
         if {$dry && [dict get $atom resname] in {TIP3 HOH WAT SOL}} {
+            continue
+        }
+        if {$hydrogens && ![string match H* [dict get $atom name]]} {
             continue
         }
         switch -regexp -- $words {

@@ -339,6 +339,29 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
         return completed(structure, error, force_field=force_field, water=water, charges=given, ph=ph, pka=pka)
 
 
+def complete(structure: Structure, prepare: str, ph: float) -> tuple[Structure, list[str]]:
+    """Return a structure with the atoms that it lacks, to be shown, and the line that says what was added, if anything.
+
+    One that only has no charges is returned as it is, and so is one that cannot be completed, with a warning.
+    """
+    from vmdpotential.molecule.charges import charges_and_report
+
+    if prepare == "never" or structure.charges is not None or structure.topology is not None:
+        return structure, []
+    try:
+        charges_and_report(structure, "auto", "auto", [])
+    except IncompleteError as error:
+        try:
+            made, report = completed(structure, error, force_field="auto", water="auto", charges=[], ph=ph)
+        except VmdpotentialError as reason:
+            log.warning("%s: is shown without the atoms that it lacks (%s)", structure.where, reason.text[:200])
+        else:
+            return made, [report.prepared]
+    except ChargeError:
+        pass
+    return structure, []
+
+
 def completed(structure: Structure, error: IncompleteError, **options: Any) -> tuple[Structure, ChargeReport]:
     """Return a structure with the atoms that it lacks, or that part of it which was selected, and its charges.
 

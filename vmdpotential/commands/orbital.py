@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.commands.options import Force, Like
 from vmdpotential.errors import UsageError
+from vmdpotential.figures.colours import isovalue
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.files import output as files
 from vmdpotential.maps.options import GridOptions
@@ -35,8 +36,9 @@ class OrbitalOutput:
 
 
 def orbital_(
-    file: Annotated[Path, Option(
-        "wave function of a quantum chemistry program: .molden, .fchk, .wfn, .wfx, .mkl", positional=True)],
+    file: Annotated[Path | Wavefunction, Option(
+        "wave function of a quantum chemistry program: .molden, .fchk, .wfn, .wfx, .mkl", positional=True,
+        front=True)],
     orbital: Annotated[str, Option(
         "orbital to compute: homo, lumo, homo-1, lumo+2 ..., or its number from 1", metavar="homo|lumo|N",
         front=True)] = "",
@@ -72,26 +74,29 @@ def orbital_(
     from vmdpotential.io.maps import check_map_format, put_map, read_map
 
     path, atoms, force = output.output, output.atoms, output.force
-    if path is None:
+    if path is None and isinstance(file, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output orbital.cube}")
     if bool(orbital) + density + spin != 1:
         raise UsageError("orbital", "one quantity is computed at a time", "give one of {orbital}, {density}, {spin}")
-    check_map_format(path)
-    written = [path] if atoms is None else [atoms, path]
+    if path is not None:
+        check_map_format(path)
+    written = [name for name in (atoms, path) if name is not None]
     files.check(written, force)
-    wavefunction = read_wavefunction(file)
+    wavefunction = read_wavefunction(file) if isinstance(file, Path) else file
     structure = wavefunction.structure()
     check_formats(structure, [] if atoms is None else [atoms])
     index = wavefunction.find(orbital, channel) if orbital else -1
     lattice = (Lattice.around(wavefunction.positions, grid.spacing, grid.padding) if like is None else
                read_map(like).lattice)
-    check_map_format(path, lattice)
+    if path is not None:
+        check_map_format(path, lattice)
     start = time.perf_counter()
     with progress.clock() as clock:
         made = (orbital_map(wavefunction, lattice, index, channel, unit) if orbital else
                 density_map(wavefunction, lattice, spin, unit))
     seconds = time.perf_counter() - start - clock.compiling
-    write_structures(structure, [] if atoms is None else [atoms], force, {path: lambda place: put_map(made, place)})
+    maps = {} if path is None else {path: lambda place: put_map(made, place)}
+    write_structures(structure, [] if atoms is None else [atoms], force, maps)
     total = _integral(made.values, lattice, unit, bool(orbital))
     low, high = float(made.values.min()), float(made.values.max())
     lines = [
@@ -111,7 +116,7 @@ def orbital_(
         "electrons": wavefunction.electrons, "integral": total, "shape": list(lattice.shape),
         "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
         "minimum": low, "maximum": high,
-        "display_limit": made.display_limit(), "file": str(path),
+        "display_limit": isovalue(made), "file": None if path is None else str(path),
         "structure_file": None if atoms is None else str(atoms), "seconds": seconds,
     }
     return Report(lines, data, {"grid": made, "structure": structure})

@@ -47,6 +47,11 @@ class Range(NamedTuple):
     high: float
 
 
+def isovalue(grid: Grid) -> float:
+    """Return the level at which the isosurfaces of a map are drawn first: what is usual for orbitals and densities."""
+    return ISOVALUES.get(grid.unit) or grid.display_limit()
+
+
 def sign_colour(value: float) -> str:
     """Return the colour of an ion by its charge, or of an isosurface by its level."""
     return SIGN_COLOURS[int(np.sign(value)) + 1]

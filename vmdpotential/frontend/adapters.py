@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from vmdpotential.io.trajectories.frames import Loaded
     from vmdpotential.molecule.structure import Structure
+    from vmdpotential.orbitals.wavefunction import Wavefunction
 
 
 log = logging.getLogger(__name__)
@@ -99,6 +101,28 @@ def with_frames(command: Command, values: dict[str, Any], read: Callable[[], Loa
     (frames,) = [p for p in command.parameters if p.name == "frames"]
     chosen = frames.convert(values.pop("frames")) if "frames" in values else slice(None)
     values[trajectory.name] = replace(read(), frames=chosen)
+
+
+@lru_cache(maxsize=1)
+def _read_wavefunction(path: Path, changed: int) -> Wavefunction:
+    from vmdpotential.orbitals.read import read_wavefunction
+
+    return read_wavefunction(path)
+
+
+def wavefunction(path: Path) -> Wavefunction:
+    """Return the wave function of a file, which is kept, so that its next orbital is drawn at once.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read.
+    """
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    return _read_wavefunction(path, changed)
 
 
 def is_topology(command: Command, parameter: Parameter) -> bool:

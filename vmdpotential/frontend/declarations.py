@@ -21,7 +21,7 @@ def declarations() -> dict[str, Any]:
     dict
         ``{"version": ..., "commands": {name: {"summary", "description", "medium", "options"}}, "broken": {name:
         reason}, "media": ...}``; an option has ``name``, ``kind`` (``structure``, ``map``,
-        ``trajectory``, ``selection``, ``file``,
+        ``trajectory``, ``wavefunction`` (a file of one), ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
         ``shell``, ``front`` (what a dialog shows at once), ``default`` (as text, empty for none), ``help``, ``unit``,
         ``choices``,
@@ -43,8 +43,8 @@ def declarations() -> dict[str, Any]:
 
 
 def takes_data(command: Command) -> bool:
-    """Tell whether a command takes a structure or a map, which viewers hold."""
-    return any(kind(parameter) in ("structure", "map") for parameter in command.parameters)
+    """Return whether a command takes a structure or a map, which viewers hold, or a wave function, which they draw."""
+    return any(kind(parameter) in ("structure", "map", "wavefunction") for parameter in command.parameters)
 
 
 def declare(command: Command) -> dict[str, Any]:
@@ -59,7 +59,12 @@ def declare(command: Command) -> dict[str, Any]:
 
 
 def in_front(command: Command, parameter: Parameter) -> bool:
-    """Tell whether a dialog shows a parameter at once: what is needed, or ranked so; all where none is ranked."""
+    """Return whether a dialog shows a parameter at once: what is needed, or ranked so; all where none is ranked.
+
+    The grid spacing is folded, and where there is a medium to choose, what that stands for.
+    """
+    if parameter.name == "spacing" or (media.has_medium(command) and parameter.name in ("atoms", "screened")):
+        return False
     ranked = any(other.option.front for other in command.parameters)
     return parameter.required or parameter.option.front or not ranked
 
@@ -80,6 +85,7 @@ def kind(parameter: Parameter) -> str:
     from vmdpotential.grid.lattice import Grid
     from vmdpotential.io.trajectories.frames import Frames
     from vmdpotential.molecule.structure import Structure
+    from vmdpotential.orbitals.wavefunction import Wavefunction
 
     if Structure in parameter.objects:
         return "structure"
@@ -87,6 +93,8 @@ def kind(parameter: Parameter) -> str:
         return "map"
     if Frames in parameter.objects:
         return "trajectory"
+    if Wavefunction in parameter.objects:
+        return "wavefunction"
     if parameter.option.selection:
         return "selection"
     return "text" if parameter.option.parse else _KINDS.get(parameter.type, "text")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from vmdpotential.figures.colours import Range
@@ -9,8 +10,11 @@ from vmdpotential.frontend import media
 from vmdpotential.frontend.adapters import colour_range
 from vmdpotential.parameters import Command, Option, Parameter, Report
 
+#: Options of the surface of a map.
+_SURFACE = ("surface", "hide_water")
+
 #: Commands that make no map.
-_WITHOUT = ("ionize", "slice", "view", "profile", "field", "energy", "forces", "rdf", "surface")
+_WITHOUT = ("orbital", "ionize", "slice", "view", "profile", "field", "energy", "forces", "rdf", "surface")
 
 
 def _maps(
@@ -30,6 +34,11 @@ def surface_options(command: Command) -> tuple[Parameter, ...]:
     """Return the parameters that say how a command's map is shown; of a live map no surface, which would not follow."""
     if command.name in _WITHOUT:
         return ()
-    left_out = {"live": ("surface", "hide_water")}.get(command.name, ())
-    return tuple(p for p in Command.of(_maps).parameters
-                 if p.name not in left_out and (p.name != "medium" or media.has_medium(command)))
+    left_out = {"live": _SURFACE}.get(command.name, ())
+    shown = [p for p in Command.of(_maps).parameters
+             if p.name not in left_out and (p.name != "medium" or media.has_medium(command))]
+    if command.name == "map":
+        return tuple(shown)
+    # the others have more of their own that everybody sets
+    folded = _SURFACE if media.has_medium(command) or command.name == "compare" else (*_SURFACE, "range")
+    return tuple(replace(p, option=replace(p.option, front=False)) if p.name in folded else p for p in shown)

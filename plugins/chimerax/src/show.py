@@ -57,6 +57,8 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
         What to tell the user.
     """
     models, lines = [], []
+    if selected is None and "structure" in report.objects:  # of a wave function
+        models.append(_show_nuclei(session, report.objects["structure"], f"{name} nuclei"))
     for kind, value in adapters.results(report):
         if kind == "map":
             model, line = _show_map(session, value, name, selected)
@@ -90,7 +92,7 @@ def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) ->
     volume.vmdpotential_header = grid.header()
     if selected is not None:
         volume.position = selected.place
-    level = grid.display_limit()
+    level = colours.isovalue(grid)
     shades = [(*_rgba(colours.sign_colour(sign))[:3], OPACITY) for sign in (-1, 1)]
     if min(lattice.shape) > 1:
         # caps would close the negative surface around all that is above its level: the whole box
@@ -104,6 +106,23 @@ def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) ->
         line += (f"; colour a molecular surface by it with: color electrostatic #{selected.models[0].id_string} "
                  f"map #{number} range {-level:g},{level:g}")
     return volume, line
+
+
+def _show_nuclei(session: Any, structure: Structure, name: str) -> Any:
+    """Make a model of the nuclei of a wave function, with bonds."""
+    from chimerax.atomic import AtomicStructure, Element
+
+    model = AtomicStructure(session, name=name)
+    residue = model.new_residue("MOL", "A", 1)
+    for atom_name, element, position in zip(
+            structure.atom_names.tolist(), structure.elements.tolist(), structure.positions, strict=True):
+        atom = model.new_atom(atom_name[:4], Element.get_element(element or "C"))
+        atom.coord = position
+        residue.add_atom(atom)
+    model.connect_structure()
+    model.atoms.draw_modes = model.atoms[0].STICK_STYLE
+    session.models.add([model])
+    return model
 
 
 def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, span: Range | None) -> str:

@@ -16,6 +16,7 @@ from chimerax.core.errors import UserError
 from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
 from vmdpotential.frontend import adapters, dialog, media, messages
 from vmdpotential.frontend.adapters import default_name, role
+from vmdpotential.frontend.declarations import kind as declared
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.molecule.names import WATERS, named
 from vmdpotential.parameters import Command, Report
@@ -132,7 +133,7 @@ def _convert_again(command: Command, given: Mapping[str, Any], session: Any) -> 
 
 def spelling(command: Command) -> Spelling:
     """Return how ChimeraX writes parameters of a command: as keywords; others, such as an interaction's, stay bare."""
-    types = {parameter.name: parameter.type for parameter in command.parameters}
+    types = {parameter.name: parameter.type for parameter in (*command.parameters, *surface_options(command))}
 
     def spell(name: str, value: str = "") -> str:
         if name not in types:
@@ -166,6 +167,8 @@ def _convert(command: Command, given: Mapping[str, Any], session: Any) -> tuple[
             topology = given.get("topology")
             selected = read_atoms(value, place, None if topology is None else Path(topology))
             values[parameter.name] = selected.structure
+        elif declared(parameter) == "wavefunction":
+            values[parameter.name] = adapters.wavefunction(Path(value).expanduser())
         else:
             values[parameter.name] = value
     if selected is not None:

@@ -1,0 +1,48 @@
+"""From a deposited structure without most of its hydrogens to a coloured surface, in one command."""
+
+import gzip
+from pathlib import Path
+
+import gemmi
+import numpy as np
+import pytest
+
+ENTRY = Path(__file__).resolve().parents[2] / "data" / "1hvr.pdb.gz"
+
+
+@pytest.fixture(params=["pdb.gz", "cif"])
+def entry(request, tmp_path):
+    if request.param == "pdb.gz":
+        return ENTRY
+    path = tmp_path / "1hvr.cif"
+    gemmi.read_pdb_string(gzip.decompress(ENTRY.read_bytes())).make_mmcif_document().write_file(str(path))
+    return path
+
+
+def test_one_command_draws_the_surface(cmd, do, entry):
+    cmd.load(str(entry), "entry")
+    before = cmd.count_atoms("entry"), cmd.get_coords("entry")
+    output = do("potential_map entry, spacing=1")
+    assert output.count("prepared at pH 7") == 1
+    assert "approximate charges for CSO, XK2" in output
+    assert cmd.count_atoms("entry") == before[0]
+    assert np.array_equal(cmd.get_coords("entry"), before[1])
+    # the ligand and the modified residue belong to the surface, which PyMOL would make without them
+    assert cmd.count_atoms("potential_surface and resn CSO+XK2 and rep surface")
+    assert cmd.count_atoms("potential_surface and flag 25") == 0
+    assert cmd.get_setting_text("surface_color", "potential_surface") == "potential_ramp"
+    texts = []
+    cmd.iterate("potential_legend", "texts.append(label)", space={"texts": texts})
+    assert texts[0].startswith("potential: -5 to 5 kT/e")
+    do("potential_map entry, refused, prepare=never")
+    assert "refused" not in cmd.get_names("objects")
+
+
+def test_hydrogens_that_pymol_adds_are_understood(cmd, do):
+    cmd.load(str(ENTRY), "entry")
+    cmd.h_add("entry")
+    assert cmd.count_atoms("entry and name H01")
+    count = cmd.count_atoms("entry")
+    output = do("potential_map entry, spacing=2")
+    assert "added 0 hydrogens" in output
+    assert f"{count} atoms" in output
