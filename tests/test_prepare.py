@@ -296,7 +296,7 @@ def test_what_a_file_without_hydrogens_lacks_is_not_listed(name, tmp_path, capsy
     code, _, error = shell(capsys, "map", path, "--prepare", "never", "-o", tmp_path / "map.npz")
     assert code == 2
     assert "hydrogens" in error
-    assert len(error) < 500
+    assert len(error) < 800  # with the path and a warning
     code, _, error = shell(capsys, "map", path, "--atoms", "resname NO9", "-o", tmp_path / "map.npz")
     assert code == 2
     residues = set(read_structure(path).residue_names.tolist())
