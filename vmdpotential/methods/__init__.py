@@ -411,6 +411,10 @@ class Method(abc.ABC):
         """Return the errors of a result that the method knows by itself; None where it knows none."""
         return None
 
+    def solvation(self, result: Result) -> tuple[Floats, float] | None:
+        """Return the energies of solvation (N,) of the charges, kT, and the error of their sum; None without any."""
+        return None
+
     def closed_form(self, engine: Engine) -> tuple[float, float] | None:
         """Return the relative error of a case with a closed form, and its limit, where a method does not superpose."""
         return None
