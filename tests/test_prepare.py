@@ -268,6 +268,10 @@ def test_map_prepares_by_itself(tmp_path, capsys):
     assert code == 0
     assert told["prepared"]
     assert abs(told["net_charge"]) < 1e-6
+    code, out, _ = shell(capsys, "surface", ENTRIES["1YJP"], tmp_path / "map.npz", "-o", tmp_path / "table.csv",
+                         "--spacing", "1", "--json")
+    assert code == 0
+    assert json.loads(out)["prepared"]
     assert shell(capsys, *words, "--force", "--prepare", "never")[0] == 2
 
 

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.commands.between import Boundary, FramesOption, TrajectoryOption, engines, label
 from vmdpotential.commands.options import (
+    Assembly,
     CellOption,
     Charges,
+    Expand,
     ForceField,
     Index,
     Ph,
@@ -27,6 +29,7 @@ from vmdpotential.commands.options import (
     Water,
     Workers,
     charged,
+    copies,
     read,
 )
 from vmdpotential.errors import UsageError
@@ -80,6 +83,8 @@ def field(
     prepare: Prepare = "auto",
     ph: Ph = 7.0,
     pka: Pka = "model",
+    assembly: Assembly = "",
+    expand: Expand = "no",
     index: Index = None,
     boundary: Boundary = "auto",
     unit: Annotated[str, Option("of the potential", choices=POTENTIAL_UNITS)] = "V",
@@ -130,8 +135,9 @@ def field(
         raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
-    atoms, report = charged(read(structure, topology, cell, index, trajectory), force_field, water, charges,
-                            prepare=prepare if trajectory is None else "never", ph=ph, pka=pka)
+    atoms, report = charged(copies(read(structure, topology, cell, index, trajectory), structure, assembly, expand),
+                            force_field, water, charges, prepare=prepare if trajectory is None else "never", ph=ph,
+                            pka=pka)
     places = _places(atoms, at, bonds, points, fit)
     left_out = exclude if exclude != "auto" else "residue" if bonds else "atom"
     start, kept = time.perf_counter(), folder_of(output, resume)

@@ -189,15 +189,19 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
         return completed(structure, error, force_field=force_field, water=water, charges=given, ph=ph, pka=pka)
 
 
-def hydrogenated(structure: Structure, prepare: str, ph: float, pka: str) -> Structure:
-    """Return a structure with the atoms that it lacks where they can be added, for what needs no charges (surfaces)."""
+def hydrogenated(structure: Structure, prepare: str, ph: float, pka: str) -> tuple[Structure, str]:
+    """Return a structure with the atoms that it lacks, and what was added, for what needs no charges (surfaces).
+
+    Where they cannot be added, a warning says so.
+    """
     if prepare == "never" or structure.charges is not None or structure.topology is not None:
-        return structure
+        return structure, ""
     try:
-        return charged(structure, "auto", "auto", prepare=prepare, ph=ph, pka=pka)[0]
+        made, report = charged(structure, "auto", "auto", prepare=prepare, ph=ph, pka=pka)
     except VmdpotentialError as error:
         log.warning("%s: is used without the atoms that it lacks (%s)", structure.where, error.text[:200])
-        return structure
+        return structure, ""
+    return made, report.prepared
 
 
 def completed(structure: Structure, error: IncompleteError, **options: Any) -> tuple[Structure, ChargeReport]:

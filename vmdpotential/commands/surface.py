@@ -99,7 +99,8 @@ def surface(
     paths = [*output, *([] if figure is None else [figure])]
     files.check(paths, force)
     name = map_name(map) if isinstance(map, Path) else "map"
-    structure = hydrogenated(copies(read(structure, None, None, index), structure, assembly, expand), prepare, ph, pka)
+    structure, prepared = hydrogenated(
+        copies(read(structure, None, None, index), structure, assembly, expand), prepare, ph, pka)
     grid = map if isinstance(map, Grid) else read_map(map)
     start = time.perf_counter()
     made = molecular_surface(structure, atoms=atoms, kind=kind, probe=probe, spacing=spacing)
@@ -128,6 +129,7 @@ def surface(
     whole = rows(made, values, np.zeros(len(values), np.int64))[0]
     unit = f" {grid.unit}".rstrip()
     lines = [
+        *filter(None, [prepared]),
         f"{kind} surface of {atoms}, probe {probe:g} A: {made.area:.1f} A^2, {len(made.vertices)} vertices, "
         f"{len(made.triangles)} triangles",
         f"{name}, {f'{outwards:g} A outwards' if outwards else 'on it'}: mean {whole.mean:.4g}, {whole.low:.4g} to "
@@ -141,6 +143,7 @@ def surface(
         lines.append(f"{word}: " + ", ".join(f"{names[n]} {table[n].mean:.4g}" for n in some))
     lines += [f"{seconds:.2f} s", *(f"wrote {path}" for path in paths)]
     data: dict[str, Any] = {
+        "prepared": prepared or None,
         "kind": kind, "probe": probe, "outwards": outwards, "spacing": spacing, "area": made.area, "unit": grid.unit,
         "medium": grid.provenance.medium,
         "mean": whole.mean, "minimum": whole.low, "maximum": whole.high,
