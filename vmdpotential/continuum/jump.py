@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from vmdpotential.continuum.molecule import Continuum, Floats, Sum
 from vmdpotential.grid.lattice import Lattice
@@ -91,6 +90,8 @@ def _cut_edges(c: Continuum, lattice: Lattice, distances: Values,
 
 def _of_near_charges(c: Continuum, lattice: Lattice, line: NDArray[np.int64], t: Floats) -> Floats:
     """Return by how much what :func:`_along` has is wrong, (4, E), by charges too near for a polynomial."""
+    from scipy.spatial import cKDTree
+
     nodes = np.stack(np.unravel_index(line[:, 1:3], tuple(np.array(lattice.shape) + 2)), -1) - 1
     axis = np.argmax(nodes[:, 0] != nodes[:, 1], 1)
     rows = np.arange(len(line))
