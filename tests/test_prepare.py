@@ -1,5 +1,6 @@
 """Completing deposited structures: hydrogens, missing atoms, states, charges, radii."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -267,6 +268,10 @@ def test_map_prepares_by_itself(tmp_path, capsys):
     assert code == 0
     assert told["prepared"]
     assert abs(told["net_charge"]) < 1e-6
+    code, out, _ = shell(capsys, "surface", ENTRIES["1YJP"], tmp_path / "map.npz", "-o", tmp_path / "table.csv",
+                         "--spacing", "1", "--json")
+    assert code == 0
+    assert json.loads(out)["prepared"]
     assert shell(capsys, *words, "--force", "--prepare", "never")[0] == 2
 
 
@@ -287,6 +292,19 @@ def test_every_command_takes_the_pka_of_propka(tmp_path, capsys):
     assert shell(capsys, *words, "--prepare", "never", "-o", tmp_path / "other.csv")[0] == 2
     for command in ("surface", "energy", "live", "prepare", "field"):
         assert {"ph", "pka"} <= {one.name for one in registry.get("command", command).parameters}
+
+
+@pytest.mark.parametrize("name", ["3KPR", "4E43"])
+def test_what_a_file_without_hydrogens_lacks_is_not_listed(name, tmp_path, capsys):
+    path = ENTRIES.get(name, DATA / "mmcif" / "3KPR.cif.gz")
+    code, _, error = shell(capsys, "map", path, "--prepare", "never", "-o", tmp_path / "map.npz")
+    assert code == 2
+    assert "hydrogens" in error
+    assert len(error) < 800  # with the path and a warning
+    code, _, error = shell(capsys, "map", path, "--atoms", "resname NO9", "-o", tmp_path / "map.npz")
+    assert code == 2
+    residues = set(read_structure(path).residue_names.tolist())
+    assert all(residue in error for residue in residues - {"HOH"})
 
 
 def test_command_prepare_writes_structure_and_table(tmp_path, capsys):
@@ -354,6 +372,8 @@ def test_a_batch_of_models_without_hydrogens(tmp_path, capsys):
                          "open", "--workers", "1", "--json")
     assert code == 0
     assert json.loads(out)["done"] == 2
+    with (tmp_path / "maps" / "report.csv").open(newline="") as stream:
+        assert all("hydrogens" in row["prepared"] for row in csv.DictReader(stream))
     one, two = (np.load(tmp_path / "maps" / f"model{n}.npz")["values"] for n in (0, 1))
     np.testing.assert_array_equal(one, two)
 

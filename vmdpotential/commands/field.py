@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.frames.field import FieldOptions, FieldSeries, Places, bonds_between, field_at
@@ -91,7 +91,7 @@ class FieldOutput(TableOutput):
 
 
 def field(
-    source: CompleteSource,
+    source: CrystalSource,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     sites: SiteOptions = SiteOptions(),
     from_: Annotated[tuple[str, ...], Option(

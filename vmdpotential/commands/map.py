@@ -251,7 +251,7 @@ def _one(source: FrameSource, options: MapOptions, structure: Path, output: Path
     """Make the map of a structure; return its figures for the table of a batch."""
     report = map_(replace(source, structure=structure), options, output=MapOutput(output=output, force=True))
     data = report.data
-    return {**{name: data[name] for name in ("method", "error", "error_away")},
+    return {**{name: data[name] for name in ("method", "error", "error_away")}, "prepared": data["prepared"] or "",
             "net_charge": round(data["net_charge"], 4) + 0.0, "atoms": len(report.objects["structure"]),
             "points": " x ".join(map(str, data["shape"]))}
 

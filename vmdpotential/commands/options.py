@@ -139,16 +139,20 @@ class CrystalSource(CompleteSource):
         """Return the structure, or its assembly or cell."""
         return copies(super().read(frames), self.structure, self.assembly, self.expand)
 
-    def hydrogenated(self) -> Structure:
-        """Return the structure with the atoms that it lacks where they can be added, for what needs no charges."""
+    def hydrogenated(self) -> tuple[Structure, str]:
+        """Return the structure with the atoms that it lacks, and what was added, for what needs no charges (surfaces).
+
+        Where they cannot be added, a warning says so.
+        """
         structure = self.read()
         if self.prepare == "never" or structure.charges is not None or structure.topology is not None:
-            return structure
+            return structure, ""
         try:
-            return self.with_charges(structure)[0]
+            made, report = self.with_charges(structure)
         except VmdpotentialError as error:
             log.warning("%s: is used without the atoms that it lacks (%s)", structure.where, error.text[:200])
-            return structure
+            return structure, ""
+        return made, report.prepared
 
 
 @dataclass(frozen=True, kw_only=True)

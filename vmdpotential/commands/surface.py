@@ -109,7 +109,7 @@ def surface(
     paths = [*output.output, *([] if figure is None else [figure])]
     files.check(paths, force)
     name = map_name(map) if isinstance(map, Path) else "map"
-    structure = source.hydrogenated()
+    structure, prepared = source.hydrogenated()
     grid = map if isinstance(map, Grid) else read_map(map)
     start = time.perf_counter()
     made = molecular_surface(structure, atoms=atoms, kind=shape.kind, probe=shape.probe,
@@ -139,6 +139,7 @@ def surface(
     whole = rows(made, values, np.zeros(len(values), np.int64))[0]
     unit = f" {grid.unit}".rstrip()
     lines = [
+        *filter(None, [prepared]),
         f"{shape.kind} surface of {atoms}, probe {shape.probe:g} A: {made.area:.1f} A^2, "
         f"{len(made.vertices)} vertices, {len(made.triangles)} triangles",
         f"{name}, {f'{shape.outwards:g} A outwards' if shape.outwards else 'on it'}: mean {whole.mean:.4g}, "
@@ -153,6 +154,7 @@ def surface(
         lines.append(f"{word}: " + ", ".join(f"{names[n]} {table[n].mean:.4g}" for n in some))
     lines += [f"{seconds:.2f} s", *(f"wrote {path}" for path in paths)]
     data: dict[str, Any] = {
+        "prepared": prepared or None,
         **asdict(shape), "area": made.area, "unit": grid.unit, "medium": grid.provenance.medium,
         "mean": whole.mean, "minimum": whole.low, "maximum": whole.high,
         "inside": float(made.areas[inside].sum()) / made.area, "vertices": len(made.vertices),

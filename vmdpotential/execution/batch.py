@@ -32,7 +32,7 @@ from vmdpotential.io.files.hidden import remove_abandoned
 REPORT = "report.csv"
 
 COLUMNS = ("name", "structure", "file", "status", "net_charge", "atoms", "points", "method", "error", "error_away",
-           "seconds", "message", "run")
+           "seconds", "prepared", "message", "run")
 
 #: Seconds between two writings of the table, and how many times longer than one writing that is at least.
 INTERVAL, TIMES = 2.0, 20.0
