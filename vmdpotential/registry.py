@@ -25,7 +25,7 @@ _entries: dict[str, dict[str, Any]] = {
     "command": {
         name: f"vmdpotential.{'frontend' if name in ('plugins', 'install') else 'commands'}.{name}:command"
         for name in ("map", "prepare", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy",
-                     "forces", "rdf", "density", "orbital", "live", "devices", "plugins", "install", "verify",
+                     "forces", "rdf", "density", "probe", "orbital", "live", "devices", "plugins", "install", "verify",
                      "benchmark")
     },
     "method": {

@@ -27,7 +27,7 @@ WRITTEN = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "L
     for path in sorted((ROOT / part).rglob("*.md")))]
 
 #: Packages of whose modules the reference is made, and single modules: what programs call.
-PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "orbitals", "pairs")
+PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "orbitals", "pairs", "probes")
 MODULES = ("engines", "errors", "interactions", "io", "io.topologies.forcefield", "io.trajectories.frames", "maps",
            "methods", "parameters", "points", "progress", "registry", "surface", "units")
 

@@ -36,6 +36,7 @@ from vmdpotential.orbitals.evaluate import density_map
 from vmdpotential.orbitals.read import read_wavefunction
 from vmdpotential.prepare.components import component
 from vmdpotential.prepare.preparation import prepare_structure
+from vmdpotential.probes.ligands import read_ligand
 
 from .seeds import ITP, MOL2, NAMES, grid, system
 from .seeds import frames as written_frames
@@ -78,6 +79,7 @@ XSC = "# NAMD extended system\n#$LABELS step a_x a_y a_z b_x b_y b_z c_x c_y c_z
       "1000 20 0 0 0 21 0 0 -1 22 0.5 0.5 0.5\n"
 NAMD = "structure a.psf\ncellBasisVector1 20.0 0 0 ;# A\ncellBasisVector2 0 21 0\ncellBasisVector3 = 0 -1 22\n"
 NDX = "[ System ]\n1 2 3 4 5 6 7 8 9 10 11\n[ Protein and more ]\n1 2 3 4 ; comment\n[ None ]\n"
+LIGAND = "# O2, A and kcal/mol\nO1 -0.605 0 0 3.02 0.097\nO2 0.605 0 0 3.02 0.097 # alike\n"
 POINTS = "x,y,z,name\n1.0,2.0,3.0,a\n# comment\n4 5 6 b\n"
 CHARGES = "residue,atom,charge\nALA,N,-0.47 # comment\nALA CA 0.07\n"
 TABLE = ",".join(batch.COLUMNS) + "\n" + ",".join(["a.pdb", *["1"] * (len(batch.COLUMNS) - 1)]) + "\n"
@@ -169,6 +171,12 @@ def _points(path: Path) -> None:
     assert np.isfinite(places).all()
 
 
+def _ligand(path: Path) -> None:
+    found = read_ligand(path)
+    assert np.isfinite(found.places).all()
+    assert ((found.sigma > 0) & (found.epsilon > 0)).all()
+
+
 def _ion_parameters(path: Path) -> None:
     assert all(np.isfinite(values).all() for values in ion_parameters._of_amber(path).values())
 
@@ -248,7 +256,7 @@ READ: dict[str, Callable[[Path], None]] = {
     "trajectory": _trajectory, "parameters": _parameters, "force field": _force_field, "system": _system,
     "parameters of a topology": _topology, "charges": _charges, "groups": _groups, "cell": _cell, "points": _points,
     "parameters of ions": _ion_parameters, "block": _block, "cache": _cache, "batch": _batch, "opened map": _opened_map,
-    "wave function": _wave_function,
+    "wave function": _wave_function, "ligand": _ligand,
 }
 if importlib.util.find_spec("zarr"):
     READ |= {f"zarr {name.replace('/', ' ')}": functools.partial(_zarr, name) for name in zarr_files()}
@@ -269,6 +277,7 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
                     (".csv", CHARGES.encode())],
         "groups": [(".ndx", NDX.encode())], "cell": [(".xsc", XSC.encode()), (".conf", NAMD.encode())],
         "points": [(".csv", POINTS.encode())],
+        "ligand": [(".txt", LIGAND.encode())],
         "parameters of ions": [(".frcmod", FRCMOD.encode())],
         "parameters of a topology": [(".top", TOP.encode())],
         "cache": [(".entry", hashlib.sha256(b"compiled" * 20).digest() + b"compiled" * 20)],

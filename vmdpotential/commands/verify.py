@@ -58,6 +58,7 @@ def verify(
             skipped[name] = str(error)
             continue
         work = [*_interactions(backend), *_pairs(backend), *_methods(backend, method, thorough, points, seed)]
+        work.append(("probes", partial(_check_probes, backend, seed)))
         work += [("densities", partial(_check_densities, seed))] if name == "cpu" else []
         for number, (label, check) in enumerate(work):
             progress.report(f"verify, {label}", number / len(work))
@@ -177,6 +178,26 @@ def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
     exact = (total[..., None] * d).sum(1)
     error = float(np.sqrt(((found - exact) ** 2).mean() / (exact**2).mean()))
     return [_row(f"forces of pairs in range, {name}", error, 5e-6)]
+
+
+def _check_probes(backend: Engine, seed: int) -> list[dict[str, Any]]:
+    """Compare the Lennard-Jones energy of a probe in a periodic box with the sum over pairs, where it can be."""
+    import numpy as np
+
+    from vmdpotential.grid.lattice import Lattice
+    from vmdpotential.molecule.cell import Cell
+    from vmdpotential.molecule.samples import water_box
+    from vmdpotential.probes.energies import ProbeSum
+
+    positions = water_box(EDGE)[0][::3]
+    groups = (np.arange(0, len(positions), 2), np.arange(1, len(positions), 2))
+    probe = ProbeSum(np.array([3.4, 3.7]), groups, tuple(np.full(len(group), 0.15) for group in groups), CUTOFF)
+    cell, lattice = Cell.from_parameters(EDGE, EDGE, EDGE), Lattice(np.zeros(3), np.full(3, 0.9), (33, 31, 35))
+    found = probe.energies(backend, lattice, positions, cell).ravel()
+    chosen = np.random.default_rng(seed).choice(np.flatnonzero(found < 100.0), 100, replace=False)
+    exact = probe.at(lattice.points()[chosen], positions, cell)
+    error = float(np.abs(found[chosen] - exact).max() / np.sqrt(np.square(exact).mean()))
+    return [_row("probes, Lennard-Jones in a periodic cell", error, 1e-5)]
 
 
 def _check_densities(seed: int) -> list[dict[str, Any]]:

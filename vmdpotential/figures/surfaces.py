@@ -83,7 +83,8 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
             lit = coloured.copy()
             light = np.clip(surface.normals @ towards, 0, 1)
             lit[:, :3] *= (SHADE + (LIGHT - SHADE) * light)[:, None]
-            flat = Triangulation(*((surface.vertices - middle) @ np.stack([right, up], 1)).T, surface.triangles[facing])
+            x, y = (surface.vertices - middle) @ right, (surface.vertices - middle) @ up
+            flat = Triangulation(x, y, surface.triangles[facing])
             ax.add_collection(TriMesh(flat, facecolors=lit, rasterized=True))
             ax.set(xlim=(-half, half), ylim=(-half, half), aspect="equal")
             ax.set_axis_off()

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import get_engine
+from vmdpotential.engines import PointSum, get_engine
 from vmdpotential.errors import UsageError
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.maps.places import lay_lattice
 from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.wanted import Wanted
@@ -109,7 +110,8 @@ def binding_energy(structure: Structure, first: Selection, second: Selection, *,
         screening.append(float(charges[other] @ reaction[other]))
         errors += [within.energy_error, alone.energy_error]
     kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
-    potential = get_engine(engine).at_points(structure.positions[b], structure.positions[a], charges[a])
+    potential = get_engine(engine).prepare_points(PointSum(COULOMB.bind())).at(
+        structure.positions[b], structure.positions[a], charges[a])[0]
     inside = Wanted("pb").own
     assert inside is not None
     permittivity = inside.parameters(parameters or {})["inside"]

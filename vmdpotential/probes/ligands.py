@@ -1,0 +1,183 @@
+"""Small rigid molecules whose free energy is mapped: their atoms, and the orientations that are averaged over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.io.files.text import held, read_text, reading
+from vmdpotential.units import AVOGADRO, BOLTZMANN, CALORIE
+
+Floats = NDArray[np.float64]
+
+#: kcal/mol of 1 K.
+KELVIN = BOLTZMANN * AVOGADRO / (1000 * CALORIE)
+
+#: Atoms of a file at most, and A and kcal/mol beyond which its numbers are damage.
+MOST_ATOMS, LARGEST = 50, 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class Ligand:
+    """A rigid molecule of Lennard-Jones atoms.
+
+    Parameters
+    ----------
+    name : str
+    places : (S, 3) float64, A
+        Of its atoms, the point at which the free energy is mapped at the origin.
+    sigma, epsilon : (S,) float64, A and kcal/mol
+    source : str
+    """
+
+    name: str
+    places: Floats
+    sigma: Floats
+    epsilon: Floats
+    source: str
+
+    @cached_property
+    def linear(self) -> bool:
+        """Whether all atoms are on a line through the origin."""
+        return bool(np.linalg.matrix_rank(self.places, tol=1e-6) < 2)
+
+    def orientations(self, count: int) -> list[Floats]:
+        """Return the places (S, 3) of the atoms in at least `count` orientations, spread evenly and of equal weight.
+
+        A sphere has one. Of a linear molecule, the vertices of an icosahedron or, for more than 12, a spiral of points
+        on a sphere; of one whose ends are alike, half of them. Others turn by rotations of a low-discrepancy sequence.
+        """
+        if not self.places.any():
+            return [self.places]
+        if self.linear:
+            axis = self.places[np.argmax(np.linalg.norm(self.places, axis=1))]
+            along = self.places @ (axis / np.linalg.norm(axis))
+            found: list[Floats] = [along[:, None] * way for way in _directions(count, self._symmetric(along))]
+            return found
+        return [self.places @ turn.T for turn in _rotations(count)]
+
+    def _symmetric(self, along: Floats) -> bool:
+        atoms = np.stack([along, self.sigma, self.epsilon], 1)
+        turned = atoms * [-1, 1, 1]
+        return bool(np.allclose(atoms[np.lexsort(atoms.T[::-1])], turned[np.lexsort(turned.T[::-1])], atol=1e-9))
+
+
+def _directions(count: int, half: bool) -> Floats:
+    """Return unit vectors (n, 3); with `half` only one of each pair of opposite ones."""
+    if count <= 12:  # averages what is of the fifth degree or less in x, y and z exactly
+        golden = (1 + 5**0.5) / 2
+        found = np.array([[0, a, b] for a in (1.0, -1.0) for b in (golden, -golden)])
+        found = np.concatenate([np.roll(found, n, axis=1) for n in range(3)]) / np.hypot(1, golden)
+        chosen = np.array([_first_positive(one) for one in found]) if half else np.ones(len(found), bool)
+        return np.asarray(found[chosen], np.float64)
+    number = count + count % 2
+    z = 1 - (2 * np.arange(number) + 1) / number
+    angle = np.pi * (1 + 5**0.5) * (np.arange(number) + 0.5)
+    spiral = np.stack([np.sqrt(1 - z * z) * np.cos(angle), np.sqrt(1 - z * z) * np.sin(angle), z], 1)
+    return spiral[: number // 2] if half else spiral
+
+
+def _first_positive(one: Floats) -> bool:
+    return bool(one[np.flatnonzero(one)[0]] > 0)
+
+
+def _rotations(count: int) -> Floats:
+    """Return rotations (n, 3, 3) by unit quaternions of three evenly filled numbers (K. Shoemake, 1992)."""
+    n = np.arange(count) + 0.5
+    plastic = 1.2207440846057596  # the root of x^4 = x + 1, whose powers fill three dimensions
+    u, v, w = n / count, (n / plastic) % 1, (n / plastic**2) % 1
+    a, b = np.sqrt(1 - u), np.sqrt(u)
+    q = np.stack([a * np.sin(2 * np.pi * v), a * np.cos(2 * np.pi * v), b * np.sin(2 * np.pi * w),
+                  b * np.cos(2 * np.pi * w)], 1)
+    x, y, z, s = q.T
+    rows = [[1 - 2 * (y * y + z * z), 2 * (x * y - s * z), 2 * (x * z + s * y)],
+            [2 * (x * y + s * z), 1 - 2 * (x * x + z * z), 2 * (y * z - s * x)],
+            [2 * (x * z - s * y), 2 * (y * z + s * x), 1 - 2 * (x * x + y * y)]]
+    return np.moveaxis(np.array(rows), 2, 0)
+
+
+def _on_a_line(name: str, atoms: list[tuple[float, float, float]], source: str) -> Ligand:
+    """Return a linear molecule of atoms (place along x, sigma, epsilon over k in K)."""
+    along, sigma, epsilon = np.array(atoms).T
+    return Ligand(name, along[:, None] * [1.0, 0.0, 0.0], sigma, epsilon * KELVIN, source)
+
+
+_TRAPPE = "TraPPE"
+_VRABEC = "J. Vrabec, J. Stoll, H. Hasse, J. Phys. Chem. B 105 (2001) 12126"
+_SVEHLA = "R. A. Svehla, NASA TR R-132 (1962)"
+
+#: By their names. Partial charges of N2, CO2 and CO are left out: Lennard-Jones alone counts.
+LIGANDS = {ligand.name: ligand for ligand in (
+    _on_a_line("O2", [(-0.605, 3.02, 49.0), (0.605, 3.02, 49.0)],
+               f"{_TRAPPE}, L. Zhang, J. I. Siepmann, Theor. Chem. Acc. 115 (2006) 391"),
+    _on_a_line("N2", [(-0.55, 3.31, 36.0), (0.55, 3.31, 36.0)],
+               f"{_TRAPPE}, J. J. Potoff, J. I. Siepmann, AIChE J. 47 (2001) 1676"),
+    _on_a_line("CO2", [(-1.16, 3.05, 79.0), (0.0, 2.80, 27.0), (1.16, 3.05, 79.0)],
+               f"{_TRAPPE}, J. J. Potoff, J. I. Siepmann, AIChE J. 47 (2001) 1676"),
+    _on_a_line("CO", [(-0.564, 3.83, 0.0262 / KELVIN), (0.564, 3.12, 0.1591 / KELVIN)],
+               "J. E. Straub, M. Karplus, Chem. Phys. 158 (1991) 221"),
+    _on_a_line("NO", [(0.0, 3.492, 116.7)], f"one sphere, {_SVEHLA}"),
+    _on_a_line("Xe", [(0.0, 3.9011, 227.55)], _VRABEC),
+    _on_a_line("Ar", [(0.0, 3.3952, 116.79)], _VRABEC),
+    _on_a_line("Ne", [(0.0, 2.8010, 33.921)], _VRABEC),
+)}
+
+
+def ligand_of(text: str) -> Ligand:
+    """Return a ligand by its name, or that of a file.
+
+    Raises
+    ------
+    UsageError
+        When there is none of this name.
+    InputError
+        When the file cannot be read.
+    """
+    for name, ligand in LIGANDS.items():
+        if name.lower() == text.lower():
+            return ligand
+    path = Path(text)
+    if not path.suffix and not path.exists():
+        raise UsageError("ligand", f"choose one of {', '.join(LIGANDS)}, or name a file", value=text)
+    return read_ligand(path)
+
+
+def read_ligand(path: Path) -> Ligand:
+    """Return the ligand in a file: a line ``name x y z sigma epsilon`` for each atom, in A and kcal/mol.
+
+    What follows # is a comment. The point at which the free energy is mapped is the origin of the coordinates.
+
+    Raises
+    ------
+    InputError
+        When it cannot be read, or numbers are missing or out of range.
+    """
+    path = held(path)
+    with reading(path):
+        lines = read_text(path, 20, 200).decode("utf-8", "replace").split("\n")
+    rows: list[list[float]] = []
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        try:
+            values = [float(word) for word in words[1:]]
+        except ValueError:
+            values = []
+        if len(values) != 5:
+            raise InputError(f"{path}: line {number}: is not a name and the five numbers x, y, z, sigma, epsilon",
+                             "write one atom on a line, in A and kcal/mol")
+        good = all(abs(x) <= LARGEST for x in values) and values[3] > 0 and values[4] > 0
+        if not good or len(rows) == MOST_ATOMS:
+            raise InputError(f"{path}: line {number}: sigma and epsilon must be above 0, no number beyond {LARGEST:g}, "
+                             f"and at most {MOST_ATOMS} atoms are a ligand", "correct it")
+        rows.append(values)
+    if not rows:
+        raise InputError(f"{path}: holds no atoms", "write a line 'name x y z sigma epsilon' for each")
+    table = np.array(rows)
+    return Ligand(path.stem, table[:, :3], table[:, 3], table[:, 4], str(path))
