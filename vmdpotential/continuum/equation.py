@@ -177,15 +177,19 @@ class Problem:
         first = np.clip(np.floor(place).astype(np.int64) - 1, 0, np.array(self.lattice.shape) - 4)
         t = place - first
         weights = [np.prod([(t - i) / (j - i) for i in range(4) if i != j], 0) for j in range(4)]
-        nodes = first[:, None] + np.stack(np.meshgrid(*[np.arange(4)] * 3, indexing="ij"), -1).reshape(-1, 3)
-        at = tuple(np.moveaxis(nodes, -1, 0))
-        values, inside = self.unknown[at].astype(np.float64), self.within[at]
-        if inside.any():
-            which, back = np.unique(nodes[inside], axis=0, return_inverse=True)
-            values[inside] += self._of_charges(self.lattice.origin + self.lattice.spacing * which,
-                                               np.ones(len(which), bool))[back.ravel()]
-        x, y, z = (np.stack([w[:, d] for w in weights], 1) for d in range(3))
-        result: Floats = np.einsum("pi,pj,pk,pijk->p", x, y, z, values.reshape(-1, 4, 4, 4))
+        at = np.ravel_multi_index(tuple(first.T), self.lattice.shape)
+        corners = [(i, j, k, int(np.ravel_multi_index((i, j, k), self.lattice.shape)))
+                   for i, j, k in np.ndindex(4, 4, 4)]
+        unknown, within = self.unknown.ravel(), self.within.ravel()
+        inside = np.unique(np.concatenate([(at + step)[within[at + step]] for *_, step in corners]))
+        if len(inside):  # the points are close to the molecule
+            nodes = np.stack(np.unravel_index(inside, self.lattice.shape), 1)
+            unknown = unknown.copy()
+            unknown[inside] += self._of_charges(self.lattice.origin + self.lattice.spacing * nodes,
+                                                np.ones(len(inside), bool)).astype(np.float32)
+        result = np.zeros(len(points))
+        for i, j, k, step in corners:
+            result += weights[i][:, 0] * weights[j][:, 1] * weights[k][:, 2] * unknown[at + step]
         return result
 
     def reaction(self, unknown: Values | None = None) -> Floats:
