@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from vmdpotential.errors import BackendError, ChargeError, IncompleteError, UsageError, VmdpotentialError
+from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files.cellfile import parse_cell, with_cell
 from vmdpotential.io.files.several import frame_chosen
 from vmdpotential.molecule.cell import Cell
@@ -21,6 +22,7 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.molecule.water import CHOICES
 from vmdpotential.parameters import Option
+from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS, coulomb_constant
 
 log = logging.getLogger(__name__)
 
@@ -62,9 +64,22 @@ Workers = Annotated[int, Option(
     low=0, high=4096)]
 Resume = Annotated[bool, Option("go on after a run that was stopped, with the blocks it left", viewer=False)]
 Partial = Annotated[bool, Option("write what is done when the run is stopped", viewer=False)]
+UnitOfFile = Annotated[str | None, Option(
+    "unit of maps whose files state none, such as cubes of other programs", choices=(*POTENTIAL_UNITS, "hartree/e"),
+    viewer=False)]
 Scheduler = Annotated[str, Option(
     "address of a Dask scheduler whose workers compute blocks of frames; without TLS, everybody who can connect to a "
     "Dask cluster can run code on it as you", viewer=False, metavar="ADDRESS")]
+
+
+def with_unit(grid: Grid, unit: str | None) -> Grid:
+    """Return a map in a unit of potentials, where its file states none: one in hartree/e becomes one in V."""
+    if unit is None or grid.unit:
+        return grid
+    if unit == "hartree/e":
+        return replace(grid.with_values(grid.values * (coulomb_constant("V") / BOHR)), unit="V")
+    temperature = grid.temperature or (DEFAULT_TEMPERATURE if unit.startswith("kT") else None)
+    return replace(grid, unit=unit, temperature=temperature)
 
 
 def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,

@@ -14,10 +14,11 @@ from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.files import output as files
 from vmdpotential.orbitals.evaluate import LENGTHS, density_map, orbital_map
+from vmdpotential.orbitals.potential import potential_map
 from vmdpotential.orbitals.read import read_wavefunction
 from vmdpotential.orbitals.wavefunction import Wavefunction
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.units import BOHR
+from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 
 
 def orbital_(
@@ -32,19 +33,23 @@ def orbital_(
     density: Annotated[bool, Option("compute the electron density instead of an orbital", front=True)] = False,
     spin: Annotated[bool, Option(
         "compute the density of alpha electrons minus that of beta electrons", front=True)] = False,
+    potential: Annotated[bool, Option(
+        "compute the electrostatic potential of the nuclei and electrons", front=True)] = False,
     spacing: Annotated[float, Option("distance between grid points", unit="A", low=0.01, high=100, front=True)] = 0.2,
     padding: Annotated[float, Option("margin around the nuclei", unit="A", low=0, high=1000)] = 4.0,
     like: Annotated[Path | None, Option(
         "map whose grid is used instead of spacing and padding", viewer=False, metavar="MAP")] = None,
     unit: Annotated[str, Option(
         "unit of length in the values: A^-3/2 and e/A^3, or bohr^-3/2 and e/bohr^3", choices=LENGTHS)] = "A",
+    potential_unit: Annotated[str, Option("unit of the potential", choices=POTENTIAL_UNITS)] = "kT/e",
+    temperature: Annotated[float, Option("for kT/e", unit="K", above=0, high=1e4)] = DEFAULT_TEMPERATURE,
     output: Annotated[Path | None, Option(
         "map file to write: .cube, .dx, .mrc, .npz ...", short="o", viewer=False, written=True)] = None,
     atoms: Annotated[Path | None, Option(
         "structure file to write with the nuclei, for viewers: .pdb, .cif, .gro", viewer=False, written=True)] = None,
     force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
 ) -> Report:
-    """Compute a molecular orbital or an electron density on a grid.
+    """Compute a molecular orbital, an electron density or the electrostatic potential on a grid.
 
     The file states the basis functions (s to h shells, Cartesian or spherical) and the orbitals; every value is their
     sum, without a cutoff that could be seen.
@@ -65,8 +70,9 @@ def orbital_(
 
     if output is None:
         raise UsageError("output", "a file is needed for the map", "such as {output orbital.cube}")
-    if bool(orbital) + density + spin != 1:
-        raise UsageError("orbital", "one quantity is computed at a time", "give one of {orbital}, {density}, {spin}")
+    if bool(orbital) + density + spin + potential != 1:
+        raise UsageError("orbital", "one quantity is computed at a time",
+                         "give one of {orbital}, {density}, {spin}, {potential}")
     check_map_format(output)
     written = [output] if atoms is None else [atoms, output]
     files.check(written, force)
@@ -78,11 +84,14 @@ def orbital_(
     check_map_format(output, lattice)
     start = time.perf_counter()
     with progress.clock() as clock:
-        grid = (orbital_map(wavefunction, lattice, index, channel, unit) if orbital else
-                density_map(wavefunction, lattice, spin, unit))
+        if potential:
+            grid = potential_map(wavefunction, lattice, potential_unit, temperature)
+        else:
+            grid = (orbital_map(wavefunction, lattice, index, channel, unit) if orbital else
+                    density_map(wavefunction, lattice, spin, unit))
     seconds = time.perf_counter() - start - clock.compiling
     write_structures(structure, [] if atoms is None else [atoms], force, {output: lambda place: put_map(grid, place)})
-    total = _integral(grid.values, lattice, unit, bool(orbital))
+    total = None if potential else _integral(grid.values, lattice, unit, bool(orbital))
     low, high = float(grid.values.min()), float(grid.values.max())
     lines = [
         _contents(wavefunction),
@@ -90,6 +99,7 @@ def orbital_(
         f"{' x '.join(map(str, lattice.shape))} points, "
         f"{' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart",
         f"{low:.4g} to {high:.4g} {grid.unit}",
+        f"{wavefunction.nuclear_charges.sum() - wavefunction.electrons:.4g} e in all" if total is None else
         f"integral over the grid: {total:.4f} of the squared orbital, which is 1 in all space" if orbital else
         f"integral over the grid: {total:.4f} electrons" + ("" if spin else f" of {wavefunction.electrons:g}"),
         f"{seconds:.2f} s", *(f"wrote {path}" for path in written),

@@ -21,6 +21,7 @@ from vmdpotential.commands.options import (
     Index,
     Partial,
     Ph,
+    Pka,
     Prepare,
     Resume,
     Scheduler,
@@ -83,6 +84,7 @@ def probe_(
     index: Index = None,
     prepare: Prepare = "auto",
     ph: Ph = 7.0,
+    pka: Pka = "model",
     frames: FramesOption = None,
     fit: Annotated[str, Option(
         "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
@@ -142,7 +144,8 @@ def probe_(
     run = _Run(found, atoms, around, lattice, spacing or (_LIGAND_SPACING if ligand else _PROBE_SPACING), padding,
                cutoff, engine, output, force)
     if probe:
-        given = {"force_field": force_field, "water": water, "charges": charges, "prepare": prepare, "ph": ph}
+        given = {"force_field": force_field, "water": water, "charges": charges, "prepare": prepare, "ph": ph,
+                 "pka": pka}
         return _probes(run, probe, given, parameters, allow_scripts)
     over = _Over(trajectory, frames, fit, stat, paths,
                  {"orientations": orientations, "parts": places, "temperature": temperature, "boundary": boundary,
@@ -205,7 +208,7 @@ def _probes(run: _Run, probes: Sequence[str], given: Mapping[str, Any], paramete
     structure, lines, engine = run.structure, [], get_engine(run.engine)
     if None in by_name.values():
         structure, report = charged(structure, given["force_field"], given["water"], given["charges"], [run.atoms],
-                                    prepare=given["prepare"], ph=given["ph"])
+                                    prepare=given["prepare"], ph=given["ph"], pka=given["pka"])
         lines.append(str(report))
     chosen = select(structure, run.atoms)
     inside = select(structure, run.around, "around") if run.around else chosen

@@ -13,7 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import Assembly, Expand, Index, Ph, Pka, Prepare, copies, hydrogenated, read
+from vmdpotential.commands.options import (
+    Assembly,
+    Expand,
+    Index,
+    Ph,
+    Pka,
+    Prepare,
+    UnitOfFile,
+    copies,
+    hydrogenated,
+    read,
+    with_unit,
+)
 from vmdpotential.commands.slice import _range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range
@@ -63,6 +75,7 @@ def surface(
     figure: Annotated[Path | None, Option("figure to write: .png, .pdf or .svg", viewer=False, written=True)] = None,
     view: Annotated[tuple[str, ...], Option(
         "from where the figure looks: x, -x, y, -y, z or -z; several become panels", metavar="AXIS")] = ("z", "-z"),
+    unit_of_file: UnitOfFile = None,
     force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
 ) -> Report:
     """Put a map onto the surface of a molecule.
@@ -100,7 +113,7 @@ def surface(
     files.check(paths, force)
     name = map_name(map) if isinstance(map, Path) else "map"
     structure = hydrogenated(copies(read(structure, None, None, index), structure, assembly, expand), prepare, ph, pka)
-    grid = map if isinstance(map, Grid) else read_map(map)
+    grid = map if isinstance(map, Grid) else with_unit(read_map(map), unit_of_file)
     start = time.perf_counter()
     made = molecular_surface(structure, atoms=atoms, kind=kind, probe=probe, spacing=spacing)
     values = made.sample(grid, outwards)
