@@ -201,7 +201,7 @@ def _check_orbitals() -> list[dict[str, Any]]:
     rows = []
     for what, grid, exact in (("orbital", orbital_map(atom, lattice, 0, length="bohr"), value),
                               ("electron density", density_map(atom, lattice, length="bohr"), value**2),
-                              ("potential of nuclei and electrons", potential_map(atom, lattice, "V"), field)):
+                              ("potential", potential_map(atom, lattice, "V"), field)):
         error = float(np.abs(grid.values.ravel() - exact).max() / np.abs(exact).max())
         rows.append(_row(f"{what} of a Gaussian, closed form", error, 1e-5))
     return rows
