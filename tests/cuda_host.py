@@ -1,7 +1,8 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
 It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results, pairs,
-points anywhere and multigrid (mesh.cu, levels.cu, result.cu, nbody.cu, clusters.cu, sort.cu, near.cu, multigrid.cu);
+points anywhere and multigrid (mesh.cu, levels.cu, result.cu, nbody.cu, clusters.cu, sort.cu, near.cu, points.cu,
+multigrid.cu);
 Fourier transforms are scipy's, and the kernels of other files do nothing.
 """
 
@@ -142,7 +143,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 
 #: The argument of a file's kernels.
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
-         "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task",
+         "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
          "multigrid.cu": "MultigridTask"}
 
 

@@ -1,8 +1,9 @@
 """Sums on a lattice by an engine: (nx, ny, nz) float32 of the potential, or with the field (4, nx, ny, nz)."""
 
 import numpy as np
+from helpers import interaction
 
-from vmdpotential.engines import LatticeSum, get_engine
+from vmdpotential.engines import LatticeSum, PointSum, get_engine
 from vmdpotential.grid.lattice import Box
 from vmdpotential.methods import Charges, Request, accuracy
 from vmdpotential.molecule.cell import Cell
@@ -17,6 +18,12 @@ def run(engine, work, positions, charges):
     """Return the maps of a LatticeSum."""
     result = engine.prepare(work).run(positions, charges)
     return np.stack([result.values(), *result.field()]) if work.field else result.values()
+
+
+def at_points(engine, points, positions, charges, bound=None, cell=None, **options):
+    """Return the potential at points, of Coulomb unless given."""
+    return engine.prepare_points(PointSum(bound or interaction("coulomb"), cell)).at(
+        points, positions, charges, **options)[0]
 
 
 def direct(engine, lattice, positions, charges, bound, precision="single", field=False):

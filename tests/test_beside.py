@@ -10,7 +10,7 @@ from test_blocks import Draws, total
 
 from vmdpotential import io, memory, progress
 from vmdpotential.commands.average import command
-from vmdpotential.engines.cpu.compiling import threads
+from vmdpotential.compiling import threads
 from vmdpotential.errors import InputError
 from vmdpotential.frames import distribute, processes
 from vmdpotential.frames.blocks import run_blocks

@@ -37,10 +37,11 @@ def test_other_kernels_compile(tmp_path):
     same = f"static_assert(PARTS == {multigrid.PARTS} && THREADS == {multigrid.THREADS});\n"
     compile_for_all(build.source("multigrid.cu", macros) + same, macros, tmp_path)
     scaled = EVERYTHING.bind().scaled()
-    macros = {"REAL": "double", "MASKED": 0}
     same = f"static_assert(sizeof(PointTask) == {points.TASK.itemsize});\n"
-    compile_for_all(build.source("points.cu", macros, radial.source(scaled, "double")) + same, macros, tmp_path,
-                    architectures=ARCHITECTURES[2:])
+    for field in (False, True):
+        macros = {"REAL": "double", "MASKED": 0, "FIELD": int(field)}
+        compile_for_all(build.source("points.cu", macros, radial.source(scaled, "double", field)) + same, macros,
+                        tmp_path, architectures=ARCHITECTURES[2 * (not field):])
 
 
 def test_a_kernel_that_does_not_compile_is_shown_with_line_numbers(tmp_path):

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from cuda_host import HostGpu, Transform
 from cuda_kernels import ARCHITECTURES, compile_for_all
-from helpers import relative_rms
+from helpers import interaction, relative_rms
 from test_cuda_mesh import CHARGES, MESHES, POSITIONS
 
-from vmdpotential.engines import get_engine
+from vmdpotential.engines import PointSum, get_engine
 from vmdpotential.engines.cuda import build, device, fft
 from vmdpotential.engines.cuda.anywhere import AtPoints
+from vmdpotential.engines.cuda.points import PairsAtPoints
+from vmdpotential.molecule.cell import Cell
 
 #: In the box that open meshes are planned for, some on atoms, and far outside of periodic cells.
 POINTS = np.concatenate([np.random.default_rng(4).uniform([-1, 2, 1], [7, 10, 9], (40, 3)), POSITIONS[:5]])
@@ -37,23 +39,43 @@ def test_potential_and_field_are_those_of_the_cpu_engine(gpu, name, order):
     if mesh.periodic:
         points[::2] += [[70.0, -90.0, 10.0]] @ np.eye(3)
     for pairs in (False, True):
-        expected = get_engine("cpu").prepare_points(mesh, pairs).at(points, POSITIONS, CHARGES, True)
-        potential, field = AtPoints(mesh, pairs).at(points, POSITIONS, CHARGES, True)
+        expected = get_engine("cpu").prepare_points(PointSum.split(mesh, pairs)).at(points, POSITIONS, CHARGES, True)
+        potential, field = AtPoints(PointSum.split(mesh, pairs)).at(points, POSITIONS, CHARGES, True)
         assert relative_rms(potential, expected[0]) < 1e-6
         assert relative_rms(field, expected[1]) < 1e-6
-    alone, none = AtPoints(mesh, True).at(points, POSITIONS, CHARGES, False)
+    alone, none = AtPoints(PointSum.split(mesh)).at(points, POSITIONS, CHARGES, False)
     np.testing.assert_array_equal(alone, potential)
     assert none is None
 
 
 def test_none_of_either(gpu):
-    sums = AtPoints(MESHES["periodic"](4), True)
+    sums = AtPoints(PointSum.split(MESHES["periodic"](4)))
     assert sums.at(POINTS[:0], POSITIONS, CHARGES, True)[1].shape == (0, 3)
     assert not sums.at(POINTS, POSITIONS[:0], CHARGES[:0], True)[1].any()
 
 
+@pytest.mark.parametrize("cell", [None, Cell.from_parameters(30, 31, 32, 80, 95, 105), Cell.from_parameters(6, 7, 200)],
+                         ids=["open", "triclinic", "thin"])
+@pytest.mark.parametrize("field", [False, True], ids=["potential", "field"])
+def test_pairs_are_those_of_the_cpu_engine(gpu, cell, field):
+    bound = interaction("screened_coulomb").truncated(9.0)
+    for summed in (bound, interaction("coulomb")) if cell is None else (bound,):
+        found, expected = [], []
+        for sums, values in ((PairsAtPoints, found), (get_engine("cpu").prepare_points, expected)):
+            nearest = np.empty(len(POINTS))
+            values += [*sums(PointSum(summed, cell)).at(POINTS, POSITIONS, CHARGES, field, nearest), nearest]
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found[2], expected[2], rtol=1e-9, atol=1e-9)
+        assert (found[1] is None) == (expected[1] is None) == (not field)
+        if field:
+            np.testing.assert_allclose(found[1], expected[1], rtol=1e-8, atol=1e-8)
+    assert found[0].any()
+    none = PairsAtPoints(PointSum(bound, cell)).at(POINTS[:3], POSITIONS[:0], CHARGES[:0], field)
+    assert not none[0].any()
+
+
 @pytest.mark.slow
 def test_the_kernel_of_pairs_compiles(tmp_path):
-    sums = AtPoints(MESHES["screened"](6), True)
+    sums = AtPoints(PointSum.split(MESHES["screened"](6)))
     macros = {"REAL": "double"}
     compile_for_all(build.source("near.cu", macros, sums.radial), macros, tmp_path, architectures=ARCHITECTURES)

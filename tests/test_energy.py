@@ -8,7 +8,7 @@ from structure_files import TOOLS
 
 from vmdpotential import io
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.costs import AT_POINTS
+from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
@@ -138,8 +138,7 @@ def test_a_mesh_of_an_open_boundary_is_the_sum_of_all_pairs(lysozyme, monkeypatc
     b = np.arange(len(lysozyme)) >= 1000
     terms = lysozyme.topology.nonbonded()
     exact = Between(lysozyme, terms, a, b, forces=True).run(lysozyme.positions, None)
-    monkeypatch.setattr("vmdpotential.pairs.energy.LEAST", 0.0)
-    monkeypatch.setattr("vmdpotential.methods.at_points.COSTS", AT_POINTS._replace(pair=1.0))
+    monkeypatch.setattr(CpuEngine, "point_costs", CpuEngine.point_costs._replace(pair=1.0))
     mesh = Between(lysozyme, terms, a, b, forces=True)
     found = mesh.run(lysozyme.positions, None)
     assert mesh._long is not None

@@ -13,8 +13,8 @@ from helpers import definition, interaction, random_charges, relative_errors, re
 from scipy.spatial import cKDTree
 from tolerances import FIELD, PAIRS
 
+from vmdpotential.compiling import threads
 from vmdpotential.engines import PRECISIONS, LatticeSum, get_engine
-from vmdpotential.engines.cpu.compiling import threads
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
@@ -153,7 +153,7 @@ def test_older_processors_get_the_same_map(features, with_field, tmp_path):
     """The kernels compiled for a processor without AVX-512 or AVX2 give the map, and the field."""
     code = (
         "import sys, numpy as np, sums\n"
-        "from vmdpotential.engines import get_engine\nfrom vmdpotential.engines.cpu.compiling import simd\n"
+        "from vmdpotential.engines import get_engine\nfrom vmdpotential.compiling import simd\n"
         "from vmdpotential.molecule.samples import water_box\nfrom vmdpotential.grid.lattice import Lattice\n"
         "from vmdpotential.interactions.shifted_coulomb import INTERACTION\n"
         "positions, charges = water_box(30.0)\nlattice = Lattice(np.full(3, 8.1), np.full(3, 0.5), (20, 17, 9))\n"

@@ -95,7 +95,7 @@ def test_every_interaction_in_every_traversal(engine, bound, precision):
     exact = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
     values = sums.cutoff(engine, lattice, positions, charges, bound, precision)
     assert relative_rms(values, exact) < tolerance
-    at_points = engine.at_points(lattice.points(), positions, charges, None, bound)
+    at_points = sums.at_points(engine, lattice.points(), positions, charges, bound)
     np.testing.assert_allclose(at_points, exact.ravel(), atol=1e-12 * np.abs(exact).max())
 
 
@@ -179,8 +179,11 @@ def test_a_crystal_on_the_lattice_is_finite_and_right(engine, method):
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", [None, *CELLS], ids=str)
 @pytest.mark.parametrize("count", [1, 150, 3000])
-def test_at_points_takes_the_nearest_image(engine, cell, count):
+def test_pairs_at_points_take_the_nearest_image(engine, cell, count):
     positions, charges = random_charges(count + 1, -60, 60)
+    bound = interaction("coulomb")
+    if cell is not None:
+        bound = bound.truncated(0.4999 * np.linalg.norm(cell.reduced, axis=1).min())
     points = np.random.default_rng(7).uniform(-60, 60, (131, 3))  # more than two blocks
     points[0] = positions[0]
     d = points[:, None] - positions
@@ -189,8 +192,11 @@ def test_at_points_takes_the_nearest_image(engine, cell, count):
         d -= np.rint(cell.fractional(d)) @ cell.vectors
         for step in itertools.product(range(-2, 3), repeat=3):
             r2 = np.minimum(r2, ((d + np.array(step) @ cell.vectors) ** 2).sum(2))
-    exact = (charges / np.maximum(np.sqrt(r2), 0.01)).sum(1)
-    np.testing.assert_allclose(engine.at_points(points, positions, charges, cell), exact, rtol=1e-10, atol=1e-10)
+    exact = (charges * bound(np.maximum(np.sqrt(r2), 0.01))).sum(1)
+    nearest = np.empty(len(points))
+    found = sums.at_points(engine, points, positions, charges, bound, cell, nearest=nearest)
+    np.testing.assert_allclose(found, exact, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(nearest, np.sqrt(r2.min(1)), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("field", [False, True], ids=["potential", "field"])
@@ -205,11 +211,16 @@ def test_no_atoms_and_atoms_out_of_reach_give_a_map_of_zeros(engine, field):
         assert not values.any()
 
 
-def test_points_see_nearest_images_alone_in_long_thin_cells(engine):
+def test_points_see_all_images_in_reach_in_long_thin_cells(engine):
     cell = Cell.from_parameters(10, 10, 1000)
     random = np.random.default_rng(6)
     positions, points = (random.random((count, 3)) @ cell.vectors for count in (200, 30))
     charges, bound = random.normal(size=200), interaction("shifted_coulomb", cutoff=11.0)
-    r = np.linalg.norm(cell.minimum_image((points[:, None] - positions).reshape(-1, 3)), axis=1).reshape(30, 200)
-    found = engine.at_points(points, positions, charges, cell, bound)
-    np.testing.assert_allclose(found, bound(r) @ charges, rtol=1e-9, atol=1e-12)
+    exact = definition(points, positions, charges, bound, cell)
+    closest = np.linalg.norm(cell.minimum_image((points[:, None] - positions).reshape(-1, 3)), axis=1).reshape(30, 200)
+    for nearest in (None, np.empty(len(points))):
+        found = sums.at_points(engine, points, positions, charges, bound, cell, nearest=nearest)
+        np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(nearest, closest.min(1), rtol=1e-9)
+    on_map = sums.cutoff(engine, Lattice(points[0], np.ones(3), (1, 1, 1)), positions, charges, bound, "double", cell)
+    np.testing.assert_allclose(on_map[0, 0, 0], exact[0], rtol=1e-6)

@@ -17,13 +17,14 @@ from test_profile import layers, write
 
 from vmdpotential import io
 from vmdpotential.engines import get_engine
+from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames import field as fields
 from vmdpotential.frames.field import Places, bonds_between, field_at
 from vmdpotential.frontend import cli
-from vmdpotential.interactions import coulomb
 from vmdpotential.io.files.points import read_points
-from vmdpotential.io.trajectories.frames import Frame, Trajectory
+from vmdpotential.io.trajectories.frames import Trajectory
+from vmdpotential.methods.points import plan_points, request_at
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Topology
@@ -57,7 +58,7 @@ def test_rock_salt_has_madelungs_constant_and_no_field():
     salt = charges_at(2.82 * index, sign, Cell.from_parameters(*[4 * 2.82] * 3))
     found = field_at(salt, atoms(*range(64)))
     np.testing.assert_allclose(found.potential[0, 0] * sign, -1.74756459463318 * C / 2.82, rtol=2e-5)
-    assert abs(found.field).max() < 1e-12
+    assert abs(found.field).max() < 1e-5 * C / 2.82
 
 
 def test_one_ion_in_a_cell():
@@ -73,7 +74,8 @@ def test_one_ion_in_a_cell():
 @pytest.mark.parametrize("count", [40, 3000])
 def test_an_open_boundary_has_all_atoms(monkeypatch, count):
     positions, charges = random_charges(count, 0, 30)
-    monkeypatch.setattr(fields, "AT_POINTS", fields.AT_POINTS._replace(pair_field=1.0 if count > 1000 else 0.0))
+    monkeypatch.setattr(CpuEngine, "point_costs", CpuEngine.point_costs._replace(
+        pair_field=1.0 if count > 1000 else 0.0))
     structure = charges_at(positions, charges)
     expected = definition(positions[:20], positions, charges, range(20))
     found = field_at(structure, atoms(*range(20)))
@@ -236,7 +238,8 @@ def test_frames_of_cells_that_change(tmp_path):
     assert found.frames.tolist() == [0, 1, 2]
     work = fields.Fields(Trajectory(tmp_path / "frames.dcd", 50), None, True, True, charges, atoms(0, 1),
                          [np.arange(50)], np.ones((1, 1), bool), np.array([[0, 0], [1, 1]]),
-                         fields._plan(1e-6, made[0][0][:2], Frame(0, *made[0]), charges, coulomb.INTERACTION.bind()))
+                         plan_points(request_at(made[0][0][:2], made[0][0], charges, made[0][1], tolerance=1e-5,
+                                                field=True).with_error(1e-6), get_engine("cpu")))
     elsewhere = pickle.loads(pickle.dumps(work)).block(range(1, 3))  # as another process does it
     np.testing.assert_array_equal(C * elsewhere["values"][..., 1:], found.field[1:])
     for n, (positions, cell) in enumerate(made):

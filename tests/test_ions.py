@@ -190,14 +190,18 @@ def test_each_ion_takes_the_best_site_left(sin):
 @pytest.mark.slow
 @pytest.mark.parametrize("periodic", [True, False])
 def test_many_sites_are_summed_by_a_mesh_and_agree(periodic, monkeypatch):
-    from vmdpotential.methods import at_points
+    from vmdpotential.engines.cpu import CpuEngine
+    from vmdpotential.methods.points import request_at, sum_at
 
     random = np.random.default_rng(3)
     cell = Cell.from_parameters(50, 60, 55, 80, 95, 110)
     atoms, sites = random.uniform(0, 50, (2000, 3)), random.uniform(-10, 60, (300, 3))
     charges = random.choice([-0.8, 0.4, 0.4], 2000)
-    monkeypatch.setattr(at_points, "COSTS", at_points.COSTS._replace(pair=1.0))  # so slow that it is left alone
-    found, error = at_points.to_tolerance(1e-6, sites, atoms, charges, cell if periodic else None, get_engine("cpu"))
+    slow_pairs = CpuEngine.point_costs._replace(pair=1.0, image=1.0)  # so slow that they are left alone
+    monkeypatch.setattr(CpuEngine, "point_costs", slow_pairs)
+    result = sum_at(request_at(sites, atoms, charges, cell if periodic else None, tolerance=1e-6), sites, atoms,
+                    charges, get_engine("cpu"))
+    found, error = result.potential, result.error
     if periodic:
         expected = ewald.potential(sites, atoms, charges, cell.vectors)
     else:

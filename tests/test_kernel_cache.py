@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from vmdpotential import cache, progress
-from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.compiling import build, threads
 from vmdpotential.engines.cuda import build as cuda
 from vmdpotential.engines.cuda import device
 from vmdpotential.errors import UsageError
@@ -23,7 +23,7 @@ from vmdpotential.errors import UsageError
 KERNEL = """
 import numpy as np
 from vmdpotential import progress
-from vmdpotential.engines.cpu.compiling import build
+from vmdpotential.compiling import build
 said, weights = [], np.empty(4)
 with progress.listening(lambda *report: said.append(report)), progress.clock() as clock:
     kernel = build.load("mesh_kernel", order=4, basis="bspline", precision="double")
@@ -116,7 +116,7 @@ def test_threads_that_start_together_share_one_kernel(tmp_path):
     code = """
 import threading
 import numpy as np
-from vmdpotential.engines.cpu.compiling import build
+from vmdpotential.compiling import build
 start, kernels, errors = threading.Barrier(8), [], []
 def work():
     try:

@@ -11,7 +11,7 @@ from scipy.interpolate import pchip_interpolate
 from scipy.ndimage import maximum_filter
 from scipy.spatial import cKDTree
 
-from vmdpotential.engines import get_engine
+from vmdpotential.engines import PointSum, get_engine
 from vmdpotential.engines.cpu.maps import mesh as cpu_mesh
 from vmdpotential.figures.atoms import _bonds
 from vmdpotential.figures.slices import _loop_below, _without_flats
@@ -164,6 +164,7 @@ def test_pairs_of_a_short_reach_are_those_of_all():
     bound = ewald.INTERACTION.bind(beta=0.5, cutoff=6.0)
     nearest = np.empty(len(points))
     engine = get_engine("cpu")
-    found, expected = (engine.at_points(points, positions, charges, cell, bound, told) for told in (None, nearest))
+    total = engine.prepare_points(PointSum(bound, cell))
+    found, expected = (total.at(points, positions, charges, False, wanted)[0] for wanted in (None, nearest))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
     assert nearest.min() < 6

@@ -129,7 +129,7 @@ def test_cubic_error_of_water_as_published():
     positions, charges = water_box(47.0)
     lattice = Lattice.around(positions, 0.7, 4.0)
     where, points = random_nodes(lattice, 500)
-    reference = ENGINE.at_points(points, positions, charges)
+    reference = sums.at_points(ENGINE, points, positions, charges)
     plan = sums.levels_around(lattice, positions, radius=12.0, spacing=2.0, order=4)
     values = sums.by_levels(ENGINE, lattice, positions, charges, plan)
     assert relative_rms(values[where], reference) < 0.0046
@@ -141,7 +141,7 @@ def test_errors_fall_with_order_radius_and_spacing():
     positions, charges = rng.uniform(0, 30, (2000, 3)), rng.normal(size=2000)
     lattice = Lattice.around(positions, 1.1, 3.0)
     where, points = random_nodes(lattice)
-    reference = ENGINE.at_points(points, positions, charges)
+    reference = sums.at_points(ENGINE, points, positions, charges)
 
     def error(**options):
         plan = sums.levels_around(lattice, positions, **options)
@@ -164,7 +164,7 @@ def test_a_shift_of_the_origin_leaves_the_error(precision):
     for shift in (0.0, 0.37, 0.5, 1.31):
         lattice = Lattice(np.full(3, -2.0) + shift, 0.8, (36, 36, 36))
         where, points = random_nodes(lattice)
-        reference = ENGINE.at_points(points, positions, charges)
+        reference = sums.at_points(ENGINE, points, positions, charges)
         plan = sums.levels_around(lattice, positions, order=6)
         values = sums.by_levels(ENGINE, lattice, positions, charges, plan, precision)
         assert values.dtype == np.float32

@@ -11,7 +11,7 @@ import pytest
 from helpers import working
 from pairs import reference
 
-from vmdpotential.engines.cpu.compiling import build
+from vmdpotential.compiling import build
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import InputError, UsageError, VmdpotentialError
 from vmdpotential.interactions import buckingham, coulomb, ewald, lennard_jones, reaction_field, sigmoidal_dielectric
@@ -324,7 +324,7 @@ def test_older_processors_and_plain_loops(environment, precision, said):
 
 def test_kernels_that_need_avx512_say_so():
     if not build.plain():
-        from vmdpotential.engines.cpu.compiling import simd
+        from vmdpotential.compiling import simd
 
         if simd.LEVEL == "avx512":
             pytest.skip("this processor has AVX-512")

@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 from scipy.special import eval_legendre
 
 from vmdpotential import read_structure, registry, solvation_energy
+from vmdpotential.commands.energy import command as energy_
 from vmdpotential.commands.map import command as map_
 from vmdpotential.continuum import region
 from vmdpotential.continuum.equation import Problem, enclosing
@@ -18,10 +19,12 @@ from vmdpotential.continuum.ions import valence
 from vmdpotential.continuum.molecule import Continuum
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
-from vmdpotential.errors import InputError, MemoryPlanError, UsageError
+from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import Wanted, plan_map, potential_map
+from vmdpotential.maps.binding import binding_energy
+from vmdpotential.maps.refine import refined
 from vmdpotential.methods import Solution
 from vmdpotential.methods.pb import described
 from vmdpotential.units import coulomb_constant, debye_length
@@ -94,6 +97,35 @@ def test_many_charges_in_kirkwoods_sphere():
     assert finer.energies.sum() == pytest.approx(energy, rel=1e-3)
     for one in (found, finer):
         assert abs(one.energies.sum() - energy) < 1.5 * one.energy_error
+
+
+def in_slab(distances, heights, half, inside, outside):
+    """Return the potential around an ion in the middle of a slab, e/A, by its images in both faces.
+
+    J. D. Jackson, Classical Electrodynamics, 4.4; at distances from the axis, and heights over the middle.
+    """
+    ratio = (inside - outside) / (inside + outside)
+    return sum(ratio ** abs(n) / np.hypot(distances, heights - 2 * half * n) for n in range(-400, 401)) / inside
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shift", [0.0, 0.2])
+def test_ion_in_a_membrane(shift):
+    """Of a thickness that is no multiple of the spacing."""
+    half, slab = 6.2, 4.0
+    ion = replace(charges_at([PLACE], [1.0]), radii=np.array([2.0]))
+    lattice = Lattice((-8, -8, -12.0 + shift), 0.5, (33, 33, 49))
+    values = {"salt": 0.0, "inside": slab, "membrane": 2 * half, "membrane_centre": PLACE[2], "membrane_inside": slab}
+    found = potential_map(ion, method="pb", lattice=lattice, parameters=values)
+    x, y, z = (lattice.points() - PLACE).T
+    r, exact = np.sqrt(x * x + y * y + z * z), C * in_slab(np.hypot(x, y), z, half, slab, WATER)
+    chosen = (r > 2.5) & (abs(z) < half - 0.5)
+    error = (found.values.ravel() - exact)[chosen]
+    assert np.sqrt(np.mean(error**2) / np.mean(exact[chosen] ** 2)) < 0.01
+    images = sum(((slab - WATER) / (slab + WATER)) ** n / n for n in range(1, 400)) / (2 * half * slab)
+    energy = 2 * 0.5 * images * coulomb_constant("kcal/mol/e")
+    assert found.solvation.total == pytest.approx(energy, rel=0.03)
+    assert "membrane" in found.provenance.medium
 
 
 def discretised(structure, spacing, padding=5.0, lattice=None):
@@ -300,3 +332,105 @@ def test_protein_against_apbs(spacing):
     energy *= coulomb_constant("kcal/mol/e") / C
     assert found.total == pytest.approx(energy, rel=0.03)  # theirs is 2 % too large here, and less so on finer grids
     assert found.by_residue(protein).sum() == pytest.approx(found.total)
+
+
+def peptide():
+    """Return two residues of T4 lysozyme, with charges and radii."""
+    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
+    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    protein = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
+    return protein.part(np.arange(len(protein)) < protein.residue_starts[2])
+
+
+@pytest.mark.slow
+def test_tolerance_chooses_the_spacing():
+    two = peptide()
+    coarse = potential_map(two, method="pb", spacing=1.0, padding=4.0)
+    error = max(coarse.provenance.error, coarse.provenance.error_away)
+    found = potential_map(two, method="pb", spacing=1.0, padding=4.0, tolerance=0.7 * error)
+    assert max(found.provenance.error, found.provenance.error_away) <= 0.7 * error
+    assert found.lattice.spacing[0] < 0.9
+    assert np.array_equal(potential_map(two, method="pb", spacing=1.0, padding=4.0, tolerance=0.1).lattice.spacing,
+                          coarse.lattice.spacing) == (error < 0.1)
+    energy = solvation_energy(two, spacing=1.0, tolerance=0.01)
+    assert energy.error <= 0.01 * abs(energy.total)
+    with pytest.raises(TaskError) as caught:
+        refined(1e-5, 0.3, lambda spacing: (None, spacing))
+    assert caught.value.parameter == "tolerance"
+
+
+@pytest.mark.slow
+def test_sources_are_linear_in_the_continuum_of_all_atoms():
+    two = peptide()
+    lattice = Lattice.around(two.positions, 0.8, 5.0)
+    first = np.arange(len(two)) < two.residue_starts[1]
+    whole, *parts = (potential_map(two, method="pb", lattice=lattice, sources=n) for n in (None, first, ~first))
+    assert parts[0].values + parts[1].values == pytest.approx(whole.values, abs=2e-4 * float(abs(whole.values).max()))
+    assert not parts[0].solvation.energies[~first].any()
+    assert parts[0].solvation.total != pytest.approx(whole.solvation.total, rel=0.05)
+    for options, parameter in (({"method": "direct"}, "sources"), ({"method": "pb", "atoms": ~first}, "sources")):
+        with pytest.raises(UsageError) as caught:
+            potential_map(two, sources=first, lattice=lattice, **options)
+        assert caught.value.parameter == parameter
+
+
+@pytest.mark.slow
+def test_report_has_the_energy_of_solvation(tmp_path):
+    two = peptide()
+    report = map_(structure=two, spacing=0.8, padding=4.0, method="pb")
+    found, energy = report.data["solvation"], solvation_energy(two, spacing=0.8)
+    assert found["total"] == pytest.approx(energy.total, rel=0.02)
+    assert [row["energy"] for row in found["residues"]] == pytest.approx(energy.by_residue(two), rel=0.05)
+    assert sum(found["atoms"]) == pytest.approx(found["total"])
+    assert len(found["atoms"]) == len(two)
+    assert 0 < found["error"] < 0.1 * abs(found["total"])
+    assert "solvation" not in map_(structure=two, spacing=0.8, padding=4.0, method="direct").data
+
+
+@pytest.mark.slow
+def test_energy_between_two_ions_in_water():
+    """Far apart each is as if alone and the other's charge is screened; in one medium all of it is Coulomb's law."""
+    places = PLACE + np.array([[0.0, 0, 0], [14.0, 0, 0]])
+    ions = replace(charges_at(places, [1.0, -2.0]), radii=np.array([2.0, 2.0]))
+    options = {"spacing": 0.6, "radii": "auto"}
+    found = binding_energy(ions, [True, False], [False, True], parameters={"salt": 0}, **options)
+    coulomb = coulomb_constant("kcal/mol/e")
+    assert found.coulomb == pytest.approx(-2 * coulomb / INSIDE / 14, rel=1e-6)
+    # what an ion loses to the ball of the other: G. Born's and P. Debye's dipole of a cavity, to the leading order
+    assert found.coulomb + found.screening == pytest.approx(-2 * coulomb / WATER / 14, rel=0.05)
+    lost = 0.5 * coulomb / WATER / 14**4 * 2.0**3 * (2 * (WATER - INSIDE) / (2 * WATER + INSIDE))
+    assert found.desolvation == pytest.approx((lost, 4 * lost), abs=0.1)
+    same = binding_energy(ions, [True, False], [False, True], dielectric=INSIDE, parameters={"salt": 0}, **options)
+    assert same.total == pytest.approx(same.coulomb, abs=2e-3 * abs(same.coulomb))
+    for second, parameters, name in (([True, True], {}, "between"), ([False, True], {"nonlinear": 1}, "set")):
+        with pytest.raises(UsageError) as caught:
+            binding_energy(ions, [True, False], second, parameters=parameters, **options)
+        assert caught.value.parameter == name
+
+
+@pytest.mark.slow
+def test_binding_is_the_difference_of_energies_of_solvation():
+    two = peptide()
+    first = np.arange(len(two)) < two.residue_starts[1]
+    found = binding_energy(two, first, ~first, spacing=0.8)
+    kinds = [solvation_energy(two, spacing=0.5, atoms=chosen).total for chosen in ("all", first, ~first)]
+    change = kinds[0] - kinds[1] - kinds[2]
+    assert found.screening + sum(found.desolvation) == pytest.approx(change, abs=2 * found.error)
+    assert min(found.desolvation) > 0
+    assert found.error < 0.3 * max(found.desolvation)
+
+
+@pytest.mark.slow
+def test_energy_command_in_water():
+    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
+    folder = Path(openmmtools.__file__).parent / "data" / "cb7-viologen" / "leap"
+    between = ("resname LIG", "not resname LIG")
+    options = {"topology": folder / "complex-vacuum.prmtop", "between": between, "solvent": "pb"}
+    data = energy_(structure=folder / "complex-vacuum.pdb", spacing=1.0, **options).data
+    found = data["solvent"][0]
+    assert found["total"] == pytest.approx(found["coulomb"] + found["screening"] + sum(found["desolvation"]))
+    assert found["coulomb"] == pytest.approx(data["pairs"][0]["coulomb"] / INSIDE, rel=1e-3)  # two molecules
+    assert abs(found["total"]) < abs(found["coulomb"])
+    with pytest.raises(UsageError) as caught:
+        energy_(structure=folder / "complex-vacuum.pdb", trajectory=folder / "complex-vacuum.pdb", **options)
+    assert caught.value.parameter == "solvent"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
+from vmdpotential.compiling import build
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cpu.compiling import build
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.program import Program
 
@@ -17,7 +17,7 @@ SUMS = """
 import sys
 import numpy as np
 from vmdpotential import registry
-from vmdpotential.engines import LatticeSum, get_engine
+from vmdpotential.engines import LatticeSum, PointSum, get_engine
 from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.grid.lattice import Lattice
@@ -47,7 +47,7 @@ def split(smooth):
 np.savez(
     sys.argv[1], one=one, direct=run(coulomb.bind()),
     slope=run(short, precision="double", field=True), periodic=run(short, cell, precision="double", field=True),
-    points=engine.at_points(points, positions, charges),
+    points=engine.prepare_points(PointSum(coulomb.bind())).at(points, positions, charges)[0],
     near=cutoff_at_points(points, positions, charges, short, cell),
     pme=split(over_cell(cell, 1.0, 6, 4.0)))
 print(engine.describe().partition(", ")[2])
@@ -80,7 +80,7 @@ def definition(points, positions, charges, bound):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("broken", ["", "import sys\nsys.modules['vmdpotential.engines.cpu.compiling.simd'] = None\n"],
+@pytest.mark.parametrize("broken", ["", "import sys\nsys.modules['vmdpotential.compiling.simd'] = None\n"],
                          ids=["asked for", "simd cannot be imported"])
 def test_plain_loops_compute_the_same(broken, vectors, tmp_path):
     sums, said, err = run(broken + SUMS, tmp_path, **({} if broken else {"VMDPOTENTIAL_PLAIN": "1"}))
@@ -108,7 +108,7 @@ def test_vector_code_that_is_refused_is_done_without(vectors, tmp_path):
     """In a cache of its own: what was compiled before serves as it is."""
     few = SUMS[: SUMS.index("\ndef split")] + "\nnp.savez(sys.argv[1], direct=run(coulomb.bind()))\n"
     few = few.replace("EwaldPair(cell).add", "0 and EwaldPair(cell).add")
-    refused = "from vmdpotential.engines.cpu.compiling import simd\ndel simd.Vector.rsqrt_twice\n"
+    refused = "from vmdpotential.compiling import simd\ndel simd.Vector.rsqrt_twice\n"
     sums, said, err = run(refused + few + "print(engine.describe().partition(', ')[2])\n", tmp_path,
                           VMDPOTENTIAL_CACHE=str(tmp_path))
     assert said == "plain loops"

@@ -11,12 +11,12 @@ from helpers import charges_at, rms, slow
 
 import vmdpotential
 from vmdpotential import potential_at
-from vmdpotential.engines import get_engine
+from vmdpotential.engines import PointSum, get_engine
 from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair, EwaldSites
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.interactions import coulomb, shifted_coulomb
-from vmdpotential.methods import at_points
+from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.splitting.mesh import over_cell
@@ -251,18 +251,14 @@ def test_atoms_may_be_selected_and_boundaries_chosen():
     assert vmdpotential.potential_at is potential_at
 
 
-def test_few_points_are_summed_directly_and_many_by_a_mesh(monkeypatch):
-    sums = []
-    by_mesh = at_points.by_mesh
-    monkeypatch.setattr(at_points, "by_mesh", lambda plan, points, *rest: sums.append(len(points)) or by_mesh(
-        plan, points, *rest))
-    for cell in (None, Cell.from_parameters(50, 50, 50)):
-        sums.clear()
-        positions, charges, points = cloud(Cell.from_parameters(50, 50, 50), 30000, 20000)
-        at_points.to_tolerance(1e-3, points[:10], positions[:500], charges[:500], cell, get_engine("cpu"))
-        assert not sums
-        at_points.to_tolerance(1e-3, points, positions, charges, cell, get_engine("cpu"))
-        assert set(sums) == {20000}
+def test_few_points_are_summed_exactly_and_many_by_a_mesh():
+    for cell, exact in ((None, "direct"), (Cell.from_parameters(50, 50, 50), "ewald")):
+        positions, charges, points = cloud(Cell.from_parameters(50, 50, 50), 3000, 20000)
+        for count, method in ((10, exact), (20000, "pme")):
+            request = request_at(points[:count], positions, charges, cell, tolerance=1e-3)
+            found = sum_at(request, points[:count], positions, charges, get_engine("cpu"))
+            assert found.method == method
+            assert (found.error is None) == (method != "pme")
 
 
 def test_far_points_in_an_open_boundary_take_no_huge_mesh(monkeypatch):
@@ -309,6 +305,6 @@ def test_the_sum_on_a_given_mesh():
     cell = CELLS["box"]
     positions, charges, points = cloud(cell, 300, 50)
     mesh = over_cell(cell, 1.25, 8, 4)
-    found = get_engine("cpu").prepare_points(mesh, True).at(points, positions, charges, False)[0]
+    found = get_engine("cpu").prepare_points(PointSum.split(mesh)).at(points, positions, charges)[0]
     expected = ewald.potential(points, positions, charges, cell.vectors)
     assert rms(found - expected) < 2e-5 * rms(expected)

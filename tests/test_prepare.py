@@ -84,7 +84,8 @@ def test_disulfides_and_deuterium():
     assert (structure.elements == "D").any()
     made = prepare_structure(structure)
     assert [row.state.partition("+")[0] for row in made.rows if row.residue == "CYS"] == ["CYX"] * 6
-    assert sum(row.added_hydrogens for row in made.rows) == 0  # the neutron entry has them all
+    # the neutron entry has them all, but for the one of the phosphate
+    assert {row.residue: row.added_hydrogens for row in made.rows if row.added_hydrogens} == {"PO4": 1}
     assert not (made.structure.elements == "D").any()
 
 
@@ -456,7 +457,7 @@ def test_atoms_listed_twice_and_dummy_atoms_are_named():
     names = doubled.atom_names.copy()
     names[3] = "CA"  # the oxygen of the first residue
     made = prepare_structure(replace(doubled, atom_names=names))
-    assert made.left_out == {"atoms that their residues list twice": 1}
+    assert made.left_out == {f"atoms that their residues list twice ({doubled.label(3)[:-2]}:CA)": 1}
 
 
 def test_a_ligand_with_other_names_is_recognised_by_its_bonds():
@@ -477,6 +478,59 @@ def test_a_ligand_with_other_names_is_recognised_by_its_bonds():
     # of another molecule that has this name nothing is known
     with pytest.raises(TaskError):
         prepare_structure(replace(ligand, atom_names=names).take(np.arange(len(ligand)) > 4))
+
+
+@pytest.mark.parametrize("kind", ["sdf", "mol2"])
+def test_a_file_of_a_ligand_fixes_what_is_refused(kind, tmp_path, capsys):
+    """A model with a ligand that no dictionary has: its file needs neither the same names nor the same places."""
+    from rdkit import Chem
+
+    entry = read_structure(ENTRIES["1HVR"])
+    ligand = entry.take(entry.residue_names == "XK2")
+    names = np.array([f"{element}Q{n}" for n, element in enumerate(ligand.elements)])
+    bare = replace(ligand, atom_names=names, residue_names=np.full(len(names), "LG9Q"))
+    write_structure(bare, tmp_path / "model.cif")
+    code, _, error = shell(capsys, "prepare", tmp_path / "model.cif", "-o", tmp_path / "out.pqr")
+    assert code == 3
+    assert "LG9Q" in error
+
+    found = component("XK2")
+    molecule = Chem.RWMol()
+    for element, charge in zip(found.elements, found.charges.tolist(), strict=True):
+        molecule.AddAtom(Chem.Atom(element))
+        molecule.GetAtomWithIdx(molecule.GetNumAtoms() - 1).SetFormalCharge(charge)
+    for a, b, order in found.bonds.tolist():
+        molecule.AddBond(a, b, {1: Chem.BondType.SINGLE, 5: Chem.BondType.SINGLE}.get(order, Chem.BondType.DOUBLE))
+    Chem.SanitizeMol(molecule)
+    whole = Chem.AddHs(molecule)
+    whole.SetProp("_Name", "LG9Q")
+    path = tmp_path / f"ligand.{kind}"
+    if kind == "sdf":
+        Chem.MolToMolFile(whole, str(path))
+    else:
+        Chem.Kekulize(whole, clearAromaticFlags=True)
+        lines = ["@<TRIPOS>MOLECULE", "LG9Q", f"{whole.GetNumAtoms()} {whole.GetNumBonds()} 1", "SMALL", "USER_CHARGES",
+                 "@<TRIPOS>ATOM"]
+        lines += [f"{n} {atom.GetSymbol()}{n} 0 0 0 {atom.GetSymbol()} 1 LG9Q {0.001 * n:.4f}"
+                  for n, atom in enumerate(whole.GetAtoms(), 1)]
+        orders = [(bond.GetBeginAtomIdx() + 1, bond.GetEndAtomIdx() + 1, round(bond.GetBondTypeAsDouble()))
+                  for bond in whole.GetBonds()]
+        lines += ["@<TRIPOS>BOND", *(f"{n} {a} {b} {order}" for n, (a, b, order) in enumerate(orders, 1))]
+        path.write_text("\n".join(lines))
+    words = ["prepare", tmp_path / "model.cif", "-o", tmp_path / "out.pqr", "--charges", path, "--json"]
+    code, out, _ = shell(capsys, *words)
+    assert code == 0
+    told = json.loads(out)
+    assert told["atoms"] == whole.GetNumAtoms()
+    assert path.name in told["residues"][0]["charges"]
+    made = read_structure(tmp_path / "out.pqr")
+    assert [name for name in made.atom_names if "Q" in name] == names.tolist()
+    if kind == "mol2":
+        count = whole.GetNumAtoms()
+        np.testing.assert_allclose(np.sort(made.charges), 0.001 * np.arange(1, count + 1), atol=2e-4)
+    else:
+        expected = prepare_structure(ligand).structure
+        np.testing.assert_allclose(np.sort(made.charges), np.sort(expected.known_charges), atol=2e-3)
 
 
 def test_of_an_ion_its_centre_is_enough():
@@ -516,13 +570,22 @@ def test_radii_of_residues_that_parse_does_not_cover():
         atomic_radii(whole.structure, np.ones(len(whole.structure), bool), "parse")
 
 
+def test_phosphate_keeps_its_third_hydrogen():
+    found = component("PO4")
+    count = len(found.atoms)
+    made = prepare_structure(Structure(found.positions, found.atoms, ["PO4"] * count, [1] * count, [0] * count,
+                                       elements=found.elements)).structure
+    assert (made.elements == "H").sum() == 1
+    assert round(made.net_charge) == -2
+
+
 def test_guanine_and_amidines():
     """An imine of a ring is no base near pH 7; benzamidine and arginine are."""
     from vmdpotential.prepare.draft import draft_of
     from vmdpotential.prepare.states import assign
 
     for name, net in (("GUN", 0), ("BEN", 1), ("ADE", 0), ("ACT", -1), ("SO4", -2), ("TRS", 1), ("EPE", 0), ("ATP", -4),
-                      ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4), ("GBS", 0)):
+                      ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4), ("GBS", 0), ("PO4", -2)):
         found = component(name)
         count = len(found.atoms)
         structure = Structure(found.positions, found.atoms, [name] * count, [1] * count, [0] * count,

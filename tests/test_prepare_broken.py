@@ -7,7 +7,7 @@ import MDAnalysisTests
 import numpy as np
 import pytest
 
-from vmdpotential.errors import VmdpotentialError
+from vmdpotential.errors import TaskError, VmdpotentialError
 from vmdpotential.io import read_structure
 from vmdpotential.prepare.preparation import prepare_structure
 
@@ -46,6 +46,20 @@ def damaged(structure, random):
         if not len(structure):
             break
     return structure
+
+
+def test_coordinates_and_names_without_an_end_are_refused_in_one_line():
+    structure = read_structure(DATA / "mmcif/1YJP.cif")
+    positions = structure.positions.copy()
+    positions[5] = 1e200
+    with pytest.raises(TaskError) as caught:
+        prepare_structure(replace(structure, positions=positions))
+    assert structure.label(5) in str(caught.value)
+    names = structure.residue_names.astype("<U300")
+    names[names == "TYR"] = "Q" * 300
+    with pytest.raises(TaskError) as caught:
+        prepare_structure(replace(structure, residue_names=names, sources=("x.cif",)))
+    assert len(str(caught.value)) < 300
 
 
 @pytest.mark.slow

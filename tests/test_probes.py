@@ -11,7 +11,7 @@ from helpers import shell
 from structure_files import TOOLS
 
 from vmdpotential import io
-from vmdpotential.engines import get_engine
+from vmdpotential.engines import PointSum, get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.blocks import run_blocks
 from vmdpotential.frames.ligand import merge, plan_insertions
@@ -56,8 +56,8 @@ def test_pages_state_their_values(page, engine):
     for check in page.checks:
         bound = page.bind(**check.parameters)
         assert bound(check.r) == pytest.approx(check.value, rel=1e-9)
-        found = engine.at_points(np.array([[check.r, 0, 0]]), np.zeros((1, 3)), np.ones(1), None, bound)
-        assert found[0] == pytest.approx(check.value, rel=1e-9)
+        found = engine.prepare_points(PointSum(bound)).at(np.array([[check.r, 0, 0]]), np.zeros((1, 3)), np.ones(1))[0]
+        assert float(found[0]) == pytest.approx(check.value, rel=1e-9)
 
 
 @pytest.mark.slow

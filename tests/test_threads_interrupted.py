@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from vmdpotential.engines.cpu.compiling import threads
+from vmdpotential.compiling import threads
 
 
 @contextlib.contextmanager

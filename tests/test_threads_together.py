@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from vmdpotential.engines.cpu.compiling import meeting, threads
+from vmdpotential.compiling import meeting, threads
 
 
 @pytest.mark.parametrize("workers", [1, 4])

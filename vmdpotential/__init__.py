@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.ions import place_ions as place_ions
     from vmdpotential.ions import place_replicas as place_replicas
     from vmdpotential.maps import potential_map as potential_map
+    from vmdpotential.maps.binding import binding_energy as binding_energy
     from vmdpotential.maps.solvation import solvation_energy as solvation_energy
     from vmdpotential.molecule.cell import Cell as Cell
     from vmdpotential.molecule.charges import assign_charges as assign_charges
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.molecule.structure import Topology as Topology
     from vmdpotential.pairs.energy import interaction_energy as interaction_energy
     from vmdpotential.points import potential_at as potential_at
+    from vmdpotential.prepare.preparation import prepare_structure as prepare_structure
     from vmdpotential.registry import available as available
     from vmdpotential.registry import register as register
 
@@ -58,8 +60,10 @@ _PUBLIC = {
     "read_map": "io",
     "write_map": "io",
     "assign_charges": "molecule.charges",
+    "prepare_structure": "prepare.preparation",
     "potential_map": "maps",
     "potential_at": "points",
+    "binding_energy": "maps.binding",
     "solvation_energy": "maps.solvation",
     "place_ions": "ions",
     "place_replicas": "ions",

@@ -67,7 +67,7 @@ def potential_at(
     MemoryPlanError
         When the mesh does not fit into memory.
     """
-    from vmdpotential.methods.at_points import to_tolerance
+    from vmdpotential.methods.points import request_at, sum_at
 
     wanted, dielectric = in_medium(Wanted(screened=screened), dielectric, temperature)
     constant = coulomb_constant(unit, temperature, dielectric)
@@ -81,6 +81,8 @@ def potential_at(
     charges = structure.known_charges
     sources = select(structure, atoms)
     positions, charges = structure.positions[sources], charges[sources]
-    values, _ = to_tolerance(tolerance, places, positions, charges, cell, get_engine(engine), method,
-                             bind(wanted, cell))
-    return constant * values
+    if not len(places):
+        return np.zeros(0)
+    request = request_at(places, positions, charges, cell, bind(wanted, cell), tolerance=tolerance)
+    method = "ewald" if method == "direct" and cell is not None else method
+    return constant * sum_at(request, places, positions, charges, get_engine(engine), method).potential

@@ -28,7 +28,8 @@ _entries: dict[str, dict[str, Any]] = {
                      "forces", "rdf", "density", "probe", "orbital", "live", "devices", "plugins", "install", "verify",
                      "benchmark")
     },
-    "method": {name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "msm", "pme", "pb")},
+    "method": {
+        name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "msm", "pme", "ewald", "pb")},
     "interaction": {
         name: f"vmdpotential.interactions.{name}:INTERACTION"
         for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent", "sigmoidal_dielectric",

@@ -1,9 +1,10 @@
 """Figure of a protein.
 
-The potential of dihydrofolate reductase for a paper: three planes as panels on one scale, two columns (183 mm) wide, as
-PDF with text as text, and on its molecular surface, seen from two sides, as PNG. `atoms="protein"` takes the protein's
-charges alone, and `screened=0.15` puts them into water with 0.15 mol/L of salt, all space alike; without it the
-potential is that in vacuum, some hundred times larger.
+The potential of HIV protease with an inhibitor, from the entry as it was deposited, for a paper: three planes as panels
+on one scale, two columns (183 mm) wide, as PDF with text as text, and on its molecular surface, seen from two sides, as
+PNG. `prepare_structure` adds hydrogens, states, charges and radii, and says what it did. `screened=0.15` puts the
+charges into water with 0.15 mol/L of salt, all space alike; without it the potential is that in vacuum, some hundred
+times larger.
 """
 
 import sys
@@ -20,15 +21,18 @@ DATA = Path(__file__).resolve().parents[2] / "data"
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/figure_of_a_protein")
 out.mkdir(parents=True, exist_ok=True)
 
-structure = vp.read_structure(DATA / "dhfr.pdb.gz", topology=DATA / "dhfr.psf.gz")
-potential = vp.potential_map(structure, atoms="protein", spacing=1.0, boundary="open", screened=0.15)
+prepared = vp.prepare_structure(vp.read_structure(DATA / "1hvr.pdb.gz"))
+print(*prepared.lines(), sep="\n")
+structure = prepared.structure
+potential = vp.potential_map(structure, spacing=1.0, boundary="open", screened=0.15)
 
-planes = [vp.Plane.parse(text) for text in ("z=25", "x=30", "y=30")]
+x, y, z = structure.positions.mean(0).round()
+planes = [vp.Plane.parse(text) for text in (f"z={z:g}", f"x={x:g}", f"y={y:g}")]
 page = compose([Panel(potential, plane) for plane in planes], contours=5, structure=structure, width=WIDTHS["double"])
 save(page.figure, out / "planes.pdf", force=True)
 save(page.figure, out / "planes.png", dpi=150, force=True)
 
-surface = molecular_surface(structure, atoms="protein", spacing=0.8)
+surface = molecular_surface(structure, spacing=0.8)
 values = surface.sample(potential, 1.4)  # A, where a water's centre would be
 print(f"{surface.area:.0f} A^2, mean {(values * surface.areas).sum() / surface.areas.sum():.1f} {potential.unit}")
 drawn = figure(surface, values, ["z", "-z"], colour_range([potential], [values]), quantity_label(potential))

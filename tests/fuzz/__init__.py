@@ -6,6 +6,7 @@ is one printable line of at most 300 characters with the file's name; anything e
 a warning, more memory than the plan, more than ten seconds, a crash.
 
     python -m fuzz --count 200000 --seed 7 --processes 1     in tests/; the long mode
+    python -m fuzz --kind "bare structure"                   files of one kind alone
     python -m fuzz --seed 7 --only 1234                      one case again, with its traceback
     pytest tests/fuzz                                              what every run of the tests does
 

@@ -46,11 +46,12 @@ class Hang(BaseException):
 class Cases:
     """Makes the mutated file of an index, and reads it."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(self, seed: int, folder: Path, only: str = "") -> None:
         self.seed, self.folder = seed, folder
         found = seeds()
         found |= kinds.more_seeds(found)
-        self.seeds = [(kind, suffix, data) for kind, files in found.items() for suffix, data in files]
+        self.seeds = [(kind, suffix, data) for kind, files in found.items() for suffix, data in files
+                      if only in ("", kind)]
         self.weights = [WEIGHTS.get(suffix, 1.0) for _, suffix, _ in self.seeds]
         self.others = [data for _, _, data in self.seeds]
         self.good = folder / "good.psf"
@@ -135,11 +136,11 @@ def _child(cases: Cases, start: int, stop: int, write: int) -> NoReturn:
     os._exit(0)
 
 
-def run(seed: int, start: int, stop: int, keep: Path) -> int:
+def run(seed: int, start: int, stop: int, keep: Path, kind: str = "") -> int:
     """Read the cases of a range, in children that are replaced when they end early; return the violations."""
     violations = 0
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
-        cases = Cases(seed, Path(folder))
+        cases = Cases(seed, Path(folder), kind)
         while start < stop:
             reader, writer = os.pipe()
             end = min(stop, start + LIFE)
@@ -207,6 +208,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=15_000, help="how many files (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--start", type=int, default=0, help="the first index")
+    parser.add_argument("--kind", default="", help="files of one kind alone, such as 'bare structure'")
     parser.add_argument("--only", type=int, help="one index, in this process")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "vmdpotential-fuzz")
@@ -215,7 +217,7 @@ def main() -> int:
     logging.getLogger("vmdpotential").addHandler(logging.NullHandler())  # of several models and the like
     if given.only is not None:
         with tempfile.TemporaryDirectory() as folder:
-            cases = Cases(given.seed, Path(folder))
+            cases = Cases(given.seed, Path(folder), given.kind)
             kind, path = cases.make(given.only)
             print(kind, path.name, path.stat().st_size, "bytes")
             print(cases.check(given.only) or "sound")
@@ -226,7 +228,8 @@ def main() -> int:
     for start in range(given.start, given.start + given.count, share):
         child = os.fork()
         if not child:
-            violations = run(given.seed, start, min(start + share, given.start + given.count), given.keep)
+            violations = run(given.seed, start, min(start + share, given.start + given.count), given.keep,
+                             given.kind)
             sys.stdout.flush()
             os._exit(bool(violations))
         children.append(child)

@@ -22,7 +22,7 @@ from vmdpotential import cache
 from vmdpotential.commands.options import charged
 from vmdpotential.frames import batch, blocks
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.io import open_map, read_topology, write_map
+from vmdpotential.io import open_map, read_structure, read_topology, write_map, write_structure
 from vmdpotential.io.files.cellfile import read_cell
 from vmdpotential.io.files.ndx import read_groups
 from vmdpotential.io.files.points import read_points
@@ -30,9 +30,12 @@ from vmdpotential.io.topologies import charmm, ion_parameters
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.io.trajectories.frames import Trajectory
+from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.orbitals.evaluate import density_map
 from vmdpotential.orbitals.read import read_wavefunction
+from vmdpotential.prepare.components import component
+from vmdpotential.prepare.preparation import prepare_structure
 from vmdpotential.probes.ligands import read_ligand
 
 from .seeds import ITP, MOL2, NAMES, grid, system
@@ -231,7 +234,25 @@ def _wave_function(path: Path) -> None:
     assert np.isfinite(density_map(found, lattice).values).all()
 
 
+def _bare(path: Path) -> None:
+    """Complete a structure without hydrogens: every atom that is read is kept, or counted among those left out."""
+    structure = fill(read_structure(path))
+    made = prepare_structure(structure)
+    done, left = made.structure, made.left_out
+    assert np.isfinite(done.positions).all()
+    assert np.isfinite(done.known_charges).all()
+    assert (done.radii >= 0).all()
+    hydrogen = np.isin(structure.elements, ["H", "D"])
+    dropped = sum(count for what, count in left.items() if "hydrogens" not in what)
+    added = sum(len(row.added_atoms) for row in made.rows)
+    assert (~hydrogen).sum() + added == (done.elements != "H").sum() + dropped
+    kept = sum(row.kept_hydrogens for row in made.rows)
+    assert hydrogen.sum() == kept + sum(count for what, count in left.items() if "hydrogens" in what)
+    assert len(made.rows) == done.residue_count
+
+
 READ: dict[str, Callable[[Path], None]] = {
+    "bare structure": _bare,
     "trajectory": _trajectory, "parameters": _parameters, "force field": _force_field, "system": _system,
     "parameters of a topology": _topology, "charges": _charges, "groups": _groups, "cell": _cell, "points": _points,
     "parameters of ions": _ion_parameters, "block": _block, "cache": _cache, "batch": _batch, "opened map": _opened_map,
@@ -278,6 +299,8 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
         found["parameters of a topology"].append((".tpr", structures[".tpr"]))
     if importlib.util.find_spec("h5py"):
         found["opened map"].append((".cmap", _written(lambda path: write_map(grid(), path), "seed.cmap")))
+    if importlib.util.find_spec("hydride"):
+        found["bare structure"] = _bare_structures()
     if importlib.util.find_spec("zarr"):
         for name, data in zarr_files().items():
             found[f"zarr {name.replace('/', ' ')}"] = [(".json" if name.endswith(".json") else ".chunk", data)]
@@ -286,6 +309,25 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
         found["wave function"] = [(Path(name).suffix, (examples / name).read_bytes()) for name in (
             "h2o_sto3g.fchk", "h2o_sto3g.wfn", "lih_cation_rohf.wfx", "h_donly_cart_cfour.molden", "h2_sto3g.mkl")]
     return found
+
+
+def _bare_structures() -> Seeds:
+    """Return a peptide, a ligand, a nucleotide, a sugar, an ion and a water, without hydrogens, as PDB and mmCIF."""
+    entry = read_structure(Path(__file__).parents[2] / "data" / "1hvr.pdb.gz")
+    keep = (entry.residue_names == "XK2") | ((entry.residue_ids < 8) & (entry.chain_ids == "A"))
+    parts = [(entry.atom_names[keep], entry.elements[keep], entry.residue_names[keep], entry.positions[keep])]
+    for place, name in enumerate(("DG", "NAG", "SO4"), 1):
+        found = component(name)
+        count = len(found.atoms)
+        parts.append((found.atoms, found.elements, [name] * count, found.positions + 40 * place))
+    parts.append((["ZN", "O"], ["Zn", "O"], ["ZN", "HOH"], np.array([[5.0, 5, 60], [5, 9, 60]])))
+    component("no name")  # the dictionary is loaded before processes are made
+    names, elements, residues = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    number = np.cumsum(np.concatenate([[True], (residues[1:] != residues[:-1]) | (names[1:] == "N")]))
+    made = Structure(np.concatenate([part[3] for part in parts]), names, residues, number, number - 1,
+                     elements=elements, chain_ids=np.full(len(names), "A"))
+    return [(suffix, _written(lambda path: write_structure(made, path), f"seed{suffix}"))
+            for suffix in (".pdb", ".cif")]
 
 
 def _write_block(path: Path) -> None:

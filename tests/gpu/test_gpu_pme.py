@@ -54,7 +54,7 @@ def test_the_error_is_the_one_predicted(engine, spacing, order, ratio):
     mesh = sums.mesh_around(LATTICE, POSITIONS, spacing, order, ratio)
     values = sums.by_mesh(engine, LATTICE, POSITIONS, CHARGES, mesh)
     indices = np.random.default_rng(1).integers(0, LATTICE.shape, (500, 3))
-    exact = engine.at_points(LATTICE.points(indices), POSITIONS, CHARGES)
+    exact = sums.at_points(engine, LATTICE.points(indices), POSITIONS, CHARGES)
     error = np.sqrt(np.mean((values[tuple(indices.T)] - exact) ** 2))
     predicted = optimal(ratio * spacing, spacing, order)[1] * np.sqrt((CHARGES**2).sum() / 30.0**3)
     assert 0.3 * predicted < error < 1.5 * predicted

@@ -65,6 +65,7 @@ def average(
         choices=("auto", "translation", "rotation"))] = "auto",
     method: str = "auto", algorithm: str = "pair", interaction: str = "auto", set: Mapping[str, float] | None = None,
     cutoff: float | None = None, smear: float = 0.0, screened: float | None = None, radii: str = "auto",
+    sources: str = "",
     like: Annotated[Path | Grid | None, Option("map whose lattice is used")] = None,
     output: Path | None = None, format: str = "", force: bool = False,
     resume: Resume = False,
@@ -110,7 +111,7 @@ def average(
     if motion == "rotation" and group is None:
         raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=motion)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii)
+    summed = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii, sources or None)
     source = opened(trajectory, len(structure), frames, single=True)
     assert source is not None
     start = time.perf_counter()

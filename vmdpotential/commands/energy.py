@@ -32,6 +32,7 @@ from vmdpotential.commands.between import (
     stopped,
     warn_of_mixture,
 )
+from vmdpotential.commands.continuum import binding_data, binding_line
 from vmdpotential.commands.options import (
     Assembly,
     CellOption,
@@ -57,7 +58,9 @@ from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, beside, without_nan
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
+from vmdpotential.maps.binding import binding_energy
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import TOLERANCE, Between, by_residue
 from vmdpotential.parameters import Command, Option, Report
@@ -134,6 +137,13 @@ def energy(
     cutoff: Cutoff = 12.0,
     dielectric: Dielectric = 1.0,
     tolerance: Tolerance = TOLERANCE,
+    solvent: Annotated[str, Option(
+        "also compute the electrostatic energy in a continuum of water and 0.15 M salt (pb, the Poisson-Boltzmann "
+        "equation), with the desolvation of both selections", choices=("none", "pb"))] = "none",
+    radii: Annotated[str, Option(
+        "radii of the atoms in the continuum: auto for the file's own, or a named set",
+        choices=("auto", *SETS))] = "auto",
+    spacing: Annotated[float, Option("grid spacing of the continuum", unit="A", low=0.05, high=2.0)] = 0.5,
     frames: FramesOption = None,
     engine: Annotated[str, Option("what computes", choices=engines)] = "auto",
     resume: Resume = False,
@@ -170,6 +180,8 @@ def energy(
         check_figure_format(figure)
         if by != "residue":
             raise UsageError("figure", "shows residues", "use {by residue}")
+    if solvent != "none" and trajectory is not None:
+        raise UsageError("solvent", "is for one structure", "leave out {trajectory}", value=solvent)
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
     structure, report = charged(
@@ -195,6 +207,8 @@ def energy(
         whole = over_frames(work, add, partial, folder=kept, resume=resume, workers=workers, scheduler=scheduler)
     seconds = time.perf_counter() - start - clock.compiling
     count = len(rows[0].frames)
+    bound = [] if solvent == "none" else [
+        binding_energy(structure, a, b, spacing=spacing, radii=radii, engine=engine) for _, _, a, b in chosen]
 
     drawn = _draw(rows[0]) if by == "residue" and (figure is not None or not paths) else None
     with files.writing(paths, force) as places:
@@ -211,6 +225,7 @@ def energy(
         *(error_line(pair, pair.error, "Coulomb energies of atoms") + (
             f", {row.a} with {row.b}" if len(rows) > 1 else "") for pair, row in zip(sums, rows, strict=True)),
         *(line for row in rows for line in _lines(row)),
+        *(binding_line(row.a, row.b, one) for row, one in zip(rows, bound, strict=False)),
         f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {sums[0].engine.name} engine",
         *(f"wrote {path}" for path in paths),
     ]
@@ -222,6 +237,8 @@ def energy(
         "boundary": "open" if last is None else "periodic", "parameters": terms.source,
         "engine": sums[0].engine.name, "seconds": seconds, "files": [str(path) for path in paths],
     }
+    if bound:
+        data["solvent"] = [binding_data(row.a, row.b, one) for row, one in zip(rows, bound, strict=True)]
     objects: dict[str, Any] = {"structure": structure}
     if by != "total":
         objects["values"] = _coloured(structure, rows[0], sums[0].atoms)

@@ -33,8 +33,8 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
          cell: Cell | None = None, charges: Sequence[Path] = (), prepare: str = "auto", ph: float = 7.0,
          pka: str = "model", index: Path | None = None, method: str = "auto", algorithm: str = "pair",
          interaction: str = "auto", set: Mapping[str, float] | None = None, cutoff: float | None = None,
-         smear: float = 0.0, screened: float | None = None, radii: str = "auto", output: Path | None = None,
-         **options: Any) -> Report:
+         smear: float = 0.0, screened: float | None = None, radii: str = "auto", sources: str = "",
+         output: Path | None = None, **options: Any) -> Report:
     """Keep a map of what is shown, while frames are played, atoms moved and selections changed.
 
     The first map is checked against the tolerance, and the others are computed in the same way. A coarse spacing makes
@@ -66,7 +66,7 @@ def live(structure: Path | Structure, topology: Path | None = None, force_field:
     follow = Follower(shown, structure) if charge_report.prepared else None
     start = time.perf_counter()
     defaults = {p.name: p.default for p in command.parameters if p.name not in _OWN}
-    wanted = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii)
+    wanted = Wanted(method, algorithm, interaction, set or {}, cutoff, smear, screened, radii, sources or None)
     made = LiveMap(structure, wanted, fixed_cell=cell is not None, follow=follow, field=False,
                    **{**defaults, **options})
     grid = made.first
@@ -119,7 +119,7 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
 
 #: Parameters that :func:`live` itself has; the others it hands on.
 _OWN = ("structure", "topology", "force_field", "water", "cell", "charges", "prepare", "ph", "pka", "index", "method",
-        "algorithm", "interaction", "set", "cutoff", "smear", "screened", "radii", "output")
+        "algorithm", "interaction", "set", "cutoff", "smear", "screened", "radii", "sources", "output")
 _OUTPUT = Option("map that a viewer reads, written anew for every frame: .mrc, .dx ...", short="o", viewer=False,
                  shell=True, written=True)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import progress, registry
+from vmdpotential.commands.continuum import solvation_data, solvation_lines
 from vmdpotential.commands.options import (
     Assembly,
     CellOption,
@@ -77,6 +78,9 @@ def map_(
         "whose charges make the potential: all, solute, protein, water ..., or a selection (a CID, an expression as "
         "'protein and resid 1:100', or group NAME), made once in the structure, also for frames",
         metavar="all|solute|protein|SEL", front=True, selection=True)] = "all",
+    sources: Annotated[str, Option(
+        "in a continuum (pb): atoms whose charges count; the others are a part of the molecule without charges; all "
+        "unless given", metavar="SEL", selection=True)] = "",
     method: Annotated[str, Option(
         "how it is summed", choices=lambda: _names("method"),
         listed=lambda: ("auto", *registry.listed("method")))] = "auto",
@@ -106,9 +110,10 @@ def map_(
         "radii of the atoms, for a method that needs them (pb): auto for the file's own (PQR, prmtop), or a named set, "
         "which other files need (PSF, PDB, TPR)",
         choices=("auto", *SETS))] = "auto",
-    tolerance: Annotated[float, Option(
-        "error of methods that are not exact, over the potential's rms, everywhere and away from charges", low=1e-6,
-        high=0.1)] = 1e-4,
+    tolerance: Annotated[float | None, Option(
+        "error of methods that are not exact, over the potential's rms, everywhere and away from charges; 1e-4 unless "
+        "given. The method pb then reduces the spacing until its errors outside of the molecule and at its surface are "
+        "smaller", low=1e-6, high=0.1)] = None,
     unit: Annotated[str, Option("of the map", choices=POTENTIAL_UNITS)] = "kT/e",
     temperature: Annotated[float, Option("that kT stands for", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE,
     dielectric: Annotated[float | None, Option(
@@ -166,7 +171,7 @@ def map_(
         given = locals()
         return _batch(structure, output, format, workers, scheduler, force, {name: given[name] for name in (
             "topology", "field", "force_field", "water", "cell", "charges", "prepare", "ph", "pka", "assembly",
-            "expand", "index", "atoms", "method", "boundary",
+            "expand", "index", "atoms", "sources", "method", "boundary",
             "spacing", "padding", "cutoff", "algorithm", "interaction", "set", "smear", "screened", "radii",
             "tolerance", "unit",
             "temperature", "dielectric", "precision", "engine", "like", "trajectory", "frame")})
@@ -196,14 +201,16 @@ def map_(
     structure, charge_report = charged(
         copies(at_frame(read(structure, topology, cell, index, trajectory, frame), structure, trajectory, frame, cell),
                structure, assembly, expand),
-        force_field, water, charges, [atoms], prepare=prepare if trajectory is None else "never", ph=ph, pka=pka)
+        force_field, water, charges, [atoms, *filter(None, [sources])],
+        prepare=prepare if trajectory is None else "never", ph=ph, pka=pka)
     start = time.perf_counter()
     which = [*([] if output is None else [0]), *range(1, 1 + len(fields))]
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:
         grid = potential_map(
             structure, method=method, boundary=boundary, spacing=spacing, padding=padding, cutoff=cutoff,
             algorithm=algorithm, interaction=interaction, parameters=set, smear=smear, screened=screened,
-            radii=radii, tolerance=tolerance, atoms=atoms, unit=unit, temperature=temperature, dielectric=dielectric,
+            radii=radii, tolerance=tolerance, atoms=atoms, sources=sources or None, unit=unit,
+            temperature=temperature, dielectric=dielectric,
             field=field is not None, precision=precision, engine=engine,
             lattice=None if like is None else read_map(like).lattice,
             sink=writers if paths and writers.can_take(names) else None,
@@ -252,6 +259,7 @@ def map_(
             f"error, from two grids: {made.error:.1e} of the potential outside of the molecule, {made.error_away:.1e} "
             "at its surface"]),
         *([] if superposes or made.error is not None else ["error: not stated by this method"]),
+        *([] if grid.solvation is None else solvation_lines(grid.solvation, structure)),
         f"{low:.4g} to {high:.4g} {unit} at {temperature:g} K, {made.medium}",
         f"{seconds:.2f} s on the {made.engine} engine ({get_engine(engine).describe()})",
     ]
@@ -276,13 +284,15 @@ def map_(
         "error_away": made.error_away, "error_field": made.error_field, "error_field_away": made.error_field_away,
         "engine": made.engine, "seconds": seconds,
     }
+    if grid.solvation is not None:
+        data["solvation"] = solvation_data(grid.solvation, structure)
     return Report(lines, data, {"grid": grid, "structure": structure})
 
 
 def _batch(source: Path | Structure, folder: Path | None, format: str, workers: int | None, scheduler: str, force: bool,
            options: Mapping[str, Any]) -> Report:
     """Make a map of each structure of a folder or a list."""
-    from vmdpotential.engines.cpu.compiling import threads
+    from vmdpotential.compiling import threads
     from vmdpotential.frames.batch import REPORT, run_batch, structures_of
     from vmdpotential.frames.processes import sharers
     from vmdpotential.io.maps import check_map_format

@@ -41,8 +41,9 @@ Screened = Annotated[float | None, Option(
     "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel), such as 0.15; in vacuum "
     "unless given", unit="M", low=0, high=10, metavar="SALT", front=True)]
 Charges = Annotated[tuple[Path, ...], Option(
-    "charges of residues that no template knows (ligands), by the names of residues and atoms: .mol2, .sdf, .itp, "
-    "OpenMM's .xml, or a table residue,atom,charge; or of all atoms, by their order: OpenMM's System (.xml)",
+    "charges of residues that no template knows (ligands), by the names of residues and atoms: .itp, OpenMM's .xml, a "
+    "table residue,atom,charge, or .mol2 and .sdf, which also say where hydrogens are missing; or of all atoms, by "
+    "their order: OpenMM's System (.xml)",
     metavar="FILE")]
 Index = Annotated[Path | None, Option(
     "index file of GROMACS; its groups are selections: group NAME, or group \"A NAME\"", viewer=False,

@@ -104,10 +104,13 @@ def _interactions(backend: Engine) -> Iterator[tuple[str, Any]]:
 def _check_interaction(backend: Engine, interaction: Interaction) -> list[dict[str, Any]]:
     import numpy as np
 
+    from vmdpotential.engines import PointSum
+
     worst = 0.0
     for check in interaction.checks:
         bound = interaction.bind(**check.parameters)
-        by_engine = backend.at_points(np.array([[check.r, 0, 0]]), np.zeros((1, 3)), np.ones(1), None, bound)
+        by_engine = backend.prepare_points(PointSum(bound)).at(
+            np.array([[check.r, 0, 0]]), np.zeros((1, 3)), np.ones(1))[0]
         scale = abs(check.value) or 1.0
         worst = max(worst, float(abs(bound(check.r) - check.value)) / scale, abs(by_engine[0] - check.value) / scale)
     return [_row(f"{interaction.name}, the values on its page", worst, 1e-9)]

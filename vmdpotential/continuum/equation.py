@@ -79,7 +79,10 @@ class Problem:
         c = continuum
         distances = region.signed_distances(c.positions, c.radii, c.probe, lattice)
         self.within = distances < 0
-        self.edges = region.conductances(distances, c.inside, np.full(lattice.shape[2], c.outside), lattice)
+        water = self._water()
+        outside = c.outside * water + (0 if c.membrane is None else c.membrane.permittivity * (1 - water))
+        self.edges = region.conductances(distances, c.inside, outside, lattice)
+        self._layer()
         self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, total)
         del distances
         self.k2 = np.zeros(lattice.shape, np.float32)
@@ -87,11 +90,31 @@ class Problem:
             self.k2 = region.ion_shares(c.positions, c.radii, c.ion_radius, lattice)
             self.k2 *= np.float32(c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
             self.k2[self.within] = 0
+            self.k2 *= water.astype(np.float32)
         self.ions = c.ions if c.kappa > 0 else c.ions[:0]
         self.unknown = np.zeros(lattice.shape, np.float32)
         self._on_faces = tuple(faces(lattice.shape).T)
         self.faces: Floats = lattice.origin + lattice.spacing * np.stack(self._on_faces, 1)
         self._solver = engine.multigrid(*self.edges, self.k2, self.ions, depth)
+
+    def _water(self) -> Floats:
+        """Return which part of the cells of nodes (nz,) at each height is outside of the membrane."""
+        membrane, count, h = self.continuum.membrane, self.lattice.shape[2], float(self.lattice.spacing[2])
+        z = self.lattice.origin[2] + h * np.arange(count)
+        return np.ones(count) if membrane is None else 1 - membrane.share(z - h / 2, z + h / 2)
+
+    def _layer(self) -> None:
+        """Correct the edges across the faces of the membrane, whose parts are in series."""
+        c, h = self.continuum, float(self.lattice.spacing[2])
+        if c.membrane is None:
+            return
+        z = self.lattice.origin[2] + h * np.arange(self.lattice.shape[2] - 1)
+        share = c.membrane.share(z, z + h)
+        water = self._water()
+        weight = float(np.prod(self.lattice.spacing) / h**2 / self.lattice.spacing.mean())
+        for k in np.flatnonzero(((share > 0) & (share < 1)) | (water[1:] != water[:-1])):
+            free = ~(self.within[:, :, k] | self.within[:, :, k + 1])
+            self.edges[2][:, :, k][free] = weight / (share[k] / c.membrane.permittivity + (1 - share[k]) / c.outside)
 
     def solve(self, boundary: Floats, tolerance: float = TOLERANCE) -> int:
         """Solve for a potential (F,), kT/e, at the nodes of the faces; return how many iterations that took.

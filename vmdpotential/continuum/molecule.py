@@ -14,6 +14,20 @@ Floats = NDArray[np.float64]
 Sum = Callable[[Floats, Floats, Floats], Floats]
 
 
+@dataclass(frozen=True)
+class Membrane:
+    """A slab across z from `low` to `high`, A, of a permittivity, without ions."""
+
+    low: float
+    high: float
+    permittivity: float
+
+    def share(self, low: Floats, high: Floats) -> Floats:
+        """Return which part of ranges of z the slab has."""
+        result: Floats = np.clip(np.minimum(high, self.high) - np.maximum(low, self.low), 0, None) / (high - low)
+        return result
+
+
 @dataclass(frozen=True, eq=False)
 class Continuum:
     """A molecule in a solution of ions.
@@ -35,6 +49,8 @@ class Continuum:
         Inverse Debye length of the solution.
     ions : (I, 2) float64
         Valence and share of the ionic strength of each kind, for the full equation; none for the linear one.
+    membrane : Membrane or None
+        A slab across z in the place of the solution.
     """
 
     positions: Floats
@@ -47,3 +63,4 @@ class Continuum:
     ion_radius: float
     kappa: float
     ions: Floats
+    membrane: Membrane | None = None

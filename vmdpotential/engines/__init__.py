@@ -21,7 +21,7 @@ water (:data:`vmdpotential.engines.accuracy.ROUNDING`):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -36,11 +36,11 @@ from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
-    from vmdpotential.engines.costs import Costs
+    from vmdpotential.engines.costs import Costs, PointCosts
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
     from vmdpotential.splitting.levels import Levels
-    from vmdpotential.splitting.mesh import Mesh, Smooth
+    from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
@@ -52,6 +52,11 @@ SHEAR = 1e-4
 
 #: A point nearer to an atom than this, in A, gets the potential at this distance and no field from it.
 SOFT_CORE = 0.01
+
+
+#: Bytes of a node of :class:`Multigrid`: conductances, diagonal, what ions add, solution, residual, direction and
+#: cycle, with coarse levels.
+MULTIGRID_BYTES = 40
 
 
 def stretch(cell: Cell, other: Cell) -> Floats | None:
@@ -124,6 +129,48 @@ class LatticeSum:
         return 4 if self.field else 1
 
 
+@dataclass(frozen=True, eq=False)
+class PointSum:
+    """What is summed at points anywhere, in float64: pairs of charges and points, and a smooth part in addition.
+
+    Parameters
+    ----------
+    pairs : Bound or None
+        All charges where it has no cutoff, else those within it; None where the smooth part is all.
+    cell : Cell or None
+        Whose images count: all of those within the cutoff.
+    smooth : Mesh or None
+        The rest of a potential of which the pairs are the short-range part. Its error is that of the mesh; in a
+        periodic cell it has all images, and of 1/r a neutralising background.
+    """
+
+    pairs: Bound | None
+    cell: Cell | None = None
+    smooth: Mesh | None = None
+
+    def __post_init__(self) -> None:
+        if self.cell is not None and self.pairs is not None and self.pairs.cutoff is None:
+            raise UsageError("cell", f"the sum of {self.pairs} over its images has no end: it has no cutoff")
+
+    @classmethod
+    def split(cls, smooth: Mesh, pairs: bool = True) -> PointSum:
+        """Return the sum of a smooth part and, with `pairs`, those that it leaves."""
+        return cls(smooth.short if pairs else None, smooth.cell, smooth)
+
+    @property
+    def own(self) -> float:
+        """Potential that a unit charge has at its own place, 1/A: to be taken away where it counts for nothing."""
+        pairs = 0.0 if self.pairs is None else float(self.pairs(SOFT_CORE))
+        return pairs + (0.0 if self.smooth is None else float(self.smooth.splitting.long(0.0)))
+
+    @property
+    def nearest_alone(self) -> bool:
+        """Whether no more than one image of a charge is within the cutoff of a point."""
+        if self.cell is None or self.pairs is None or self.pairs.cutoff is None:
+            return True
+        return bool(2 * self.pairs.cutoff <= np.linalg.norm(self.cell.reduced, axis=1).min())
+
+
 class Prepared(Protocol):
     """A lattice sum on an engine, with what does not depend on the charges made once."""
 
@@ -137,18 +184,54 @@ class Prepared(Protocol):
         """Return the mean of no sums yet, to which those of many frames can be added."""
 
 
-class AtPoints(Protocol):
-    """A sum at points anywhere by a splitting, with what does not depend on the charges made once."""
+class PreparedPoints(Protocol):
+    """A sum at points on an engine, with what does not depend on the charges made once."""
 
     @property
-    def splitting(self) -> Smooth:
-        """Which part of the potential is smooth."""
+    def own(self) -> float:
+        """Potential that a unit charge has at its own place in this sum, 1/A; its field there is zero."""
 
-    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> tuple[Floats, Floats | None]:
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
+           nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, at points (P, 3), in float64.
 
-        In an open boundary these are within the box that the mesh was planned around.
+        Pairs are exact to rounding (:data:`vmdpotential.engines.accuracy.POINTS`). In an open boundary a mesh is for
+        points and charges within the box that it was planned around. `nearest` (P,) is filled with the distances to
+        the nearest charge, A, where there are pairs.
         """
+
+
+class Waiting(Protocol):
+    """Sums the potential of charges at sites in an order of its own; a part that is small and smooth waits."""
+
+    order: NDArray[np.int64]
+    slack: float
+
+    def add(self, position: Floats, charge: float, potential: Floats) -> None:
+        """Add the potential (e/A) of a charge to that at the sites, but for what waits."""
+
+    def at(self, rows: NDArray[np.int64]) -> Floats:
+        """Return what waits, at most `slack` e/A, at some of the sites."""
+
+    def settle(self, potential: Floats) -> None:
+        """Add what waits to the potential at the sites."""
+
+
+class ChargePotential(Protocol):
+    """The potential of one charge, in a periodic cell with all its images."""
+
+    @property
+    def steps(self) -> Callable[..., float] | None:
+        """Compiled steps of :class:`~vmdpotential.ions.montecarlo.Metropolis`; None where there are none."""
+
+    def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
+        """Add the potential (e/A) of a charge, in a periodic cell of all its images, to that at points."""
+
+    def waiting(self, sites: Floats) -> Waiting | None:
+        """Return what does the same at many sites in less time, if there is such."""
+
+    def most(self, distance: float) -> float:
+        """Return what the potential (1/A) of a unit charge never exceeds at a distance (A) or farther."""
 
 
 class Multigrid(Protocol):
@@ -169,7 +252,11 @@ class Engine(Protocol):
 
     @property
     def costs(self) -> Costs:
-        """Seconds that the parts of its work take."""
+        """Seconds that the parts of its work on maps take."""
+
+    @property
+    def point_costs(self) -> PointCosts:
+        """Seconds that the parts of its work at points take."""
 
     @property
     def has_transforms(self) -> bool:
@@ -181,18 +268,10 @@ class Engine(Protocol):
     def prepare(self, work: LatticeSum) -> Prepared:
         """Return a lattice sum, ready to run."""
 
-    def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
-                  interaction: Bound | None = None, nearest: Floats | None = None) -> Floats:
-        """Return the potential (P,) of all atoms, or their nearest images, at points (P, 3).
+    def prepare_points(self, work: PointSum) -> PreparedPoints:
+        """Return a sum at points, ready to run.
 
-        Exact to rounding. `nearest` (P,) is filled with the distances to the nearest atom, A.
-        """
-
-    def prepare_points(self, mesh: Mesh, pairs: bool) -> AtPoints:
-        """Return the sum by a mesh at points: its smooth part, and with `pairs` what is left beside it.
-
-        Its error is that of the mesh; in a periodic cell it has all images, and of 1/r a neutralising background. Needs
-        :attr:`has_transforms`; :func:`with_transforms` returns an engine that has them.
+        One with a mesh needs :attr:`has_transforms`; :func:`with_transforms` returns an engine that has them.
         """
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
@@ -213,6 +292,12 @@ class Engine(Protocol):
         `x`, `y` and `z` (nx, ny, nz) are the conductances of the edges from each node along an axis, `k2` what ions
         add, and `ions` (I, 2) their valences and shares of the ionic strength for the full equation, else none. The
         numbers of nodes less one are multiples of 2 to the power of `levels` less one.
+        """
+
+    def charge_potential(self, cell: Cell) -> ChargePotential:
+        """Return the potential of one charge and all its images, for many charges one after another.
+
+        In conducting surroundings, with a background; good to 1e-5 of it at half the cell's length.
         """
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:

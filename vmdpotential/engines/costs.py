@@ -64,12 +64,12 @@ class PointCosts(NamedTuple):
         A point of the Fourier transform.
     near : float
         A pair within the split radius.
-    pair : float
-        A pair of a direct sum.
-    waves : float
-        An atom or point of Ewald's sum over waves.
-    pair_field : float
-        A pair of a direct sum with the field.
+    pair, pair_field : float
+        A pair of a direct sum, and one with the field.
+    image : float
+        A pair of Ewald's sum, of which the nearest image is looked for.
+    wave : float
+        An atom or point, and a wave of Ewald's sum.
     sort : float
         An atom brought into the order in which pairs within a radius are found.
     """
@@ -82,8 +82,9 @@ class PointCosts(NamedTuple):
     node_periodic: float
     near: float
     pair: float
-    waves: float
     pair_field: float
+    image: float
+    wave: float
     sort: float
 
 
@@ -96,5 +97,9 @@ CUDA = Costs(fixed=1.0e-3, atom=3.1e-9, spread=4.5e-12, transform_open=1.9e-12, 
              interpolate=1.0e-12, pair=4.7e-13, candidate=0.0, point=6.0e-11, direct=2.5e-13, stencil=0.2)
 
 #: The CPU engine with one thread of an EPYC (Zen 5) processor.
-AT_POINTS = PointCosts(fixed=0.01, point=3.5e-7, spread=1.3e-9, gather=2e-9, node_open=1.2e-8, node_periodic=4e-8,
-                       near=1.7e-8, pair=1.5e-9, waves=4e-6, pair_field=3.5e-9, sort=3e-7)
+CPU_POINTS = PointCosts(fixed=0.01, point=3.5e-7, spread=1.3e-9, gather=2e-9, node_open=1.2e-8, node_periodic=4e-8,
+                        near=1.7e-8, pair=1.5e-9, pair_field=3.5e-9, image=6e-9, wave=1.8e-9, sort=3e-7)
+
+#: An H200; estimated from its costs of maps and the rates of its kernels in float64.
+CUDA_POINTS = PointCosts(fixed=2e-3, point=2e-8, spread=4.5e-12, gather=1e-11, node_open=4e-11, node_periodic=4e-11,
+                         near=1e-11, pair=2e-12, pair_field=4e-12, image=6e-12, wave=1e-11, sort=3e-9)

@@ -61,15 +61,15 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
     """
     prepare()
     from matplotlib.cm import ScalarMappable
-    from matplotlib.collections import PolyCollection
+    from matplotlib.collections import TriMesh
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
+    from matplotlib.tri import Triangulation
 
-    faces = vertex_colours(values, value_range)[surface.triangles].mean(1)
+    coloured = vertex_colours(values, value_range)
     corners = surface.vertices[surface.triangles]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-30)[:, None]
-    smooth = surface.normals[surface.triangles].mean(1)  # of the surface: the triangles' own show the lattice
+    centres = corners.mean(1)
     half = float(np.ptp(surface.vertices, axis=0).max()) / 2 * 1.03
     middle = (surface.vertices.min(0) + surface.vertices.max(0)) / 2
     with style():
@@ -79,14 +79,13 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
             right, up = np.array(VIEWS[view], float)
             towards = np.cross(right, up)
             facing = np.flatnonzero(normals @ towards > 0)
-            facing = facing[np.argsort(corners[facing].mean(1) @ towards, kind="stable")]
-            flat = np.stack([(corners[facing] - middle) @ right, (corners[facing] - middle) @ up], -1)
-            lit = faces[facing].copy()
-            light = np.clip(smooth[facing] @ towards, 0, 1)
+            facing = facing[np.argsort(centres[facing] @ towards, kind="stable")]  # those in front are drawn last
+            lit = coloured.copy()
+            light = np.clip(surface.normals @ towards, 0, 1)
             lit[:, :3] *= (SHADE + (LIGHT - SHADE) * light)[:, None]
-            # smoothed edges would let the paper show through between triangles
-            ax.add_collection(PolyCollection(list(flat), facecolors=lit, edgecolors="none", antialiaseds=False,
-                                             rasterized=True))
+            x, y = (surface.vertices - middle) @ right, (surface.vertices - middle) @ up
+            flat = Triangulation(x, y, surface.triangles[facing])
+            ax.add_collection(TriMesh(flat, facecolors=lit, rasterized=True))
             ax.set(xlim=(-half, half), ylim=(-half, half), aspect="equal")
             ax.set_axis_off()
             ax.set_title("from " + (view.replace("-", "−") if view[0] == "-" else f"+{view}"))

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
+from vmdpotential.compiling import build
 from vmdpotential.densities.quantities import Counted
-from vmdpotential.engines.cpu.compiling import build
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.average import SAME
 from vmdpotential.frames.blocks import LABEL, Arrays, Run

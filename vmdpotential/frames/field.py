@@ -18,11 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines import SOFT_CORE, AtPoints, get_engine, with_transforms
-from vmdpotential.engines.costs import AT_POINTS
-from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
-from vmdpotential.engines.cpu.points.points import field_at_points
-from vmdpotential.errors import InputError, TaskError, UsageError
+from vmdpotential.engines import SOFT_CORE, PreparedPoints, get_engine
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.blocks import block_size, run_blocks
 from vmdpotential.frames.processes import Cost
 from vmdpotential.frames.profile import Mask, parts_of
@@ -30,9 +27,10 @@ from vmdpotential.frames.whole import Molecules, rotation
 from vmdpotential.interactions import Bound
 from vmdpotential.io.trajectories.frames import Frame, Frames, Trajectory, cell_of
 from vmdpotential.maps import Wanted, bind, check_tolerance, choose_cell, in_medium, stated_medium
-from vmdpotential.methods import Charges
-from vmdpotential.methods.at_points import START, PointPlan, better_than, plan, relative, until_within
-from vmdpotential.molecule.cell import Cell, same_cell
+from vmdpotential.methods import PointPlan, Points
+from vmdpotential.methods.accuracy import Attempt, until_within
+from vmdpotential.methods.points import START, exact_plan, plan_points, relative, request_at, sample
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import coulomb_constant
 
@@ -47,9 +45,6 @@ TOLERANCE = 1e-5
 
 #: A field less than the potential over this distance, A, vanishes by symmetry: errors are then parts of that.
 VANISHING = 10.0
-
-#: How many times its Debye length a screened potential counts.
-DECAYS = 15.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +107,13 @@ class Places:
     def __len__(self) -> int:
         return len(self.names)
 
+    def some(self, rows: Integers) -> Places:
+        """Return some of the places."""
+        names = [self.names[n] for n in rows.tolist()]
+        if self.kind == "points":
+            return replace(self, points=self.points[rows], names=names)
+        return replace(self, first=self.first[rows], second=self.second[rows], names=names)
+
     def of(self, positions: Floats, cell: Cell | None) -> tuple[Floats, Floats, Floats]:
         """Return the places (M, 3) of a frame, A, directions (M, 3) of bonds, and the rotation (3, 3) into it."""
         if self.kind == "points":
@@ -165,11 +167,7 @@ class Fields:
     left_out : (E, 2) int64
         Places and the atoms that they do not feel.
     plan : PointPlan or None
-        None sums all pairs.
-    screened : Bound or None
-        The potential of a charge in the place of Coulomb's; with an end where all pairs are summed.
-    engine : str
-        Of the sum by a mesh; all others are the CPU's.
+        None where there are no charges, or no places.
     """
 
     source: Frames | None
@@ -182,8 +180,11 @@ class Fields:
     rows: Mask
     left_out: Integers
     plan: PointPlan | None
-    screened: Bound | None = None
-    engine: str = "cpu"
+
+    @property
+    def engine(self) -> str:
+        """Its name."""
+        return "cpu" if self.plan is None else self.plan.engine
 
     @property
     def portable(self) -> bool:
@@ -203,12 +204,8 @@ class Fields:
 
     @property
     def taken(self) -> int:
-        """Bytes that a block takes: a frame with images of its atoms or places, and its mesh; 0 where nobody knows."""
-        if self.plan is None:
-            return 1000 * len(self.charges)
-        if self.cell is None or not self.periodic:  # the mesh follows from where the atoms are
-            return 0
-        return int(1000 * len(self.charges) + 60 * self.cell.volume / self.plan.spacing**3)
+        """Bytes that a block takes: a frame with images of its atoms or places, and its mesh."""
+        return 1000 * len(self.charges) + (0 if self.plan is None else 2 * self.plan.estimate.bytes)
 
     def block(self, numbers: range) -> Mapping[str, NDArray[np.generic]]:
         """Return potential and field in some frames of the trajectory, see :meth:`over`."""
@@ -220,49 +217,35 @@ class Fields:
         values: list[Floats] = []
         along: list[Floats] = []
         numbers: list[int] = []
-        engine = with_transforms(get_engine(self.engine))
-        mesh: tuple[Cell | None, AtPoints] | None = None
         for frame in frames:
             own = self.own and self.periodic
             cell = cell_of(self.source, frame) if own else self.cell if self.periodic else None
-            if self.plan is not None and (mesh is None or cell is None or not same_cell(mesh[0], cell)):
-                points = self.places.of(frame.positions, cell)[0]
-                mesh = cell, engine.prepare_points(self.plan.mesh(points, frame.positions, cell), True)
-            one, direction = self.of(frame.positions, cell, None if mesh is None else mesh[1])
+            one, direction = self.of(frame.positions, cell)
             values.append(one)
             along.append(direction)
             numbers.append(frame.number)
             progress.report("frames", len(numbers) / frame.total)
         return {"values": np.array(values), "along": np.array(along), "frames": np.array(numbers)}
 
-    def of(self, positions: Floats, cell: Cell | None, mesh: AtPoints | None) -> tuple[Floats, Floats]:
+    def of(self, positions: Floats, cell: Cell | None) -> tuple[Floats, Floats]:
         """Return potential and field (names, M, 4) at the places, and directions of bonds (M, 3), of one frame."""
         places, direction, turn = self.places.of(positions, cell)
-        parts = np.array([self._sum(places, positions[part], self.charges[part], cell, mesh) for part in self.parts])
-        if len(self.left_out):
-            kind = np.empty(len(positions), np.int64)
+        parts = np.zeros((len(self.parts), len(places), 4))
+        if self.plan is not None:
+            total = self.plan.prepare(places, positions, cell)
             for n, part in enumerate(self.parts):
-                kind[part] = n
-            self._leave_out(parts, kind, places, positions, cell)
+                parts[n, :, 0], parts[n, :, 1:] = total.at(places, positions[part], self.charges[part], True)
+            if len(self.left_out):
+                kind = np.empty(len(positions), np.int64)
+                for n, part in enumerate(self.parts):
+                    kind[part] = n
+                self._leave_out(parts, kind, places, positions, cell, self.plan.interaction, total)
         rows = np.tensordot(self.rows.astype(np.float64), parts, 1)
         rows[..., 1:] = rows[..., 1:] @ turn
         return rows, direction
 
-    def _sum(self, places: Floats, positions: Floats, charges: Floats, cell: Cell | None,
-             mesh: AtPoints | None) -> Floats:
-        """Return potential and field (M, 4) of some atoms."""
-        if self.plan is not None and mesh is not None:
-            potential, slope = mesh.at(places, positions, charges, True)
-            assert slope is not None
-            field = slope
-        elif self.screened is not None:
-            field = np.empty((len(places), 3))
-            potential = cutoff_at_points(places, positions, charges, self.screened, cell, field)
-        else:
-            potential, field = field_at_points(places, positions, charges)
-        return np.column_stack([potential, field])
-
-    def _leave_out(self, parts: Floats, kind: Integers, places: Floats, positions: Floats, cell: Cell | None) -> None:
+    def _leave_out(self, parts: Floats, kind: Integers, places: Floats, positions: Floats, cell: Cell | None,
+                   bound: Bound, total: PreparedPoints) -> None:
         """Take away what places do not feel: the nearest image of each atom that is left out."""
         where, atoms = self.left_out.T
         d = places[where] - positions[atoms]
@@ -271,14 +254,17 @@ class Fields:
         q = self.charges[atoms]
         here = r < SOFT_CORE
         far = np.where(here, SOFT_CORE, r)
-        potential, slope = q / far, q / far**3
-        if self.screened is not None:
-            potential, slope = q * self.screened(far), -q * self.screened.derivative(far) / far
-        if self.plan is not None:  # as it was summed: in a mesh an atom's smooth part is that of no distance
-            short, long = self.plan.splitting.short(), self.plan.splitting.long
-            potential = np.where(here, q * (short(far) + float(long(0.0))), potential)
+        potential = np.where(here, q * total.own, q * bound(far))
+        slope = np.where(here, 0.0, -q * bound.derivative(far) / far)
         np.subtract.at(parts[..., 0], (kind[atoms], where), potential)
-        np.subtract.at(parts[..., 1:], (kind[atoms], where), np.where(here, 0.0, slope)[:, None] * d)
+        np.subtract.at(parts[..., 1:], (kind[atoms], where), slope[:, None] * d)
+
+    def some(self, rows: Integers, plan: PointPlan) -> Fields:
+        """Return what computes some of the places by another plan."""
+        kept = np.isin(self.left_out[:, 0], rows)
+        left_out = self.left_out[kept]
+        left_out[:, 0] = np.searchsorted(rows, left_out[:, 0])
+        return replace(self, places=self.places.some(rows), left_out=left_out, plan=plan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,8 +285,8 @@ class FieldSeries:
     cell : Cell or None
         Of the first frame; None is an open boundary.
     error : float
-        Root mean square error of the field's components, V/A, in the first frame, against a finer mesh, or of a
-        screened potential a longer reach; 0 where the sum is exact.
+        Root mean square error of the field's components, V/A, in the first frame, measured at 200 places against an
+        exact sum; 0 where the sum is exact.
     relative_errors : (float, float)
         Rms errors of the potential and of the field in the first frame over their rms; 0 where the sum is exact.
     medium : str
@@ -351,7 +337,7 @@ def field_at(
     tolerance : float
         Rms errors of field and potential over their rms.
     engine : str
-        Of a sum by a mesh; what needs none is computed by the CPU.
+        The CPU's takes its place for a mesh where it has no transforms.
     **blocks
         Where blocks of frames are computed and kept, see :func:`vmdpotential.frames.blocks.run_blocks`.
 
@@ -379,29 +365,26 @@ def field_at(
     check_tolerance(tolerance)
     where, left_out = places.of(begin.positions, begin.cell)[0], _left_out(structure, places, exclude)
 
-    def attempt(error: float) -> tuple[tuple[Fields, Mapping[str, Any], Floats], float]:
-        """Return what computes the frames, its result for the first one, and errors of potential and field."""
-        chosen = _plan(error, where, begin, charges, bound)
-        law = None if bound.decay is None else bound if chosen is not None else bound.truncated(DECAYS * bound.decay)
-        used = "cpu" if chosen is None else with_transforms(get_engine(engine)).name
-        work = Fields(trajectory, found, own, periodic, charges, places, parts, rows, left_out, chosen, law, used)
-        result = work.over([begin])
-        better = None
-        if chosen is not None:
-            better = replace(work, plan=better_than(chosen, where, begin.positions, charges, begin.cell, bound))
-        elif bound.decay is not None:
-            better = replace(work, screened=bound.truncated(1.2 * DECAYS * bound.decay))
-        if better is None:
-            return (work, result, np.zeros(3)), 0.0
-        values = np.asarray(result["values"], np.float64)[0, 0]
-        exact = np.asarray(better.over([begin])["values"], np.float64)[0, 0]
-        field_error = float(np.sqrt(np.mean(np.square(exact[:, 1:] - values[:, 1:]))))
-        least = float(np.sqrt(np.mean(np.square(exact[:, 0])))) / VANISHING
-        errors = (relative(exact[:, 0] - values[:, 0], exact[:, 0]),
-                  relative(exact[:, 1:] - values[:, 1:], exact[:, 1:], least))
-        return (work, result, np.array([field_error, *errors])), max(errors) if chosen is not None else 0.0
+    request = request_at(where, begin.positions, charges, begin.cell, bound, tolerance=tolerance, field=True)
+    backend = get_engine(engine)
 
-    (work, first, errors), _ = until_within(tolerance, START * tolerance, attempt)
+    def attempt(error: float) -> Attempt[tuple[Fields, Mapping[str, Any], Floats]]:
+        """Return what computes the frames, its result for the first one, and errors of potential and field."""
+        plan = plan_points(request.with_error(error), backend) if charges.any() and len(places) else None
+        work = Fields(trajectory, found, own, periodic, charges, places, parts, rows, left_out, plan)
+        result = work.over([begin])
+        if plan is None or plan.error is None:
+            return Attempt((work, result, np.zeros(3)), 0.0, None, str(plan))
+        chosen = sample(len(places))
+        exactly = exact_plan(replace(request, target=Points(len(chosen), request.points.box)), backend)
+        exact = np.asarray(work.some(chosen, exactly).over([begin])["values"], np.float64)[0, 0]
+        difference = exact - np.asarray(result["values"], np.float64)[0, 0, chosen]
+        field_error = float(np.sqrt(np.mean(np.square(difference[:, 1:]))))
+        least = float(np.sqrt(np.mean(np.square(exact[:, 0])))) / VANISHING
+        errors = (relative(difference[:, 0], exact[:, 0]), relative(difference[:, 1:], exact[:, 1:], least))
+        return Attempt((work, result, np.array([field_error, *errors])), max(errors), plan.error, str(plan))
+
+    work, first, errors = until_within("pme", tolerance, START * tolerance, attempt)
     # filled block by block, and no second copy of all frames
     values = np.empty((len(numbers), len(names), len(places), 4))
     along, read, count = [], [], 0
@@ -420,26 +403,6 @@ def field_at(
         np.einsum("fnmd,fmd->fnm", field, np.concatenate(along)) if places.kind == "bonds" else None, unit, begin.cell,
         volts * float(errors[0]), (float(errors[1]), float(errors[2])),
         stated_medium(bound.medium(dielectric, temperature), structure), work.engine)
-
-
-def _plan(error: float, points: Floats, frame: Frame, charges: Floats, bound: Bound) -> PointPlan | None:
-    """Return the cheapest split sum for an error (e/A) of a frame; None sums all pairs that there are."""
-    cell, atoms, length = frame.cell, len(charges), bound.decay
-    if not charges.any() or not len(points):
-        return None
-    least = np.inf if cell is not None else AT_POINTS.pair_field * atoms * len(points)
-    if length is not None:
-        volume = Charges.of(frame.positions, charges, cell).volume
-        within = atoms / volume * 4 / 3 * np.pi * (DECAYS * length) ** 3
-        least = AT_POINTS.sort * atoms + AT_POINTS.near * len(points) * (
-            within if cell is not None else min(within, atoms))
-    try:
-        chosen = plan(error, points, frame.positions, charges, cell, bound)
-    except TaskError:
-        if cell is not None and length is None:
-            raise
-        return None
-    return chosen if chosen.seconds < least else None
 
 
 def _left_out(structure: Structure, places: Places, exclude: str) -> Integers:

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vmdpotential import memory
+from vmdpotential.compiling import threads
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cpu.compiling import threads
 from vmdpotential.errors import TaskError, VmdpotentialError
 from vmdpotential.io.trajectories.frames import on_demand
 

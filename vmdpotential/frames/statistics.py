@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import progress
-from vmdpotential.engines.cpu.compiling import threads
+from vmdpotential.compiling import threads
 from vmdpotential.splitting.mesh import fast_length
 
 Floats = NDArray[np.float64]

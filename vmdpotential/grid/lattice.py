@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.grid.solvation import Solvation
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
@@ -250,6 +251,8 @@ class Grid:
     provenance : Provenance
     field : (3,) Grid or None
         The electric field along x, y and z, V/A, where it was asked for.
+    solvation : Solvation or None
+        The energy of solvation, by a method that has it (``pb``).
     """
 
     lattice: Lattice
@@ -259,6 +262,7 @@ class Grid:
     dielectric: float | None = None
     provenance: Provenance = Provenance()
     field: tuple[Grid, Grid, Grid] | None = None
+    solvation: Solvation | None = None
 
     def __post_init__(self) -> None:
         values = np.ascontiguousarray(self.values, dtype=np.float32)

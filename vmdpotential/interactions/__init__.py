@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,9 @@ from vmdpotential.interactions.derivative import evaluate_derivative
 from vmdpotential.interactions.program import Program, evaluate
 from vmdpotential.interactions.tracing import Scalar, trace
 from vmdpotential.units import ionic_strength
+
+if TYPE_CHECKING:
+    from vmdpotential.splitting.long_range import LongRange
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,10 @@ class Interaction:
     medium : str
         What is between the charges, for legends and reports: a template that may hold parameters, ``{where}`` (vacuum,
         or a dielectric), ``{dielectric}``, and for a Debye length ``{salt}``. The name unless given.
+    splitting : callable, optional
+        Returns how the interaction with its parameters set is split into a short-range part and a smooth one, for
+        sums over all images and by meshes (:mod:`vmdpotential.splitting.long_range`). None where it is summed pair by
+        pair alone.
     """
 
     name: str
@@ -114,6 +121,7 @@ class Interaction:
     excluded: Callable[[Scalar, Scalar, Any], Scalar] | None = None
     excluded_slope: Callable[[Scalar, Scalar, Any], Scalar] | None = None
     medium: str = ""
+    splitting: Callable[[Bound], LongRange] | None = None
 
     def bind(self, **values: float) -> Bound:
         """Return the interaction with its parameters set; those not given take their defaults.

@@ -7,10 +7,15 @@ Definition::
 Up to a cutoff it may be shifted by its value there, V(r) = 1/r - 1/rc.
 """
 
-from typing import Any
+from __future__ import annotations
 
-from vmdpotential.interactions import Check, Interaction, Quantity
+from typing import TYPE_CHECKING, Any
+
+from vmdpotential.interactions import Bound, Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import Scalar
+
+if TYPE_CHECKING:
+    from vmdpotential.splitting.long_range import LongRange
 
 
 def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
@@ -28,8 +33,15 @@ def shifted(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     return rinv - 1 / p.cutoff
 
 
+def splitting(bound: Bound) -> LongRange:
+    """Return how it is split, see :mod:`vmdpotential.splitting.long_range`."""
+    from vmdpotential.splitting.long_range import of_coulomb
+
+    return of_coulomb(bound)
+
+
 INTERACTION = Interaction("coulomb", radial, slope=slope, checks=[Check(1, 1), Check(2, 0.5), Check(80, 0.0125)],
-                          medium="{where}, no screening")
+                          medium="{where}, no screening", splitting=splitting)
 CUT = Interaction(
     "cut_coulomb", shifted, [Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the potential is zero")],
     slope=slope, checks=[Check(1, 0.5, {"cutoff": 2}), Check(2, 0, {"cutoff": 2})],

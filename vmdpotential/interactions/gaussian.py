@@ -9,11 +9,16 @@ factor b is 1 / (sqrt(2) s) (A. Aksimentiev, K. Schulten, Biophys. J. 88 (2005) 
 1 - erfc(x) and what becomes of it in the derivatives would lose digits, it is the series of erf(x) / x in x^2.
 """
 
-from math import factorial, pi, sqrt
-from typing import Any
+from __future__ import annotations
 
-from vmdpotential.interactions import Check, Interaction, Quantity
+from math import factorial, pi, sqrt
+from typing import TYPE_CHECKING, Any
+
+from vmdpotential.interactions import Bound, Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import Scalar, erfc, fma, less, select
+
+if TYPE_CHECKING:
+    from vmdpotential.splitting.long_range import LongRange
 
 #: Below x^2 = 1 so many terms of the series are good to 1e-16.
 _SERIES = [2 / sqrt(pi) * (-1) ** n / (factorial(n) * (2 * n + 1)) for n in range(17)]
@@ -35,11 +40,19 @@ def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     return select(less(x2, 1.0), value * factor, (1.0 - erfc(x)) * rinv)
 
 
+def splitting(bound: Bound) -> LongRange:
+    """Return how it is split, see :mod:`vmdpotential.splitting.long_range`."""
+    from vmdpotential.splitting.long_range import of_gaussian
+
+    return of_gaussian(bound)
+
+
 INTERACTION = Interaction(
     "gaussian",
     radial,
     [Quantity("smear", "A", 2.0, 0.01, 1e3, "standard deviation of a charge's Gaussian")],
     medium="{where}, no screening",
+    splitting=splitting,
     checks=[
         Check(2.0, 0.8427007929497149 / 2, {"smear": sqrt(2)}),  # erf(1) / 2
         Check(0.1, 0.1124629160182849 / 0.1, {"smear": sqrt(0.5)}),  # erf(0.1) / 0.1

@@ -7,11 +7,16 @@ Definition, with the Debye length L (7.85 A for a 1:1 salt at 0.15 M in water at
 P. Debye, E. Hueckel, "Zur Theorie der Elektrolyte", Phys. Z. 24 (1923) 185-206.
 """
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from vmdpotential.interactions import Bound, Check, Interaction, Quantity, coulomb
 from vmdpotential.interactions.tracing import Scalar, exp
 from vmdpotential.units import debye_length
+
+if TYPE_CHECKING:
+    from vmdpotential.splitting.long_range import LongRange
 
 #: Relative permittivity of water at 298 K.
 WATER = 78.5
@@ -22,11 +27,19 @@ def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     return exp(r2 * rinv * (-1.0 / p.debye_length)) * rinv
 
 
+def splitting(bound: Bound) -> LongRange:
+    """Return how it is split, see :mod:`vmdpotential.splitting.long_range`."""
+    from vmdpotential.splitting.long_range import of_screened
+
+    return of_screened(bound)
+
+
 INTERACTION = Interaction(
     "screened_coulomb",
     radial,
     [Quantity("debye_length", "A", 7.85, 0.1, 1e6, "distance over which the potential is screened by 1/e")],
     medium="screened, {salt:.3g} M, dielectric {dielectric:g}",
+    splitting=splitting,
     checks=[
         Check(7.85, 0.36787944117144233 / 7.85),
         Check(10, 0.01353352832366127, {"debye_length": 5}),  # exp(-2)/10 = 0.1353352832366127/10

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,10 @@ from vmdpotential import memory, progress
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.ions.counts import Species
 from vmdpotential.ions.moves import Floats, Integers, Neighbours, around
-from vmdpotential.ions.potential import Pair, quiet
+from vmdpotential.ions.potential import quiet
+
+if TYPE_CHECKING:
+    from vmdpotential.engines import ChargePotential
 
 #: Dielectric constant of the medium unless one is given.
 DIELECTRIC = WATER
@@ -101,14 +104,14 @@ class Metropolis:
     barred : (S, W) bool
         Sites that ions of a size never take.
     neighbours : Neighbours
-    pair : Pair
+    pair : ChargePotential
     factor : float
         C/kT, A/e^2.
     """
 
     def __init__(self, sites: Floats, fixed: Floats, placed: Integers, species: Sequence[Species], apart: Floats,
-                 sizes: Integers, barred: np.ndarray[Any, np.dtype[np.bool_]], neighbours: Neighbours, pair: Pair,
-                 factor: float) -> None:
+                 sizes: Integers, barred: np.ndarray[Any, np.dtype[np.bool_]], neighbours: Neighbours,
+                 pair: ChargePotential, factor: float) -> None:
         self.sites, self.fixed, self.placed, self.factor = sites, fixed, placed, factor
         self._pair, self._neighbours, self._apart = pair, neighbours, apart
         self._sizes, self._barred = np.asarray(sizes, np.int64), barred

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.ions.potential import Pair, SitePotential, quiet
+from vmdpotential.ions.potential import SitePotential, quiet
 
 if TYPE_CHECKING:
+    from vmdpotential.engines import ChargePotential
     from vmdpotential.ions.counts import Species
 
 Floats = NDArray[np.float64]
@@ -39,7 +40,7 @@ def around(site: int, size: int, apart: Floats, neighbours: Neighbours) -> list[
 
 
 def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], apart: Floats, sizes: Integers,
-            neighbours: Neighbours, pair: Pair) -> tuple[int, float]:
+            neighbours: Neighbours, pair: ChargePotential) -> tuple[int, float]:
     """Move ions to free sites where their energy is lower, until none gains; return how many moves, and the gain.
 
     In the order they were placed, again and again, each ion goes to the site where its energy with all that is
@@ -58,7 +59,7 @@ def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], ap
     sizes : (K,) int64
         The size of each ion, as a row of `apart`.
     neighbours : Neighbours
-    pair : Pair
+    pair : ChargePotential
 
     Returns
     -------

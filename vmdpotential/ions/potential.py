@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
+
+if TYPE_CHECKING:
+    from vmdpotential.engines import ChargePotential
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -19,39 +22,6 @@ ALIKE = 1e-6
 
 #: Of so many sites one may be looked at before what waits is added everywhere.
 _FEW = 64
-
-
-class Waiting(Protocol):
-    """Sums the potential of charges at sites in an order of its own; a part that is small and smooth waits."""
-
-    order: Integers
-    slack: float
-
-    def add(self, position: Floats, charge: float, potential: Floats) -> None:
-        """Add the potential (e/A) of a charge to that at the sites, but for what waits."""
-
-    def at(self, rows: Integers) -> Floats:
-        """Return what waits, at most `slack` e/A, at some of the sites."""
-
-    def settle(self, potential: Floats) -> None:
-        """Add what waits to the potential at the sites."""
-
-
-class Pair(Protocol):
-    """The potential of one charge."""
-
-    @property
-    def steps(self) -> Callable[..., float] | None:
-        """What does the steps of :class:`~vmdpotential.ions.montecarlo.Metropolis`, where it is compiled for that."""
-
-    def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
-        """Add the potential (e/A) of a charge, in a periodic cell of all its images, to that at points."""
-
-    def waiting(self, sites: Floats) -> Waiting | None:
-        """Return what does the same at many sites in less time, if there is such."""
-
-    def most(self, distance: float) -> float:
-        """Return what the potential (1/A) of a unit charge never exceeds at a distance (A) or farther."""
 
 
 def quiet() -> AbstractContextManager[None]:
@@ -67,14 +37,14 @@ class SitePotential:
     sites : (W, 3) float64, A
     potential : (W,) float64, e/A
         Of what is there at first.
-    pair : Pair
+    pair : ChargePotential
     barred : (S, W) bool
         For ions of each size, the sites that they never take.
     remoteness : callable
         Returns the distance, A, of sites to what is there at first; it decides between sites of equal energies.
     """
 
-    def __init__(self, sites: Floats, potential: Floats, pair: Pair, barred: NDArray[np.bool_],
+    def __init__(self, sites: Floats, potential: Floats, pair: ChargePotential, barred: NDArray[np.bool_],
                  remoteness: Callable[[Floats], Floats]) -> None:
         self.sites, self._pair, self._remoteness = sites, pair, remoteness
         self._waiting = pair.waiting(sites)

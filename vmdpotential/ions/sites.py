@@ -19,16 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.engines import PointSum
 from vmdpotential.errors import NoRoomError, UsageError
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.ions.counts import Species
 from vmdpotential.ions.montecarlo import Metropolis, Sampling
 from vmdpotential.ions.moves import EQUAL, REACH, around, improve
-from vmdpotential.ions.potential import Pair, SitePotential, Waiting
-from vmdpotential.methods.at_points import to_tolerance
+from vmdpotential.ions.potential import SitePotential
+from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import Engine
+    from vmdpotential.engines import ChargePotential, Engine, Waiting
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -246,11 +248,14 @@ class Candidates:
 
     def potential_at(self, points: Floats) -> Floats:
         """Return the potential at points of the solute and the ions that are there, e/A."""
-        values, error = to_tolerance(self.tolerance, points, self.around.positions, self.around.charges,
-                                     self.around.cell, self.engine)
-        if error is not None:
-            self.error = max(error, self.error or 0.0)
-        return values
+        around = self.around
+        if not len(points) or not len(around.positions):
+            return np.zeros(len(points))
+        request = request_at(points, around.positions, around.charges, around.cell, tolerance=self.tolerance)
+        found = sum_at(request, points, around.positions, around.charges, self.engine)
+        if found.error is not None:
+            self.error = max(found.error, self.error or 0.0)
+        return found.potential
 
     def remoteness(self, points: Floats) -> Floats:
         """Return the distance of points to the solute and the ions that are there, A."""
@@ -356,11 +361,11 @@ class _OpenPair:
     steps = None
 
     def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+        self._sum = engine.prepare_points(PointSum(COULOMB.bind()))
 
     def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
         """Add the potential (e/A) of a charge to that at points."""
-        potential += self.engine.at_points(points, position[None], np.array([charge]))
+        potential += self._sum.at(points, position[None], np.array([charge]))[0]
 
     def waiting(self, sites: Floats) -> Waiting | None:
         """Return None: nothing does the same in less time."""
@@ -371,13 +376,11 @@ class _OpenPair:
         return 1 / distance
 
 
-def _pair(cell: Cell | None, engine: Engine) -> Pair:
+def _pair(cell: Cell | None, engine: Engine) -> ChargePotential:
     """Return what adds the potential of a charge, in a periodic cell with all its images."""
     if cell is None:
         return _OpenPair(engine)
-    from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
-
-    return EwaldPair(cell)
+    return engine.charge_potential(cell)
 
 
 def _order(ions: Sequence[tuple[Species, int]], net_charge: float) -> list[Species]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.maps.choice import choose_method
 from vmdpotential.maps.places import choose_cell, lay_lattice
 from vmdpotential.maps.plan import MapPlan, plan_map
+from vmdpotential.maps.refine import refined
 from vmdpotential.maps.wanted import CUTOFF, LEAST_TOLERANCE, Wanted, bind, check_tolerance, in_medium, stated_medium
 from vmdpotential.methods.slabs import Sink
 from vmdpotential.molecule.selection import Selection
@@ -35,8 +37,9 @@ def potential_map(
     parameters: Mapping[str, float] | None = None,
     smear: float = 0.0,
     radii: str = "auto",
-    tolerance: float = 1e-4,
+    tolerance: float | None = None,
     atoms: Selection = "all",
+    sources: Selection | None = None,
     unit: str = "kT/e",
     temperature: float = DEFAULT_TEMPERATURE,
     dielectric: float | None = None,
@@ -77,12 +80,15 @@ def potential_map(
     radii : str
         Of the atoms, for methods that need them: ``auto`` for the file's own, or one of
         :data:`vmdpotential.molecule.radii.SETS`.
-    tolerance : float
+    tolerance : float, optional
         Of methods that are not exact: root mean square error over that of the potential, 1e-6 to 0.1, over all
-        points, and over those farther than 2 A from every charge; of the field too where it is asked for. The
-        map's provenance states the errors that were measured.
+        points, and over those farther than 2 A from every charge; of the field too where it is asked for; 1e-4 unless
+        given. The map's provenance states the errors that were measured. Where it is given, the method ``pb`` uses
+        smaller spacings until the errors outside of the molecule and at its surface are within it.
     atoms : str or array
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
+    sources : str or array, optional
+        Those of the atoms whose charges count, with the permittivity and the ions around all of them; for ``pb``.
     unit, temperature, dielectric
         Of the values, see :func:`vmdpotential.units.coulomb_constant`; a dielectric of 1 unless given, or of 78.5 where
         the potential is screened.
@@ -118,9 +124,20 @@ def potential_map(
     TaskError
         When the tolerance cannot be kept.
     """
-    planned, result = plan_map(
-        structure, Wanted(method, algorithm, interaction, parameters or {}, cutoff, smear, screened, radii),
-        boundary=boundary, spacing=spacing, padding=padding, tolerance=tolerance, atoms=atoms, unit=unit,
-        temperature=temperature, dielectric=dielectric, field=field, precision=precision, engine=engine,
-        lattice=lattice, sink=sink)
-    return planned.grid(result)
+    wanted = Wanted(method, algorithm, interaction, parameters or {}, cutoff, smear, screened, radii, sources)
+
+    def attempt(spacing: float) -> tuple[Grid, float]:
+        planned, result = plan_map(
+            structure, wanted, boundary=boundary, spacing=spacing, padding=padding, tolerance=tolerance, atoms=atoms,
+            unit=unit, temperature=temperature, dielectric=dielectric, field=field, precision=precision, engine=engine,
+            lattice=lattice, sink=sink)
+        grid = planned.grid(result)
+        made = grid.provenance
+        if tolerance is not None and wanted.own is not None and made.error is None:
+            raise UsageError("tolerance", f"the method {method} does not state its error", "leave it out",
+                             value=f"{tolerance:g}")
+        return grid, max(made.error or 0.0, made.error_away or 0.0)
+
+    if tolerance is None or wanted.own is None or lattice is not None:
+        return attempt(spacing)[0]
+    return refined(check_tolerance(tolerance), spacing, attempt)

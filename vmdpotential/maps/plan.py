@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from vmdpotential import __version__
 from vmdpotential.engines import Engine, get_engine, near
 from vmdpotential.engines.result import Result
-from vmdpotential.errors import InputError, TaskError, Words
+from vmdpotential.errors import InputError, TaskError, UsageError, Words
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
+from vmdpotential.grid.solvation import Solvation
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.maps.choice import SOON, choose_method
 from vmdpotential.maps.places import choose_cell, lay_lattice
-from vmdpotential.maps.wanted import Wanted, bind, check_tolerance, in_medium, stated_medium
+from vmdpotential.maps.wanted import TOLERANCE, Wanted, bind, check_tolerance, in_medium, stated_medium
 from vmdpotential.methods import Charges, Method, Plan, Planned, Request, Solution, accuracy
 from vmdpotential.methods.slabs import Sink, SlabResult, by_slabs
 from vmdpotential.molecule.cell import Cell
@@ -83,8 +84,8 @@ class MapPlan:
         chosen, cell = positions[self.chosen], None if self.request.cell is None else cell
         lattice = lay_lattice(structure, chosen, cell, self.spacing, self.padding)
         error = self.plan.error
-        request = replace(self.request, lattice=lattice, cell=cell, charges=_statistics(
-            *_counted(replace(self.request, lattice=lattice, cell=cell), chosen, self.charges), cell, self.margin))
+        request = replace(self.request, target=lattice, cell=cell, charges=_statistics(
+            *_counted(replace(self.request, target=lattice, cell=cell), chosen, self.charges), cell, self.margin))
         if error is not None:
             request = request.with_error(min(request.error, accuracy.SPARE * error))
         provenance = replace(self.provenance, cell=None if cell is None else tuple(cell.vectors.ravel().tolist()))
@@ -105,10 +106,21 @@ class MapPlan:
                 object.__setattr__(described, "field", (x, y, z))
             return described
         return Grid(lattice, result.values(), self.unit, self.temperature, self.dielectric, self.provenance,
-                    _field(result, volts, lattice, self.dielectric, self.provenance))
+                    _field(result, volts, lattice, self.dielectric, self.provenance), self._solvation(result))
+
+    def _solvation(self, result: Result) -> Solvation | None:
+        """Return the energy of solvation of a result, where its method has it."""
+        found = self.method.solvation(result)
+        if found is None:
+            return None
+        kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", self.temperature)
+        energies = np.zeros(len(self.structure))
+        energies[self.chosen] = kt * found[0]
+        return Solvation(energies, kt * found[1])
 
 
-def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: float, padding: float, tolerance: float,
+def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: float, padding: float,
+             tolerance: float | None,
              atoms: Selection, unit: str, temperature: float, dielectric: float | None, field: bool, precision: str,
              engine: str, lattice: Lattice | None = None, margin: float = 0.0, soon: float = SOON,
              sink: Sink | None = None) -> tuple[MapPlan, Result]:
@@ -120,7 +132,7 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
     in_water_twice = (wanted.screened is not None or wanted.own is not None) and is_solvated(structure)
     wanted, dielectric = in_medium(wanted, dielectric, temperature)
     constant = coulomb_constant(unit, temperature, dielectric)
-    cell = choose_cell(structure, wanted.method, boundary)
+    cell, tolerance = choose_cell(structure, wanted.method, boundary), TOLERANCE if tolerance is None else tolerance
     chosen = select(structure, atoms)
     if in_water_twice and is_water(structure)[chosen].any():
         if wanted.own is not None:
@@ -130,6 +142,15 @@ def plan_map(structure: Structure, wanted: Wanted, *, boundary: str, spacing: fl
                           "it to the medium"), structure.where)
     # in units in which the sum of q V(r) is the potential
     positions, own = structure.positions[chosen], constant * structure.known_charges[chosen]
+    if wanted.sources is not None:
+        if wanted.own is None:
+            raise UsageError("sources", "are for a continuum, whose molecule has more atoms",
+                             "use {method pb}, or {atoms}")
+        charged = select(structure, wanted.sources)
+        if (charged & ~chosen).any():
+            raise UsageError("sources", f"has {int((charged & ~chosen).sum())} atoms that {{atoms}} leaves out",
+                             "choose some of {atoms}", value=str(named_selection(wanted.sources)))
+        own[~charged[chosen]] = 0
     if not own.any():
         log.warning(Words("%s: the charges that make the potential are all 0, and so is the potential; {topology} or "
                           "{charges} may give them"), structure.where)

@@ -16,13 +16,16 @@ from vmdpotential.interactions import Bound
 from vmdpotential.interactions.screened_coulomb import WATER, in_water
 from vmdpotential.methods import Method
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import is_water
+from vmdpotential.molecule.selection import Selection, is_water
 from vmdpotential.molecule.structure import Structure
 
 log = logging.getLogger(__name__)
 
 #: A, of interactions that have one, unless asked for otherwise.
 CUTOFF = 12.0
+
+#: Of methods that are not exact, unless another is asked for.
+TOLERANCE = 1e-4
 
 #: Below this the rounding of single precision values counts.
 LEAST_TOLERANCE = 1e-6
@@ -32,7 +35,8 @@ class Wanted:
     """What of a sum is asked for by name: method, algorithm, interaction with its parameters, cutoff and smear in A.
 
     `screened` is the molarity of a salt in water, in the place of an interaction (:func:`in_medium`); `radii` are a
-    set's name, for methods that need them.
+    set's name, for methods that need them; `sources` are those of the atoms whose charges count, where others are part
+    of the molecule in a continuum (all unless given).
     """
 
     method: str = "auto"
@@ -43,6 +47,7 @@ class Wanted:
     smear: float = 0.0
     screened: float | None = None
     radii: str = "auto"
+    sources: Selection | None = None
 
     @property
     def own(self) -> Method | None:

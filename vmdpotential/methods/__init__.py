@@ -1,6 +1,6 @@
-"""Methods: how a map is summed, written over an engine.
+"""Methods: how a map, or values at points, are summed, written over an engine.
 
-What is wanted is a :class:`Request`, which holds no charges but their statistics. A method says what that would
+What is asked for is a :class:`Request`, which holds no charges but their statistics. A method says what that would
 cost (:class:`Estimate`) or why it cannot be (:class:`Refusal`), and makes a :class:`Plan` with every choice made:
 splitting, mesh, levels. A plan is small, can be pickled and printed, and runs for any charges that fit it, again
 and again: the frames of a trajectory, in any thread, process or machine.
@@ -22,13 +22,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vmdpotential import memory
-from vmdpotential.engines import PRECISIONS, Engine, LatticeSum, Prepared, check_precision, get_engine
+from vmdpotential.engines import (
+    PRECISIONS,
+    Engine,
+    LatticeSum,
+    PointSum,
+    Prepared,
+    PreparedPoints,
+    check_precision,
+    get_engine,
+)
 from vmdpotential.engines.accuracy import ROUNDING
 from vmdpotential.engines.result import Mean, Result
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound, Quantity, complete
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.long_range import long_range
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Floats
@@ -99,13 +109,33 @@ class Solution:
     charge: float
 
 
-@dataclass(frozen=True, eq=False)
-class Request:
-    """What is wanted of a sum.
+@dataclass(frozen=True)
+class Points:
+    """Points anywhere as the target of a sum; where they are is given with each run.
 
     Parameters
     ----------
-    lattice : Lattice
+    count : int
+    box : Box
+        Around them.
+    radius : float or None, A
+        The split radius, where pairs within it are summed elsewhere (:attr:`PointPlan.short`); of the method's choice
+        otherwise.
+    """
+
+    count: int
+    box: Box
+    radius: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What a sum is asked for.
+
+    Parameters
+    ----------
+    target : Lattice or Points
+        Nodes of a grid, or points anywhere, whose values are in float64.
     cell : Cell or None
         Periodic boundary where given, open otherwise.
     interaction : Bound
@@ -126,7 +156,7 @@ class Request:
         For a method that asks for it.
     """
 
-    lattice: Lattice
+    target: Lattice | Points
     cell: Cell | None
     interaction: Bound
     charges: Charges
@@ -139,6 +169,23 @@ class Request:
 
     def __post_init__(self) -> None:
         check_precision(self.precision)
+
+    @property
+    def at_points(self) -> bool:
+        """Whether the target is points anywhere."""
+        return isinstance(self.target, Points)
+
+    @property
+    def lattice(self) -> Lattice:
+        """The target, where it is a grid."""
+        assert isinstance(self.target, Lattice)
+        return self.target
+
+    @property
+    def points(self) -> Points:
+        """The target, where it is points anywhere."""
+        assert isinstance(self.target, Points)
+        return self.target
 
     @property
     def boundary(self) -> str:
@@ -271,22 +318,63 @@ class Plan:
         return text if self.error is None else f"{text}, expected error {self.error:.1e} e/A"
 
 
-class Method(abc.ABC):
-    """A way to sum a map, registered under its name; what it can do it declares here.
+@dataclass(frozen=True, eq=False)
+class PointPlan:
+    """A sum at points with every choice made, for one frame after another; this one sums pairs.
 
-    :meth:`estimate` says in no time what a sum would take, so that ``auto`` can take the soonest of all that are
-    registered; :meth:`plan` makes every choice.
+    Parameters
+    ----------
+    method, engine : str
+    estimate : Estimate
+    interaction : Bound
+    error : float or None
+        The rms error of the potential that is expected, e/A; None where the sum is exact to rounding.
+    choices : str
+        What was chosen, for people.
+    """
+
+    method: str
+    engine: str
+    estimate: Estimate
+    interaction: Bound
+    error: float | None = None
+    choices: str = ""
+
+    @property
+    def short(self) -> Bound | None:
+        """What is left to be summed elsewhere, where the request has a split radius."""
+        return None
+
+    def prepare(self, points: Floats, positions: Floats, cell: Cell | None) -> PreparedPoints:
+        """Return the sum for a frame: points (P, 3) and positions (N, 3), A, or parts of them, in its cell."""
+        return get_engine(self.engine).prepare_points(PointSum(self.interaction, cell))
+
+    def __str__(self) -> str:
+        text = f"{self.method} at points on the {self.engine} engine: {self.choices or self.interaction}; "
+        text += f"about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}"
+        return text if self.error is None else f"{text}, expected error {self.error:.1e} e/A"
+
+
+class Method(abc.ABC):
+    """A summation method, registered under its name; what it can do it declares here.
+
+    :meth:`estimate` says in no time what a sum would take, so that ``auto`` can take the fastest of all that are
+    registered; :meth:`plan` and :meth:`plan_points` make every choice.
     """
 
     name: str
     #: One line for help texts.
     summary: str
+    #: Of ``grid`` and ``points``, the targets it can do.
+    targets: tuple[str, ...] = ("grid",)
     #: Of ``open`` and ``periodic``, those it can do.
     boundaries: tuple[str, ...] = ("open", "periodic")
     #: The interaction it sums unless another is asked for.
     interaction: str = "coulomb"
     #: The names of those it sums; None for any.
     interactions: tuple[str, ...] | None = None
+    #: Whether it sums those alone that declare how they are split (:attr:`Interaction.splitting`).
+    splits: bool = False
     #: Of :data:`vmdpotential.engines.PRECISIONS`, those it has.
     precisions: tuple[str, ...] = PRECISIONS
     #: The relative rms error that rounding may make, by precision.
@@ -311,12 +399,20 @@ class Method(abc.ABC):
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
         """Return what the sum should take, or why it cannot be done; in no time."""
 
-    @abc.abstractmethod
     def plan(self, request: Request, engine: Engine) -> Planned:
-        """Return the plan; raises where the sum cannot be done."""
+        """Return the plan of a map; raises where the sum cannot be done."""
+        raise NotImplementedError
+
+    def plan_points(self, request: Request, engine: Engine) -> PointPlan:
+        """Return the plan of a sum at points; raises where the sum cannot be done."""
+        raise NotImplementedError
 
     def measured(self, result: Result) -> Errors | None:
         """Return the errors of a result that the method knows by itself; None where it knows none."""
+        return None
+
+    def solvation(self, result: Result) -> tuple[Floats, float] | None:
+        """Return the energies of solvation (N,) of the charges, kT, and the error of their sum; None without any."""
         return None
 
     def closed_form(self, engine: Engine) -> tuple[float, float] | None:
@@ -336,12 +432,19 @@ class Method(abc.ABC):
     def refusal(self, request: Request) -> Refusal | None:
         """Return why a request cannot be done by what is declared, None where it can."""
         name = request.interaction.interaction.name
+        target = "points" if request.at_points else "grid"
+        if target not in self.targets:
+            return Refusal("makes no maps" if target == "grid" else "makes maps alone, no sums at points",
+                           "use another {method}")
         if request.boundary not in self.boundaries:
             return Refusal(f"cannot do a boundary that is {request.boundary}{self.boundary_reason}",
                            f"use {' or '.join(f'{{boundary {b}}}' for b in self.boundaries)}, or another {{method}}")
         if self.interactions is not None and name not in self.interactions:
             *rest, last = self.interactions
             return Refusal(f"sums {' and '.join(filter(None, (', '.join(rest), last)))} alone, not {name}",
+                           "use {method auto}, {method cutoff} or {method direct}")
+        if self.splits and long_range(request.interaction) is None:
+            return Refusal(f"needs an interaction with a splitting, which {name} does not declare",
                            "use {method auto}, {method cutoff} or {method direct}")
         if self.cutoff and request.interaction.cutoff is None:
             return Refusal(f"needs an interaction with a cutoff, which {name} has not")

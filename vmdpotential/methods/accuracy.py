@@ -8,13 +8,14 @@ in the same two regions where it is asked for.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE, Engine
+from vmdpotential.engines import SOFT_CORE, Engine, PointSum
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, TaskError
 from vmdpotential.grid.lattice import Lattice
@@ -22,9 +23,11 @@ from vmdpotential.methods import Method, Planned, Request, slabs
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.methods.slabs import Sink
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.long_range import long_range
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +43,9 @@ SPARSE, BLOCK = 0.01, 8.0
 
 #: A screened potential counts in a periodic cell as far as it is this part of the tolerance.
 BEYOND = 1e3
+
+#: What an exact sum over waves may leave out is this part of the tolerance.
+FINER_BY = 1e-3
 
 #: A, between points whose potentials make a field by their difference: good to 4e-6 where a charge is 0.1 A away, and
 #: nearer to one a step of this part of it (1e-6 at 0.01 A), where rounding is small beside the field.
@@ -183,22 +189,14 @@ def _at_end(request: Request, points: Floats, positions: Floats) -> NDArray[np.b
 def _exact(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine,
            distances: Floats) -> Floats:
     cell, bound = request.cell, request.interaction
-    reach, summed = bound.cutoff, bound.interaction.name in ("coulomb", "gaussian", "screened_coulomb")
-    if cell is not None and reach is None and bound.decay is not None:
+    splits = long_range(bound) is not None
+    if cell is not None and bound.decay is not None and bound.cutoff is None:
         far = bound.decay * float(np.log(BEYOND / request.tolerance))  # beyond what any method counts
-        if not summed or 2 * far < np.linalg.norm(cell.reduced, axis=1).min():  # fewer pairs than all nearest images
-            from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
-
-            bound = bound.truncated(far)
-            engine.at_points(points, positions, charges, cell, bound, distances)
-            return cutoff_at_points(points, positions, charges, bound, cell)
-    if reach is None and summed:
-        return full_potential(points, positions, charges, cell, engine, distances, bound)
-    if cell is not None and reach is not None and 2 * reach > np.linalg.norm(cell.reduced, axis=1).min():
-        # more than the nearest image
-        positions, which = cell.images_in_box(positions, points.min(0) - reach, points.max(0) + reach)
-        charges, cell = charges[which], None
-    return engine.at_points(points, positions, charges, cell, bound, distances)
+        if not splits or 2 * far < np.linalg.norm(cell.reduced, axis=1).min():  # fewer pairs than all nearest images
+            bound, splits = bound.truncated(far), False
+    if splits:
+        return full_potential(points, positions, charges, cell, engine, distances, bound, FINER_BY * request.tolerance)
+    return engine.prepare_points(PointSum(bound, cell)).at(points, positions, charges, False, distances)[0]
 
 
 def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
@@ -241,16 +239,81 @@ SURE = 0.85
 #: How much more error than a plan expects a request for one like it allows.
 SPARE = 1.5
 
-#: Plans that are tried at most.
-MOST = 4
+#: Plans that are tried at most, and of maps.
+MOST, MOST_MAPS = 8, 4
+
+
+@dataclass(frozen=True)
+class Attempt(Generic[T]):
+    """What a plan gave: its result, the relative error measured, the error it expected (e/A), and its choices."""
+
+    result: T
+    measured: float
+    expected: float | None
+    choices: str
+
+
+def until_within(method: str, tolerance: float, error: float, attempt: Callable[[float], Attempt[T]],
+                 more: str = "", most: int = MOST) -> T:
+    """Return what is within a tolerance, by plans for smaller and smaller errors.
+
+    The error is predicted for charges without correlation; those of molecules have one, so that a plan that is not
+    good enough is followed by a better one.
+
+    Parameters
+    ----------
+    method : str
+        Its name, for messages.
+    tolerance : float
+    error : float, e/A
+        Of the first plan.
+    attempt : callable
+        Makes what is planned for an error, and measures its relative error.
+    more : str
+        What else may help where the tolerance cannot be kept.
+    most : int
+        Plans that are tried at most.
+
+    Raises
+    ------
+    TaskError
+        When the tolerance cannot be kept.
+    InputError
+        For charges so large that values overflow.
+    """
+    made: list[str] = []
+    before = False
+    while True:
+        try:
+            now = attempt(error)
+        except TaskError:
+            if not made:
+                raise
+            break  # no better plan is to be had
+        log.debug("%s: measured %.2e", now.choices, now.measured)
+        if not np.isfinite(now.measured):
+            raise InputError("charges are too large for this sum; correct them")
+        made.append(now.choices)
+        reached = now.measured
+        within = reached <= tolerance
+        if reached <= SURE * tolerance or (within and before):  # two in a row are sure enough
+            return now.result
+        before, kept = within, now.result if within else None
+        # the next plan has to do better than this one, which may be better than was asked; and by more each time
+        wanted = error if now.expected is None else min(error, SPARE * now.expected)
+        del now  # two maps are more than was planned for
+        if len(made) == most or made[-1] in made[:-1]:
+            break
+        error = wanted / min((1.1 + 0.2 * len(made)) * reached / tolerance, 20.0)
+    if kept is not None:
+        return kept
+    raise TaskError(f"the method {method} reached {reached:.1e} here", f"use a larger {{tolerance}}{more}",
+                    parameter="tolerance", value=f"{tolerance:g}")
 
 
 def run_to_tolerance(method: Method, request: Request, positions: Floats, charges: Floats, exact: Sample | None,
                      engine: Engine, sink: Sink | None = None) -> tuple[Planned, Result, Errors | None]:
     """Return a plan, what it gives, and the errors that were measured, which are within the tolerance.
-
-    The error is known beforehand for charges without correlation; those of molecules have one, so that a plan that
-    is not good enough is followed by a better one.
 
     Parameters
     ----------
@@ -273,44 +336,19 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
     MemoryPlanError
         When a plan does not fit into memory.
     """
-    made: list[str] = []
-    before = False
-    while True:
-        try:
-            plan = method.plan(request, engine)
-        except TaskError:
-            if not made:
-                raise
-            break  # no better plan is to be had
+    def attempt(error: float) -> Attempt[tuple[Planned, Result, Errors | None]]:
+        asked = request.with_error(error)
+        plan = method.plan(asked, engine)
         log.debug("%s", plan)
+        result: Result
         if request.planes and sink:
             points = np.zeros((0, 3), np.int64) if exact is None else exact.indices
-            gone = slabs.run(method, plan, request, positions, charges, engine, points, sink)
-            result = cast(Result, gone)  # it knows what is asked of it here
+            result = slabs.run(method, plan, asked, positions, charges, engine, points, sink)
         else:
             result = plan.run(positions, charges)
-        if exact is None:
-            return plan, result, method.measured(result)
-        errors = exact.errors(result)
-        log.debug("measured: %s", errors)
-        if not np.isfinite(errors.largest):
-            raise InputError(f"charges are too large for a map in {request.precision} precision; correct them")
-        made.append(str(plan))
-        within = errors.largest <= request.tolerance
-        if errors.largest <= SURE * request.tolerance or (within and before):  # two in a row are sure enough
-            return plan, result, errors
-        before = within
-        if not within:
-            del result  # two maps are more than was planned for
-        if len(made) == MOST or made[-1] in made[:-1]:
-            break
-        # the next plan has to do better than this one, which may be better than was asked; and by more each time
-        expected = request.error if plan.error is None else min(request.error, SPARE * plan.error)
-        better = (1.1 + 0.2 * len(made)) * errors.largest / request.tolerance
-        request = request.with_error(expected / min(better, 20.0))
-    if within:
-        return plan, result, errors
-    more = "" if request.precision == "double" else "{precision double}, "
-    raise TaskError(f"the method {method.name} reached {errors.largest:.1e} here",
-                    f"use a larger {{tolerance}}, {more}or another {{method}}", parameter="tolerance",
-                    value=f"{request.tolerance:g}")
+        errors = method.measured(result) if exact is None else exact.errors(result)
+        measured = 0.0 if exact is None or errors is None else errors.largest
+        return Attempt((plan, result, errors), measured, plan.error, str(plan))
+
+    more = ("" if request.precision == "double" else ", {precision double}") + ", or another {method}"
+    return until_within(method.name, request.tolerance, request.error, attempt, more, MOST_MAPS)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import operator
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from vmdpotential.engines.costs import Costs
+from vmdpotential.engines.costs import Costs, PointCosts
 from vmdpotential.methods import Request
 from vmdpotential.splitting.coulomb import optimal
 from vmdpotential.splitting.gaussian import rendered
@@ -25,6 +25,9 @@ from vmdpotential.splitting.mesh import Split
 ORDERS = (4, 6, 8)
 RATIOS = tuple(2.5 + 0.125 * n for n in range(61))
 SPACINGS = tuple(0.2 * 1.12**n for n in range(30))
+
+#: Split radii over mesh spacings that are tried where the radius is given, in addition to those of all meshes.
+LARGER = tuple(10.5 + 0.5 * n for n in range(20))
 
 #: Mesh spacings that are tried for Gaussian charges, over their width.
 PARTS = tuple(0.1 * 1.06**n for n in range(72))
@@ -73,13 +76,18 @@ class Size:
 def parts(size: Size, mesh: float, radius: float, order: int) -> tuple[float, ...]:
     """Return how much there is of each part of a mesh sum, in the order of :class:`Costs`; a radius of 0 has no pairs.
     """
-    points = math.prod(extent / mesh if size.periodic else 2 * (extent / mesh + order) for extent in size.extents)
-    transform = points * math.log2(points)
+    points = math.prod(transform(size.extents, mesh, order, size.periodic))
+    turns = points * math.log2(points)
     around = size.points * size.density if radius else 0.0
     pairs, candidates = around * _within(3 * size.spacing, radius), around / 512 * _within(7 * size.spacing, radius)
-    return (1.0, float(size.atoms), size.atoms * float(order) ** 3, 0.0 if size.periodic else transform,
-            transform if size.periodic else 0.0, size.maps * size.points * float(order), pairs, candidates,
+    return (1.0, float(size.atoms), size.atoms * float(order) ** 3, 0.0 if size.periodic else turns,
+            turns if size.periodic else 0.0, size.maps * size.points * float(order), pairs, candidates,
             float(size.points), 0.0)
+
+
+def transform(extents: Sequence[float], mesh: float, order: int, periodic: bool) -> list[float]:
+    """Return about how many points a Fourier transform has along each axis."""
+    return [extent / mesh if periodic else 2 * (extent / mesh + order) for extent in extents]
 
 
 def _within(side: float, radius: float) -> float:
@@ -137,3 +145,40 @@ def cheapest_smeared(size: Size, costs: Costs, error: float, width: float) -> tu
                 for spacing in (width * part for part in PARTS) if rendered(width, 0.0, spacing, order)[1] <= error),
                default=None)
     return None if best is None else (best[1], 0.0, best[2], best[0])
+
+
+def point_extents(request: Request) -> tuple[float, ...]:
+    """Return the lengths (3,) of what a mesh for points covers, A."""
+    if request.cell is not None:
+        return tuple(np.linalg.norm(request.cell.vectors, axis=1).tolist())
+    one, other = request.charges.box, request.points.box
+    return tuple((np.maximum(one.high, other.high) - np.minimum(one.low, other.low)).tolist())
+
+
+def cheapest_at_points(request: Request, costs: PointCosts, error: float,
+                       split: Split = optimal) -> tuple[float, float, int, float] | None:
+    """Return mesh spacing (A), ratio of radius to it, order and seconds of the cheapest mesh for points.
+
+    None where no mesh is good enough. Of a given split radius, pairs cost nothing.
+    """
+    extents, periodic, charges, count = (
+        point_extents(request), request.cell is not None, request.charges, request.points.count)
+    node, radius = costs.node_periodic if periodic else costs.node_open, request.points.radius
+    density = charges.count / charges.volume
+
+    def seconds(spacing: float, ratio: float, order: int) -> float:
+        within = 0.0 if radius is not None else density * 4 / 3 * math.pi * (ratio * spacing) ** 3
+        return (costs.fixed + costs.point * count + node * math.prod(transform(extents, spacing, order, periodic))
+                + costs.near * count * within + order**3 * (costs.spread * charges.count + costs.gather * count))
+
+    found = choices(error, split) if radius is None else _of_radius(radius, error, split)
+    best = min(((seconds(*choice), *choice) for choice in found), default=None)
+    return None if best is None else (*best[1:], best[0])
+
+
+def _of_radius(radius: float, error: float, split: Split) -> Iterator[tuple[float, float, int]]:
+    """Yield what :func:`choices` yields, for one split radius (A)."""
+    for order in ORDERS:
+        ratio = next((r for r in (*RATIOS, *LARGER) if split(radius, radius / r, order)[1] <= error), None)
+        if ratio is not None:
+            yield radius / ratio, ratio, order

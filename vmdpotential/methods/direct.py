@@ -1,13 +1,20 @@
-"""Direct summation: every atom to every lattice point; the definition of the open potential.
+"""Direct summation: every atom to every point of the target; the definition of the open potential.
 
-Work is N times the number of points. Its only error is rounding (:mod:`vmdpotential.engines.accuracy`).
+Work is N times the number of points. Its only error is rounding (:mod:`vmdpotential.engines.accuracy`). At points, an
+interaction that ends, or decays, is summed over the pairs that are in reach, with all periodic images.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from vmdpotential.engines import Engine, LatticeSum
-from vmdpotential.methods import Estimate, Method, Plan, Request, check_memory, map_bytes
+from vmdpotential.interactions import Bound
+from vmdpotential.methods import Estimate, Method, Plan, PointPlan, Refusal, Request, check_memory, map_bytes
 from vmdpotential.methods.cutoff import pairwise
+
+#: What is left out of an interaction that decays is this part of the tolerance, about.
+PART = 1e-3
 
 
 class Direct(Method):
@@ -15,10 +22,22 @@ class Direct(Method):
 
     name = "direct"
     summary = "every atom to every point"
+    targets = ("grid", "points")
     boundaries = ("open",)
+
+    def refusal(self, request: Request) -> Refusal | None:
+        """Return why a request cannot be done, None where it can."""
+        if request.at_points:
+            if request.points.radius is not None:
+                return Refusal("leaves no pairs to be summed elsewhere")
+            if request.cell is not None and _ended(request).cutoff is not None:
+                return None
+        return super().refusal(request)
 
     def estimate(self, request: Request, engine: Engine) -> Estimate:
         """Return what the sum should take."""
+        if request.at_points:
+            return _at_points(request, engine)
         if request.interaction.cutoff is not None:  # then a sum over those in range is the same
             return pairwise(request, engine)
         costs = engine.costs
@@ -39,6 +58,39 @@ class Direct(Method):
         check_memory(request, estimate)
         work = LatticeSum(request.lattice, request.interaction, None, request.precision, request.field)
         return Plan(self.name, engine.name, work, estimate)
+
+    def plan_points(self, request: Request, engine: Engine) -> PointPlan:
+        """Return the plan of a sum at points.
+
+        Raises
+        ------
+        UsageError
+            For a periodic boundary and an interaction that neither ends nor decays.
+        """
+        bound, length = _ended(request), request.interaction.decay
+        left_out = None if length is None or bound is request.interaction else (
+            PART * request.tolerance * float(np.sqrt(2 * np.pi * length)) * request.charges.density)
+        return PointPlan(self.name, engine.name, self.require(request, engine), bound, left_out)
+
+
+def _ended(request: Request) -> Bound:
+    """Return the interaction; in a periodic cell, one that decays with an end beyond which nothing counts."""
+    bound = request.interaction
+    if request.cell is None or bound.decay is None or bound.cutoff is not None:
+        return bound
+    return bound.truncated(bound.decay * float(np.log(1 / (PART * request.tolerance))))
+
+
+def _at_points(request: Request, engine: Engine) -> Estimate:
+    costs, count, charges = engine.point_costs, request.points.count, request.charges
+    reach = _ended(request).cutoff
+    pairs = (costs.pair_field if request.field else costs.pair) * count * charges.count
+    if reach is not None:
+        within = charges.count / charges.volume * 4 / 3 * np.pi * reach**3
+        near = costs.sort * charges.count + costs.near * count * (
+            within if request.cell is not None else min(within, charges.count))
+        pairs = near if request.cell is not None else min(near, pairs)
+    return Estimate(float(pairs), 40 * count + 200 * charges.count)
 
 
 METHOD = Direct()

@@ -8,8 +8,8 @@ give an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential import memory
 from vmdpotential.continuum.equation import Problem, enclosing
 from vmdpotential.continuum.ions import ions_of, named, neutral, strength
-from vmdpotential.continuum.molecule import Continuum, Sum
-from vmdpotential.engines import Engine, charges_and_positions, get_engine
-from vmdpotential.engines.cpu.continuum.multigrid import BYTES
+from vmdpotential.continuum.molecule import Continuum, Membrane, Sum
+from vmdpotential.engines import MULTIGRID_BYTES as BYTES
+from vmdpotential.engines import Engine, PointSum, charges_and_positions, get_engine
 from vmdpotential.engines.result import HostResult, Mean, MeanOfResults, Result
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice, bounds
@@ -30,7 +30,7 @@ from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.methods import Charges, Estimate, Method, Refusal, Request, Solution, map_bytes
 from vmdpotential.methods.accuracy import Errors
-from vmdpotential.methods.at_points import to_tolerance
+from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.units import coulomb_constant, debye_length
 
 Floats = NDArray[np.float64]
@@ -63,15 +63,23 @@ class Continued(HostResult):
     maps : (1, nx, ny, nz) float32
     errors : Errors
         From two lattices: outside of the molecule, and at its surface.
-    energies : (N,) float64, kT
-        Half the reaction potential times the charge, of each atom; their sum is the electrostatic energy of solvation.
+    charges : (N,) float64, e
+    reaction : (N,) float64, kT/e
+        The reaction potential at each atom: what the charges do not make in a medium of the molecule's permittivity.
     energy_error : float, kT
-        Of the sum, from two lattices.
+        Of the sum of the energies, from two lattices.
     """
 
-    def __init__(self, maps: NDArray[np.float32], errors: Errors, energies: Floats, energy_error: float) -> None:
+    def __init__(self, maps: NDArray[np.float32], errors: Errors, charges: Floats, reaction: Floats,
+                 energy_error: float) -> None:
         super().__init__(maps)
-        self.errors, self.energies, self.energy_error = errors, energies, energy_error
+        self.errors, self.charges, self.reaction, self.energy_error = errors, charges, reaction, energy_error
+
+    @property
+    def energies(self) -> Floats:
+        """The electrostatic energy of solvation of each atom (N,), kT: half its charge times the reaction potential."""
+        result: Floats = 0.5 * self.charges * self.reaction
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +118,11 @@ class PbPlan:
         solved.solve(far.potential_at(solved.faces))
         x, y, z = (slice(a, a + n) for a, n in zip(first, self.request.lattice.shape, strict=True))
         values = solved.potential((x, y, z))
-        energies, others = (0.5 * continuum.charges * r for r in (solved.reaction(), far.reaction(coarse)))
+        reaction = solved.reaction()
+        differences = 0.5 * continuum.charges * (reaction - far.reaction(coarse))
         unit = coulomb_constant(told.unit, told.temperature) / coulomb_constant("kT/e", told.temperature)
         return Continued(np.ascontiguousarray(unit * values, np.float32)[None], _errors(solved, far, coarse, ratio),
-                         energies, _energy_error(energies - others, ratio))
+                         continuum.charges, reaction, _energy_error(differences, ratio))
 
     def new_mean(self) -> Mean:
         """Return the mean of no frames yet."""
@@ -133,7 +142,7 @@ class ContinuumMethod(Method):
     field = False
     superposes = False
     dielectric = WATER
-    quantities = (
+    quantities: Sequence[Quantity] = (
         Quantity("salt", "M", 0.15, 0.0, 10.0, "1:1 salt"),
         Quantity("divalent", "M", 0.0, 0.0, 10.0, "salt of a divalent cation and two anions"),
         Quantity("ion_radius", "A", 2.0, 0.0, 10.0, "closest distance of an ion's centre to an atom's surface"),
@@ -169,6 +178,8 @@ class ContinuumMethod(Method):
         values = {} if request.solution is None else request.solution.values
         salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
                  if values.get(name, 0.0) > 0]
+        if values.get("membrane", 0.0):
+            salts.append(f"a membrane of {values['membrane']:g} A")
         salts += [f"{molar:.3g} M {name}" for name, molar in named(values).items() if molar > 0]
         return ", ".join(["continuum (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
                           f"{values.get('inside', 0.0):g} inside"])
@@ -177,8 +188,9 @@ class ContinuumMethod(Method):
         """Return the equation with its parameters."""
         solution = request.solution
         assert solution is not None
-        kind = "full" if solution.values["nonlinear"] else "linear"
-        values = ", ".join(f"{q.name} {solution.values[q.name]:g} {q.unit}".strip() for q in self.quantities[:-1])
+        kind, values_of_slab = "full" if solution.values["nonlinear"] else "linear", solution.values.get("membrane", 0)
+        values = ", ".join(f"{q.name} {solution.values[q.name]:g} {q.unit}".strip() for q in self.quantities
+                           if q.name != "nonlinear" and (values_of_slab or not q.name.startswith("membrane")))
         values += "".join(f", {name} {molar:g} M" for name, molar in named(solution.values).items())
         return f"poisson_boltzmann ({kind}, radii {solution.source}, {values})"
 
@@ -188,6 +200,12 @@ class PoissonBoltzmann(ContinuumMethod):
 
     name = "pb"
     summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions"
+    quantities = (
+        *ContinuumMethod.quantities,
+        Quantity("membrane", "A", 0.0, 0.0, 1000.0, "thickness of a slab across z in the place of the water; 0: none"),
+        Quantity("membrane_centre", "A", 0.0, -1e5, 1e5, "z of the slab's centre"),
+        Quantity("membrane_inside", "", 2.0, 1.0, 200.0, "relative permittivity of the slab"),
+    )
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
         """Return what a solution should take."""
@@ -219,6 +237,10 @@ class PoissonBoltzmann(ContinuumMethod):
         """Return the errors of a result: outside of the molecule, and at its surface."""
         return result.errors if isinstance(result, Continued) else None
 
+    def solvation(self, result: Result) -> tuple[Floats, float] | None:
+        """Return the energies of solvation (N,) of the charges, kT, and the error of their sum."""
+        return (result.energies, result.energy_error) if isinstance(result, Continued) else None
+
     def closed_form(self, engine: Engine) -> tuple[float, float]:
         """Return the error of the energy of Born's ion in a solution of ions, and its limit."""
         places, charges, radius, start = np.array([[0.13, 0.07, 0.21]]), np.ones(1), 3.0, 5.0
@@ -236,11 +258,13 @@ class PoissonBoltzmann(ContinuumMethod):
 def described(told: Solution, positions: Floats, charges: Floats) -> Continuum:
     """Return the continuum of a request, for charges in e."""
     values, ions = told.values, ions_of(told.values)
+    half, centre = 0.5 * values.get("membrane", 0.0), values.get("membrane_centre", 0.0)
     full = np.array([(z, c * z * z) for z, c in ions] if values["nonlinear"] else []).reshape(-1, 2)
     full[:, 1] /= max(1e-30, full[:, 1].sum())
     return Continuum(positions, charges, told.radii, coulomb_constant("kT/e", told.temperature), values["inside"],
                      told.dielectric, values["probe"], values["ion_radius"],
-                     1 / debye_length(strength(ions), told.temperature, told.dielectric), full)
+                     1 / debye_length(strength(ions), told.temperature, told.dielectric), full,
+                     Membrane(centre - half, centre + half, values["membrane_inside"]) if half else None)
 
 
 def around(fine: Lattice, positions: Floats, told: Solution) -> tuple[Lattice, int, int]:
@@ -249,7 +273,7 @@ def around(fine: Lattice, positions: Floats, told: Solution) -> tuple[Lattice, i
     With it come the levels of multigrid, and the ratio of the spacings.
     """
     low, high = bounds(positions)
-    margin = BEYOND + float(told.radii.max(initial=0.0))
+    margin = BEYOND + float(told.radii.max(initial=0.0)) + told.values.get("membrane", 0.0)
     ratio = 2
     while True:
         spacing = ratio * fine.spacing
@@ -266,15 +290,29 @@ def around(fine: Lattice, positions: Floats, told: Solution) -> tuple[Lattice, i
 def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
     """Return the potential (P,), kT/e, far from the molecule: of charges that the ions around each screen.
 
-    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion.
+    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion. In a membrane it goes in a straight line from one
+    side's to the other's.
     """
+    membrane = continuum.membrane
+    if membrane is not None:
+        share = (points[:, 2] - membrane.low) / (membrane.high - membrane.low)
+        within = (share > 0) & (share < 1)
+        solution, sides = replace(continuum, membrane=None), []
+        for z in (membrane.low, membrane.high):
+            moved = points.copy()
+            moved[within, 2] = z
+            sides.append(far_field(solution, engine, moved))
+        share = np.where(within, share, 0.0)
+        result: Floats = (1 - share) * sides[0] + share * sides[1]
+        return result
     start = continuum.radii + continuum.ion_radius
     charges = continuum.charges * np.exp(continuum.kappa * start) / (1 + continuum.kappa * start)
     positions = continuum.positions
     if len(charges) > 200:
         positions, charges = _gathered(positions, charges)
-    bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else None
-    return continuum.constant / continuum.outside * engine.at_points(points, positions, charges, interaction=bound)
+    bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else COULOMB.bind()
+    values = engine.prepare_points(PointSum(bound)).at(points, positions, charges)[0]
+    return continuum.constant / continuum.outside * values
 
 
 def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
@@ -292,7 +330,8 @@ def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
 
 
 def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats) -> Floats:
-    return to_tolerance(TOLERANCE, points, positions, charges, None, engine)[0]
+    return sum_at(request_at(points, positions, charges, None, tolerance=TOLERANCE), points, positions, charges,
+                  engine).potential
 
 
 def _errors(fine: Problem, far: Problem, coarse: NDArray[np.float32], ratio: int) -> Errors:
@@ -321,9 +360,11 @@ def _errors(fine: Problem, far: Problem, coarse: NDArray[np.float32], ratio: int
 def _energy_error(differences: Floats, ratio: int) -> float:
     """Return the error of the sum of energies (N,), from their differences between two lattices.
 
-    The sum's own difference may be small by chance, and is then no measure of it.
+    The sum's own difference may be small by chance, and is then no measure of it: nor are independent errors, where a
+    tenth of them has the same sign.
     """
-    return ENERGY_SAFETY / (ratio**2 - 1) * max(abs(float(differences.sum())), float(np.linalg.norm(differences)))
+    size = max(abs(differences.sum()), np.linalg.norm(differences), 0.1 * abs(differences).sum())
+    return ENERGY_SAFETY / (ratio**2 - 1) * float(size)
 
 
 def _too_large(request: Request, taken: int) -> Refusal:

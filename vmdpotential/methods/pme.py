@@ -17,20 +17,27 @@ Radius, mesh and order are the cheapest that keep the error: the error is known 
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines import Engine, LatticeSum, PointSum, PreparedPoints, get_engine
 from vmdpotential.errors import BackendError, TaskError
+from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound
-from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, interpolated_bytes, slabs_cure
-from vmdpotential.methods.costs import Size, cheapest, cheapest_smeared
+from vmdpotential.methods import Estimate, Method, Plan, PointPlan, Refusal, Request, interpolated_bytes, slabs_cure
+from vmdpotential.methods.costs import Size, cheapest, cheapest_at_points, cheapest_smeared, point_extents
+from vmdpotential.methods.costs import transform as _transform
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import optimal
-from vmdpotential.splitting.gaussian import rendered
-from vmdpotential.splitting.mesh import Mesh, Split, around, over_cell
-from vmdpotential.splitting.screened import optimal_for_screened
+from vmdpotential.splitting.long_range import LongRange, long_range
+from vmdpotential.splitting.mesh import Mesh, Smooth, Split, around, over_cell
+
+Floats = NDArray[np.float64]
 
 #: How many times smaller than asked the predicted error is: it is that of charges without correlation, and those
 #: of molecules have one.
@@ -42,7 +49,8 @@ class Pme(Method):
 
     name = "pme"
     summary = "all atoms and images by a mesh, to the tolerance"
-    interactions = ("coulomb", "gaussian", "screened_coulomb")
+    targets = ("grid", "points")
+    splits = True
     exact = False
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
@@ -55,6 +63,9 @@ class Pme(Method):
             return Refusal(f"no mesh keeps the tolerance {request.tolerance:g}",
                            "use a larger {tolerance}, or {method direct}", TaskError)
         spacing, ratio, order, seconds = best
+        if request.at_points:
+            nodes = np.prod(_transform(point_extents(request), spacing, order, request.cell is not None))
+            return Estimate(seconds, int(30 * nodes) + 200 * (request.charges.count + request.points.count))
         return Estimate(seconds, mesh_bytes(request, Size.of(request), spacing, ratio * spacing, order))
 
     def plan(self, request: Request, engine: Engine) -> Plan:
@@ -71,46 +82,122 @@ class Pme(Method):
         best = _choose(request, engine)
         assert best is not None
         spacing, ratio, order, _ = best
-        width = _width(request)
-        split = split_of(request.interaction)
+        split, width = _split(request).mesh, _split(request).width
         mesh = make_mesh(request, spacing, ratio, order, "{tolerance} or {spacing}" if width is None else "{smear}",
                          split)
         work = LatticeSum.split(request.lattice, mesh, request.precision, request.field)
         error = split(ratio * spacing, spacing, order)[1] * request.charges.density
         return Plan(self.name, engine.name, work, estimate, error, choices_of(mesh))
 
+    def plan_points(self, request: Request, engine: Engine) -> MeshPlan:
+        """Return the plan of a sum at points, in double precision.
 
-def _width(request: Request) -> float | None:
-    """Return the standard deviation of Gaussian charges, A; None for points."""
-    return request.interaction.values.get("smear")
+        Raises
+        ------
+        TaskError
+            When no mesh keeps the tolerance.
+        """
+        estimate = self.require(request, engine)
+        best = _choose(request, engine)
+        assert best is not None
+        spacing, ratio, order, _ = best
+        splitting, error = _split(request).mesh(request.points.radius or ratio * spacing, spacing, order)
+        return MeshPlan(
+            self.name, engine.name, estimate, request.interaction, error * request.charges.density,
+            f"mesh {spacing:.3g} A apart, B-splines of order {order}, pairs within {splitting.radius:.3g} A",
+            spacing, order, splitting, request.points.radius is None)
 
 
-def split_of(bound: Bound) -> Split:
-    """Return what makes the splitting of an interaction that is among :attr:`Pme.interactions`."""
-    width, length = bound.values.get("smear"), bound.decay
-    if width is not None:
-        return partial(rendered, width)
-    return optimal if length is None else _screened(length)
-
-
-@lru_cache(maxsize=16)
-def _screened(length: float) -> Split:
-    """Return one splitting for each Debye length, A, so that what is chosen by it is kept."""
-    return partial(optimal_for_screened, length)
+def _split(request: Request) -> LongRange:
+    split = long_range(request.interaction)
+    assert split is not None
+    return split
 
 
 def _choose(request: Request, engine: Engine) -> tuple[float, float, int, float] | None:
     """Return mesh spacing, ratio of the split radius to it, order and seconds of the cheapest mesh."""
-    size, error, width = Size.of(request), request.relative_error / MARGIN, _width(request)
-    if width is None:
-        return cheapest(size, engine.costs, error, split_of(request.interaction))
-    return cheapest_smeared(size, engine.costs, error, width)
+    error, split = request.relative_error / MARGIN, _split(request)
+    if request.at_points:
+        return cheapest_at_points(request, engine.point_costs, error, split.mesh)
+    size = Size.of(request)
+    if split.width is None:
+        return cheapest(size, engine.costs, error, split.mesh)
+    return cheapest_smeared(size, engine.costs, error, split.width)
+
+
+@dataclass(frozen=True, eq=False)
+class MeshPlan(PointPlan):
+    """A mesh sum at points: the splitting is the same for all frames, whose meshes are as fine or a little finer.
+
+    Parameters
+    ----------
+    spacing : float, A
+        Of the mesh, at most.
+    order : int
+        Of its B-splines.
+    splitting : Smooth
+    pairs : bool
+        Whether pairs are summed, which otherwise is left to others.
+    """
+
+    spacing: float = 0.0
+    order: int = 0
+    splitting: Smooth | None = None
+    pairs: bool = True
+
+    @property
+    def short(self) -> Bound | None:
+        """What is left to be summed elsewhere."""
+        return None if self.pairs or self.splitting is None else self.splitting.short()
+
+    def prepare(self, points: Floats, positions: Floats, cell: Cell | None) -> PreparedPoints:
+        """Return the sum for a frame; that of the last one where its cell is the same.
+
+        Raises
+        ------
+        MemoryPlanError
+            When the mesh does not fit into memory.
+        """
+        kept = self.__dict__.get("_kept")
+        if cell is not None and kept is not None and np.array_equal(kept[0], cell.vectors):
+            return kept[1]  # type: ignore[no-any-return]
+        nodes = math.prod(_transform(_extents(points, positions, cell), self.spacing, self.order, cell is not None))
+        memory.require(int(30 * nodes + 200 * (len(positions) + len(points))), f"a mesh of {nodes:.3g} points",
+                       "use a larger {tolerance}, or correct atoms and points that are far away")
+        ready = get_engine(self.engine).prepare_points(PointSum.split(self._mesh(points, positions, cell), self.pairs))
+        if cell is not None:
+            self.__dict__["_kept"] = cell.vectors, ready
+        return ready
+
+    def _mesh(self, points: Floats, positions: Floats, cell: Cell | None) -> Mesh:
+        splitting = self.splitting
+        assert splitting is not None
+
+        def split(*_: float) -> tuple[Smooth, float]:
+            return splitting, 0.0
+
+        ratio = splitting.radius / self.spacing
+        if cell is not None:
+            return over_cell(cell, self.spacing, self.order, ratio, split)
+        nx, ny, nz = (int(n) + 1 for n in np.ceil(np.ptp(points, axis=0) / self.spacing))
+        lattice = Lattice(points.min(0), np.full(3, self.spacing), (nx, ny, nz))
+        return around(lattice, Box.around(positions), self.spacing, self.order, ratio, split)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
+
+
+def _extents(points: Floats, positions: Floats, cell: Cell | None) -> list[float]:
+    """Return the lengths (3,) of what a mesh covers, A."""
+    if cell is not None:
+        return [float(length) for length in np.linalg.norm(cell.vectors, axis=1)]
+    low, high = np.minimum(points.min(0), positions.min(0)), np.maximum(points.max(0), positions.max(0))
+    return [float(length) for length in high - low]
 
 
 def mesh_bytes(request: Request, size: Size, spacing: float, radius: float, order: int) -> int:
     """Return about how many bytes a mesh sum takes on the host."""
-    nodes = np.prod([extent / spacing if size.periodic else 2 * (extent / spacing + order) for extent in size.extents])
-    return _bytes(request, float(nodes), radius)
+    return _bytes(request, float(np.prod(_transform(size.extents, spacing, order, size.periodic))), radius)
 
 
 def _bytes(request: Request, nodes: float, radius: float) -> int:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
 from vmdpotential.engines import Engine, Floats
-from vmdpotential.engines.result import Maps, Result
+from vmdpotential.engines.result import HostSums, Maps, Result, Sums
+from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Method, Plan, Planned, Request, interpolated_bytes
 
@@ -83,9 +84,40 @@ class SlabResult:
         self.low, self.high = min(self.low, float(slab[0].min())), max(self.high, float(slab[0].max()))
 
     def at(self, indices: NDArray[np.int64]) -> Floats:
-        """Return the values at the points that were asked for."""
-        assert indices is self.indices
-        return self.found
+        """Return the values at points, of those that were noted."""
+        rows = [np.flatnonzero((self.indices == place).all(1))[0] for place in indices]
+        return self.found[:, rows]
+
+    def values(self) -> Maps:
+        """Return the map, which went to the sink.
+
+        Raises
+        ------
+        InputError
+        """
+        raise InputError("the map is in the file that its slabs were written to")
+
+    def field(self) -> Maps | None:
+        """Return the field, which went to the sink too.
+
+        Raises
+        ------
+        InputError
+        """
+        return self.values()
+
+    def new_sums(self) -> HostSums:
+        """Return sums of no results yet."""
+        return HostSums()
+
+    def add_to(self, sums: Sums) -> None:
+        """Add the map to sums.
+
+        Raises
+        ------
+        InputError
+        """
+        sums.add(self)
 
     def mean_squares(self) -> Floats:
         """Return the means of the squares of the potential and of the field."""
@@ -134,4 +166,4 @@ def _results(method: Method, plan: Planned, request: Request, positions: Floats,
         yield from plan.prepared.parts(positions, charges, parts)
         return
     for part in parts:
-        yield method.plan(replace(request, lattice=part, planes=None), engine).run(positions, charges)
+        yield method.plan(replace(request, target=part, planes=None), engine).run(positions, charges)

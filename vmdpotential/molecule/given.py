@@ -11,6 +11,25 @@ from vmdpotential.molecule.templates import Match, Miss
 
 
 @dataclass(frozen=True)
+class Molecule:
+    """Atoms and bonds of a file (SDF, MOL2).
+
+    Parameters
+    ----------
+    names, elements : tuple of str
+    formal : tuple of int
+        Formal charges, e.
+    bonds : tuple of (int, int, int)
+        Two atoms and the order of their bond, see :mod:`~vmdpotential.molecule.gasteiger`.
+    """
+
+    names: tuple[str, ...]
+    elements: tuple[str, ...]
+    formal: tuple[int, ...]
+    bonds: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
 class ResidueCharges:
     """Charges of the atoms of a residue, as a file states them.
 
@@ -24,12 +43,15 @@ class ResidueCharges:
         The file, for reports.
     short : str
         Its name without its number, where the file may have joined them (``LIG1``).
+    molecule : Molecule, optional
+        Its atoms and bonds, where the file states them.
     """
 
     residue: str
     charges: dict[str, float]
     source: str
     short: str = ""
+    molecule: Molecule | None = None
 
 
 @dataclass

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.compiling import build, threads
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.orbitals.shells import Shell, in_monomials, monomials

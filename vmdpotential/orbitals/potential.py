@@ -2,7 +2,7 @@
 
 The product of two primitives is a sum of Hermite Gaussians at a point between them (L. E. McMurchie, E. R. Davidson,
 J. Comput. Phys. 26 (1978) 218), so that the electrons are Gaussians with coefficients that follow from the density
-matrix, and the potential of each is known in closed form (:mod:`vmdpotential.engines.cpu.maps.charge_kernel`).
+matrix, and the potential of each is known in closed form (:mod:`vmdpotential.orbitals.charge_kernel`).
 Primitives of the same exponent at the same nucleus are one, whatever shells they are of; products that add less than
 :data:`NEGLIGIBLE` are left out.
 """
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
+from vmdpotential.compiling import build, threads
 from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cpu.compiling import build, threads
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.orbitals.shells import in_monomials, monomials
 from vmdpotential.orbitals.wavefunction import Wavefunction

@@ -18,27 +18,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.engines import AtPoints, get_engine, with_transforms
+from vmdpotential.engines import PreparedPoints, get_engine
 from vmdpotential.engines.pairs import Atoms, PairSum, PreparedPairs
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.interactions import coulomb, distance_dependent, lennard_jones, reaction_field
 from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, LORENTZ_BERTHELOT, TABLE, PairPotential, Rule, Term
 from vmdpotential.maps import check_tolerance
-from vmdpotential.methods.at_points import (
-    POINTS,
-    START,
-    PointPlan,
-    better_than,
-    direct_seconds,
-    plan,
-    relative,
-    until_within,
-)
-from vmdpotential.methods.reference import Waves, ewald_splitting
+from vmdpotential.methods import PointPlan, Request
+from vmdpotential.methods.accuracy import Attempt, until_within
+from vmdpotential.methods.points import START, exact_values, plan_points, relative, request_at, sample
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.splitting.coulomb import Splitting
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -53,9 +44,6 @@ MEDIUM, SLOPE = 78.5, 4.0
 
 #: Energies of opposite sign nearly cancel, and those of excluded pairs, 1e6 kcal/mol, are taken away again.
 PRECISION = "double"
-
-#: Seconds of all pairs of an open boundary from which on a mesh is considered.
-LEAST = 0.02
 
 #: Relative error of the Coulomb energies of atoms, and of the forces on them: those of opposite sign nearly cancel.
 TOLERANCE = 1e-6
@@ -184,8 +172,8 @@ class Between:
         self._pairs: list[PreparedPairs] = []
         self._cell: Cell | None = None
         self._long: PointPlan | None = None
-        self._waves: Splitting | None = None
-        self._field: AtPoints | None = None
+        self._field: PreparedPoints | None = None
+        self._smooth: tuple[Floats, Floats | None] | None = None
 
     def identity(self) -> dict[str, Any]:
         """Return what determines the energies of a frame: all but what was measured, and what follows from the rest."""
@@ -194,7 +182,8 @@ class Between:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy, which has the plan and nothing that was prepared; its engine goes by its name."""
-        return {**self.__dict__, "engine": self.engine.name, "_pairs": [], "_cell": None, "_field": None}
+        return {**self.__dict__, "engine": self.engine.name, "_pairs": [], "_cell": None, "_field": None,
+                "_smooth": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, engine=get_engine(state["engine"]))
@@ -204,33 +193,35 @@ class Between:
         if self._sums:
             return self._run(positions, cell)
 
-        def attempt(error: float) -> tuple[Energies, float]:
+        def attempt(error: float) -> Attempt[Energies]:
             self._plan(positions, cell, error)
             result = self._run(positions, cell)
-            return result, self._measure(result, positions, cell)
+            measured = self._measure(result, positions, cell)
+            return Attempt(result, measured, None if self._long is None else self._long.error, str(self._long))
 
-        return until_within(self.tolerance, START * self.tolerance, attempt)[0]
+        return until_within(self.electrostatics, self.tolerance, START * self.tolerance, attempt)
+
+    def _request(self, positions: Floats, cell: Cell | None) -> Request:
+        """Return a request for the smooth part of the potential at the atoms of A."""
+        every = positions[self.every]
+        return request_at(positions[self.atoms], every, self.known[self.every], cell, tolerance=self.tolerance,
+                          field=self.forces, radius=self.cutoff)
 
     def _measure(self, result: Energies, positions: Floats, cell: Cell | None) -> float:
-        """Measure the errors at some atoms against a better plan, and return the larger one."""
+        """Measure the errors at some atoms against an exact sum, and return the larger one."""
         self.error = self.error_forces = None
-        if self._long is None or self._field is None:
+        if self._long is None or self._long.error is None or self._field is None or self._smooth is None:
             return 0.0
-        engine, every = with_transforms(self.engine), positions[self.every]
-        rows = np.arange(len(self.atoms))
-        if len(rows) > POINTS:
-            rows = np.random.default_rng(2009).choice(rows, POINTS, replace=False)
-        points, q = positions[self.atoms[rows]], self.charges[self.atoms[rows]]
-        better = better_than(self._long, points, every, self.known[self.every], cell)
-        potential, field = (a - b for a, b in zip(*(
-            engine.prepare_points(each.mesh(every, every, cell), True).at(
-                points, positions[self.others], self.charges[self.others], True) for each in (self._long, better)),
-            strict=True))
+        rows, (potential, field) = sample(len(self.atoms)), self._smooth
+        q = self.charges[self.atoms[rows]]
+        exact, slope, own = exact_values(self._long, self._request(positions, cell), positions[self.atoms[rows]],
+                                         positions[self.others], self.charges[self.others], cell, self.engine)
+        exact = exact + np.where(self.in_b[self.atoms[rows]], q * (self._field.own - own), 0.0)
         half = 0.5 if len(self.both) == len(self.others) else 1.0  # of a pair's energy, where both atoms have rows
         weight = np.where(self.in_b[self.atoms[rows]], half, 1.0)
-        self.error = relative(weight * q * potential, result.coulomb[rows])
-        if result.forces is not None:
-            self.error_forces = relative(q[:, None] * field, result.forces[rows])
+        self.error = relative(weight * q * (potential[rows] - exact), result.coulomb[rows])
+        if result.forces is not None and field is not None and slope is not None:
+            self.error_forces = relative(q[:, None] * (field[rows] - slope), result.forces[rows])
         return max(self.error, self.error_forces or 0.0)
 
     def _run(self, positions: Floats, cell: Cell | None) -> Energies:
@@ -267,29 +258,27 @@ class Between:
             bound = self._removed = coulomb.CUT.bind(cutoff=cutoff)
         elif self.electrostatics == "ddd":
             bound = self._removed = distance_dependent.INTERACTION.bind(slope=SLOPE).truncated(cutoff)
-        elif self.electrostatics == "ewald":
-            if cell is not None:
-                self._waves = ewald_splitting(cutoff)
-                bound = self._waves.short()
-            self._removed = bound
         else:
-            direct = direct_seconds(len(self.atoms), len(self.others), None)
-            self._long = None
-            if cell is not None or direct > LEAST:
-                try:
-                    found = plan(error, positions[self.atoms], positions[self.every], self.known[self.every], cell,
-                                 radius=cutoff)
-                except TaskError:
-                    if cell is not None:
-                        raise
-                    found = None
-                if found is not None and (cell is not None or found.seconds < direct):
-                    self._long, bound = found, found.splitting.short()
-            self._removed = bound
+            self._long = self._mesh(positions, cell, error)
+            bound = self._removed = bound if self._long is None or self._long.short is None else self._long.short
         lj = Term("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), self._rule)
         term = Term("coulomb", bound, CHARGES)
         self._sums = [PairPotential((term, lj))] if bound.cutoff is not None else [
             PairPotential((term,)), PairPotential((lj,))]
+
+    def _mesh(self, positions: Floats, cell: Cell | None, error: float) -> PointPlan | None:
+        """Return the plan of the smooth part beyond the cutoff; None where all pairs of an open boundary are summed."""
+        request, costs = self._request(positions, cell).with_error(error), self.engine.point_costs
+        if cell is not None:
+            return plan_points(request, self.engine, self.electrostatics)
+        all_pairs = costs.pair * len(self.atoms) * len(self.others)
+        if self.electrostatics == "ewald" or all_pairs < 2 * costs.fixed:  # hardly longer than a mesh at best
+            return None
+        try:
+            found = plan_points(request, self.engine, self.electrostatics)
+        except TaskError:
+            return None
+        return found if found.estimate.seconds < all_pairs else None
 
     def _prepare(self, positions: Floats, cell: Cell | None) -> None:
         """Prepare pair sums and mesh for a cell, unless the last frame had the same."""
@@ -299,11 +288,8 @@ class Between:
             self._pairs = [self.engine.prepare_pairs(PairSum(
                 potential, None if potential.cutoff is None else cell, PRECISION, energy=True))
                 for potential in self._sums]
-        if self._waves is not None and cell is not None and not same:
-            self._field = Waves(self._waves, cell, self.engine)
-        elif self._long is not None and (cell is None or not same):
-            mesh = self._long.mesh(positions[self.every], positions[self.every], cell)
-            self._field = with_transforms(self.engine).prepare_points(mesh, False)
+        if self._long is not None:
+            self._field = self._long.prepare(positions[self.every], positions[self.every], cell)
 
     def _some(self, potential: PairPotential, positions: Floats, index: Integers, alone: bool) -> Atoms:
         """Return atoms for the engine; with the exclusions among them where their own pairs are summed."""
@@ -314,11 +300,12 @@ class Between:
             positions[index], {name: parameters[name][index] for name in potential.atoms},
             self.nonbonded.types[index] if tables else None, tables, exclusions)
 
-    def _add_smooth(self, field: AtPoints, positions: Floats, energies: Floats, forces: Floats) -> None:
+    def _add_smooth(self, field: PreparedPoints, positions: Floats, energies: Floats, forces: Floats) -> None:
         """Add the smooth part of the Coulomb energy, without that of atoms with themselves."""
         q, both = self.charges, self.both
-        own = q * float(field.splitting.long(0.0))
-        potential, gradient = field.at(positions[self.atoms], positions[self.others], q[self.others], self.forces)
+        own = q * field.own
+        self._smooth = field.at(positions[self.atoms], positions[self.others], q[self.others], self.forces)
+        potential, gradient = self._smooth[0].copy(), self._smooth[1]
         if gradient is not None:
             forces += q[self.atoms, None] * gradient
         rows = self.row[both]

@@ -28,9 +28,9 @@ CA_C_N, C_N_CA, O_C_N = 116.2, 121.7, 123.0
 
 @dataclass
 class Completion:
-    """What could not be completed: residues by their row to a reason; gaps by the rows of the residues around them."""
+    """What could not be completed: residues by row to how many atoms; gaps by the rows of their residues."""
 
-    failed: dict[int, str] = field(default_factory=dict)
+    failed: dict[int, int] = field(default_factory=dict)
     gaps: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -62,7 +62,7 @@ def complete(draft: Draft, chains: list[str]) -> tuple[Draft, Completion]:
         positions = {name: draft.positions[starts[n] + k] for k, name in enumerate(names)}
         placed = _place(found, positions, kinds[key], tree)
         if placed is None:
-            done.failed[n] = f"{len(kinds[key])} of its atoms are missing, and too few are there to place them"
+            done.failed[n] = len(kinds[key])
             continue
         new[n] = [(found.atoms[k], found.elements[k], place) for k, place in placed.items()]
     caps = _caps(draft, chains, linked, new, tree, done)

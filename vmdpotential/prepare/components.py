@@ -26,6 +26,7 @@ from vmdpotential.molecule.gasteiger import (
     SINGLE,
     TRIPLE,
 )
+from vmdpotential.molecule.given import Molecule
 from vmdpotential.molecule.structure import Floats, Integers
 from vmdpotential.molecule.templates import table_bytes
 
@@ -62,6 +63,8 @@ class Component:
         Names of the hydrogens on each heavy atom.
     others : dict of str to str
         Former names of heavy atoms to the present ones.
+    stated : bool
+        Whether it is a user's, whose formal charges are those of the form that is meant.
     """
 
     name: str
@@ -73,6 +76,25 @@ class Component:
     leaving: Any
     hydrogens: dict[str, tuple[str, ...]]
     others: dict[str, str]
+    stated: bool = False
+
+    @classmethod
+    def from_molecule(cls, name: str, molecule: Molecule) -> Component:
+        """Return the component of a molecule that a file states with its hydrogens."""
+        heavy = [n for n, element in enumerate(molecule.elements) if element not in ("H", "D")]
+        row = {n: k for k, n in enumerate(heavy)}
+        hydrogens: dict[str, tuple[str, ...]] = {}
+        bonds = []
+        for a, b, order in molecule.bonds:
+            if a in row and b in row:
+                bonds.append((row[a], row[b], order))
+            elif a in row or b in row:
+                holder, held = (a, b) if a in row else (b, a)
+                atom = molecule.names[holder]
+                hydrogens[atom] = (*hydrogens.get(atom, ()), molecule.names[held])
+        return cls(name, tuple(molecule.names[n] for n in heavy), tuple(molecule.elements[n] for n in heavy),
+                   np.array([molecule.formal[n] for n in heavy], np.int64), np.full((len(heavy), 3), np.nan),
+                   np.array(bonds, np.int64).reshape(-1, 3), np.zeros(len(heavy), bool), hydrogens, {}, True)
 
     @classmethod
     def from_json(cls, line: str) -> Component:

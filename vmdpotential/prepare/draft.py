@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,8 +94,12 @@ class Draft:
         return found
 
 
-def draft_of(structure: Structure, heavy: NDArray[np.bool_]) -> Draft:
-    """Return the heavy atoms of a structure with their components and the bonds between residues."""
+def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str, Component] = MappingProxyType({})
+             ) -> Draft:
+    """Return the heavy atoms of a structure with their components and the bonds between residues.
+
+    `stated` components of the user's, by the names of residues in capitals, count before those of the dictionary.
+    """
     rows = np.flatnonzero(heavy)
     of_atoms = structure.residue_of
     residue, order = np.unique(of_atoms[rows], return_inverse=True)
@@ -105,7 +111,8 @@ def draft_of(structure: Structure, heavy: NDArray[np.bool_]) -> Draft:
         part = rows[start:stop]
         name, atoms = str(structure.residue_names[part[0]]), tuple(names[start:stop].tolist())
         if (name, atoms) not in known:
-            known[name, atoms] = _known(name, atoms, structure.elements[part].tolist(), structure.positions[part])
+            known[name, atoms] = _known(name, atoms, structure.elements[part].tolist(), structure.positions[part],
+                                        stated.get(name.upper()))
         found, names[start:stop], note = known[name, atoms]
         residues.append(Residue(name, found, int(part[0]), note=note))
     draft = Draft(names, structure.elements[rows], structure.positions[rows], order.astype(np.int64), rows, residues)
@@ -114,10 +121,14 @@ def draft_of(structure: Structure, heavy: NDArray[np.bool_]) -> Draft:
 
 
 def _known(name: str, atoms: tuple[str, ...], elements: list[str],
-           positions: Floats) -> tuple[Component | None, tuple[str, ...], str]:
+           positions: Floats, stated: Component | None) -> tuple[Component | None, tuple[str, ...], str]:
     """Return the component of a residue, by its bonds where names differ, its names of the atoms, and a note."""
     if name.upper() in WATERS or (len(atoms) == 1 and name.upper() in IONS):
         return None, atoms, ""
+    if stated is not None and len(atoms) == len(stated.atoms):
+        names = renamed(stated, atoms) or matched(stated, elements, positions)
+        if names is not None:
+            return stated, names, ""
     found, note = meant(name, atoms), ""
     names = renamed(found, atoms) if found is not None else None
     if found is None and (found := component(name.upper())) is not None:

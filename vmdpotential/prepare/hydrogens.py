@@ -10,10 +10,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential.extras import load
 from vmdpotential.molecule.names import WATERS
-from vmdpotential.molecule.structure import Floats
+from vmdpotential.molecule.structure import Floats, Integers
 from vmdpotential.prepare.components import Component
 from vmdpotential.prepare.draft import Draft
 from vmdpotential.prepare.rigid import place_rigid
@@ -40,18 +41,27 @@ def places(draft: Draft, states: States) -> list[Floats]:
     """Return the places (k, 3) of the hydrogens of every heavy atom, A; of waters too."""
     hydride = load("hydride", "hydrogens", "prepare")
     array = atom_array(draft.names, draft.elements, draft.positions, states.charges, draft.residue, states.bonds)
-    # those alone that have hydrogens in the dictionary, or would by their charge: it is slow
+    # those alone that have hydrogens in the dictionary, or would by their charge, and that are not placed without it
     names, starts = draft.names.tolist(), draft.starts.tolist()
     mask = states.charges > 0
+    known = np.zeros(len(draft), np.int64)
+    usual = np.full(len(draft), -1, np.int64)
     for residue, start, stop in zip(draft.residues, starts[:-1], starts[1:], strict=True):
         if residue.component is not None:
-            held = _holders(residue.component, tuple(names[start:stop]))
-            mask[start:stop] |= [name in held for name in names[start:stop]]
+            key = residue.component, tuple(names[start:stop])
+            holders, charges = _holders(*key)
+            mask[start:stop] |= holders | (states.charges[start:stop] > charges)
+            known[start:stop], usual[start:stop] = _counts(*key)
+    number = np.bincount(states.bonds[:, :2].ravel(), minlength=len(draft))
+    placed = place_rigid(draft, states.bonds, np.where((states.charges == 0) & (number == usual), known, 0))
+    mask[list(placed)] = False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an atom whose surroundings are in no fragment has none
         found = hydride.FragmentLibrary.standard_library().calculate_hydrogen_coord(array, mask)
     result = [np.asarray(place, np.float64) for place in found]
-    place_rigid(draft, states.bonds, result)
+    placed |= place_rigid(draft, states.bonds, np.array([len(place) for place in result], np.int64))
+    for row, place in placed.items():
+        result[row] = place
     half = np.radians(WATER_ANGLE) / 2
     water = WATER_BOND * np.array([[np.sin(half), np.cos(half), 0], [-np.sin(half), np.cos(half), 0]])
     for n, residue in enumerate(draft.residues):
@@ -63,11 +73,32 @@ def places(draft: Draft, states: States) -> list[Floats]:
 
 
 @cache
-def _holders(component: Component, present: tuple[str, ...]) -> frozenset[str]:
-    """Return the atoms of a residue that may have hydrogens: in the dictionary, or where a neighbour is not there."""
+def _holders(component: Component, present: tuple[str, ...]) -> tuple[NDArray[np.bool_], Integers]:
+    """Return which atoms (n,) of a residue may have hydrogens, and their formal charges (n,) in the dictionary.
+
+    Those that have some in the dictionary, or a neighbour that is not there.
+    """
     ends = {name for name, near in zip(component.atoms, component.neighbours, strict=True)
             if any(component.atoms[k] not in present for k in near) and not name.startswith("C")}
-    return frozenset(component.hydrogens) | ends
+    return (np.array([name in component.hydrogens or name in ends for name in present], bool),
+            component.charges[[component.row[name] for name in present]])
+
+
+@cache
+def _counts(component: Component, present: tuple[str, ...]) -> tuple[Integers, Integers]:
+    """Return the hydrogens (n,) of the atoms of a residue, and how many heavy neighbours (n,) they have if so.
+
+    Of carbons, and of the nitrogen of a peptide, in their neutral forms; others depend on the state.
+    """
+    counts, near = np.zeros((2, len(present)), np.int64)
+    for k, name in enumerate(present):
+        row = component.row[name]
+        neighbours = len(component.neighbours[row])
+        if component.elements[row] == "C":
+            counts[k], near[k] = len(component.hydrogens.get(name, ())), neighbours
+        elif component.is_amino_acid and name == "N" and neighbours == 1 and name in component.hydrogens:
+            counts[k], near[k] = 1, 2
+    return counts, near
 
 
 def names(component: Component | None, atom: str, count: int, taken: set[str]) -> list[str]:

@@ -8,7 +8,7 @@ freely, turned (:mod:`~vmdpotential.prepare.orient`). Charges are those of force
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, TaskError, UsageError, listed
 from vmdpotential.molecule import elements
-from vmdpotential.molecule.charges import ChargeReport, charges_and_report
+from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.given import ResidueCharges
 from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
 from vmdpotential.molecule.radii import prepared_radii
@@ -26,18 +26,21 @@ from vmdpotential.prepare import states
 from vmdpotential.prepare.approximate import approximate
 from vmdpotential.prepare.assemble import Assembly, assemble, counts, free, on_atoms
 from vmdpotential.prepare.complete import complete
+from vmdpotential.prepare.components import Component
 from vmdpotential.prepare.draft import METALS, Draft, all_bonds, draft_of
 from vmdpotential.prepare.orient import orient
 from vmdpotential.prepare.report import Prepared, Row
 
 __all__ = ["Prepared", "Row", "prepare_structure"]
 
-_CURE = ("give their charges as {charges} (MOL2, CSV ...), or leave them out by the command prepare, which names them "
-         "in {leave_out}")
+_CURE = ("give each with its hydrogens (SDF, MOL2) as {charges}, or leave them out by the command prepare, which names "
+         "them in {leave_out}")
 
 
 #: Heavy atoms nearer to each other than this, A, are at the same place.
 _SAME = 0.1
+#: Coordinates beyond this, A, are of no molecule, and their squares of no use.
+_FARTHEST = 1e6
 #: Residues of points that are no atoms, which mark a membrane in files of the OPM database.
 _DUMMIES = ("DUM",)
 
@@ -92,15 +95,18 @@ def prepare_structure(
     if not heavy.any():
         raise InputError(f"{structure.where}: contains no atoms but hydrogens")
     _check_places(structure, heavy)
-    draft = draft_of(structure, heavy)
+    stated = {name.upper(): Component.from_molecule(one.residue, one.molecule)
+              for one in charges if one.molecule is not None for name in (one.short, one.residue) if name}
+    draft = draft_of(structure, heavy, stated)
     _check_known(structure, draft, {one.residue.upper() for one in charges}, force_field)
     chains = [f"{structure.chain_ids[r.source]}/{structure.segment_ids[r.source]}" for r in draft.residues]
     before = draft
     draft, done = complete(draft, chains)
     if done.failed:
-        failed = [f"{_label(structure, before, n)} ({reason})" for n, reason in done.failed.items()]
-        raise TaskError(f"{structure.where}: {len(failed)} residue{'s' * (len(failed) > 1)} cannot be completed: "
-                        f"{listed(failed, 300)}", "complete them with another program, or name them in {leave_out}")
+        failed = [f"{_label(structure, before, n)} ({missing} missing)" for n, missing in done.failed.items()]
+        raise TaskError(f"{structure.where}: {len(failed)} residue{'s' * (len(failed) > 1)} cannot be completed, as "
+                        f"too few of their atoms are there: {listed(failed, 120)}",
+                        "complete them with another program, or name them in {leave_out}")
     gaps = [f"{_label(structure, before, a)} to {_label(structure, before, b)}" for a, b in done.gaps]
     own = on_atoms(structure, draft, hydrogen & ~dropped)
     values = {}
@@ -116,31 +122,37 @@ def prepare_structure(
         approximated[atoms] = True
         return _approximate(made, atoms, others)
 
-    whole, report = charges_and_report(made.structure, force_field, water, charges, otherwise=otherwise)
+    given = _as_named(charges, draft, made)
+    whole, report = charges_and_report(made.structure, force_field, water, given, otherwise=otherwise)
     whole = replace(whole, positions=orient(whole.positions, whole.known_charges, *free(made)))
     values_of_radii, source = prepared_radii(whole, radii)
     whole = replace(whole, radii=values_of_radii, charge_source="templates and Gasteiger's method" if report.approximate
                     else f"{report.source} templates")
-    rows = _rows(whole, draft, made, found, report, approximated)
+    rows = _rows(whole, draft, made, found, approximated,
+                 {one.residue.upper(): one.source for one in given} | {"": report.source})
     attached = sum(map(len, own.values()))
     left = {"hydrogens that are on no atom": int((hydrogen & ~dropped).sum()) - attached,
             "hydrogens in other numbers than the states have": attached - int(made.kept.sum()),
-            "atoms that their residues list twice": int(twice.sum()),
-            "atoms without an element": int(strange.sum()),
+            _which("atoms that their residues list twice", structure, twice): int(twice.sum()),
+            _which("atoms without an element", structure, strange): int(strange.sum()),
             **{f"atoms of {name}": int((structure.residue_names == name).sum())
                for name in (*leave_out, *(_DUMMIES if dummy.any() else ()))}}
     return Prepared(whole, report, rows, gaps, ph, pka, source, {name: n for name, n in left.items() if n})
 
 
 def _check_places(structure: Structure, heavy: NDArray[np.bool_]) -> None:
-    """Raise TaskError for heavy atoms at the same place, which have no directions to place others by."""
+    """Raise TaskError for heavy atoms at the same place, which have no directions to place others by, or far away."""
     from scipy.spatial import cKDTree
 
     rows = np.flatnonzero(heavy)
+    far = rows[(np.abs(structure.positions[rows]) > _FARTHEST).any(1)]
+    if len(far):
+        raise TaskError(f"{structure.where}: {structure.label(int(far[0]))} is more than {_FARTHEST:g} A away from the "
+                        "origin", "correct its coordinates")
     pairs = cKDTree(structure.positions[rows]).query_pairs(_SAME, output_type="ndarray")
     if len(pairs):
         names = [f"{structure.label(int(rows[a]))} and {structure.label(int(rows[b]))}" for a, b in pairs]
-        raise TaskError(f"{structure.where}: atoms are at the same place: {listed(names, 200)}",
+        raise TaskError(f"{structure.where}: atoms are at the same place: {listed(names, 120)}",
                         "remove one of each pair")
 
 
@@ -151,6 +163,10 @@ def _listed_twice(structure: Structure) -> NDArray[np.bool_]:
     result = np.ones(len(structure), bool)
     result[first] = False
     return result
+
+
+def _which(what: str, structure: Structure, atoms: NDArray[np.bool_]) -> str:
+    return f"{what} ({listed([structure.label(row) for row in np.flatnonzero(atoms).tolist()], 60)})"
 
 
 def _label(structure: Structure, draft: Draft, residue: int) -> str:
@@ -180,7 +196,27 @@ def _check_known(structure: Structure, draft: Draft, given: set[str], force_fiel
         raise TaskError(
             f"{structure.where}: residues that are not in the Chemical Component Dictionary, or have other "
             "atoms: "
-            + listed([f"{name} ({count})" for name, count in unknown.items()], 200), _CURE)
+            + listed([f"{name} ({count})" for name, count in unknown.items()], 60), _CURE)
+
+
+def _as_named(charges: Sequence[ResidueCharges], draft: Draft, made: Assembly) -> list[ResidueCharges]:
+    """Return charges of files with bonds under the names that the structure has for their atoms."""
+    result = []
+    for one in charges:
+        n = next((n for n, residue in enumerate(draft.residues) if residue.component is not None
+                  and residue.component.stated and residue.component.name == one.residue), None)
+        if n is not None:
+            part = np.flatnonzero(draft.residue == n)
+            theirs = dict(zip(made.place[part].tolist(), draft.names[part].tolist(), strict=True))
+            rows = np.flatnonzero(made.residue == n).tolist()
+            ours = made.structure.atom_names[rows].tolist()
+            # hydrogens have the names of the file as they are
+            names = [theirs.get(row, name) for row, name in zip(rows, ours, strict=True)]
+            if set(names) == one.charges.keys():
+                one = replace(one, residue=draft.residues[n].name, charges={
+                    name: one.charges[other] for name, other in zip(ours, names, strict=True)})
+        result.append(one)
+    return result
 
 
 def _approximate(made: Assembly, atoms: NDArray[np.bool_], others: Floats) -> Floats:
@@ -190,13 +226,13 @@ def _approximate(made: Assembly, atoms: NDArray[np.bool_], others: Floats) -> Fl
     if len(bad):
         names = [made.structure.label(int(atom)) for atom in bad]
         raise TaskError(f"{made.structure.where}: {len(bad)} atom{'s' * (len(bad) > 1)} have no charge, not an "
-                        f"approximate one either: {listed(names, 200)}", _CURE)
+                        f"approximate one either: {listed(names, 80)}", _CURE)
     return charges
 
 
-def _rows(whole: Structure, draft: Draft, made: Assembly, found: states.States, report: ChargeReport,
-          approximated: NDArray[np.bool_]) -> list[Row]:
-    """Return the table."""
+def _rows(whole: Structure, draft: Draft, made: Assembly, found: states.States, approximated: NDArray[np.bool_],
+          sources: Mapping[str, str]) -> list[Row]:
+    """Return the table; charges of residues have `sources` by their names, those of all others by the empty one."""
     starts = whole.residue_starts
     net = np.add.reduceat(whole.known_charges, starts[:-1])
     placed = np.add.reduceat((made.holder >= 0) & ~made.kept, starts[:-1], dtype=np.int64)
@@ -208,6 +244,7 @@ def _rows(whole: Structure, draft: Draft, made: Assembly, found: states.States, 
             str(whole.chain_ids[row] or whole.segment_ids[row]), str(whole.residue_names[row]),
             f"{whole.residue_ids[row]}{whole.insertion_codes[row]}", found.names.get(n, ""),
             found.pka.get((n, residue.component.name if residue.component is not None else "")),
-            round(float(net[n]), 4) + 0.0, "Gasteiger (approximate)" if approximated[row] else report.source,
+            round(float(net[n]), 4) + 0.0, "Gasteiger (approximate)" if approximated[row]
+            else sources.get(str(whole.residue_names[row]).upper(), sources[""]),
             tuple(residue.added), int(placed[n]), int(kept[n]), found.notes.get(n, residue.note)))
     return rows

@@ -89,7 +89,9 @@ class Prepared:
         if self.charges.approximate:
             text += f"; approximate charges for {listed(self.charges.approximate, 80)}"
         if self.left_out:
-            text += "; left out: " + ", ".join(f"{count} {what}" for what, count in self.left_out.items())
+            text += "; left out: " + ", ".join(
+                f"{count} {what.replace('atoms', 'atom', 1) if count == 1 else what}"
+                for what, count in self.left_out.items())
         return text
 
     def lines(self) -> list[str]:
@@ -100,7 +102,7 @@ class Prepared:
             for word in row.state.split("+"):
                 if word and not word.isdigit() and word not in ("N-terminus", "C-terminus"):
                     states.setdefault(row.residue, Counter())[word] += 1
-        known = [f"{name}: {', '.join(f'{state} {count}' for state, count in found.items())}"
+        known = [f"{name}: {', '.join(f'{state} ({count})' for state, count in found.items())}"
                  for name, found in sorted(states.items()) if len(found) > 1 or name not in found]
         if known:
             result.append(f"states ({self.pka} pKa): {'; '.join(known)}")

@@ -14,52 +14,56 @@ from vmdpotential.prepare.components import FLAT
 from vmdpotential.prepare.draft import Draft
 
 #: Lengths of bonds to hydrogen, A: Amber's (W. D. Cornell et al., J. Am. Chem. Soc. 117, 1995, 5179); in a plane.
-_LENGTHS = {"C": 1.09, "N": 1.01}
-_FLAT_CH = 1.08
+_CH, _FLAT_CH, _NH = 1.09, 1.08, 1.01
+#: Numbers of hydrogens and of heavy neighbours; an atom of one hydrogen and two neighbours is in their plane.
+_KINDS = ((1, 3), (1, 2), (2, 2))
 #: Half the angle between the two hydrogens of CH2, degrees.
 _HALF = 109.5 / 2
 #: Of a sum of the directions of bonds, or the volume between three of them, where these do not determine a direction.
 _LEAST = 0.1
 
 
-def place_rigid(draft: Draft, bonds: Integers, places: list[Floats]) -> None:
-    """Replace places (k, 3) of hydrogens, in place, where the heavy atoms determine them."""
-    heavy: list[list[int]] = [[] for _ in places]
-    for a, b in bonds[:, :2].tolist():
-        heavy[a].append(b)
-        heavy[b].append(a)
-    flat = np.zeros(len(places), bool)
+def place_rigid(draft: Draft, bonds: Integers, counts: Integers) -> dict[int, Floats]:
+    """Return places (k, 3) of the hydrogens of atoms, by row, where the heavy atoms determine them.
+
+    Parameters
+    ----------
+    draft : Draft
+    bonds : (B, 3) int64
+    counts : (N,) int64
+        Hydrogens of every atom; 0 of those that are not asked for.
+    """
+    number = np.bincount(bonds[:, :2].ravel(), minlength=len(counts))
+    flat = np.zeros(len(counts), bool)
     flat[bonds[np.isin(bonds[:, 2], FLAT), :2]] = True
-    elements = draft.elements.tolist()
-    kinds: dict[tuple[int, int], list[int]] = {(1, 3): [], (1, 2): [], (2, 2): []}
-    for atom, (near, found) in enumerate(zip(heavy, places, strict=True)):
-        if not len(found) or (len(found), len(near)) not in kinds or elements[atom] not in _LENGTHS:
+    nitrogen, carbon = draft.elements == "N", draft.elements == "C"
+    planar = flat.copy()
+    for a, b in ((0, 1), (1, 0)):
+        planar[bonds[nitrogen[bonds[:, a]] & flat[bonds[:, b]], a]] = True
+    ends, others = np.concatenate([bonds[:, :2], bonds[:, 1::-1]]).T
+    order = np.argsort(ends, kind="stable")
+    first, others = np.searchsorted(ends[order], np.arange(len(counts))), others[order]
+    length = np.where(nitrogen, _NH, np.where(flat, _FLAT_CH, _CH))
+    result: dict[int, Floats] = {}
+    for count, near in _KINDS:
+        rows = np.flatnonzero((counts == count) & (number == near) & (carbon | nitrogen)
+                              & (planar == ((count, near) == (1, 2))))
+        if not len(rows):
             continue
-        planar = bool(flat[atom]) or (elements[atom] == "N" and bool(flat[near].any()))
-        if planar == (len(near) == 2 and len(found) == 1):
-            kinds[len(found), len(near)].append(atom)
-    length = np.array([_LENGTHS.get(element, 0.0) for element in elements])
-    length[flat & (draft.elements == "C")] = _FLAT_CH
-    for (count, _), rows in kinds.items():
-        if not rows:
-            continue
-        units = _units(draft.positions, rows, [heavy[row] for row in rows])
-        outwards = _away_of_three(units) if units.shape[1] == 3 else -units.sum(1)
+        units = _units(draft.positions, rows, others[first[rows][:, None] + np.arange(near)])
+        outwards = _away_of_three(units) if near == 3 else -units.sum(1)
         size = np.linalg.norm(outwards, axis=1, keepdims=True)
-        good = (size > _LEAST).ravel()
         outwards /= np.maximum(size, _LEAST)
         directions = outwards[:, None] if count == 1 else _both(units, outwards)
-        for k in np.flatnonzero(good & np.isfinite(directions).all((1, 2))).tolist():
-            row = rows[k]
-            new = draft.positions[row] + length[row] * directions[k]
-            if count == 2 and np.linalg.norm(new - places[row]) > np.linalg.norm(new[::-1] - places[row]):
-                new = new[::-1]  # each stays on its side
-            places[row] = new
+        places = draft.positions[rows][:, None] + length[rows, None, None] * directions
+        good = (size > _LEAST).ravel() & np.isfinite(places).all((1, 2))
+        result |= dict(zip(rows[good].tolist(), places[good], strict=True))
+    return result
 
 
-def _units(positions: Floats, rows: list[int], near: list[list[int]]) -> NDArray[np.float64]:
+def _units(positions: Floats, rows: Integers, near: Integers) -> NDArray[np.float64]:
     """Return the directions (n, k, 3) of the bonds of some atoms."""
-    arms = positions[np.array(near)] - positions[np.array(rows)][:, None]
+    arms = positions[near] - positions[rows][:, None]
     return np.asarray(arms / np.maximum(np.linalg.norm(arms, axis=2, keepdims=True), 1e-6), np.float64)
 
 

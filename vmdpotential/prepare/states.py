@@ -215,6 +215,8 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
     elements = draft.elements[part].tolist()
     place = {name: k for k, name in enumerate(names)}
     charges = np.array([found.charges[found.row[name]] for name in names], np.int64)
+    if found.stated:
+        return charges
     bonds: list[list[tuple[int, int]]] = [[] for _ in names]
     for a, b, order in found.bonds.tolist():
         one, two = place.get(found.atoms[a]), place.get(found.atoms[b])
@@ -234,8 +236,10 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
         double = [j for j, order in bonds[k] if order == DOUBLE and elements[j] in ("O", "S")]
         if element == "C" and double and single:
             charges[single[0]] = -1
-        elif element in ("P", "As") and double and single:
+        elif element in ("P", "As") and double:
             charges[single[:2]] = -1
+            # a third acid of phosphate keeps its hydrogen (pKa 12)
+            charges[[j for j, order in bonds[k] if order == SINGLE and charges[j] < 0][2:]] = 0
         elif element in ("S", "Se") and len(double) >= 2 and single:
             charges[single] = -1
     _bases(elements, bonds, outside, charges)

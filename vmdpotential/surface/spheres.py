@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.compiling import build, threads
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.surface.near import Floats, Integers, Near
 

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines.costs import CPU, Costs
+from vmdpotential.engines.costs import CPU, CPU_POINTS, Costs, PointCosts
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import LatticeSum
+    from vmdpotential.engines import ChargePotential, LatticeSum, PointSum
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.maps.sums import CpuSum
-    from vmdpotential.engines.cpu.points.nearby import AtPoints
+    from vmdpotential.engines.cpu.points.sums import CpuPoints
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
-    from vmdpotential.interactions import Bound
     from vmdpotential.molecule.cell import Cell
-    from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
@@ -29,10 +27,11 @@ class CpuEngine:
     name = "cpu"
     has_transforms = True
     costs: Costs = CPU
+    point_costs: PointCosts = CPU_POINTS
 
     def describe(self) -> str:
         """Return cores and vector instructions in use."""
-        from vmdpotential.engines.cpu.compiling import build, threads
+        from vmdpotential.compiling import build, threads
 
         return f"{threads.count()} threads, {build.describe()}"
 
@@ -42,24 +41,11 @@ class CpuEngine:
 
         return CpuSum(work)
 
-    def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
-                  interaction: Bound | None = None, nearest: Floats | None = None) -> Floats:
-        """Return the potential of all atoms at points, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
-        from vmdpotential.engines.cpu.points.points import at_points
+    def prepare_points(self, work: PointSum) -> CpuPoints:
+        """Return a sum at points, ready to run, see :mod:`vmdpotential.engines`."""
+        from vmdpotential.engines.cpu.points.sums import CpuPoints
 
-        reach = None if interaction is None or nearest is not None else interaction.cutoff
-        # few of all pairs; and no image but the nearest is within reach
-        if (interaction is not None and reach is not None and cell is not None and (4 * reach) ** 3 < cell.volume
-                and 2 * reach <= np.linalg.norm(cell.reduced, axis=1).min()):
-            return cutoff_at_points(points, positions, charges, interaction, cell)
-        return at_points(points, positions, charges, cell, interaction, nearest)
-
-    def prepare_points(self, mesh: Mesh, pairs: bool) -> AtPoints:
-        """Return the sum by a mesh at points, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cpu.points.nearby import AtPoints
-
-        return AtPoints(mesh, pairs)
+        return CpuPoints(work)
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""
@@ -79,6 +65,12 @@ class CpuEngine:
         from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 
         return Multigrid(x, y, z, k2, ions, levels)
+
+    def charge_potential(self, cell: Cell) -> ChargePotential:
+        """Return the potential of one charge and all its images, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
+
+        return EwaldPair(cell)
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Return the sums of waves over atoms, see :mod:`vmdpotential.engines`."""

@@ -3,7 +3,7 @@
 The potential of a charge is that of the kernel file ``point_kernel``, whose functions are called.
 
 This file is run once for each set of the constants that it declares, see
-:mod:`vmdpotential.engines.cpu.compiling.build`.
+:mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check
@@ -12,7 +12,7 @@ This file is run once for each set of the constants that it declares, see
 import numpy as np
 from numba import njit
 
-from vmdpotential.engines.cpu.compiling import build
+from vmdpotential.compiling import build
 from vmdpotential.interactions.program import Program
 
 #: The traced radial function.

@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines.costs import CUDA, Costs
+from vmdpotential.engines.costs import CUDA, CUDA_POINTS, Costs, PointCosts
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import LatticeSum, Multigrid, Prepared
-    from vmdpotential.engines.cuda.anywhere import AtPoints
+    from vmdpotential.engines import ChargePotential, LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
-    from vmdpotential.interactions import Bound
     from vmdpotential.molecule.cell import Cell
-    from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
@@ -39,6 +36,7 @@ class CudaEngine:
 
     name = "cuda"
     costs: Costs = CUDA
+    point_costs: PointCosts = CUDA_POINTS
 
     def check(self) -> None:
         """Make sure that the engine works here.
@@ -116,20 +114,20 @@ class CudaEngine:
             return mesh.MeshSum(work)
         return levels.LevelSum(work)
 
-    def at_points(self, points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
-                  interaction: Bound | None = None, nearest: Floats | None = None) -> Floats:
-        """Return the potential of all atoms at points, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cuda.points import at_points
+    def prepare_points(self, work: PointSum) -> PreparedPoints:
+        """Return a sum at points, ready to run, see :mod:`vmdpotential.engines`.
 
-        return at_points(points, positions, charges, cell, interaction, nearest)
+        Raises
+        ------
+        BackendError
+            When a mesh is needed and pyvkfft is missing.
+        """
+        from vmdpotential.engines.cuda import anywhere, fft, points
 
-    def prepare_points(self, mesh: Mesh, pairs: bool) -> AtPoints:
-        """Return the sum by a mesh at points, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cuda import fft
-        from vmdpotential.engines.cuda.anywhere import AtPoints
-
+        if work.smooth is None:
+            return points.PairsAtPoints(work)
         fft.application()
-        return AtPoints(mesh, pairs)
+        return anywhere.AtPoints(work)
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""
@@ -149,6 +147,12 @@ class CudaEngine:
         from vmdpotential.engines.cuda.multigrid import CudaMultigrid
 
         return CudaMultigrid(x, y, z, k2, ions, levels)
+
+    def charge_potential(self, cell: Cell) -> ChargePotential:
+        """Return the potential of one charge and all its images, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines import get_engine
+
+        return get_engine("cpu").charge_potential(cell)  # one charge is too little for a GPU
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Return the sums of waves over atoms, see :mod:`vmdpotential.engines`."""

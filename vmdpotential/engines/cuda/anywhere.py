@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import LatticeSum, charges_and_positions, in_box
+from vmdpotential.engines import LatticeSum, PointSum, charges_and_positions, in_box
 from vmdpotential.engines.cuda import device, maps
 from vmdpotential.engines.cuda.mesh import MeshSum
+from vmdpotential.engines.cuda.points import PairsAtPoints
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
@@ -20,17 +23,23 @@ SPACING = 1.0
 
 
 class AtPoints(MeshSum):
-    """A mesh sum at points; see :class:`vmdpotential.engines.AtPoints` and what prepares it."""
+    """A mesh sum at points; see :class:`vmdpotential.engines.PreparedPoints`."""
 
-    def __init__(self, mesh: Mesh, pairs: bool) -> None:
+    def __init__(self, work: PointSum) -> None:
+        mesh = work.smooth
+        assert mesh is not None
         cell = mesh.cell
         if cell is not None and not cell.orthogonal:
             cell = Cell(cell.reduced)  # its box holds fewer images
-        super().__init__(LatticeSum(_box(mesh, cell), mesh.short if pairs else None, mesh.cell, "double", True, mesh))
-        self.splitting, self._compact, self._pairs = mesh.splitting, cell, pairs
+        super().__init__(LatticeSum(_box(mesh, cell), work.pairs, mesh.cell, "double", True, mesh))
+        self.own, self._compact = work.own, cell
+        self._direct = None if work.pairs is None else PairsAtPoints(replace(work, smooth=None))
 
-    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> tuple[Floats, Floats | None]:
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
+           nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, of charges at positions."""
+        if nearest is not None and self._direct is not None:
+            self._direct.at(points, positions, charges, False, nearest)
         positions, charges = in_box(self.work, *charges_and_positions(positions, charges))
         values = np.zeros((4 if field else 1, len(points)))
         if len(points) and len(positions):
@@ -52,7 +61,7 @@ class AtPoints(MeshSum):
         sums = gpu.buffer("sums", 32 * len(points))
         job.nodes["places"], job.nodes["values"], job.nodes["place_count"] = places, sums, len(points)
         self.queue(job, "at_points", (-(-len(points) // 128), 1, 1), 128)
-        if self._pairs:
+        if self._direct is not None:
             job.task["places"], job.task["sums"], job.task["place_count"] = places, sums, len(points)
             kernel = gpu.kernel("near.cu", "near", {"REAL": "double"}, self.radial, maps.TASK.itemsize)
             kernel.prepared_async_call((-(-len(points) // 4), 1, 1), (128, 1, 1), stream, job.task.tobytes())

@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(128) at_points(const PointTask task
     const double px = task.points[mine], py = task.points[mine + 1], pz = task.points[mine + 2];
     const double *b = task.basis[0], *v = task.inverse[0];
     const int first = blockIdx.y * task.part, end = min(task.atoms, first + task.part);
-    double total = 0, least = INFINITY;
+    double sums[FIELD ? 4 : 1] = {}, least = INFINITY;
     for (int base = first; base < end; base += 128) {
         const size_t i = base + threadIdx.x;
         __syncthreads();
@@ -25,20 +25,34 @@ extern "C" __global__ void __launch_bounds__(128) at_points(const PointTask task
             x -= f * b[0] + g * b[3] + h * b[6];
             y -= f * b[1] + g * b[4] + h * b[7];
             z -= f * b[2] + g * b[5] + h * b[8];
-            double r2 = x * x + y * y + z * z;
+            double exact2 = x * x + y * y + z * z, dx = x, dy = y, dz = z;
             for (int s = 0; s < task.shift_count; s++) {
                 const double sx = x + task.shifts[s][0], sy = y + task.shifts[s][1], sz = z + task.shifts[s][2];
-                r2 = fmin(r2, sx * sx + sy * sy + sz * sz);
+                const double shifted2 = sx * sx + sy * sy + sz * sz;
+                if (shifted2 < exact2)
+                    exact2 = shifted2, dx = sx, dy = sy, dz = sz;
             }
-            least = fmin(least, r2);
-            r2 = fmax(r2, task.soft2);
-            const double potential = radial(r2, inverse_root(r2), task.doubles);
-            if (!MASKED || r2 < task.cutoff2)
-                total += atoms[j].w * potential;
+            least = fmin(least, exact2);
+            const double r2 = fmax(exact2, task.soft2);
+            if (MASKED && r2 >= task.cutoff2)
+                continue;
+#if FIELD
+            const Slope pair = radial(r2, inverse_root(r2), task.doubles);
+            const double slope = exact2 < task.soft2 ? 0 : atoms[j].w * pair.slope;
+            sums[0] += atoms[j].w * pair.potential;
+            sums[1] += slope * dx;
+            sums[2] += slope * dy;
+            sums[3] += slope * dz;
+#else
+            sums[0] += atoms[j].w * radial(r2, inverse_root(r2), task.doubles);
+#endif
         }
     }
+    const int maps = FIELD ? 4 : 1;
     if (point < task.count) {
-        task.sums[(size_t)blockIdx.y * task.count + point] = total;
-        task.least[(size_t)blockIdx.y * task.count + point] = least;
+        double *out = task.sums + (size_t)blockIdx.y * (maps + 1) * task.count + point;
+        for (int map = 0; map < maps; map++)
+            out[map * (size_t)task.count] = sums[map];
+        out[maps * (size_t)task.count] = least;
     }
 }

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE, charges_and_positions
+from vmdpotential.engines import SOFT_CORE, PointSum, charges_and_positions
 from vmdpotential.engines.cuda import device, radial
 from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.errors import MemoryPlanError
+from vmdpotential.grid.lattice import bounds
 from vmdpotential.interactions import Bound
-from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
@@ -20,8 +20,7 @@ TASK = struct("PointTask", [
     ("points", address("const double")),  # (count, 3)
     ("positions", address("const double")),  # (atoms, 3)
     ("charges", address("const double")),  # (atoms)
-    ("sums", address("double")),  # (parts, count)
-    ("least", address("double")),  # (parts, count) squared distance to the nearest atom, A^2
+    ("sums", address("double")),  # (parts, 2 or 5, count): potential, field, squared distance to the nearest atom, A^2
     ("basis", np.float64, (3, 3)),  # lattice vectors as rows
     ("inverse", np.float64, (3, 3)),  # its inverse; zeros: not periodic
     ("shifts", np.float64, (26, 3)),  # to images that may be nearer than the rounded one
@@ -38,33 +37,39 @@ TASK = struct("PointTask", [
 BLOCKS = 1024
 
 
-def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
-              interaction: Bound | None = None, nearest: Floats | None = None) -> Floats:
-    """Return the potential of all atoms, each at its nearest image where a cell is given.
+class PairsAtPoints:
+    """A sum over pairs; see :class:`vmdpotential.engines.PreparedPoints`."""
 
-    Parameters
-    ----------
-    points : (P, 3) float64, A
-    positions : (N, 3) float64, A
-    charges : (N,) float64, e
-    cell : Cell or None
-    interaction : Bound
-        Coulomb unless given.
-    nearest : (P,) float64, optional
-        Filled with the distances to the nearest atom, A.
+    def __init__(self, work: PointSum) -> None:
+        assert work.pairs is not None
+        self.work, self.own, self._bound = work, work.own, work.pairs
 
-    Returns
-    -------
-    (P,) float64, e/A
-        Exact to rounding (about 1e-13); an atom nearer than 0.01 A counts at that distance.
-    """
-    bound = interaction or COULOMB.bind()
-    points = np.ascontiguousarray(points, np.float64).reshape(-1, 3)
-    positions, charges = charges_and_positions(positions, charges)
-    if not len(points) or not len(positions):
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
+           nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2."""
+        points = np.ascontiguousarray(points, np.float64).reshape(-1, 3)
+        positions, charges = charges_and_positions(positions, charges)
+        if not len(points) or not len(positions):
+            if nearest is not None:
+                nearest[:] = np.inf
+            return np.zeros(len(points)), np.zeros((len(points), 3)) if field else None
+        cell, reach = self.work.cell, self._bound.cutoff
+        if cell is not None and reach is not None and not self.work.nearest_alone:  # all images, not one of each
+            cell = cell if cell.orthogonal else Cell(cell.reduced)  # its box holds fewer images
+            points = cell.wrap(points)
+            low, high = bounds(points)
+            far = reach if nearest is None else max(reach, float(np.linalg.norm(cell.reduced, axis=1).sum()) / 2)
+            positions, index = cell.images_in_box(positions, low - far, high + far)
+            charges, cell = charges[index], None
+        values, least = _sums(points, positions, charges, cell, self._bound, field)
         if nearest is not None:
-            nearest[:] = np.inf
-        return np.zeros(len(points))
+            nearest[:] = least
+        return values[0], values[1:].T if field else None
+
+
+def _sums(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, bound: Bound,
+          field: bool) -> tuple[Floats, Floats]:
+    """Return sums over the nearest images (1 or 4, P), and distances to the nearest charge (P,)."""
     scaled = bound.scaled()
     blocks = -(-len(points) // 128)
     parts = max(1, min(BLOCKS // blocks, len(positions) // 256, 65535))
@@ -78,8 +83,8 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     uniforms = radial.uniforms(scaled)
     task["doubles"][: len(uniforms)] = uniforms
     task["count"], task["atoms"], task["part"] = len(points), len(positions), -(-len(positions) // parts)
-    macros = {"REAL": "double", "MASKED": int(bound.masked)}
-    sums = np.empty((2, parts, len(points)))  # and the smallest squared distances
+    macros = {"REAL": "double", "MASKED": int(bound.masked), "FIELD": int(field)}
+    sums = np.empty((parts, 5 if field else 2, len(points)))  # the last are the smallest squared distances
     needed = 24 * len(points) + 32 * len(positions) + sums.nbytes
     gpu = device.idlest(1)[0]
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
@@ -87,12 +92,10 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
             raise MemoryPlanError(f"{len(points)} points and {len(positions)} atoms need {needed} bytes of GPU memory, "
                                   f"{gpu.free()} are free", "use {engine cpu}")
         task["points"], task["sums"] = gpu.upload("points", points), gpu.buffer("sums", sums.nbytes)
-        task["least"] = int(task["sums"]) + sums[0].nbytes
         task["positions"], task["charges"] = gpu.upload("positions", positions), gpu.upload("charges", charges)
-        kernel = gpu.kernel("points.cu", "at_points", macros, radial.source(scaled, "double"), TASK.itemsize)
+        kernel = gpu.kernel("points.cu", "at_points", macros, radial.source(scaled, "double", field), TASK.itemsize)
         kernel.prepared_call((blocks, parts, 1), (128, 1, 1), task.tobytes())
         device.driver().memcpy_dtoh(sums, int(task["sums"]))
-    if nearest is not None:
-        nearest[:] = np.sqrt(sums[1].min(0))
-    total: Floats = sums[0].sum(0) * scaled.factor
-    return total
+    values = sums[:, :-1].sum(0) * scaled.factor
+    values[1:] *= -2.0  # E = -2 q (x - x_j) dV/d(r^2)
+    return values, np.sqrt(sums[:, -1].min(0))

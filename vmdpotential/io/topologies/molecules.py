@@ -14,6 +14,7 @@ import numpy as np
 from vmdpotential.errors import InputError
 from vmdpotential.io.files.numbers import real
 from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, DOUBLE, SINGLE, TRIPLE, gasteiger
+from vmdpotential.molecule.given import Molecule
 
 #: Names and charges (e) of a molecule's atoms.
 Charged = list[tuple[str, float]]
@@ -26,8 +27,7 @@ _BONDS = {"H": (1,), "C": (4,), "N": (3,), "O": (2,), "F": (1,), "Cl": (1,), "Br
           "P": (3, 5), "B": (3,), "Si": (4,)}
 
 
-def of_bonds(names: Sequence[str], elements: Sequence[str], formal: Sequence[int],
-             bonds: Sequence[tuple[int, int, int]], where: str) -> Charged:
+def of_bonds(molecule: Molecule, where: str) -> Charged:
     """Return names and Gasteiger charges of a molecule.
 
     Raises
@@ -35,8 +35,9 @@ def of_bonds(names: Sequence[str], elements: Sequence[str], formal: Sequence[int
     InputError
         When an element has no parameters.
     """
-    charges = gasteiger(np.array(elements, "<U2"), np.array(formal, np.int64),
-                        np.array(bonds, np.int64).reshape(-1, 3))
+    names, elements = molecule.names, molecule.elements
+    charges = gasteiger(np.array(elements, "<U2"), np.array(molecule.formal, np.int64),
+                        np.array(molecule.bonds, np.int64).reshape(-1, 3))
     bad = np.flatnonzero(~np.isfinite(charges))
     if len(bad):
         raise InputError(f"{where}: states no charge of the atom {names[bad[0]]}, and Gasteiger's method has none for "
@@ -65,8 +66,8 @@ def order_of(word: str, where: str) -> int:
     return _ORDERS[word]
 
 
-def read_sdf(lines: Sequence[str], where: str) -> Iterator[tuple[str, Charged]]:
-    """Yield the name and the atoms of every molecule of an SDF; atoms are named by element and number (C1, C2, N1).
+def read_sdf(lines: Sequence[str], where: str) -> Iterator[tuple[str, Molecule]]:
+    """Yield the name of every molecule of an SDF, and itself; atoms are named by element and number (C1, C2, N1).
 
     Raises
     ------
@@ -80,7 +81,7 @@ def read_sdf(lines: Sequence[str], where: str) -> Iterator[tuple[str, Charged]]:
         start = end + 1
 
 
-def _molecule(lines: Sequence[str], where: str) -> tuple[str, Charged]:
+def _molecule(lines: Sequence[str], where: str) -> tuple[str, Molecule]:
     if len(lines) < 4 or "V3000" in lines[3]:
         raise InputError(f"{where}: begins no molecule of an SDF (V2000)")
     try:
@@ -107,4 +108,4 @@ def _molecule(lines: Sequence[str], where: str) -> tuple[str, Charged]:
         numbers[element] += 1
         names.append(f"{element.upper()}{numbers[element]}")
     title = (lines[0].split() or ["LIG"])[0]
-    return title, of_bonds(names, elements, formal, bonds, where)
+    return title, Molecule(tuple(names), tuple(elements), tuple(formal), tuple(bonds))

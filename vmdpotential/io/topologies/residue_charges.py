@@ -11,12 +11,15 @@ from vmdpotential.io.files.numbers import real
 from vmdpotential.io.files.text import held, read_text, reading, suffix
 from vmdpotential.io.topologies.gromacs_folder import read_lines
 from vmdpotential.io.topologies.molecules import of_bonds, order_of, read_sdf, valence_charges
-from vmdpotential.molecule.given import ResidueCharges
+from vmdpotential.molecule.given import Molecule, ResidueCharges
 from vmdpotential.molecule.structure import LARGEST_CHARGE
 
 #: A residue's key in its file (its number, say), its name, an atom's name and charge, and where that stands.
 _Row = tuple[object, str, str, float, str]
-
+#: An atom of a MOL2: its key, residue, name, element and charge, and its line.
+_Atom = tuple[object, str, str, str, float, str]
+#: Molecules with their hydrogens, by the key of their residue.
+Molecules = dict[object, Molecule]
 
 #: What is said of charges that the file does not state.
 _COMPUTED = " (approximate charges by Gasteiger's method)"
@@ -38,11 +41,13 @@ def read_residue_charges(path: str | Path) -> list[ResidueCharges]:
         When the file cannot be read, has no charges, or names two atoms of a residue alike.
     """
     path = held(path)
-    read = _READERS.get(suffix(path), _table)
+    molecules: Molecules = {}
+    with_bonds = _WITH_BONDS.get(suffix(path))
     residues: dict[object, tuple[str, dict[str, float]]] = {}
     computed: set[object] = set()
     with reading(path):
-        for key, residue, atom, charge, where in read(path):
+        for key, residue, atom, charge, where in (
+                with_bonds(path, molecules) if with_bonds else _READERS.get(suffix(path), _table)(path)):
             charges = residues.setdefault(key, (residue, {}))[1]
             if atom in charges:
                 raise InputError(f"{where}: residue {residue} has two atoms {atom}",
@@ -56,7 +61,7 @@ def read_residue_charges(path: str | Path) -> list[ResidueCharges]:
             raise InputError(f"{path}: holds no charges", "give a MOL2, ITP, OpenMM XML, or lines residue,atom,charge")
     # a file may have a molecule many times
     different = {(name, tuple(charges.items())): ResidueCharges(
-        name, charges, path.name + _COMPUTED * (key in computed), _short(name, key))
+        name, charges, path.name + _COMPUTED * (key in computed), _short(name, key), molecules.get(key))
                  for key, (name, charges) in residues.items()}
     return list(different.values())
 
@@ -91,15 +96,15 @@ def _table(path: Path) -> Iterator[_Row]:
             yield words[0], words[0], words[1], _number(words[2], where), where
 
 
-def _mol2(path: Path) -> Iterator[_Row]:
+def _mol2(path: Path, molecules: Molecules) -> Iterator[_Row]:
     section, molecule, seen, bare = "", 0, 0, False
-    atoms: list[tuple[object, str, str, str]] = []
+    atoms: list[_Atom] = []
     bonds: list[tuple[int, int, int]] = []
     for line, words, where in _lines(path):
         if line.startswith("@<TRIPOS>"):
             section, seen = line[9:].strip(), 0
             if section == "MOLECULE":
-                yield from _uncharged(atoms, bonds, f"{path}: line {molecule}")
+                yield from _finished(atoms, bonds, bare, f"{path}: line {molecule}", molecules)
                 atoms, bonds, bare = [], [], False
                 molecule += 1
         elif section == "MOLECULE":
@@ -109,38 +114,42 @@ def _mol2(path: Path) -> Iterator[_Row]:
         elif section == "ATOM" and words and not line.startswith("#"):
             if len(words) < (8 if bare else 9):
                 raise InputError(f"{where}: an atom without a residue and a charge")
-            if bare:
-                atoms.append(((molecule, words[6]), words[7], words[1], words[5].partition(".")[0].capitalize()))
-                continue
-            yield (molecule, words[6]), words[7], words[1], _number(words[8], where), where
-        elif section == "BOND" and bare and len(words) >= 4:
+            atoms.append(((molecule, words[6]), words[7], words[1], words[5].partition(".")[0].capitalize(),
+                          0.0 if bare else _number(words[8], where), where))
+        elif section == "BOND" and len(words) >= 4:
             try:
                 bonds.append((int(words[1]) - 1, int(words[2]) - 1, order_of(words[3], where)))
+                if not all(0 <= k < len(atoms) for k in bonds[-1][:2]):
+                    raise InputError(f"{where}: a bond of atoms that are not there")
             except ValueError:
                 raise InputError(f"{where}: is no bond") from None
-            if not all(0 <= k < len(atoms) for k in bonds[-1][:2]):
-                raise InputError(f"{where}: a bond of atoms that are not there")
-    yield from _uncharged(atoms, bonds, str(path))
+    yield from _finished(atoms, bonds, bare, str(path), molecules)
 
 
-def _uncharged(atoms: list[tuple[object, str, str, str]], bonds: list[tuple[int, int, int]],
-               where: str) -> Iterator[_Row]:
-    """Yield the atoms of a MOL2's molecule without charges with those of Gasteiger's method."""
+def _finished(atoms: list[_Atom], bonds: list[tuple[int, int, int]], bare: bool, where: str,
+              molecules: Molecules) -> Iterator[_Row]:
+    """Yield the atoms of a MOL2's molecule; those without charges with those of Gasteiger's method."""
     if not atoms:
         return
-    elements = [element for _, _, _, element in atoms]
-    if "H" not in elements:
+    elements = tuple(element for _, _, _, element, _, _ in atoms)
+    if bare and "H" not in elements:
         raise InputError(f"{where}: states no charges, and has no hydrogens to compute them with",
                          "add hydrogens, or charges")
-    found = of_bonds([name for _, _, name, _ in atoms], elements, valence_charges(elements, bonds), bonds, where)
-    for (key, residue, _, _), (name, charge) in zip(atoms, found, strict=True):
-        yield key, residue, name, charge, where + _COMPUTED
+    made = Molecule(tuple(name for _, _, name, _, _, _ in atoms), elements, tuple(valence_charges(elements, bonds)),
+                    tuple(bonds))
+    if "H" in elements and len({key for key, *_ in atoms}) == 1:
+        molecules[atoms[0][0]] = made
+    computed = of_bonds(made, where) if bare else []
+    for n, (key, residue, name, _, charge, line) in enumerate(atoms):
+        yield (key, residue, name, computed[n][1], where + _COMPUTED) if bare else (key, residue, name, charge, line)
 
 
-def _sdf(path: Path) -> Iterator[_Row]:
+def _sdf(path: Path, molecules: Molecules) -> Iterator[_Row]:
     lines = read_text(path, 20, 200).decode("utf-8", "replace").splitlines()
-    for number, (residue, atoms) in enumerate(read_sdf(lines, str(path))):
-        for name, charge in atoms:
+    for number, (residue, made) in enumerate(read_sdf(lines, str(path))):
+        if "H" in made.elements:
+            molecules[number] = made
+        for name, charge in of_bonds(made, str(path)):
             yield number, residue, name, charge, str(path) + _COMPUTED
 
 
@@ -187,5 +196,5 @@ def _openmm(path: Path) -> Iterator[_Row]:
             yield place, name, atom.get("name", ""), _number(charge, where), where
 
 
-_READERS: dict[str, Callable[[Path], Iterator[_Row]]] = {
-    ".mol2": _mol2, ".sdf": _sdf, ".mol": _sdf, ".itp": _gromacs, ".top": _gromacs, ".xml": _openmm}
+_READERS: dict[str, Callable[[Path], Iterator[_Row]]] = {".itp": _gromacs, ".top": _gromacs, ".xml": _openmm}
+_WITH_BONDS: dict[str, Callable[[Path, Molecules], Iterator[_Row]]] = {".mol2": _mol2, ".sdf": _sdf, ".mol": _sdf}

@@ -8,16 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.compiling import build, threads
 from vmdpotential.errors import TaskError
 from vmdpotential.progress import report
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
-
-#: Bytes that a node takes: conductances, diagonal, what ions add, solution, residual, direction and cycle, with
-#: coarse levels.
-BYTES = 40
 
 #: Of the residual, for each round of conjugate gradients; rounds, and iterations of each at most.
 GOAL, ROUNDS, MOST = 1e-4, 4, 60

@@ -3,7 +3,7 @@
 Levels are laid one after the other into flat arrays, the finest first. Nodes on the faces of a level keep their values.
 Sums over nodes are added up plane by plane, so that results do not depend on the number of threads.
 
-This file is run once, see :mod:`vmdpotential.engines.cpu.compiling.build`.
+This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check
@@ -14,8 +14,8 @@ import math
 import numpy as np
 from numba import njit
 
-from vmdpotential.engines.cpu.compiling.meeting import take, wait
-from vmdpotential.engines.cpu.compiling.threads import SUMMED
+from vmdpotential.compiling.meeting import take, wait
+from vmdpotential.compiling.threads import SUMMED
 
 FAST = {"fastmath": {"contract", "reassoc", "nsz", "arcp"}, "error_model": "numpy", "boundscheck": False, "nogil": True}
 

@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from vmdpotential.engines.cpu.compiling.simd import I32, I64, LANES, Vector, constant, pointer
+from vmdpotential.compiling.simd import I32, I64, LANES, Vector, constant, pointer
 from vmdpotential.engines.cpu.maps.rows import ROW, Q, Y, Z
 from vmdpotential.interactions.derivative import Dual
 from vmdpotential.interactions.program import run as run_program

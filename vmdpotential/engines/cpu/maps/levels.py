@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.compiling import build, threads
 from vmdpotential.engines.cpu.maps import mesh
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.levels import Level, Levels, Table

@@ -12,7 +12,7 @@ Along axes that lattice and mesh share, interpolation is done axis by axis with 
 weights for every plane of the lattice.
 
 This file is run once for each set of the constants that it declares, see
-:mod:`vmdpotential.engines.cpu.compiling.build`.
+:mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check

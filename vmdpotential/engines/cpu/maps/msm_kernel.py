@@ -1,7 +1,7 @@
 """Kernel of a multilevel sum: the nodes within reach of each node of a level.
 
 This file is run once for each set of the constants that it declares, see
-:mod:`vmdpotential.engines.cpu.compiling.build`.
+:mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check

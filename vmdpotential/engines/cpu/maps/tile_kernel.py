@@ -15,7 +15,7 @@ With FIELD the kernel sums the field beside the potential: dV/d(r^2) comes from 
 made of, so that it is as precise as the potential.
 
 This file is run once for each set of the constants that it declares, see
-:mod:`vmdpotential.engines.cpu.compiling.build`.
+:mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check
@@ -26,7 +26,7 @@ import math
 import numpy as np
 from numba import njit
 
-from vmdpotential.engines.cpu.compiling.scalar import scalar
+from vmdpotential.compiling.scalar import scalar
 from vmdpotential.engines.cpu.maps.rows import (
     CHUNK,
     FAST,
@@ -75,7 +75,7 @@ radial = scalar(PROGRAM, np.float64, FIELD)
 
 packed = False
 if not PLAIN:
-    from vmdpotential.engines.cpu.compiling.simd import LEVEL
+    from vmdpotential.compiling.simd import LEVEL
     from vmdpotential.engines.cpu.maps.leaf import vector_leaf
 
     leaf = vector_leaf(PROGRAM, BITS, NEWTON_STEPS, MASKED, FIELD)

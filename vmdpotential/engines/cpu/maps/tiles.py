@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.compiling import build, threads
 from vmdpotential.engines import SOFT_CORE, near
 from vmdpotential.engines.cpu import cells
-from vmdpotential.engines.cpu.compiling import build, threads
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Scaled

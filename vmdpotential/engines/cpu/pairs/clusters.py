@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.compiling import threads
 from vmdpotential.engines.cpu import cells
-from vmdpotential.engines.cpu.compiling import threads
 from vmdpotential.errors import InputError
 from vmdpotential.molecule.cell import Cell
 

@@ -1,6 +1,6 @@
 """The kernel of histograms of distances: cells of atoms against rows of cells around them.
 
-This file is run once, see :mod:`vmdpotential.engines.cpu.compiling.build`.
+This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check

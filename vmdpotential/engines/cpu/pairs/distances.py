@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.compiling import build, threads
 from vmdpotential.engines.cpu import cells
-from vmdpotential.engines.cpu.compiling import build, threads
 from vmdpotential.errors import UsageError
 from vmdpotential.molecule.cell import Cell
 

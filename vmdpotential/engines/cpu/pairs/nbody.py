@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.compiling import build, threads
 from vmdpotential.engines.cpu.pairs.clusters import aligned
 from vmdpotential.engines.pairs import Atoms, PairList, PairResult, PairSum
 from vmdpotential.errors import UsageError

@@ -6,7 +6,7 @@ both are carried over to float64 after some hundred terms. Vectors in which a pa
 or one that was before, of no atom, or excluded, take a path of their own with a bit for each pair.
 
 This file is run once for each set of the constants that it declares, see
-:mod:`vmdpotential.engines.cpu.compiling.build`.
+:mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check
@@ -31,7 +31,7 @@ REAL = np.float64 if SHAPE.bits == 64 else np.float32
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
 
 if PLAIN:
-    from vmdpotential.engines.cpu.compiling.scalar import scalar_pairs
+    from vmdpotential.compiling.scalar import scalar_pairs
 
     WIDTH = 16
     TERMS, JERK, SYMMETRIC, FIRST = SHAPE.terms, SHAPE.jerk, SHAPE.symmetric, SHAPE.first
@@ -99,7 +99,7 @@ if PLAIN:
                 sums[n, k * WIDTH] = 0
 
 else:
-    from vmdpotential.engines.cpu.compiling.simd import LANES
+    from vmdpotential.compiling.simd import LANES
     from vmdpotential.engines.cpu.pairs.nbody_loop import vector_loops
 
     WIDTH = LANES[SHAPE.bits]

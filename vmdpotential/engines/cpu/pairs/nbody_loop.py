@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from vmdpotential.engines.cpu.compiling.simd import I64, LANES, Vector, constant, pointer
+from vmdpotential.compiling.simd import I64, LANES, Vector, constant, pointer
 from vmdpotential.interactions.program import run as run_program
 
 

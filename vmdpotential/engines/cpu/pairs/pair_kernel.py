@@ -4,7 +4,7 @@ Every term is one of a traced program, in REAL, and so are the sums of an atom, 
 are summed in float64.
 
 This file is run once for each set of the constants that it declares, see
-:mod:`vmdpotential.engines.cpu.compiling.build`.
+:mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check
@@ -15,9 +15,9 @@ import math
 import numpy as np
 from numba import carray, njit
 
-from vmdpotential.engines.cpu.compiling.meeting import address, take, wait
-from vmdpotential.engines.cpu.compiling.scalar import scalar_pairs
-from vmdpotential.engines.cpu.compiling.threads import SUMMED, WRITTEN
+from vmdpotential.compiling.meeting import address, take, wait
+from vmdpotential.compiling.scalar import scalar_pairs
+from vmdpotential.compiling.threads import SUMMED, WRITTEN
 from vmdpotential.interactions.program import Program
 
 #: For pairs, for those whose atoms i lack a term (or None), and for excluded pairs (or None).

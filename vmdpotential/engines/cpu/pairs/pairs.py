@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.engines.cpu.compiling import build, threads
+from vmdpotential.compiling import build, threads
 from vmdpotential.engines.cpu.pairs.clusters import Brick, Clusters, Part, Search, aligned, search
 from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
 from vmdpotential.errors import InputError, UsageError
@@ -49,7 +49,7 @@ def layout(name: str, precision: str) -> tuple[int, int, bool]:
     bits = 32 if precision == "single" else 64
     lanes, packs = 256 // bits, False
     if not build.plain():
-        from vmdpotential.engines.cpu.compiling import simd
+        from vmdpotential.compiling import simd
 
         lanes, packs = simd.LANES[bits], simd.LEVEL == "avx512"
     if name == "auto":

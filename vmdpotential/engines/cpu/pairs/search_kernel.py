@@ -6,7 +6,7 @@ calculating pair interactions on SIMD architectures", Comput. Phys. Commun. 184 
 chunks are relative to their centres, which lie on a grid that makes the differences of two of them exact in REAL.
 
 This file is run once for each set of the constants that it declares, see
-:mod:`vmdpotential.engines.cpu.compiling.build`.
+:mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check
@@ -17,8 +17,8 @@ import math
 import numpy as np
 from numba import njit
 
-from vmdpotential.engines.cpu.compiling.meeting import stop, take
-from vmdpotential.engines.cpu.compiling.threads import WRITTEN
+from vmdpotential.compiling.meeting import stop, take
+from vmdpotential.compiling.threads import WRITTEN
 
 #: Atoms i of a cluster, and atoms j of a chunk, of at least as many.
 M: int
@@ -81,7 +81,7 @@ if PLAIN:
         return count
     PACKS = False
 else:
-    from vmdpotential.engines.cpu.compiling.simd import LEVEL
+    from vmdpotential.compiling.simd import LEVEL
     from vmdpotential.engines.cpu.pairs.moves import place_writer
     from vmdpotential.engines.cpu.pairs.pair_vectors import ones, range_filter
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.compiling import build, threads
 from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cpu.compiling import build, threads
 from vmdpotential.engines.cpu.maps import mesh
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import over_cell

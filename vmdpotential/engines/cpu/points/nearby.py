@@ -1,4 +1,4 @@
-"""Sums at arbitrary points in linear time: pairs within a cutoff, and all pairs by a mesh."""
+"""Pairs of points and the atoms within a cutoff on the CPU, in linear time."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.compiling import build, threads
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import cells
-from vmdpotential.engines.cpu.compiling import build, threads
-from vmdpotential.engines.cpu.maps import mesh as engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import bounds
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
@@ -26,47 +24,6 @@ GRAIN = 1024
 
 #: Where there are so many times as many atoms as points, images are made of the points.
 FEW = 4
-
-#: Points are taken block by block of as many nodes along each axis, so that a thread finds them in its cache.
-BLOCK = 8
-
-
-class AtPoints:
-    """A mesh sum at points; see :class:`vmdpotential.engines.AtPoints` and what prepares it."""
-
-    def __init__(self, mesh: Mesh, pairs: bool) -> None:
-        self.mesh, self.splitting, self._pairs = mesh, mesh.splitting, pairs
-        self._kernel, self._influence = engine.load(mesh, "double"), mesh.influence()
-        self._inverse = np.linalg.inv(mesh.steps)
-
-    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> tuple[Floats, Floats | None]:
-        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, of charges at positions."""
-        kernel, mesh = self._kernel, self.mesh
-        points = np.asarray(points, np.float64).reshape(-1, 3)
-        nodes = engine.spread(kernel, mesh, positions, charges)
-        smooth = np.ascontiguousarray(engine.solve(kernel, mesh, nodes, self._influence))
-        places = mesh.coordinates(points)
-        block = (places / BLOCK).astype(np.int64)
-        _, rows, columns = block.max(0, initial=0) + 1
-        key = (block[:, 0] * rows + block[:, 1]) * columns + block[:, 2]
-        order = np.argsort(key.astype(np.int16) if key.max(initial=0) < 2**15 else key, kind="stable")
-        places, points = places[order], points[order]
-        values = np.empty((4 if field else 1, len(points)))
-        threads.run(lambda first, last: kernel.gather(smooth, places, values[0], first, last), len(points),
-                    "interpolation", GRAIN)
-        for n, out in enumerate(values[1:]):
-            threads.run(lambda first, last, n=n, out=out: kernel.gather_along(  # type: ignore[misc]
-                smooth, places, n, out, first, last), len(points), "interpolation", GRAIN)
-        if field:
-            values[1:] = -self._inverse @ values[1:]
-        if self._pairs and mesh.short is not None:
-            near = np.empty((len(points), 3)) if field else None
-            values[0] += cutoff_at_points(points, positions, charges, mesh.short, mesh.cell, near)
-            if near is not None:
-                values[1:] += near.T
-        out = np.empty_like(values)
-        out[:, order] = values
-        return out[0], out[1:].T if field else None
 
 
 def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound,

@@ -3,7 +3,7 @@
 With FIELD, the functions ``run_field`` and ``within`` sum the potential and its gradient, and no others are there.
 
 This file is run once for each set of the constants that it declares, see
-:mod:`vmdpotential.engines.cpu.compiling.build`.
+:mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check
@@ -12,7 +12,7 @@ This file is run once for each set of the constants that it declares, see
 import numpy as np
 from numba import njit
 
-from vmdpotential.engines.cpu.compiling.scalar import scalar
+from vmdpotential.compiling.scalar import scalar
 from vmdpotential.interactions.program import Program
 
 #: The traced radial function.

@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.compiling import build, threads
 from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cpu.compiling import build, threads
 from vmdpotential.interactions import Bound
-from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 
 
-def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | None = None,
-              interaction: Bound | None = None, nearest: Floats | None = None) -> Floats:
+def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, interaction: Bound,
+              nearest: Floats | None = None) -> Floats:
     """Return the potential of all atoms, each at its nearest image where a cell is given.
 
     Parameters
@@ -25,7 +24,6 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     charges : (N,) float64, e
     cell : Cell or None
     interaction : Bound
-        Coulomb unless given.
     nearest : (P,) float64, optional
         Filled with the distances to the nearest atom, A.
 
@@ -34,9 +32,9 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     (P,) float64, e/A
         Exact to rounding (about 1e-13); an atom nearer than 0.01 A counts at that distance.
     """
-    bound = interaction or COULOMB.bind()
-    scaled = bound.scaled()
-    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=bound.masked, field=False)
+    scaled = interaction.scaled()
+    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=interaction.masked,
+                        field=False)
     if cell is None:
         basis, inverse, shifts = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((0, 3))
     else:
@@ -57,12 +55,12 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     return out
 
 
-def field_at_points(points: Floats, positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
-    """Return the Coulomb potential (P,), e/A, and field (P, 3), e/A^2, of all atoms, without images.
+def field_at_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound) -> tuple[Floats, Floats]:
+    """Return the potential (P,), e/A, and field (P, 3), e/A^2, of all atoms, without images.
 
     Parameters are those of :func:`at_points`. An atom nearer than 0.01 A makes no field.
     """
-    scaled = COULOMB.bind().scaled()
+    scaled = interaction.scaled()
     kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=False, field=True)
     out = np.zeros((4, len(points)))
     fixed = (*_columns(points, positions), np.ascontiguousarray(charges, np.float64),

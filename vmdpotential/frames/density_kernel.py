@@ -5,7 +5,7 @@ touched by an atom (:data:`IN_BLOCK`, :data:`IN_FRAME`). Nodes that were touched
 for its atoms and not for all nodes.
 
 This file is run once for each set of the constants that it declares, see
-:mod:`vmdpotential.engines.cpu.compiling.build`.
+:mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check

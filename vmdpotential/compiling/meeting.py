@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from vmdpotential.engines.cpu.compiling.threads import LINE, STOP
+from vmdpotential.compiling.threads import LINE, STOP
 
 I64 = ir.IntType(64)
 

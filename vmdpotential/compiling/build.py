@@ -35,9 +35,10 @@ WITH_VECTORS = ("mesh_kernel", "metropolis_kernel", "nbody_kernel", "pair_kernel
                 "tile_kernel")
 
 #: What kernel files import, beside Numba.
-PARTS = ("maps/rows.py", "maps/filters.py", "maps/leaf.py", "pairs/moves.py", "pairs/nbody_loop.py",
-         "pairs/pair_vectors.py", "compiling/simd.py", "compiling/meeting.py", "compiling/scalar.py",
-         "compiling/threads.py")
+PARTS = ("engines/cpu/maps/rows.py", "engines/cpu/maps/filters.py", "engines/cpu/maps/leaf.py",
+         "engines/cpu/pairs/moves.py", "engines/cpu/pairs/nbody_loop.py", "engines/cpu/pairs/pair_vectors.py",
+         "compiling/simd.py", "compiling/meeting.py", "compiling/scalar.py", "compiling/threads.py",
+         "interactions/tracing.py", "interactions/program.py", "interactions/derivative.py", "interactions/csource.py")
 
 _loading = threading.RLock()
 #: Set when vector code could not be built in this process.
@@ -95,7 +96,7 @@ def describe() -> str:
     _versions()
     if not plain():
         with contextlib.suppress(ImportError, AttributeError):
-            from vmdpotential.engines.cpu.compiling import simd
+            from vmdpotential.compiling import simd
 
             return f"{simd.LEVEL} vectors of {simd.LANES[32]} floats"
     return "plain loops"
@@ -128,16 +129,19 @@ def _versions() -> str:
     if numba.config.DISABLE_JIT:
         raise BackendError("NUMBA_DISABLE_JIT is set, and kernels that are not compiled would take hours",
                            "unset it")
-    interactions = HERE.parent.parent / "interactions"
-    parts = [*(HERE / part for part in PARTS),
-             *(interactions / part for part in ("tracing.py", "program.py", "derivative.py", "csource.py"))]
     return "\n".join([numba.__version__, llvmlite.__version__, str(sys.implementation.cache_tag),
-                      *(part.read_text() for part in parts)])
+                      *((HERE / part).read_text() for part in PARTS)])
+
+
+@cache
+def _files() -> dict[str, Path]:
+    """Return the kernel files of this package by name."""
+    return {path.stem: path for path in HERE.rglob("*_kernel.py")}
 
 
 @cache
 def _load(template: str, **constants: Hashable) -> ModuleType:
-    path = next(HERE.rglob(f"{template}.py"))
+    path = _files()[template]
     values = {name.upper(): value for name, value in constants.items()}
     depends = f"{_versions()}\n{path.read_text()}\n{sorted(values.items())!r}"
     name = f"vmdpotential_{template}_{hashlib.sha256(depends.encode()).hexdigest()[:16]}"

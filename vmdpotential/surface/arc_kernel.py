@@ -1,6 +1,6 @@
 """The kernel of surfaces' edges: which parts of the circles in which two spheres meet are outside of all others.
 
-This file is run once, see :mod:`vmdpotential.engines.cpu.compiling.build`.
+This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check

@@ -1,6 +1,6 @@
 """The kernel of surfaces: how deep the points of a lattice are in spheres.
 
-This file is run once, see :mod:`vmdpotential.engines.cpu.compiling.build`.
+This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check

@@ -1,6 +1,6 @@
 """The kernel of orbitals: contracted Gaussians on a lattice along x, y and z, rows along z in vector lanes.
 
-This file is run once, see :mod:`vmdpotential.engines.cpu.compiling.build`.
+This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check

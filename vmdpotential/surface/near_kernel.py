@@ -1,6 +1,6 @@
 """The kernels of surfaces: the sphere that a point is the deepest in, or the nearest to, and points in no other sphere.
 
-This file is run once, see :mod:`vmdpotential.engines.cpu.compiling.build`.
+This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check

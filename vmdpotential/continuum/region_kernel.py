@@ -1,6 +1,6 @@
 """Kernels of a molecule's region: signed distances of nodes to its surface, and what edges and nodes get from them.
 
-This file is run once, see :mod:`vmdpotential.engines.cpu.compiling.build`.
+This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check

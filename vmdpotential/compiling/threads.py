@@ -164,7 +164,7 @@ def together(task: Callable[[int, NDArray[np.int64]], None], workers: int) -> No
     """Call ``task(worker, board)`` on so many threads at once, of which the caller is the first.
 
     For work of milliseconds, to which :func:`run` would add one: nobody waits for a thread to start, and compiled code
-    shares it out and waits for other threads by the board (:mod:`~vmdpotential.engines.cpu.compiling.meeting`). When a
+    shares it out and waits for other threads by the board (:mod:`~vmdpotential.compiling.meeting`). When a
     thread fails, also by Ctrl-C, ``board[STOP]`` becomes 1, at which the others end.
     """
     shared = board()

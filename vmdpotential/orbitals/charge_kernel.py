@@ -4,7 +4,7 @@ For a Gaussian of exponent p at P, the potential of its derivatives by P is that
 Davidson, J. Comput. Phys. 26 (1978) 218), made of Boys' functions F_n of T = p |P - r|^2 by a recursion in which each
 step raises t, u or v by one and lowers n.
 
-This file is run once, see :mod:`vmdpotential.engines.cpu.compiling.build`.
+This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
 
 # numba's kernels have no annotations that mypy could check

@@ -1,0 +1,47 @@
+"""What commands report of a molecule in a continuum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vmdpotential.commands.between import label
+from vmdpotential.grid.solvation import Solvation
+from vmdpotential.maps.binding import Binding
+from vmdpotential.molecule.structure import Structure
+
+#: Residues that the report of a solvation energy names.
+RESIDUES = 5
+
+
+def solvation_lines(solvation: Solvation, structure: Structure) -> list[str]:
+    """Return the energy of solvation in words: in total, and of the residues with the largest ones."""
+    by_residue, starts = solvation.by_residue(structure), structure.residue_starts
+    largest = [n for n in np.argsort(-abs(by_residue))[:RESIDUES] if by_residue[n]]
+    named = ", ".join(f"{label(structure, int(starts[n]), True)} {by_residue[n]:.1f}" for n in largest)
+    return [f"electrostatic solvation energy {solvation.total:.2f} kcal/mol (error {solvation.error:.2g})",
+            *([f"residues that contribute most, kcal/mol: {named}"] if structure.residue_count > 1 else [])]
+
+
+def solvation_data(solvation: Solvation, structure: Structure) -> dict[str, Any]:
+    """Return the energy of solvation as plain data, kcal/mol: in total, by residue and by atom."""
+    starts = structure.residue_starts[:-1]
+    return {"total": solvation.total, "error": solvation.error, "unit": "kcal/mol",
+            "residues": [{"name": label(structure, int(n), True), "energy": energy}
+                         for n, energy in zip(starts, solvation.by_residue(structure).tolist(), strict=True)],
+            "atoms": solvation.energies.tolist()}
+
+
+def binding_line(a: str, b: str, found: Binding) -> str:
+    """Return the electrostatic energy between two selections in water, in words."""
+    first, second = found.desolvation
+    return (f"{a} with {b} in water (Poisson-Boltzmann): {found.total:.2f} kcal/mol (error {found.error:.2g}): Coulomb "
+            f"in the molecules {found.coulomb:.2f}, screening {found.screening:.2f}, desolvation {first:.2f} and "
+            f"{second:.2f}")
+
+
+def binding_data(a: str, b: str, found: Binding) -> dict[str, Any]:
+    """Return the same as plain data, kcal/mol."""
+    return {"a": a, "b": b, "total": found.total, "error": found.error, "coulomb": found.coulomb,
+            "screening": found.screening, "desolvation": list(found.desolvation)}

@@ -1,0 +1,87 @@
+"""Sums at arbitrary points on the CPU: pairs, and what a mesh adds."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.compiling import threads
+from vmdpotential.engines import PointSum
+from vmdpotential.engines.cpu.maps import mesh as engine
+from vmdpotential.engines.cpu.points.nearby import GRAIN, cutoff_at_points
+from vmdpotential.engines.cpu.points.points import at_points, field_at_points
+from vmdpotential.splitting.mesh import Mesh
+
+Floats = NDArray[np.float64]
+
+#: Points are taken block by block of as many nodes along each axis, so that a thread finds them in its cache.
+BLOCK = 8
+
+
+class CpuPoints:
+    """A sum at points; see :class:`vmdpotential.engines.PreparedPoints`."""
+
+    def __init__(self, work: PointSum) -> None:
+        self.work, self.own = work, work.own
+        self._smooth = None if work.smooth is None else MeshAtPoints(work.smooth)
+
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
+           nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2."""
+        points = np.asarray(points, np.float64).reshape(-1, 3)
+        if self._smooth is None:
+            return self._pairs(points, positions, charges, field, nearest)
+        values = self._smooth.at(points, positions, charges, field)
+        if self.work.pairs is not None:
+            potential, near = self._pairs(points, positions, charges, field, nearest)
+            values[0] += potential
+            if near is not None:
+                values[1:] += near.T
+        return values[0], values[1:].T if field else None
+
+    def _pairs(self, points: Floats, positions: Floats, charges: Floats, field: bool,
+               nearest: Floats | None) -> tuple[Floats, Floats | None]:
+        work, bound = self.work, self.work.pairs
+        assert bound is not None
+        reach = bound.cutoff
+        few = reach is not None and (work.cell is None or (4 * reach) ** 3 < work.cell.volume)
+        if nearest is not None or not (field or few or not work.nearest_alone):
+            potential = at_points(points, positions, charges, work.cell, bound, nearest)
+            if work.nearest_alone and not field:
+                return potential, None
+        if reach is None:
+            return field_at_points(points, positions, charges, bound)
+        slope = np.empty((len(points), 3)) if field else None
+        return cutoff_at_points(points, positions, charges, bound, work.cell, slope), slope
+
+
+class MeshAtPoints:
+    """The smooth part at points, by a mesh in double precision."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self._kernel, self._influence = engine.load(mesh, "double"), mesh.influence()
+        self._inverse = np.linalg.inv(mesh.steps)
+
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> Floats:
+        """Return the potential, e/A, and with `field` the field, e/A^2, of charges at positions, (1 or 4, P)."""
+        kernel, mesh = self._kernel, self.mesh
+        nodes = engine.spread(kernel, mesh, positions, charges)
+        smooth = np.ascontiguousarray(engine.solve(kernel, mesh, nodes, self._influence))
+        places = mesh.coordinates(points)
+        block = (places / BLOCK).astype(np.int64)
+        _, rows, columns = block.max(0, initial=0) + 1
+        key = (block[:, 0] * rows + block[:, 1]) * columns + block[:, 2]
+        order = np.argsort(key.astype(np.int16) if key.max(initial=0) < 2**15 else key, kind="stable")
+        places = places[order]
+        values = np.empty((4 if field else 1, len(points)))
+        threads.run(lambda first, last: kernel.gather(smooth, places, values[0], first, last), len(points),
+                    "interpolation", GRAIN)
+        for n, out in enumerate(values[1:]):
+            threads.run(lambda first, last, n=n, out=out: kernel.gather_along(  # type: ignore[misc]
+                smooth, places, n, out, first, last), len(points), "interpolation", GRAIN)
+        if field:
+            values[1:] = -self._inverse @ values[1:]
+        found = np.empty_like(values)
+        found[:, order] = values
+        return found

@@ -1,0 +1,43 @@
+"""The electrostatic energy of solvation that a map in a continuum has with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Residues(Protocol):
+    """A structure whose atoms are in residues."""
+
+    @property
+    def residue_starts(self) -> NDArray[np.int64]:
+        """Index of the first atom of every residue, and the number of atoms, (R + 1,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solvation:
+    """The electrostatic energy of a molecule in a continuum, less that in a medium of its own permittivity.
+
+    Parameters
+    ----------
+    energies : (N,) float64, kcal/mol
+        Of each atom of the structure; 0 for those that were not selected.
+    error : float, kcal/mol
+        Of the total, from two lattices.
+    """
+
+    energies: NDArray[np.float64]
+    error: float
+
+    @property
+    def total(self) -> float:
+        """kcal/mol."""
+        return float(self.energies.sum())
+
+    def by_residue(self, structure: Residues) -> NDArray[np.float64]:
+        """Return the energies of the residues (R,) of the structure, kcal/mol."""
+        sums: NDArray[np.float64] = np.add.reduceat(self.energies, structure.residue_starts[:-1])
+        return sums

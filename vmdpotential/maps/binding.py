@@ -1,0 +1,120 @@
+"""The electrostatic energy between two parts of a structure in water: their interaction, and what they lose of it.
+
+The thermodynamic cycle is on one grid (M. K. Gilson, B. Honig, Proteins 4 (1988) 7): each part is solvated by itself,
+and in the shape of both, where water does not reach as much of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines import PointSum, get_engine
+from vmdpotential.errors import UsageError
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+from vmdpotential.maps.places import lay_lattice
+from vmdpotential.maps.plan import plan_map
+from vmdpotential.maps.wanted import Wanted
+from vmdpotential.methods.pb import Continued
+from vmdpotential.molecule.selection import Selection, select
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
+
+#: Around both parts, A: what is farther away comes from the coarse lattice.
+PADDING = 6.0
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The electrostatic energy between two parts in a continuum, kcal/mol.
+
+    Parameters
+    ----------
+    coulomb : float
+        Between their charges, in a medium of the permittivity of the molecules.
+    screening : float
+        What the water around both and its ions add to that.
+    desolvation : tuple of float
+        What each part loses of its energy of solvation by the other's shape.
+    error : float
+        Of the total, from two lattices.
+    """
+
+    coulomb: float
+    screening: float
+    desolvation: tuple[float, float]
+    error: float
+
+    @property
+    def total(self) -> float:
+        """The electrostatic energy of binding of rigid parts."""
+        return self.coulomb + self.screening + sum(self.desolvation)
+
+
+def binding_energy(structure: Structure, first: Selection, second: Selection, *, spacing: float = 0.5,
+                   radii: str = "auto", parameters: Mapping[str, float] | None = None,
+                   temperature: float = DEFAULT_TEMPERATURE, dielectric: float | None = None,
+                   engine: str = "auto") -> Binding:
+    """Return the electrostatic energy between two parts of a structure by the linear Poisson-Boltzmann equation.
+
+    Parameters
+    ----------
+    structure : Structure
+        With charges. Other atoms than those of both parts are left out.
+    first, second : str or array
+        Atoms, see :func:`vmdpotential.molecule.selection.select`.
+    spacing : float, A
+        Of the lattice.
+    radii, parameters, temperature, dielectric, engine
+        See :func:`vmdpotential.maps.potential_map` with the method ``pb``.
+
+    Raises
+    ------
+    UsageError
+        For parts that share atoms, or the full equation, whose energies do not add up.
+    InputError
+        When there are no charges or radii.
+    TaskError
+        When the solution does not converge.
+    MemoryPlanError
+        When the lattice does not fit into memory.
+    """
+    a, b = select(structure, first), select(structure, second)
+    if (a & b).any():
+        raise UsageError("between", f"has {int((a & b).sum())} atoms in both selections", "choose parts without them")
+    if (parameters or {}).get("nonlinear"):
+        raise UsageError("set", "the energies of parts add up by the linear equation alone", "leave out nonlinear")
+    both = a | b
+    lattice = lay_lattice(structure, structure.positions[both], None, spacing, PADDING)
+
+    def solved(atoms: NDArray[np.bool_], sources: NDArray[np.bool_]) -> tuple[NDArray[np.float64], Continued]:
+        """Return the reaction potential (N,) at all atoms, kT/e, and the result."""
+        planned, result = plan_map(
+            structure, Wanted("pb", parameters=parameters or {}, radii=radii, sources=sources), boundary="open",
+            spacing=spacing, padding=PADDING, tolerance=None, atoms=atoms, unit="kT/e", temperature=temperature,
+            dielectric=dielectric, field=False, precision="single", engine=engine, lattice=lattice)
+        assert isinstance(result, Continued)
+        found = np.zeros(len(structure))
+        found[planned.chosen] = result.reaction
+        return found, result
+
+    charges = structure.known_charges
+    reactions, screening, errors = [], [], []
+    for part, other in ((a, b), (b, a)):
+        reaction, within = solved(both, part)
+        _, alone = solved(part, part)
+        reactions.append(float(within.energies.sum() - alone.energies.sum()))
+        screening.append(float(charges[other] @ reaction[other]))
+        errors += [within.energy_error, alone.energy_error]
+    kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
+    potential = get_engine(engine).prepare_points(PointSum(COULOMB.bind())).at(
+        structure.positions[b], structure.positions[a], charges[a])[0]
+    inside = Wanted("pb").own
+    assert inside is not None
+    permittivity = inside.parameters(parameters or {})["inside"]
+    return Binding(coulomb_constant("kcal/mol/e") / permittivity * float(charges[b] @ potential),
+                   kt * float(np.mean(screening)), (kt * reactions[0], kt * reactions[1]),
+                   kt * float(np.linalg.norm([*errors, screening[0] - screening[1]])))

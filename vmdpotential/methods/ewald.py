@@ -1,0 +1,322 @@
+"""Ewald's sum: all periodic images, exactly, by pairs within a radius and waves.
+
+P. P. Ewald, Ann. Phys. 369, 253, 1921, with conducting surroundings and a neutralising background, split not by a
+Gaussian but by a prolate spheroidal function psi, as :class:`~vmdpotential.splitting.coulomb.Splitting` defines it: of
+all functions on [-1, 1] the one whose transform keeps most within a band. The short-range part ends at the split
+radius, and with half the shortest lattice vector for a radius only the nearest image of an atom has one; the rest is a
+sum over a few hundred waves. Maps and sums at points are measured against it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vmdpotential import memory
+from vmdpotential.engines import SOFT_CORE, Engine, PointSum, get_engine
+from vmdpotential.engines.costs import PointCosts
+from vmdpotential.engines.result import HostResult, MeanOfResults
+from vmdpotential.interactions import Bound
+from vmdpotential.methods import Estimate, Method, PointPlan, Request, map_bytes
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.coulomb import Splitting
+from vmdpotential.splitting.long_range import LongRange, Waves, long_range
+
+Floats = NDArray[np.float64]
+
+#: What waves beyond the band leave out, over the rms potential of points, unless another accuracy is asked for.
+ACCURACY = 1e-9
+
+#: Degree of the short-range part's polynomial in r^2, which holds psi to rounding.
+DEGREE = 22
+
+#: The longest split radius, A.
+LONGEST = 9999.0
+
+
+def band_for(accuracy: float) -> float:
+    """Return up to which wave, over the inverse split radius, waves count: what psi has beyond is about exp(-band).
+
+    For 1e-9 just below 7 pi, where a cube has no seventh wave along an edge.
+    """
+    return 0.78 - float(np.log(max(accuracy, ACCURACY)))
+
+
+@cache
+def _prolate(band: float) -> Floats:
+    """Return the Legendre coefficients of the prolate spheroidal function of order 0 for a band.
+
+    The first eigenvector of a tridiagonal matrix, which holds the coefficients in normalised Legendre
+    polynomials P_0, P_2 ... (H. Xiao, V. Rokhlin, N. Yarvin, Inverse Problems 17, 805, 2001).
+    """
+    k = 2.0 * np.arange(DEGREE + 20)
+    diagonal = k * (k + 1) + (2 * k * (k + 1) - 1) / ((2 * k + 3) * (2 * k - 1)) * band**2
+    beside = (k + 2) * (k + 1) / ((2 * k + 3) * np.sqrt((2 * k + 1) * (2 * k + 5))) * band**2
+    matrix = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+    first = np.linalg.eigh(matrix)[1][:, 0] * np.sqrt(k + 0.5)
+    legendre: Floats = first[: DEGREE + 1] / (2 * first[0])
+    return legendre
+
+
+@dataclass(frozen=True, eq=False)
+class Tiling:
+    """How Ewald's sum is made of a cell.
+
+    Parameters
+    ----------
+    basis : (3, 3) float64, A
+        Lattice vectors as rows.
+    repeats : (3,) int
+        How often a thin cell is repeated along each, so that the radius can be longer.
+    radius : float, A
+        Of the splitting.
+    """
+
+    basis: Floats
+    repeats: tuple[int, ...]
+    radius: float
+
+    def counts(self, band: float) -> NDArray[np.int64]:
+        """Return the largest index (3,) of a wave up to `band` (1/A) along each vector: |h| <= |k| |a| / 2 pi."""
+        counts: NDArray[np.int64] = (band * np.linalg.norm(self.basis, axis=1) / (2 * np.pi)).astype(np.int64)
+        return counts
+
+    def waves(self, band: float) -> int:
+        """Return the number of waves up to these indices, of either sign."""
+        return int(np.prod(2.0 * self.counts(band) + 1))
+
+    def seconds(self, band: float, points: int, atoms: int, costs: PointCosts, pairs: bool = True) -> float:
+        """Return what the sum should take, with its pairs or without."""
+        waves = (points + atoms) * self.waves(band / self.radius) * costs.wave
+        return float(costs.fixed + waves + (costs.image * points * atoms * np.prod(self.repeats) if pairs else 0.0))
+
+
+def tiling(cell: Cell, points: int, atoms: int, longest: float, band: float, costs: PointCosts) -> Tiling:
+    """Return the fastest tiling.
+
+    The number of waves is that of the volumes of the split radius in the cell. A plate or a needle is repeated along
+    its short vectors, which allows a larger radius for more pairs. The radius is the largest within which a point sees
+    one image of an atom alone.
+    """
+    basis = cell.vectors if cell.orthogonal else cell.reduced
+    length = np.linalg.norm(basis, axis=1)
+    widths = np.geomspace(length.min(), length.max(), 1 + int(np.ceil(4 * np.log2(length.max() / length.min()))))
+    tilings = []
+    for width in widths:
+        repeats = tuple(int(n) for n in np.ceil(width / length - 1e-9))
+        shortest = float(np.linalg.norm(Cell(basis * np.array(repeats)[:, None]).reduced, axis=1).min())
+        tilings.append(Tiling(basis, repeats, min(longest, 0.499999 * shortest)))
+    return min(tilings, key=lambda each: each.seconds(band, points, atoms, costs))
+
+
+class EwaldSum:
+    """Ewald's sum in a cell; see :class:`vmdpotential.engines.PreparedPoints`.
+
+    Parameters
+    ----------
+    tiling : Tiling
+    waves : Waves
+    engine : Engine
+    pairs : bool
+        Whether pairs are summed, which otherwise is left to others.
+
+    Raises
+    ------
+    MemoryPlanError
+        When the waves of a cell with next to no width do not fit.
+    """
+
+    def __init__(self, tiling: Tiling, waves: Waves, engine: Engine, pairs: bool = True) -> None:
+        self.tiling, self.waves, self.engine = tiling, waves, engine
+        memory.require(64 * tiling.waves(waves.band), "the sum over waves",
+                       "correct the cell where it is far too thin, or use a longer {cutoff}")
+        larger = Cell(tiling.basis * np.array(tiling.repeats)[:, None])
+        self._pairs = [(sign, engine.prepare_points(PointSum(bound, larger))) for sign, bound in waves.pairs if pairs]
+        self.own = float(waves.smooth.long(0.0)) + sum(
+            sign * float(bound(SOFT_CORE)) for sign, bound in waves.pairs if pairs)
+
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
+           nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, at points (P, 3)."""
+        points = np.asarray(points, np.float64).reshape(-1, 3)
+        tiling, basis = self.tiling, self.tiling.basis
+        found = self._smooth(points, positions, charges, field)
+        values = found[0]
+        slope = -(found[1:].T @ np.linalg.inv(basis).T) if field else None
+        least, distances = np.full(len(points), np.inf), np.empty(len(points))
+        for shift in np.indices(tiling.repeats).reshape(3, -1).T @ basis:
+            for n, (sign, pairs) in enumerate(self._pairs):  # the first has the longest reach, and gives the distances
+                potential, near = pairs.at(points, positions + shift, charges, field,
+                                           distances if n == 0 and nearest is not None else None)
+                values += sign * potential
+                if slope is not None and near is not None:
+                    slope += sign * near
+            np.minimum(least, distances, out=least)
+        if nearest is not None:
+            nearest[:] = least
+        values -= charges.sum() / abs(np.linalg.det(basis)) * self.waves.background
+        return values, slope
+
+    def _smooth(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> Floats:
+        """Return the sum over waves at points, (1, P) e/A.
+
+        With `field` its derivatives along the lattice vectors too, in fractions of them: (4, P).
+        """
+        tiling, smooth, band = self.tiling, self.waves.smooth, self.waves.band
+        inverse = np.linalg.inv(tiling.basis)
+        counts = tiling.counts(band)
+        factors = self.engine.structure_factors(positions @ inverse, charges, counts)
+        nx, ny, nz = counts
+        indices = [np.arange(-n, n + 1.0) for n in counts]
+        k2 = np.zeros(factors.shape)
+        for row in 2 * np.pi * inverse:  # one component of k at a time
+            k2 += ((row[0] * indices[0])[:, None, None] + (row[1] * indices[1])[:, None] + row[2] * indices[2]) ** 2
+        if not smooth.kappa:
+            k2[nx, ny, nz] = np.inf  # the background
+        k = np.sqrt(k2)
+        inside = k <= band
+        k = k[inside]
+        weights = np.zeros(factors.shape)
+        weights[inside] = 4 * np.pi * smooth.window(k) / (k * k + smooth.kappa**2) / abs(np.linalg.det(tiling.basis))
+        factors *= weights
+        half = factors[nx:]  # the rest are complex conjugates
+        half[1:] *= 2
+        result = np.empty((4 if field else 1, len(points)))
+        step = max(1, 2**22 // factors.shape[2] // factors.shape[1])
+        for first in range(0, len(points), step):
+            fraction = points[first : first + step] @ inverse
+            x, y, z = (np.exp(2j * np.pi * np.outer(fraction[:, d] % 1.0, indices[d])) for d in range(3))
+            for along, out in enumerate(result, -1):
+                u, v, w = (waves if d != along else waves * (2j * np.pi * indices[d])
+                           for d, waves in enumerate((x, y, z)))
+                out[first : first + step] = sum(
+                    (u[:, nx + h] * np.einsum("pk,pk->p", v @ half[h], w)).real for h in range(nx + 1))
+        return result
+
+
+def ewald_sum(bound: Bound, cell: Cell, points: int, atoms: int, engine: Engine,
+              accuracy: float = ACCURACY) -> EwaldSum:
+    """Return Ewald's sum of an interaction that declares a splitting, for so many points and atoms in a cell."""
+    split = long_range(bound)
+    assert split is not None
+    made, band = _fastest(split, cell, points, atoms, engine, accuracy)
+    return EwaldSum(made, split.waves(Splitting(made.radius, _prolate(band)), band), engine)
+
+
+def _fastest(split: LongRange, cell: Cell, points: int, atoms: int, engine: Engine,
+             accuracy: float = ACCURACY) -> tuple[Tiling, float]:
+    band = band_for(accuracy)
+    return tiling(cell, points, atoms, min(LONGEST, split.longest), band, engine.point_costs), band
+
+
+@dataclass(frozen=True, eq=False)
+class EwaldPlan(PointPlan):
+    """Ewald's sum at points; with a given radius the waves alone.
+
+    Parameters
+    ----------
+    radius : float or None, A
+        The split radius, where the pairs within it are summed elsewhere.
+    """
+
+    radius: float | None = None
+
+    @property
+    def short(self) -> Bound | None:
+        """What is left to be summed elsewhere."""
+        return None if self.radius is None else self._splitting(self.radius).short()
+
+    def _splitting(self, radius: float) -> Splitting:
+        return Splitting(radius, _prolate(band_for(ACCURACY)))
+
+    def prepare(self, points: Floats, positions: Floats, cell: Cell | None) -> EwaldSum:
+        """Return the sum for a frame."""
+        engine = get_engine(self.engine)
+        assert cell is not None
+        if self.radius is None:
+            return ewald_sum(self.interaction, cell, len(points), len(positions), engine)
+        split = long_range(self.interaction)
+        assert split is not None
+        basis = cell.vectors if cell.orthogonal else cell.reduced
+        return EwaldSum(Tiling(basis, (1, 1, 1), self.radius),
+                        split.waves(self._splitting(self.radius), band_for(ACCURACY)), engine, pairs=False)
+
+
+@dataclass(frozen=True, eq=False)
+class EwaldMap:
+    """Ewald's sum at the nodes of a grid; see :class:`vmdpotential.methods.Planned`."""
+
+    request: Request
+    engine: str
+    estimate: Estimate
+    method: str = "ewald"
+    error: None = None
+
+    def run(self, positions: ArrayLike, charges: ArrayLike) -> HostResult:
+        """Return the sum for positions (N, 3), A, and charges (N,), e."""
+        request, atoms = self.request, np.asarray(positions, np.float64).reshape(-1, 3)
+        assert request.cell is not None
+        lattice = request.lattice
+        total = ewald_sum(request.interaction, request.cell, lattice.size, len(atoms), get_engine(self.engine))
+        values, field = total.at(lattice.points(), atoms, np.asarray(charges, np.float64), request.field)
+        maps = values[None] if field is None else np.concatenate([values[None], field.T])
+        return HostResult(maps.reshape(-1, *lattice.shape).astype(np.float32))
+
+    def new_mean(self) -> MeanOfResults:
+        """Return the mean of no frames yet."""
+        return MeanOfResults(self.run)
+
+    def __str__(self) -> str:
+        return f"ewald on the {self.engine} engine; about {self.estimate.seconds:.2g} s"
+
+
+class Ewald(Method):
+    """All images, exactly; see :class:`vmdpotential.methods.Method`."""
+
+    name = "ewald"
+    summary = "all atoms and images by Ewald's sum, exactly; for few points or atoms"
+    targets = ("grid", "points")
+    boundaries = ("periodic",)
+    splits = True
+    boundary_reason = ", where there are no images"
+
+    def estimate(self, request: Request, engine: Engine) -> Estimate:
+        """Return what the sum should take."""
+        cell, split = request.cell, long_range(request.interaction)
+        assert cell is not None
+        assert split is not None
+        count, atoms = request.points.count if request.at_points else request.lattice.size, request.charges.count
+        radius = request.points.radius if request.at_points else None
+        made, band = _fastest(split, cell, count, atoms, engine)
+        if radius is not None:
+            made = Tiling(made.basis, (1, 1, 1), radius)
+        seconds = (2 if request.field else 1) * made.seconds(band, count, atoms, engine.point_costs, radius is None)
+        taken = 64 * made.waves(band / made.radius) + (40 * count if request.at_points else 12 * map_bytes(request))
+        return Estimate(seconds, taken)
+
+    def plan(self, request: Request, engine: Engine) -> EwaldMap:
+        """Return the plan of a map.
+
+        Raises
+        ------
+        UsageError
+            For an open boundary, or an interaction without a splitting.
+        """
+        return EwaldMap(request, engine.name, self.require(request, engine))
+
+    def plan_points(self, request: Request, engine: Engine) -> EwaldPlan:
+        """Return the plan of a sum at points.
+
+        Raises
+        ------
+        UsageError
+            For an open boundary, or an interaction without a splitting.
+        """
+        return EwaldPlan(self.name, engine.name, self.require(request, engine), request.interaction,
+                         radius=request.points.radius)
+
+
+METHOD = Ewald()

@@ -1,0 +1,194 @@
+"""Sums at points anywhere: the fastest method, the tolerance, and the error, for every task that needs them.
+
+The potential at points, fields, energies, forces and ions are the same sums. A request whose target is
+:class:`~vmdpotential.methods.Points` is planned by the fastest of the registered methods that can do it, another
+package's too, and the error is measured at some of the points against an exact sum: over all pairs, or Ewald's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import registry
+from vmdpotential.engines import Engine, with_transforms
+from vmdpotential.errors import TaskError
+from vmdpotential.grid.lattice import Box
+from vmdpotential.interactions import Bound
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+from vmdpotential.methods import Charges, Method, PointPlan, Points, Refusal, Request
+from vmdpotential.methods.accuracy import Attempt, until_within
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.long_range import long_range
+
+Floats = NDArray[np.float64]
+
+#: Points at which the error is measured.
+MEASURED = 200
+
+#: Error of the potential, e/A, that a plan begins with where no rms of the potential is known, over the tolerance.
+START = 0.1
+
+#: What the exact sum may leave out is this part of the tolerance.
+FINER_BY = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Potential and field at points.
+
+    Parameters
+    ----------
+    potential : (P,) float64, e/A
+    field : (P, 3) float64 or None, e/A^2
+    error : float or None
+        Measured rms error over the rms, the larger one of both; None where the sum is exact.
+    method : str
+    """
+
+    potential: Floats
+    field: Floats | None
+    error: float | None
+    method: str
+
+
+def request_at(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, bound: Bound | None = None, *,
+               tolerance: float, field: bool = False, radius: float | None = None) -> Request:
+    """Return a request for the potential at points (P, 3), A, and with `field` the field, of Coulomb unless given."""
+    return Request(Points(len(points), Box.around(points), radius), cell, bound or COULOMB.bind(),
+                   Charges.of(positions, charges, cell), "double", tolerance, field)
+
+
+def plan_points(request: Request, engine: Engine, method: str = "auto") -> PointPlan:
+    """Return the plan of the fastest method, or of one by its name.
+
+    Raises
+    ------
+    VmdpotentialError
+        When the method, or none, can do what is requested.
+    """
+    engine = with_transforms(engine)
+    names = registry.available("method") if method == "auto" else [method]
+    methods: list[Method] = [registry.get("method", name) for name in names]
+    if method == "auto":
+        methods = [each for each in methods if each.superposes and "points" in each.targets]
+    refused: list[tuple[str, Refusal]] = []
+    best: tuple[float, Method] | None = None
+    for each in methods:
+        estimate = each.refusal(request) or each.estimate(request, engine)
+        if isinstance(estimate, Refusal):
+            refused.append((each.name, estimate))
+        elif best is None or estimate.seconds < best[0]:
+            best = estimate.seconds, each
+    if best is None:
+        # one that could do it with a larger tolerance is worth more words than one that never could
+        name, why = next(((name, why) for name, why in refused if why.error is TaskError), refused[0])
+        raise why.as_error(name)
+    return best[1].plan_points(request, engine)
+
+
+def exact_plan(request: Request, engine: Engine) -> PointPlan:
+    """Return the plan of the exact sum: over all pairs in an open boundary, Ewald's in a periodic one."""
+    target = replace(request.points, radius=None)
+    return plan_points(replace(request, target=target, tolerance=FINER_BY * request.tolerance), engine,
+                       "direct" if request.cell is None or long_range(request.interaction) is None else "ewald")
+
+
+def sample(count: int) -> NDArray[np.int64]:
+    """Return which of so many points the error is measured at, all or :data:`MEASURED`, increasing."""
+    if count <= MEASURED:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(2009).choice(count, MEASURED, replace=False))
+
+
+def exact_values(plan: PointPlan, request: Request, points: Floats, positions: Floats, charges: Floats,
+                 cell: Cell | None, engine: Engine) -> tuple[Floats, Floats | None, float]:
+    """Return potential and field that a plan should give at points, and what a unit charge has at its own place, 1/A.
+
+    Without what the plan leaves to be summed elsewhere. Own potentials differ between sums, by what the soft core makes
+    of them: they are compared without.
+
+    Parameters
+    ----------
+    plan : PointPlan
+    request : Request
+        Of the plan.
+    points, positions, charges, cell
+        Of a frame.
+    engine : Engine
+    """
+    target = replace(request.points, count=len(points))
+    exact = exact_plan(replace(request, target=target), engine).prepare(points, positions, cell)
+    (potential, field), own = exact.at(points, positions, charges, request.field), exact.own
+    if plan.short is not None:
+        pairs = PointPlan("direct", engine.name, plan.estimate, plan.short).prepare(points, positions, cell)
+        elsewhere, slope = pairs.at(points, positions, charges, request.field)
+        potential, own = potential - elsewhere, own - pairs.own
+        if field is not None and slope is not None:
+            field = field - slope
+    return potential, field, own
+
+
+def relative(difference: Floats, values: Floats, least: float = 0.0) -> float:
+    """Return the rms of a difference over that of values, or over `least` where that is more; 0 where there is none."""
+    error, rms = float(np.sqrt(np.mean(np.square(difference)))), float(np.sqrt(np.mean(np.square(values))))
+    rms = max(rms, least)
+    return error / rms if rms > 0 else 0.0 if error == 0 else np.inf
+
+
+def sum_at(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine,
+           method: str = "auto") -> Values:
+    """Return the sum at points to the request's tolerance, and the error measured at 200 of them.
+
+    Parameters
+    ----------
+    request : Request
+        Whose target is these points.
+    points : (P, 3) float64, A
+    positions : (N, 3) float64, A
+    charges : (N,) float64, e
+    engine : Engine
+        The CPU's takes its place for a mesh where it has no transforms.
+    method : str
+        ``auto``, or a method by its name.
+
+    Raises
+    ------
+    TaskError
+        When the method cannot keep the tolerance.
+    MemoryPlanError
+        When a mesh does not fit into memory.
+    """
+    if not len(points) or not charges.any():
+        return Values(np.zeros(len(points)), np.zeros((len(points), 3)) if request.field else None, None, "direct")
+
+    def run(plan: PointPlan) -> tuple[Floats, Floats | None]:
+        return plan.prepare(points, positions, request.cell).at(points, positions, charges, request.field)
+
+    few = method == "auto" and len(points) <= MEASURED
+    plan = exact_plan(request, engine) if few else plan_points(request, engine, method)
+    if few or (plan.error is None and method != "auto"):
+        return Values(*run(plan), None, plan.method)
+    rows = sample(len(points))
+    exact, slope, _ = exact_values(plan, request, points[rows], positions, charges, request.cell, engine)
+    rms = float(np.sqrt(np.mean(exact**2)))
+
+    def attempt(error: float) -> Attempt[Values]:
+        made = plan_points(request.with_error(error), engine, method)
+        potential, field = run(made)
+        if made.error is None:
+            return Attempt(Values(potential, field, None, made.method), 0.0, None, str(made))
+        errors = [relative(potential[rows] - exact, exact)]
+        if field is not None and slope is not None:
+            errors.append(relative(field[rows] - slope, slope))
+        return Attempt(Values(potential, field, max(errors), made.method), max(errors), made.error, str(made))
+
+    try:
+        return until_within(plan.method, request.tolerance, request.tolerance * rms, attempt)
+    except TaskError:  # no mesh is so good
+        if method != "auto":
+            raise
+    plan = exact_plan(request, engine)
+    return Values(*run(plan), None, plan.method)

@@ -1,0 +1,112 @@
+"""How interactions of long range are split: what a page declares by :attr:`Interaction.splitting`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+
+from vmdpotential.interactions import Bound, coulomb, ewald, gaussian, short_range
+from vmdpotential.splitting.coulomb import Splitting, optimal
+from vmdpotential.splitting.gaussian import Gaussian, rendered
+from vmdpotential.splitting.mesh import Smooth, Split
+from vmdpotential.splitting.screened import Screened, optimal_for_screened
+
+#: The longest split radius for waves of a screened potential, in Debye lengths: the polynomial of a longer one ends too
+#: soon.
+LONGEST = 8.0
+
+#: Standard deviations beyond which a Gaussian charge is as good as a point, and waves up to which it has, over its
+#: inverse: to 1e-10.
+FAR, BAND = 6.5, 6.8
+
+
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """A potential as a smooth part, which few waves make, and pairs within the split radius.
+
+    Parameters
+    ----------
+    smooth : Smooth
+    band : float, 1/A
+        Waves up to this wave number count.
+    background : float, A^2
+        Integral of what a neutralising background takes away from the pairs.
+    pairs : sequence of (float, Bound)
+        Interactions within the split radius, with the sign by which each counts.
+    """
+
+    smooth: Smooth
+    band: float
+    background: float
+    pairs: Sequence[tuple[float, Bound]]
+
+
+@dataclass(frozen=True, eq=False)
+class LongRange:
+    """The splittings of an interaction with its parameters set.
+
+    Parameters
+    ----------
+    mesh : callable
+        Makes the splitting that a mesh renders best, for a split radius (A), a mesh spacing (A) and an order, and says
+        its error (1/A).
+    waves : callable
+        Makes of a splitting of 1/r and its band (in units of the inverse radius) the one that waves render.
+    longest : float, A
+        The longest split radius for waves.
+    width : float or None, A
+        Standard deviation of the charges, where the smooth part is all and no radius has to be chosen.
+    """
+
+    mesh: Split
+    waves: Callable[[Splitting, float], Waves]
+    longest: float = np.inf
+    width: float | None = None
+
+
+def long_range(bound: Bound) -> LongRange | None:
+    """Return the splittings of an interaction; None where it declares none, or ends at a cutoff."""
+    declared = bound.interaction.splitting
+    return None if declared is None or bound.cutoff is not None else declared(bound)
+
+
+# one callable for each length, so that what is chosen by it is kept
+_mesh_for_screened = lru_cache(maxsize=16)(partial(partial, optimal_for_screened))
+_mesh_for_gaussian = lru_cache(maxsize=16)(partial(partial, rendered))
+
+
+def of_coulomb(bound: Bound) -> LongRange:
+    """Return the splittings of 1/r (:mod:`vmdpotential.splitting.coulomb`)."""
+    return LongRange(optimal, lambda inner, band: Waves(
+        inner, band / inner.radius, inner.short_integral, [(1.0, inner.short())]))
+
+
+def of_screened(bound: Bound) -> LongRange:
+    """Return the splittings of a screened potential (:mod:`vmdpotential.splitting.screened`): without a background."""
+    length = bound.decay
+    assert length is not None
+
+    def waves(inner: Splitting, band: float) -> Waves:
+        smooth = Screened(inner, length)
+        return Waves(smooth, band / inner.radius, 0.0, [
+            (1.0, bound.truncated(inner.radius)), (-1.0, coulomb.INTERACTION.bind().truncated(inner.radius)),
+            (1.0, short_range.bind(inner.radius, smooth.shifted))])
+
+    return LongRange(_mesh_for_screened(length), waves, LONGEST * length)
+
+
+def of_gaussian(bound: Bound) -> LongRange:
+    """Return the splittings of the potential of Gaussian charges (:mod:`vmdpotential.splitting.gaussian`)."""
+    width = bound.values["smear"]
+
+    def waves(inner: Splitting, band: float) -> Waves:
+        if FAR * width > inner.radius:  # waves alone are few; pairs give the distances
+            return Waves(Gaussian(width), BAND / width, 0.0, [(0.0, inner.short())])
+        less = ewald.INTERACTION.bind(beta=gaussian.ewald_factor(width), cutoff=FAR * width)
+        return Waves(inner, band / inner.radius, inner.short_integral - 2 * np.pi * width**2,
+                     [(1.0, inner.short()), (-1.0, less)])
+
+    return LongRange(_mesh_for_gaussian(width), waves, width=width)
