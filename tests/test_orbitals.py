@@ -20,6 +20,7 @@ from vmdpotential.errors import BackendError, InputError, MemoryPlanError, Usage
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.orbitals.evaluate import density_map, orbital_map
+from vmdpotential.orbitals.potential import potential_map
 from vmdpotential.orbitals.read import read_wavefunction
 from vmdpotential.orbitals.shells import in_monomials, monomials
 from vmdpotential.orbitals.wavefunction import Wavefunction
@@ -39,7 +40,14 @@ MOLECULES = {
     "hydroxyl": ("O 0 0 0; H 0.3 0.2 0.9", "cc-pVDZ", False, 1),
     "neon": ("Ne 0.1 0 0", "cc-pVQZ", False, 0),  # g
     "sulfur-dioxide": ("S 0 0 0.1; O 0 1.2 -0.6; O 0 -1.2 -0.6", "6-31G*", True, 0),
+    "oxygen": ("O 0 0 -0.6; O 0.1 0 0.6", "def2-SVP", False, 2),
+    "hydrogen-cyanide": ("H 0 0 -1.6; C 0 0 -0.5; N 0 0.1 0.6", "aug-cc-pVDZ", False, 0),  # diffuse
+    "silane": ("Si 0 0 0; H .85 .85 .85; H -.85 -.85 .85; H -.85 .85 -.85; H .85 -.85 -.85", "STO-3G", False, 0),
+    "lithium-hydride": ("Li 0 0 0; H 0.1 0 1.6", "aug-cc-pVTZ", False, 0),
 }
+
+
+LONG = ("water", "benzene", "lithium-hydride")
 
 
 @cache
@@ -73,7 +81,7 @@ def around(wavefunction, spacing=0.5, padding=1.5):
     return Lattice.around(wavefunction.positions, spacing, padding)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in ("water", "benzene") else name
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name
                                   for name in MOLECULES])
 def test_as_pyscf_has_it(name, tmp_path):
     wavefunction = read_wavefunction(written(name, tmp_path))
@@ -88,6 +96,34 @@ def test_as_pyscf_has_it(name, tmp_path):
         ours = density_map(wavefunction, lattice, spin, "bohr").values.ravel()
         assert np.abs(ours - density).max() < 1e-5 * max(1, density.max())
     assert wavefunction.electrons == pytest.approx(computed(name)[0].nelectron)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name
+                                  for name in MOLECULES])
+def test_potentials_as_pyscf_has_them(name, tmp_path):
+    wavefunction = read_wavefunction(written(name, tmp_path))
+    lattice = around(wavefunction)
+    found = potential_map(wavefunction, lattice, "V").values.ravel() / 27.211386245981
+    molecule, field = computed(name)
+    chosen = np.random.default_rng(0).integers(0, lattice.size, 40)
+    points, density = lattice.points()[chosen] / BOHR, np.asarray(field.make_rdm1())
+    density = density if density.ndim == 2 else density.sum(0)
+    expected = -np.einsum("gij,ij->g", molecule.intor("int1e_grids", grids=points), density)
+    for charge, place in zip(molecule.atom_charges(), molecule.atom_coords(), strict=True):
+        expected += charge / np.linalg.norm(points - place, axis=1)
+    assert np.abs(found[chosen] - expected).max() < 1e-6
+
+
+def test_the_potential_far_away_is_that_of_the_charge(tmp_path):
+    wavefunction = read_wavefunction(written("hydroxyl", tmp_path))
+    cation = replace(wavefunction, alpha=replace(wavefunction.alpha, occupations=np.where(
+        np.arange(len(wavefunction.alpha.occupations)) == 0, 0.0, wavefunction.alpha.occupations)))
+    far = Lattice(np.array([100.0, 0, 0]), np.ones(3), (2, 1, 1))
+    assert potential_map(cation, far, "V").values[0, 0, 0] == pytest.approx(14.3996 / 100, rel=0.01)
+    at_nucleus = Lattice(wavefunction.positions[0], np.ones(3), (1, 1, 1))
+    assert 1e3 < potential_map(wavefunction, at_nucleus, "V").values[0, 0, 0] < 14.4 * 8 / 0.01
+    ghost = replace(wavefunction, cores=np.array([6.0, 1.0]))  # two electrons in a core
+    assert potential_map(ghost, far, "V").values[0, 0, 0] < potential_map(wavefunction, far, "V").values[0, 0, 0]
 
 
 @pytest.mark.parametrize(("name", "suffix"), [("water", "fchk"), ("water-cartesian", "fchk"), ("hydroxyl", "fchk"),
@@ -231,16 +267,39 @@ def test_the_command(tmp_path, capsys):
     assert io.read_map(tmp_path / "spin.npz").unit == "e/A^3"
 
 
+def test_the_command_with_a_potential(tmp_path, capsys):
+    path = written("hydroxyl", tmp_path)
+    code, text, err = shell(capsys, "orbital", path, "--potential", "--potential-unit", "V", "--spacing", 0.5,
+                            "-o", tmp_path / "esp.dx", "--json")
+    assert code == 0, err
+    report, grid = json.loads(text), io.read_map(tmp_path / "esp.dx")
+    assert (report["unit"], grid.unit, grid.provenance.quantity) == ("V", "V", "electrostatic potential")
+    assert grid.provenance.medium == "vacuum, no screening"
+    assert report["integral"] is None
+    # another program's cube, whose values are in atomic units and whose file does not say so
+    plain = replace(grid, values=grid.values / 27.211386, unit="", provenance=replace(grid.provenance, program=""))
+    io.write_map(plain, tmp_path / "other.cube")
+    cube = (tmp_path / "other.cube").read_text().splitlines(keepends=True)
+    (tmp_path / "other.cube").write_text("".join(["title\n", "comment\n", *cube[2:]]))
+    words = ["compare", tmp_path / "esp.dx", tmp_path / "other.cube", "--json"]
+    assert shell(capsys, *words)[0] == 2  # of no unit
+    code, text, err = shell(capsys, *words, "--unit-of-file", "hartree/e")
+    assert code == 0, err
+    found = json.loads(text)
+    assert (found["unit"], found["rms"] < 1e-4 * found["rms_first"]) == ("V", True)
+
+
 def test_wrong_options(tmp_path, capsys):
     path = written("water", tmp_path)
     before = sorted(tmp_path.iterdir())
-    for words in ([], ["--density", "--spin"], ["--orbital", "homo", "--density"], ["--orbital", "99"],
-                  ["--density", "--spacing", "0"], ["--orbital", "homo", "--atoms", str(tmp_path / "a.xyz")]):
+    for words in ([], ["--density", "--spin"], ["--density", "--potential"], ["--orbital", "homo", "--density"],
+                  ["--orbital", "99"], ["--density", "--spacing", "0"],
+                  ["--orbital", "homo", "--atoms", str(tmp_path / "a.xyz")]):
         assert cli.main(["orbital", str(path), *words, "-o", str(tmp_path / "out.cube")]) == 2
     assert cli.main(["orbital", str(path), "--density"]) == 2
     assert cli.main(["orbital", str(tmp_path / "missing.molden"), "--density", "-o", str(tmp_path / "out.cube")]) == 2
     assert sorted(tmp_path.iterdir()) == before
-    assert capsys.readouterr().err.count("\n") == 8
+    assert capsys.readouterr().err.count("\n") == 9
 
 
 def test_without_iodata(monkeypatch):

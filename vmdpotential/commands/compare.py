@@ -8,6 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
+from vmdpotential.commands.options import UnitOfFile, with_unit
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.compare import difference, likeness, same_lattice, without
 from vmdpotential.grid.lattice import Grid
@@ -34,6 +35,7 @@ def compare(
         written=True)] = None,
     figure: Annotated[Path | None, Option(
         "figure of both maps and their difference: .png, .pdf or .svg", viewer=False, written=True)] = None,
+    unit_of_file: UnitOfFile = None,
     force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
 ) -> Report:
     """Compare two maps: difference, correlation and Hodgkin index.
@@ -59,7 +61,7 @@ def compare(
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate((first, second), 1)]
-    a, b = (read_map(item) if isinstance(item, Path) else item for item in (first, second))
+    a, b = (with_unit(read_map(item), unit_of_file) if isinstance(item, Path) else item for item in (first, second))
     found = difference(a, b)
     if structure is not None:
         from scipy.spatial import cKDTree

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from vmdpotential.errors import BackendError, ChargeError, IncompleteError, UsageError, VmdpotentialError
+from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import parse_cell, with_cell
 from vmdpotential.io.files.several import frame_chosen
@@ -24,6 +25,7 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.molecule.water import CHOICES
 from vmdpotential.parameters import Option
+from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS, coulomb_constant
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,9 @@ Assembly = Annotated[str, Option(
 Expand = Annotated[str, Option(
     "whether the asymmetric unit of a crystal is expanded to its whole cell by the space group's operators",
     choices=("no", "cell"), viewer=False)]
+UnitOfFile = Annotated[str | None, Option(
+    "unit of maps whose files state none, such as cubes of other programs", choices=(*POTENTIAL_UNITS, "hartree/e"),
+    viewer=False)]
 Like = Annotated[Path | None, Option(
     "map whose grid is used instead of spacing and padding", viewer=False, metavar="MAP")]
 Format = Annotated[str, Option(
@@ -220,6 +225,16 @@ class TableOutput:
                 table(places[0])
             if self.figure is not None:
                 places[-1].write_bytes(render(drawn, self.figure, title=title))
+
+
+def with_unit(grid: Grid, unit: str | None) -> Grid:
+    """Return a map in a unit of potentials, where its file states none: one in hartree/e becomes one in V."""
+    if unit is None or grid.unit:
+        return grid
+    if unit == "hartree/e":
+        return replace(grid.with_values(grid.values * (coulomb_constant("V") / BOHR)), unit="V")
+    temperature = grid.temperature or (DEFAULT_TEMPERATURE if unit.startswith("kT") else None)
+    return replace(grid, unit=unit, temperature=temperature)
 
 
 def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,

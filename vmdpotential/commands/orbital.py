@@ -18,10 +18,11 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.files import output as files
 from vmdpotential.maps.options import GridOptions
 from vmdpotential.orbitals.evaluate import LENGTHS, density_map, orbital_map
+from vmdpotential.orbitals.potential import potential_map
 from vmdpotential.orbitals.read import read_wavefunction
 from vmdpotential.orbitals.wavefunction import Wavefunction
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.units import BOHR
+from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,16 @@ class OrbitalOutput:
     atoms: Annotated[Path | None, Option(
         "structure file to write with the nuclei, for viewers: .pdb, .cif, .gro", viewer=False, written=True)] = None
     force: Force = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrbitalPotential:
+    """The electrostatic potential of a molecule by its wave function."""
+
+    potential: Annotated[bool, Option(
+        "compute the electrostatic potential of the nuclei and electrons", front=True)] = False
+    potential_unit: Annotated[str, Option("unit of the potential", choices=POTENTIAL_UNITS)] = "kT/e"
+    temperature: Annotated[float, Option("temperature for kT/e", unit="K", above=0, high=1e4)] = DEFAULT_TEMPERATURE
 
 
 def orbital_(
@@ -48,13 +59,14 @@ def orbital_(
     density: Annotated[bool, Option("compute the electron density instead of an orbital", front=True)] = False,
     spin: Annotated[bool, Option(
         "compute the density of alpha electrons minus that of beta electrons", front=True)] = False,
+    of_potential: OrbitalPotential = OrbitalPotential(),
     grid: GridOptions = GridOptions(spacing=0.2, padding=4.0),
     like: Like = None,
     unit: Annotated[str, Option(
         "unit of length in the values: A^-3/2 and e/A^3, or bohr^-3/2 and e/bohr^3", choices=LENGTHS)] = "A",
     output: OrbitalOutput = OrbitalOutput(),
 ) -> Report:
-    """Compute a molecular orbital or an electron density on a grid.
+    """Compute a molecular orbital, an electron density or the electrostatic potential on a grid.
 
     The file states the basis functions (s to h shells, Cartesian or spherical) and the orbitals; every value is their
     sum, without a cutoff that could be seen.
@@ -76,8 +88,10 @@ def orbital_(
     path, atoms, force = output.output, output.atoms, output.force
     if path is None and isinstance(file, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output orbital.cube}")
-    if bool(orbital) + density + spin != 1:
-        raise UsageError("orbital", "one quantity is computed at a time", "give one of {orbital}, {density}, {spin}")
+    potential = of_potential.potential
+    if bool(orbital) + density + spin + potential != 1:
+        raise UsageError("orbital", "one quantity is computed at a time",
+                         "give one of {orbital}, {density}, {spin}, {potential}")
     if path is not None:
         check_map_format(path)
     written = [name for name in (atoms, path) if name is not None]
@@ -92,12 +106,15 @@ def orbital_(
         check_map_format(path, lattice)
     start = time.perf_counter()
     with progress.clock() as clock:
-        made = (orbital_map(wavefunction, lattice, index, channel, unit) if orbital else
-                density_map(wavefunction, lattice, spin, unit))
+        if potential:
+            made = potential_map(wavefunction, lattice, of_potential.potential_unit, of_potential.temperature)
+        else:
+            made = (orbital_map(wavefunction, lattice, index, channel, unit) if orbital else
+                    density_map(wavefunction, lattice, spin, unit))
     seconds = time.perf_counter() - start - clock.compiling
     maps = {} if path is None else {path: lambda place: put_map(made, place)}
     write_structures(structure, [] if atoms is None else [atoms], force, maps)
-    total = _integral(made.values, lattice, unit, bool(orbital))
+    total = None if potential else _integral(made.values, lattice, unit, bool(orbital))
     low, high = float(made.values.min()), float(made.values.max())
     lines = [
         _contents(wavefunction),
@@ -105,6 +122,7 @@ def orbital_(
         f"{' x '.join(map(str, lattice.shape))} points, "
         f"{' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart",
         f"{low:.4g} to {high:.4g} {made.unit}",
+        f"{wavefunction.nuclear_charges.sum() - wavefunction.electrons:.4g} e in all" if total is None else
         f"integral over the grid: {total:.4f} of the squared orbital, which is 1 in all space" if orbital else
         f"integral over the grid: {total:.4f} electrons" + ("" if spin else f" of {wavefunction.electrons:g}"),
         f"{seconds:.2f} s", *(f"wrote {each}" for each in written),

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import CrystalSource, Force
+from vmdpotential.commands.options import CrystalSource, Force, UnitOfFile, with_unit
 from vmdpotential.commands.slice import _range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range
@@ -72,6 +72,7 @@ def surface(
         parse=_range, metavar="LO,HI", front=True)] = None,
     view: Annotated[tuple[str, ...], Option(
         "from where the figure looks: x, -x, y, -y, z or -z; several become panels", metavar="AXIS")] = ("z", "-z"),
+    unit_of_file: UnitOfFile = None,
     output: SurfaceOutput = SurfaceOutput(),
 ) -> Report:
     """Put a map onto the surface of a molecule.
@@ -110,7 +111,7 @@ def surface(
     files.check(paths, force)
     name = map_name(map) if isinstance(map, Path) else "map"
     structure, prepared = source.hydrogenated()
-    grid = map if isinstance(map, Grid) else read_map(map)
+    grid = map if isinstance(map, Grid) else with_unit(read_map(map), unit_of_file)
     start = time.perf_counter()
     made = molecular_surface(structure, atoms=atoms, kind=shape.kind, probe=shape.probe,
                              spacing=shape.spacing)

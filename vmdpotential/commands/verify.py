@@ -59,7 +59,8 @@ def verify(
             continue
         work = [*_interactions(backend), *_pairs(backend), *_methods(backend, method, thorough, points, seed)]
         work.append(("probes", partial(_check_probes, backend, seed)))
-        work += [("densities", partial(_check_densities, seed))] if name == "cpu" else []
+        if name == "cpu":
+            work += [("densities", partial(_check_densities, seed)), ("orbitals", _check_orbitals)]
         for number, (label, check) in enumerate(work):
             progress.report(f"verify, {label}", number / len(work))
             start = time.perf_counter()
@@ -178,6 +179,35 @@ def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
     exact = (total[..., None] * d).sum(1)
     error = float(np.sqrt(((found - exact) ** 2).mean() / (exact**2).mean()))
     return [_row(f"forces of pairs in range, {name}", error, 5e-6)]
+
+
+def _check_orbitals() -> list[dict[str, Any]]:
+    """Compare an orbital, a density and a potential of one Gaussian at a proton with their closed forms."""
+    import numpy as np
+    from scipy.special import erf
+
+    from vmdpotential.grid.lattice import Lattice
+    from vmdpotential.orbitals.evaluate import density_map, orbital_map
+    from vmdpotential.orbitals.potential import potential_map
+    from vmdpotential.orbitals.shells import Shell
+    from vmdpotential.orbitals.wavefunction import Channel, Wavefunction
+    from vmdpotential.units import BOHR, coulomb_constant
+
+    exponent, one = 0.4, np.ones(1)
+    shell = Shell(np.zeros(3), 0, np.array([exponent]), one, ("1",))
+    alpha, beta = Channel(np.ones((1, 1)), one, None), Channel(np.ones((1, 1)), 0 * one, None)
+    atom = Wavefunction("H", np.array([1]), np.zeros((1, 3)), (shell,), alpha, beta, True)
+    lattice = Lattice(np.array([0.1, -1.0, -2.0]), np.full(3, 0.37), (12, 13, 35))
+    r = np.linalg.norm(lattice.points(), axis=1) / BOHR
+    value = (2 * exponent / np.pi) ** 0.75 * np.exp(-exponent * r * r)
+    field = coulomb_constant("V") / BOHR * (1 - erf(np.sqrt(2 * exponent) * r)) / r
+    rows = []
+    for what, grid, exact in (("orbital", orbital_map(atom, lattice, 0, length="bohr"), value),
+                              ("electron density", density_map(atom, lattice, length="bohr"), value**2),
+                              ("potential", potential_map(atom, lattice, "V"), field)):
+        error = float(np.abs(grid.values.ravel() - exact).max() / np.abs(exact).max())
+        rows.append(_row(f"{what} of a Gaussian, closed form", error, 1e-5))
+    return rows
 
 
 def _check_probes(backend: Engine, seed: int) -> list[dict[str, Any]]:

@@ -103,7 +103,10 @@ def _converted(name: str, found: Any) -> Wavefunction:
     numbers = np.asarray(found.atnums, np.int64)
     if len(numbers) != len(centres):
         raise InputError(f"{name}: has {len(numbers)} elements and {len(centres)} positions")
-    return Wavefunction(name, numbers, centres * BOHR, shells, channels[0], channels[1], restricted)
+    cores = None if found.atcorenums is None else _finite(name, "charges of nuclei", found.atcorenums, 200)
+    if cores is not None and len(cores) != len(numbers):
+        raise InputError(f"{name}: has {len(numbers)} elements and {len(cores)} charges of nuclei")
+    return Wavefunction(name, numbers, centres * BOHR, shells, channels[0], channels[1], restricted, cores)
 
 
 def _shells(name: str, shell: Any, conventions: Any, centres: NDArray[np.float64]) -> list[Shell]:

@@ -53,6 +53,9 @@ class Wavefunction:
         With occupations of 0 to 1.
     restricted : bool
         Whether both spins have the same orbitals.
+    cores : (N,) float64, e, or None
+        Charges of the nuclei where electrons of their cores are a part of them (pseudopotentials); the atomic numbers
+        unless given.
     """
 
     name: str
@@ -62,6 +65,12 @@ class Wavefunction:
     alpha: Channel
     beta: Channel
     restricted: bool
+    cores: Floats | None = None
+
+    @property
+    def nuclear_charges(self) -> Floats:
+        """(N,) charges of the nuclei, e, with the cores that pseudopotentials stand for."""
+        return self.numbers.astype(np.float64) if self.cores is None else self.cores
 
     @property
     def electrons(self) -> float:
