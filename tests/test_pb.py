@@ -288,7 +288,7 @@ def test_units_report_and_pickled_plan(tmp_path):
 def test_refusals(monkeypatch):
     ion = replace(charges_at([PLACE], [1.0]), radii=[RADIUS])
     lattice = Lattice((-8, -8, -8), 0.5, (33, 33, 33))
-    for options, parameter in (({"boundary": "periodic"}, "boundary"), ({"field": True}, "method"),
+    for options, parameter in (({"boundary": "periodic"}, "boundary"),
                                ({"parameters": {"nonlinear": 0.5}}, "method"),
                                ({"parameters": {"Mg2+": 0.1, "Cl-": 0.1}}, "set"),
                                ({"parameters": {"Mg2": 0.1}}, "Mg2"), ({"parameters": {"K+": 50.0}}, "K+"),

@@ -17,7 +17,7 @@ from vmdpotential.commands.between import label
 from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
-from vmdpotential.frames.field import FieldOptions, FieldSeries, Places, bonds_between, field_at
+from vmdpotential.frames.field import TOLERANCE, FieldOptions, FieldSeries, Places, bonds_between, field_at
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, beside, each_uncertainty, uncertainty, without_nan
 from vmdpotential.io.files import output as files
@@ -104,7 +104,8 @@ def field(
 ) -> Report:
     """Compute electric field and potential at atoms, at bonds, or at points, in every frame of a trajectory.
 
-    Full long range: with all periodic images, or all atoms in an open boundary. An atom's own charge is left out.
+    Full long range: with all periodic images, or all atoms in an open boundary. An atom's own charge is left out. With
+    the method pb it is the field of the solute in a continuum of water and ions, whose response to all charges counts.
     Contributions of selections add up to the total, with what is in none of them as a rest, unless they overlap.
 
     Raises
@@ -123,6 +124,7 @@ def field(
     atoms, report = source.charged(frames=trajectory.trajectory)
     places = sites.places(atoms)
     left_out, unit = options.left_out(places), options.unit
+    tolerance = options.tolerance or (None if options.own else TOLERANCE)
     start, kept = time.perf_counter(), execution.beside(path)
     with progress.clock() as clock:
         found = field_at(
@@ -143,7 +145,7 @@ def field(
         f"{boundary_text(found.cell)}; {found.medium}; "
         + (f"rms error of the field {found.error * scale:.1e} {field_unit}, relative errors "
            f"{found.relative_errors[1]:.1e} of the field and {found.relative_errors[0]:.1e} of the potential "
-           f"(asked {options.tolerance:g})" if found.error else "all pairs, exactly")
+           + (f"(asked {tolerance:g})" if tolerance else "(from two grids)") if found.error else "all pairs, exactly")
         + f"; {own}",
         f"{len(places)} {sites.words(places.kind)}, {count} frame{'s' * (count != 1)}, " + (
             "field along the bond" if found.along is not None else "size of the field")
@@ -157,7 +159,7 @@ def field(
         "names": list(found.names), "frames": count, "exclude": left_out, "unit": unit, "field_unit": field_unit,
         "temperature": options.temperature,
         "medium": found.medium, "boundary": "open" if found.cell is None else "periodic", "fit": sites.fit,
-        "error": found.error * scale, "tolerance": options.tolerance, "error_potential": found.relative_errors[0],
+        "error": found.error * scale, "tolerance": tolerance, "error_potential": found.relative_errors[0],
         "error_field": found.relative_errors[1], "engine": found.engine,
         **summary, "seconds": seconds, "files": [str(path) for path in output.paths],
     }

@@ -77,7 +77,7 @@ class Problem:
     def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: Sum, engine: Engine) -> None:
         self.continuum, self.lattice, self.total = continuum, lattice, total
         c = continuum
-        distances = region.signed_distances(c.positions, c.radii, c.probe, lattice)
+        distances = self.distances()
         self.within = distances < 0
         water = self._water()
         outside = c.outside * water + (0 if c.membrane is None else c.membrane.permittivity * (1 - water))
@@ -96,6 +96,11 @@ class Problem:
         self._on_faces = tuple(faces(lattice.shape).T)
         self.faces: Floats = lattice.origin + lattice.spacing * np.stack(self._on_faces, 1)
         self._solver = engine.multigrid(*self.edges, self.k2, self.ions, depth)
+
+    def distances(self) -> Values:
+        """Return the distances (nx, ny, nz) of nodes to the surface, A, negative inside; exact next to it."""
+        c = self.continuum
+        return region.signed_distances(c.positions, c.radii, c.probe, self.lattice)
 
     def _water(self) -> Floats:
         """Return which part of the cells of nodes (nz,) at each height is outside of the membrane."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -98,6 +98,8 @@ class Solution:
         Of the potential that is wanted.
     charge : float
         What 1 e is in the unit of the charges, in which the sum of q / r would be the potential.
+    spacing : float, A
+        Of the lattice from which values at points are interpolated.
     """
 
     values: Mapping[str, float]
@@ -107,6 +109,7 @@ class Solution:
     temperature: float
     unit: str
     charge: float
+    spacing: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -339,6 +342,18 @@ class PointPlan:
     interaction: Bound
     error: float | None = None
     choices: str = ""
+
+    #: Whether the sum needs all atoms, also those whose charges do not count: the shape of the molecule does.
+    whole: ClassVar[bool] = False
+
+    @property
+    def permittivity(self) -> float:
+        """That by which the values have to be divided, over that in which charges are that are near each other."""
+        return 1.0
+
+    def measured(self, prepared: PreparedPoints) -> tuple[float, float] | None:
+        """Return rms errors of potential, e/A, and field, e/A^2, that a prepared sum knows of its last values."""
+        return None
 
     @property
     def short(self) -> Bound | None:
