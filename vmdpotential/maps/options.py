@@ -14,7 +14,7 @@ from vmdpotential.interactions.gaussian import ewald_factor
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.maps.medium import Medium
 from vmdpotential.methods import Method
-from vmdpotential.molecule.radii import SETS
+from vmdpotential.molecule.radii import CHOICES
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import Option, parse_numbers
 from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
@@ -107,8 +107,8 @@ class MethodOptions(MediumOptions):
         metavar="NAME=NUMBER,...", parse=parse_numbers)] = None
     radii: Annotated[str, Option(
         "radii of the atoms, for a method that needs them (pb): auto for the file's own (PQR, prmtop), or a named set, "
-        "which other files need (PSF, PDB, TPR)",
-        choices=("auto", *SETS))] = "auto"
+        "which other files need (PSF, PDB, TPR); auto+mbondi2 for the set where the file has none, with van der Waals "
+        "radii of elements that it lacks", choices=CHOICES)] = "auto"
 
     @property
     def summation(self) -> str:
