@@ -20,7 +20,9 @@ from vmdpotential.errors import BackendError, InputError, MemoryPlanError, Usage
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.orbitals.evaluate import density_map, orbital_map
-from vmdpotential.orbitals.potential import potential_map
+from vmdpotential.orbitals.mesh import lay_mesh
+from vmdpotential.orbitals.potential import choose_mesh, potential_map, summed
+from vmdpotential.orbitals.products import gaussians
 from vmdpotential.orbitals.read import read_wavefunction
 from vmdpotential.orbitals.shells import in_monomials, monomials
 from vmdpotential.orbitals.wavefunction import Wavefunction
@@ -103,7 +105,6 @@ def test_as_pyscf_has_it(name, tmp_path):
 def test_potentials_as_pyscf_has_them(name, tmp_path):
     wavefunction = read_wavefunction(written(name, tmp_path))
     lattice = around(wavefunction)
-    found = potential_map(wavefunction, lattice, "V").values.ravel() / 27.211386245981
     molecule, field = computed(name)
     chosen = np.random.default_rng(0).integers(0, lattice.size, 40)
     points, density = lattice.points()[chosen] / BOHR, np.asarray(field.make_rdm1())
@@ -111,7 +112,24 @@ def test_potentials_as_pyscf_has_them(name, tmp_path):
     expected = -np.einsum("gij,ij->g", molecule.intor("int1e_grids", grids=points), density)
     for charge, place in zip(molecule.atom_charges(), molecule.atom_coords(), strict=True):
         expected += charge / np.linalg.norm(points - place, axis=1)
+    found = potential_map(wavefunction, lattice, "V").values.ravel() / 27.211386245981
     assert np.abs(found[chosen] - expected).max() < 1e-6
+    electrons = gaussians(wavefunction)
+    for width in (None, 0.3, 2.0):  # without a mesh, and with two of which one smooths what is wide too
+        mesh = None if width is None else lay_mesh(electrons, lattice.origin / BOHR, lattice.last / BOHR, width)
+        found = summed(electrons, wavefunction.positions / BOHR, wavefunction.nuclear_charges, lattice, mesh,
+                       1.0).ravel()
+        assert np.abs(found[chosen] - expected).max() < 1e-6
+
+
+def test_a_mesh_is_laid_where_it_saves_time(tmp_path, monkeypatch):
+    wavefunction = read_wavefunction(written("water", tmp_path))
+    electrons = gaussians(wavefunction)
+    assert choose_mesh(electrons, around(wavefunction, 0.15, 4.0)) is not None
+    for few in (around(wavefunction, 3.0, 4.0), Lattice(np.full(3, 1e4), np.ones(3), (40, 40, 40))):
+        assert choose_mesh(electrons, few) is None  # few points, and points that only a vast mesh would reach
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "8M")
+    assert choose_mesh(electrons, around(wavefunction, 0.15, 4.0)) is None
 
 
 def test_the_potential_far_away_is_that_of_the_charge(tmp_path):
