@@ -85,17 +85,17 @@ def around(wavefunction, spacing=0.5, padding=1.5):
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name
                                   for name in MOLECULES])
-def test_as_pyscf_has_it(name, tmp_path):
+def test_as_pyscf_has_it(name, tmp_path, engine):
     wavefunction = read_wavefunction(written(name, tmp_path))
     lattice = around(wavefunction)
     theirs, occupations = by_pyscf(name, lattice)
     for spin, of_spin in zip(("alpha", "beta"), theirs, strict=True):
         for index in range(0, theirs.shape[2], 3):
-            ours = orbital_map(wavefunction, lattice, index, spin, "bohr").values.ravel()
+            ours = orbital_map(wavefunction, lattice, index, spin, "bohr", engine.name).values.ravel()
             assert np.abs(ours - of_spin[:, index]).max() < 1e-5
     alpha, beta = ((one**2 * occupied).sum(1) for one, occupied in zip(theirs, occupations, strict=True))
     for spin, density in ((False, alpha + beta), (True, alpha - beta)):
-        ours = density_map(wavefunction, lattice, spin, "bohr").values.ravel()
+        ours = density_map(wavefunction, lattice, spin, "bohr", engine.name).values.ravel()
         assert np.abs(ours - density).max() < 1e-5 * max(1, density.max())
     assert wavefunction.electrons == pytest.approx(computed(name)[0].nelectron)
 
@@ -311,13 +311,13 @@ def test_wrong_options(tmp_path, capsys):
     path = written("water", tmp_path)
     before = sorted(tmp_path.iterdir())
     for words in ([], ["--density", "--spin"], ["--density", "--potential"], ["--orbital", "homo", "--density"],
-                  ["--orbital", "99"], ["--density", "--spacing", "0"],
+                  ["--orbital", "99"], ["--potential", "--engine", "cuda"], ["--density", "--spacing", "0"],
                   ["--orbital", "homo", "--atoms", str(tmp_path / "a.xyz")]):
         assert cli.main(["orbital", str(path), *words, "-o", str(tmp_path / "out.cube")]) == 2
     assert cli.main(["orbital", str(path), "--density"]) == 2
     assert cli.main(["orbital", str(tmp_path / "missing.molden"), "--density", "-o", str(tmp_path / "out.cube")]) == 2
     assert sorted(tmp_path.iterdir()) == before
-    assert capsys.readouterr().err.count("\n") == 9
+    assert capsys.readouterr().err.count("\n") == 10
 
 
 def test_without_iodata(monkeypatch):

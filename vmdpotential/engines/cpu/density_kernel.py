@@ -146,13 +146,3 @@ def take(work, nodes, sums, squares):
         node = nodes[n]
         sums[n], squares[n] = work[node, SUM], work[node, SQUARES]
         work[node, SUM], work[node, SQUARES], work[node, STATE] = 0.0, 0.0, 0.0
-
-
-@njit(nogil=True, error_model="numpy")
-def merge(nodes, sums, squares, count, totals):
-    """Add a block of `count` frames to totals (nodes, 3) of values, of squares, and of blocks' squares over `count`."""
-    for n in range(len(nodes)):
-        node, value = nodes[n], sums[n]
-        totals[node, 0] += value
-        totals[node, 1] += squares[n]
-        totals[node, 2] += value * value / count
