@@ -19,7 +19,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import probe
 
 ARCHITECTURES = ("75", "80", "90")
-PROBES = [probe.DISPERSION, probe.HYDROGEN_BOND, probe.GAUSSIAN, probe.SCREENED]
+PROBES = [probe.DISPERSION, probe.GAUSSIAN, probe.SCREENED]
 INTERACTIONS = [*(registry.get("interaction", name) for name in registry.available("interaction")), *PROBES, EVERYTHING]
 LATTICE = Lattice(np.zeros(3), np.array([0.5, 0.7, 0.9]), (33, 20, 41))
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from functools import cache
 
 import numpy as np
@@ -19,6 +20,7 @@ from vmdpotential.frames.ligand import merge, plan_insertions
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.interactions import probe as pages
 from vmdpotential.interactions import sigmoidal_dielectric
+from vmdpotential.io.maps.autodock import write_autodock
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule.cell import Cell
@@ -51,7 +53,7 @@ def spheres(count, cell, sigma, epsilon, seed=0):
                                 np.zeros(0), np.zeros(0))
 
 
-@pytest.mark.parametrize("page", [pages.DISPERSION, pages.HYDROGEN_BOND, pages.GAUSSIAN, pages.SCREENED],
+@pytest.mark.parametrize("page", [pages.DISPERSION, pages.GAUSSIAN, pages.SCREENED],
                          ids=lambda page: page.name)
 def test_pages_state_their_values(page, engine):
     for check in page.checks:
@@ -169,7 +171,8 @@ def test_hydrogen_bonds_have_their_wells(engine):
     at = int(found.argmin())
     assert 1.6 < 1.5 + 0.1 * at < 2.2
     solvation = 0.00051 * 17.1573 * autodock.SOLVATION_WEIGHT
-    assert found[at] == pytest.approx(-5 * autodock.BOND_WEIGHT, abs=solvation + 1e-4)
+    # the least and the largest energy of one atom are the same, 0.9 of the well along the direction of its lone pairs
+    assert found[at] == pytest.approx(-2 * 0.9 * 5 * autodock.BOND_WEIGHT, abs=solvation + 1e-4)
 
 
 def test_types_of_a_receptor(tpr):
@@ -346,6 +349,15 @@ def test_the_command_with_probes(tmp_path, capsys):
         values = np.array(lines[6:], float)
         assert len(values) == np.prod(counts)
         assert values.min() == pytest.approx(found["probes"][name]["minimum"], abs=1e-3)
+        grid = io.read_map(tmp_path / f"receptor.{name}.map")
+        assert (grid.unit, list(grid.lattice.shape)) == ("kcal/mol", found["shape"])
+        assert grid.lattice.origin == pytest.approx(found["origin"], abs=1e-6)
+        assert np.array_equal(grid.values.ravel(order="F"), values.astype(np.float32))
+        again = tmp_path / "again.map"
+        write_autodock(grid, again, "receptor")
+        assert again.read_text() == (tmp_path / f"receptor.{name}.map").read_text()
+    shutil.copy(tmp_path / "receptor.C.map", tmp_path / "unnamed")
+    assert io.read_map(tmp_path / "unnamed").lattice.shape == tuple(found["shape"])
 
 
 @pytest.mark.parametrize(("words", "parameter"), [

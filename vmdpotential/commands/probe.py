@@ -110,9 +110,9 @@ def probe_(
 ) -> Report:
     """Compute the energy of probe atoms, or the free energy of a small molecule, at every grid point.
 
-    Probes see one structure: AutoDock's types make the maps of AutoGrid (hydrogen bonds without their angles), and
-    others the Lennard-Jones energy of the structure's own force field. The free energy of a molecule against vacuum is
-    that of inserting it into the frames of a trajectory without it (implicit ligand sampling), by Lennard-Jones alone.
+    Probes see one structure: AutoDock's types make the maps of AutoGrid, and others the Lennard-Jones energy of the
+    structure's own force field. The free energy of a molecule against vacuum is that of inserting it into the frames of
+    a trajectory without it (implicit ligand sampling), by Lennard-Jones alone.
 
     Raises
     ------
