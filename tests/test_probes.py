@@ -4,6 +4,8 @@ import csv
 import json
 import shutil
 from functools import cache
+from importlib import resources
+from xml.etree import ElementTree
 
 import numpy as np
 import openmm
@@ -248,7 +250,7 @@ def test_widom_insertions_at_random(engine):
     rng = np.random.default_rng(1)
     points = rng.uniform(size=(4000, 3)) @ structure.cell.vectors
     ways = rng.normal(size=(4000, 3))
-    ways *= 0.605 / np.linalg.norm(ways, axis=1)[:, None]
+    ways *= 0.615 / np.linalg.norm(ways, axis=1)[:, None]
     factors = [insertion(structure, terms, O2, point, structure.cell, [np.array([-way, way])], 300 * KELVIN, 10.0)
                for point, way in zip(points, ways, strict=True)]
     expected, error = np.mean(factors), np.std(factors) / np.sqrt(len(factors))
@@ -271,6 +273,17 @@ def test_the_chemical_potential_in_a_gas_of_spheres(engine):
     assert found.solvation_error is not None
     assert abs(found.solvation - exact) < 4 * found.solvation_error
     assert found.solvation_error < 0.05 * abs(exact)
+
+
+def test_oxygen_is_that_of_charmm():
+    data = ElementTree.parse(resources.files("openmm.app.data") / "charmm36.xml").getroot()
+    kind = data.find("./Residues/Residue[@name='O2']/Atom").get("type")
+    atom = data.find(f"./LennardJonesForce/Atom[@type='{kind}']")
+    bond = data.find(f"./HarmonicBondForce/Bond[@type1='{kind}'][@type2='{kind}']")
+    for site, place in zip(range(2), (-0.5, 0.5), strict=True):
+        assert O2.sigma[site] == pytest.approx(10 * float(atom.get("sigma")), rel=1e-6)
+        assert O2.epsilon[site] == pytest.approx(float(atom.get("epsilon")) / 4.184, rel=1e-6)
+        assert O2.places[site] == pytest.approx([10 * place * float(bond.get("length")), 0, 0])
 
 
 def test_orientations_are_spread_evenly():

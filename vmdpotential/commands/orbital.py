@@ -46,6 +46,15 @@ class OrbitalPotential:
     temperature: Annotated[float, Option("temperature for kT/e", unit="K", above=0, high=1e4)] = DEFAULT_TEMPERATURE
 
 
+@dataclass(frozen=True, kw_only=True)
+class OrbitalValues:
+    """What computes orbitals and densities, and their unit."""
+
+    engine: Engine = "auto"
+    unit: Annotated[str, Option(
+        "unit of length in the values: A^-3/2 and e/A^3, or bohr^-3/2 and e/bohr^3", choices=LENGTHS)] = "A"
+
+
 def orbital_(
     file: Annotated[Path | Wavefunction, Option(
         "wave function of a quantum chemistry program: .molden, .fchk, .wfn, .wfx, .mkl", positional=True,
@@ -62,9 +71,7 @@ def orbital_(
     of_potential: OrbitalPotential = OrbitalPotential(),
     grid: GridOptions = GridOptions(spacing=0.2, padding=4.0),
     like: Like = None,
-    engine: Engine = "auto",
-    unit: Annotated[str, Option(
-        "unit of length in the values: A^-3/2 and e/A^3, or bohr^-3/2 and e/bohr^3", choices=LENGTHS)] = "A",
+    values: OrbitalValues = OrbitalValues(),
     output: OrbitalOutput = OrbitalOutput(),
 ) -> Report:
     """Compute a molecular orbital, an electron density or the electrostatic potential on a grid.
@@ -87,6 +94,7 @@ def orbital_(
     from vmdpotential.io.maps import check_map_format, put_map, read_map
 
     path, atoms, force = output.output, output.atoms, output.force
+    engine, unit = values.engine, values.unit
     if path is None and isinstance(file, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output orbital.cube}")
     potential = of_potential.potential
