@@ -196,7 +196,7 @@ def _check_known(structure: Structure, draft: Draft, given: set[str], force_fiel
         raise TaskError(
             f"{structure.where}: residues that are not in the Chemical Component Dictionary, or have other "
             "atoms: "
-            + listed([f"{name} ({count})" for name, count in unknown.items()], 60), _CURE)
+            + listed([f"{name} ({count})" for name, count in unknown.items()], 40), _CURE)
 
 
 def _as_named(charges: Sequence[ResidueCharges], draft: Draft, made: Assembly) -> list[ResidueCharges]:
