@@ -13,6 +13,7 @@ import numpy as np
 import pdbfixer
 import pytest
 from helpers import shell, slow
+from rigid_hydrogens import FAR, by_bonded_terms, compared, keys, of_modeller, of_pdb2pqr, protein
 
 from vmdpotential import registry
 from vmdpotential.commands.options import charged
@@ -90,40 +91,30 @@ def test_disulfides_and_deuterium():
     assert not (made.structure.elements == "D").any()
 
 
-def rigid(structure: Structure) -> np.ndarray:
-    """Return the hydrogens (N,) of amino acids whose places follow from the heavy atoms."""
-    names = {"PHE": "HD1 HD2 HE1 HE2 HZ", "TYR": "HD1 HD2 HE1 HE2", "ILE": "HB", "VAL": "HB", "THR": "HB", "LEU": "HG",
-             "ARG": "HE"}
-    pairs = zip(structure.residue_names.tolist(), structure.atom_names.tolist(), strict=True)
-    return np.array([atom in ("H", "HA", *names.get(residue, "").split()) for residue, atom in pairs])
+PROTEINS = ("5PTI", "1OSM", "4E43", "1HVR", "1BHL")
 
 
 @pytest.mark.slow
-def test_rigid_hydrogens_are_where_openmm_has_them(tmp_path):
-    """Its force field without charges, which in vacuum pull the hydrogens of amides by up to 15 degrees."""
-    import io
-    import re
-
-    from openmm import Platform, app, unit
-
-    structure = read_structure(ENTRIES["5PTI"])
-    bare = replace(structure.take(heavy(structure) & ~structure.hetero), cell=None)
+@pytest.mark.parametrize("name", PROTEINS)
+def test_rigid_hydrogens_are_where_others_have_them(name):
+    """Each is within 0.1 A, or there is a reason; the bonds of a force field decide between two programs."""
+    bare = protein(read_structure(ENTRIES[name]))
     made = prepare_structure(bare).structure
-    write_structure(made.take(heavy(made)), tmp_path / "heavy.pdb")
-    text = (Path(app.__file__).parent / "data" / "amber14" / "protein.ff14SB.xml").read_text()
-    field = app.ForceField(io.StringIO(re.sub(r'charge="[^"]*"', 'charge="0"', text)))
-    file = app.PDBFile(str(tmp_path / "heavy.pdb"))
-    modeller = app.Modeller(file.topology, file.positions)
-    modeller.addHydrogens(field, 7.0, platform=Platform.getPlatform("Reference"))
-    positions = np.array(modeller.positions.value_in_unit(unit.angstrom))
-    theirs = {(atom.residue.id, atom.name): place
-              for atom, place in zip(modeller.topology.atoms(), positions, strict=True)}
-    keys = [(str(made.residue_ids[row]), str(made.atom_names[row])) for row in np.flatnonzero(rigid(made))]
-    apart = np.array([np.linalg.norm(theirs[key] - made.positions[row])
-                      for key, row in zip(keys, np.flatnonzero(rigid(made)), strict=True) if key in theirs])
-    assert len(apart) > 120
-    assert (apart < 0.1).mean() > 0.97
-    assert apart.max() < 0.3
+    minimum = by_bonded_terms(made)
+    own = compared(made, minimum, minimum)
+    assert {one.reason for one in own if one.alike > FAR} <= {"a peptide that is not planar"}
+    assert np.median([one.plain for one in own]) < 0.03
+    assert np.mean([one.plain < FAR for one in own]) > 0.98
+    assert max(one.alike for one in own) < 0.25
+    other, failure = of_pdb2pqr(bare)
+    assert other is not None, failure
+    for theirs in (dict(zip(keys(other), other.positions, strict=True)), of_modeller(made, charges=False)[0]):
+        found = compared(made, theirs, minimum)
+        assert not [one for one in found if not one.alike < FAR and not one.reason]
+        apart = np.array([one.alike for one in found if one.reason not in ("turned", "another state")])
+        assert len(apart) > 0.98 * len(own)
+        assert np.median(apart) < 0.05
+        assert np.mean(apart < FAR) > 0.9
 
 
 def test_side_chains_that_are_turned_are_named_and_left():
