@@ -2,8 +2,8 @@
 
 Fragments of other molecules, which have other angles, are superposed on the atom and its neighbours alike, and so turn
 these hydrogens by up to 15 degrees. Here each has equal angles with the bonds next to it. In a peptide that is not
-planar it is between the plane of the nitrogen's bonds, where programs have it that go by geometry alone, and that of the
-carbonyl group, to which the torsions of a force field pull it.
+planar it is between the plane of the nitrogen's bonds, where programs that go by geometry alone have it, and that of
+the carbonyl group, to which the torsions of a force field pull it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HALF = 109.5 / 2
 #: Of a sum of the directions of bonds, or the volume between three of them, where these do not determine a direction.
 _LEAST = 0.1
 #: How far hydrogens of amides are turned from the plane of the nitrogen's bonds to that of the carbonyl group: half as
-#: far as by the bonds, angles and torsions of Amber's ff14SB, 0.8 (J. A. Maier et al., J. Chem. Theory Comput. 11, 2015).
+#: far as by Amber's ff14SB without charges, 0.8 (J. A. Maier et al., J. Chem. Theory Comput. 11, 2015, 3696).
 _TURN = 0.4
 #: Largest angle by which peptides are not planar, radians; at more, bonds are wrong.
 _MOST = np.radians(45.0)
