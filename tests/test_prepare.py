@@ -206,6 +206,9 @@ def test_unknown_residues_are_refused_and_can_be_left_out():
         prepare_structure(odd)
     made = prepare_structure(odd, leave_out=["QQ9Q"])
     assert made.left_out == {"atoms of QQ9Q": int((names == "QQ9Q").sum())}
+    number = int(odd.residue_ids[names == "QQ9Q"][0])
+    made = prepare_structure(odd, leave_out=[f"QQ9Q{number}"])
+    assert made.left_out == {f"atoms of QQ9Q{number}": int((names == "QQ9Q").sum())}
     with pytest.raises(UsageError) as caught:
         prepare_structure(odd, leave_out=["NONE"])
     assert caught.value.parameter == "leave_out"
@@ -367,6 +370,96 @@ def test_a_batch_of_models_without_hydrogens(tmp_path, capsys):
         assert all("hydrogens" in row["prepared"] for row in csv.DictReader(stream))
     one, two = (np.load(tmp_path / "maps" / f"model{n}.npz")["values"] for n in (0, 1))
     np.testing.assert_array_equal(one, two)
+
+
+@pytest.fixture(scope="module")
+def turned_models(tmp_path_factory):
+    """A file of two models without hydrogens, of which the second is the first one turned and moved."""
+    folder = tmp_path_factory.mktemp("models")
+    file = gemmi.read_structure(str(ENTRIES["1YJP"]))
+    file.remove_waters()
+    file.cell = gemmi.UnitCell()
+    second = file[0].clone()
+    second.num = 2
+    for chain in second:
+        for residue in chain:
+            for atom in residue:
+                x, y, z = atom.pos.tolist()
+                atom.pos = gemmi.Position(7 - y, 3 + x, z - 2)
+    file.add_model(second)
+    file.write_pdb(str(folder / "models.pdb"))
+    file.make_mmcif_document().write_file(str(folder / "models.cif"))
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["pdb", "cif"])
+def test_models_of_a_file_are_completed_and_added_atoms_follow(kind, turned_models, tmp_path, capsys):
+    """The field at the atoms of a model that is turned is the same, turned."""
+    path = turned_models / f"models.{kind}"
+    code, out, _ = shell(capsys, "field", path, path, "--at", "all", "-o", tmp_path / "field.npz", "--exclude", "residue",
+                         "--json")
+    assert code == 0
+    assert "hydrogens" in json.loads(out)["prepared"]
+    with np.load(tmp_path / "field.npz") as found:
+        assert len(found["places"]) > 100
+        (one, two), potential = found["field"][:, 0], found["potential"][:, 0]
+    np.testing.assert_allclose(two, np.stack([-one[:, 1], one[:, 0], one[:, 2]], axis=1), atol=2e-3 * np.abs(one).max())
+    np.testing.assert_allclose(potential[1], potential[0], atol=2e-3 * np.abs(potential).max())
+
+
+def test_means_over_models_without_hydrogens(turned_models, tmp_path, capsys):
+    path = turned_models / "models.pdb"
+    words = ["--spacing", "2", "--screened", "0.15", "-o"]
+    code, out, _ = shell(capsys, "average", path, path, *words, tmp_path / "mean.npz", "--stat", "mean,std", "--json")
+    assert code == 0
+    assert json.loads(out)["prepared"]
+    with np.load(tmp_path / "mean.npz") as mean, np.load(tmp_path / "mean_std.npz") as spread:
+        largest = np.abs(mean["values"]).max()
+        assert spread["values"].max() < 0.01 * largest  # aligned, they are the same
+        values = mean["values"]
+    assert shell(capsys, "map", path, *words, tmp_path / "one.npz", "--like", tmp_path / "mean.npz")[0] == 0
+    with np.load(tmp_path / "one.npz") as one:
+        np.testing.assert_allclose(values, one["values"], atol=0.01 * largest)
+    code, out, _ = shell(capsys, "density", path, path, "--of", "charge", "--spacing", "1", "-o", tmp_path / "rho.npz",
+                         "--json")
+    assert code == 0
+    assert json.loads(out)["prepared"]
+
+
+@pytest.mark.parametrize("command", ["average", "field", "density"])
+def test_nothing_is_added_to_frames_of_a_simulation(command, turned_models, tmp_path, capsys):
+    import MDAnalysis
+
+    path, frames = turned_models / "models.pdb", tmp_path / "frames.dcd"
+    MDAnalysis.Universe(str(path)).atoms.write(str(frames), frames="all")
+    more = {"field": ["--at", "name CA"], "density": ["--of", "charge"]}.get(command, [])
+    code, _, error = shell(capsys, command, path, frames, *more, "-o", tmp_path / "out.npz")
+    assert code == 2
+    assert "--topology" in error
+    assert not (tmp_path / "out.npz").exists()
+    # that of one model alone is not refused
+    assert shell(capsys, command, path, path, *more, "--prepare", "never", "-o", tmp_path / "out.npz")[0] == 2
+
+
+@pytest.mark.parametrize("left", [("N",), ("N", "CA")])
+def test_a_chain_that_ends_after_a_nitrogen_is_completed(left):
+    structure = read_structure(ENTRIES["5PTI"])
+    structure = structure.take(heavy(structure))
+    row = np.flatnonzero(structure.atom_names == "OXT")[0]
+    last = structure.residue_index == structure.residue_index[row]
+    cut = structure.take(~last | np.isin(structure.atom_names, left))
+    made = prepare_structure(cut).structure
+    rows = np.flatnonzero((made.residue_ids == 58) & (made.residue_names == "ALA") & heavy(made))
+    place = dict(zip(made.atom_names[rows].tolist(), made.positions[rows], strict=True))
+    ideal = component("ALA")
+    assert set(place) == set(ideal.atoms)
+    for a, b, _ in ideal.bonds.tolist():
+        length = np.linalg.norm(ideal.positions[a] - ideal.positions[b])
+        assert abs(np.linalg.norm(place[ideal.atoms[a]] - place[ideal.atoms[b]]) - length) < 0.08
+    # left-handed would be a mistake
+    arms = [place[name] - place["CA"] for name in ("N", "C", "CB")]
+    assert np.linalg.det(arms) * np.linalg.det([ideal.positions[ideal.row[name]] - ideal.positions[ideal.row["CA"]]
+                                                for name in ("N", "C", "CB")]) > 0
 
 
 # ---- symmetry ------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import parse_cell, with_cell
 from vmdpotential.io.files.several import frame_chosen
-from vmdpotential.io.trajectories.frames import Frames, Trajectory, opened, parse_frames
+from vmdpotential.io.trajectories.frames import Frames, Loaded, Trajectory, are_models, opened, parse_frames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.given import ResidueCharges
@@ -117,6 +117,23 @@ class ChargedSource(TemplateOptions, Source):
         """Return a structure that was read with charges; missing atoms may be added where it is the `whole` input."""
         return charged(structure, self.force_field, self.water, self.charges, atoms, parameter)
 
+    def over(self, trajectory: TrajectoryOptions, atoms: Sequence[Selection] = (), parameter: str = "atoms",
+             single: bool = False) -> tuple[Structure, ChargeReport, Frames | None]:
+        """Return the structure with charges, where they come from, and the frames of its atoms, if there are any.
+
+        Of a structure that was completed, added atoms of a frame are where they are next to those they belong to.
+        """
+        trajectory.check()
+        shown = self.read(trajectory.trajectory)
+        structure, report = self.with_charges(
+            shown, atoms, parameter, trajectory.trajectory is None or are_models(trajectory.trajectory))
+        frames = trajectory.opened(shown, single)
+        if report.prepared and isinstance(frames, Trajectory | Loaded):
+            from vmdpotential.prepare.follow import Follower
+
+            frames = replace(frames, change=Follower(shown, structure))
+        return structure, report, frames
+
 
 @dataclass(frozen=True, kw_only=True)
 class CompleteSource(ChargedSource):
@@ -128,9 +145,21 @@ class CompleteSource(ChargedSource):
 
     def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
                      whole: bool = True) -> tuple[Structure, ChargeReport]:
-        """Return a structure that was read with charges, completed where it is the `whole` input."""
-        return charged(structure, self.force_field, self.water, self.charges, atoms, parameter,
-                       self.prepare if whole else "never", self.ph, self.pka)
+        """Return a structure that was read with charges, completed where it is the `whole` input.
+
+        Raises
+        ------
+        IncompleteError
+            When atoms are missing and none may be added: to those of a simulation, whose frames have no others.
+        """
+        try:
+            return charged(structure, self.force_field, self.water, self.charges, atoms, parameter,
+                           self.prepare if whole else "never", self.ph, self.pka)
+        except IncompleteError as error:
+            if not whole and self.prepare != "never":
+                error.cure = ("atoms are added to models of a PDB or mmCIF file, but not to frames of a simulation, "
+                              f"which had its own: give its {{topology}}, or {error.cure}")
+            raise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +198,7 @@ class TrajectoryOptions:
         "unless given", positional=True, viewer=False)] = None
     frames: FramesOption = None
 
-    def opened(self, structure: Structure) -> Frames | None:
+    def opened(self, structure: Structure, single: bool = False) -> Frames | None:
         """Return the frames, or None where there is no trajectory.
 
         Raises
@@ -180,7 +209,7 @@ class TrajectoryOptions:
             When the trajectory cannot be read or is of other atoms.
         """
         self.check()
-        return opened(self.trajectory, len(structure), self.frames)
+        return opened(self.trajectory, len(structure), self.frames, single)
 
     def check(self) -> None:
         """Refuse frames without a trajectory."""

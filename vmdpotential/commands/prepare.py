@@ -32,7 +32,7 @@ def prepare(
     pka: Pka = "model",
     templates: TemplateOptions = TemplateOptions(),
     leave_out: Annotated[tuple[str, ...], Option(
-        "names of residues to leave out, such as UNK", metavar="NAME")] = (),
+        "residues to leave out, by name, such as UNK, or by name and number, such as ALA617", metavar="NAME")] = (),
     radii: Annotated[str, Option("set of atomic radii", choices=SETS)] = "mbondi2",
     assembly: Assembly = "",
     expand: Expand = "no",
