@@ -396,8 +396,8 @@ def turned_models(tmp_path_factory):
 def test_models_of_a_file_are_completed_and_added_atoms_follow(kind, turned_models, tmp_path, capsys):
     """The field at the atoms of a model that is turned is the same, turned."""
     path = turned_models / f"models.{kind}"
-    code, out, _ = shell(capsys, "field", path, path, "--at", "all", "-o", tmp_path / "field.npz", "--exclude", "residue",
-                         "--json")
+    code, out, _ = shell(capsys, "field", path, path, "--at", "all", "--exclude", "residue", "--json", "-o",
+                         tmp_path / "field.npz")
     assert code == 0
     assert "hydrogens" in json.loads(out)["prepared"]
     with np.load(tmp_path / "field.npz") as found:
@@ -511,6 +511,39 @@ def test_assemblies(tmp_path):
     with pytest.raises(UsageError) as caught:
         assembled(structure, path, "7")
     assert caught.value.parameter == "assembly"
+
+
+def test_commands_of_one_structure_take_assemblies_and_cells():
+    without = set()
+    for name in registry.available("command"):
+        parameters = registry.get("command", name).parameters
+        if any(one.name == "structure" and one.required for one in parameters):
+            without |= {name} - ({name} if {"assembly", "expand"} <= {one.name for one in parameters} else set())
+    assert without == {"ionize", "live", "average", "density"}  # solvated systems, what a viewer plays, and frames
+
+
+def test_distances_in_the_cell_of_a_crystal(tmp_path, capsys):
+    words = ["--between", "name CA", "name O", "--range", "8", "--json"]
+    code, _, error = shell(capsys, "rdf", ENTRIES["1YJP"], *words)
+    assert code == 2
+    assert "--expand" in error
+    assert shell(capsys, "prepare", ENTRIES["1YJP"], "--expand", "cell", "--prepare", "never", "-o",
+                 tmp_path / "cell.cif")[0] == 0
+    assert len(read_structure(tmp_path / "cell.cif")) == 2 * len(read_structure(ENTRIES["1YJP"]))
+    found = []
+    for path, more in ((ENTRIES["1YJP"], ["--expand", "cell"]), (tmp_path / "cell.cif", [])):
+        code, out, _ = shell(capsys, "rdf", path, *words, *more, "-o", tmp_path / f"{len(found)}.csv")
+        assert code == 0
+        found.append(json.loads(out)["g"])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+
+
+def test_copies_are_not_of_frames(turned_models, tmp_path, capsys):
+    path = turned_models / "models.pdb"
+    for option in (["--expand", "cell"], ["--assembly", "1"]):
+        code, _, error = shell(capsys, "field", path, path, "--at", "name CA", *option, "-o", tmp_path / "field.csv")
+        assert code == 2
+        assert option[0] in error
 
 
 def test_added_atoms_follow_those_they_belong_to():

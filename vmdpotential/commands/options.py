@@ -53,10 +53,11 @@ Pka = Annotated[str, Option(
     "source of the pKa values of added hydrogens: model compounds, or PROPKA, which computes them for this structure",
     choices=("model", "propka"))]
 Assembly = Annotated[str, Option(
-    "biological assembly to build from the file's operators, such as 1", viewer=False, metavar="NAME")]
+    "biological assembly to build from the operators that the file lists, such as 1; of other atoms than the file's, "
+    "with the file that lists them: entry.cif:1", metavar="[FILE:]NAME")]
 Expand = Annotated[str, Option(
     "whether the asymmetric unit of a crystal is expanded to its whole cell by the space group's operators",
-    choices=("no", "cell"), viewer=False)]
+    choices=("no", "cell"))]
 UnitOfFile = Annotated[str | None, Option(
     "unit of maps whose files state none, such as cubes of other programs", choices=(*POTENTIAL_UNITS, "hartree/e"),
     viewer=False)]
@@ -92,6 +93,32 @@ class Source:
             When a file cannot be read.
         """
         return read(self.structure, self.topology, self.cell, self.index, frames)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyOptions:
+    """Whether a structure stands for a biological assembly, or for the whole cell of its crystal."""
+
+    assembly: Assembly = ""
+    expand: Expand = "no"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopiedSource(CopyOptions, Source):
+    """A structure, its biological assembly or the whole cell of its crystal."""
+
+    def read(self, frames: Path | Frames | None = None) -> Structure:
+        """Return the structure, or its assembly or cell.
+
+        Raises
+        ------
+        UsageError
+            For copies of a structure with frames, which are of its own atoms.
+        """
+        if frames is not None and (self.assembly or self.expand != "no"):
+            raise UsageError("assembly" if self.assembly else "expand", "is for one structure",
+                             "leave it out, or leave out {trajectory}", value=self.assembly or self.expand)
+        return copies(super().read(frames), self.structure, self.assembly, self.expand)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,15 +190,8 @@ class CompleteSource(ChargedSource):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrystalSource(CompleteSource):
+class CrystalSource(CopiedSource, CompleteSource):
     """A structure with charges, its biological assembly or the whole cell of its crystal."""
-
-    assembly: Assembly = ""
-    expand: Expand = "no"
-
-    def read(self, frames: Path | Frames | None = None) -> Structure:
-        """Return the structure, or its assembly or cell."""
-        return copies(super().read(frames), self.structure, self.assembly, self.expand)
 
     def hydrogenated(self) -> tuple[Structure, str]:
         """Return the structure with the atoms that it lacks, and what was added, for what needs no charges (surfaces).
@@ -303,7 +323,7 @@ def copies(structure: Structure, source: Path | Structure, assembly: str = "", e
     Raises
     ------
     UsageError
-        For both, or an assembly of a viewer's structure, or one that the file does not have.
+        For both, or an assembly of a viewer's structure without its file, or one that the file does not have.
     InputError
         For a structure without a cell and a space group, or with a topology.
     """
@@ -315,9 +335,11 @@ def copies(structure: Structure, source: Path | Structure, assembly: str = "", e
         raise UsageError("assembly", "cannot be combined with {expand}", value=assembly)
     if not assembly:
         return expanded(structure)
-    if isinstance(source, Structure):
-        raise UsageError("assembly", "needs a file, which lists the operators", value=assembly)
-    return assembled(structure, source, assembly)
+    file, _, name = assembly.rpartition(":")
+    if not file and isinstance(source, Structure):
+        raise UsageError("assembly", "needs the file that lists its operators",
+                         "put it before the name: {assembly entry.cif:1}", value=assembly)
+    return assembled(structure, Path(file) if isinstance(source, Structure) or file else source, name)
 
 
 def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:

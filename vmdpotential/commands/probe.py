@@ -14,7 +14,7 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands.average import statistic_files
 from vmdpotential.commands.between import ParameterOptions
-from vmdpotential.commands.options import CompleteSource, Force, TrajectoryOptions
+from vmdpotential.commands.options import CrystalSource, Force, TrajectoryOptions
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import StoppedError, UsageError
 from vmdpotential.execution.blocks import run_blocks
@@ -98,7 +98,7 @@ class ProbeOutput:
 
 
 def probe_(
-    source: CompleteSource,
+    source: CrystalSource,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: ProbeOptions = ProbeOptions(),
     like: Annotated[Path | Grid | None, Option("map whose grid is used", metavar="MAP")] = None,
@@ -187,7 +187,7 @@ class _Over:
     execution: PartialExecution
 
 
-def _probes(run: _Run, source: CompleteSource, force_field: ParameterOptions) -> Report:
+def _probes(run: _Run, source: CrystalSource, force_field: ParameterOptions) -> Report:
     """Compute maps of probe atoms with one structure."""
     from vmdpotential.io.maps import check_map_format, put_map
     from vmdpotential.io.maps.autodock import check_lattice, write_autodock

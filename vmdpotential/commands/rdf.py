@@ -13,7 +13,7 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.between import BetweenOption, selections, stopped
-from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import CopiedSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
@@ -27,7 +27,7 @@ from vmdpotential.parameters import Command, Option, Report
 
 
 def rdf(
-    source: Source,
+    source: CopiedSource,
     between: BetweenOption,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     range: Annotated[float, Option("longest distance", unit="A", above=0, high=1000, front=True)] = 15.0,
@@ -58,7 +58,7 @@ def rdf(
     output.check()
     structure = source.read(trajectory.trajectory)
     if trajectory.trajectory is None:
-        structure.require_whole_cell("expand it to the cell")
+        structure.require_whole_cell("use {expand cell}")
         if structure.cell is None:
             raise InputError(f"{structure.where}: has no periodic cell, which gives the density", "give {cell}")
         check_overlaps(structure)
