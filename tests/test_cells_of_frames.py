@@ -8,8 +8,8 @@ from helpers import charges_at, shell
 
 from vmdpotential.commands.rdf import command as rdf
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.field import Places, field_at
-from vmdpotential.frames.pairs import CellFrames
 from vmdpotential.frames.profile import profile, profile_of_map
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Grid, Lattice

@@ -11,7 +11,8 @@ from typing import Annotated
 
 from vmdpotential.commands.options import TrajectoryOptions
 from vmdpotential.errors import StoppedError, UsageError, Words
-from vmdpotential.frames.pairs import CellFrames, PairCounts, PairEnergies
+from vmdpotential.frames.cells import CellFrames
+from vmdpotential.frames.pairs import PairCounts, PairEnergies
 from vmdpotential.maps import LEAST_TOLERANCE
 from vmdpotential.maps.options import Boundary, Engine
 from vmdpotential.molecule.cell import Cell

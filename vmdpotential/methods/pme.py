@@ -32,7 +32,7 @@ from vmdpotential.interactions import Bound
 from vmdpotential.methods import Estimate, Method, Plan, PointPlan, Refusal, Request, interpolated_bytes, slabs_cure
 from vmdpotential.methods.costs import Size, cheapest, cheapest_at_points, cheapest_smeared, point_extents
 from vmdpotential.methods.costs import transform as _transform
-from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.splitting.coulomb import optimal
 from vmdpotential.splitting.long_range import LongRange, long_range
 from vmdpotential.splitting.mesh import Mesh, Smooth, Split, around, over_cell
@@ -159,14 +159,14 @@ class MeshPlan(PointPlan):
             When the mesh does not fit into memory.
         """
         kept = self.__dict__.get("_kept")
-        if cell is not None and kept is not None and np.array_equal(kept[0], cell.vectors):
+        if cell is not None and kept is not None and same_cell(kept[0], cell):
             return kept[1]  # type: ignore[no-any-return]
         nodes = math.prod(_transform(_extents(points, positions, cell), self.spacing, self.order, cell is not None))
         memory.require(int(30 * nodes + 200 * (len(positions) + len(points))), f"a mesh of {nodes:.3g} points",
                        "use a larger {tolerance}, or correct atoms and points that are far away")
         ready = get_engine(self.engine).prepare_points(PointSum.split(self._mesh(points, positions, cell), self.pairs))
         if cell is not None:
-            self.__dict__["_kept"] = cell.vectors, ready
+            self.__dict__["_kept"] = cell, ready
         return ready
 
     def _mesh(self, points: Floats, positions: Floats, cell: Cell | None) -> Mesh:
