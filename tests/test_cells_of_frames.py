@@ -52,6 +52,12 @@ def test_cells_of_frames_for_pairs():
     assert cells(frames(None, None)) == [CUBE, CUBE]
 
 
+@pytest.mark.parametrize("boundary", ["auto", "periodic"])
+def test_a_cell_that_the_atoms_of_a_frame_do_not_fit_into_is_refused(boundary):
+    with pytest.raises(InputError, match="do not fit"):
+        CellFrames.of(STRUCTURE, frames(Cell.from_parameters(2, 2, 2)), boundary)
+
+
 def test_rdf_without_a_cell_says_what_it_takes():
     for wrong, message in ((None, "gives the density; give cell"), (replace(CUBE, space_group="P 21 21 21"), "expand")):
         with pytest.raises(InputError, match=message):  # and not a boundary, which it has not
