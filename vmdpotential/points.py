@@ -16,8 +16,8 @@ from vmdpotential.maps.interaction import medium_of_sum
 from vmdpotential.maps.options import TOLERANCE, MethodOptions
 from vmdpotential.maps.refine import refined
 from vmdpotential.maps.solution import solution_of
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import Selection, select
-from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import changed, takes_fields
 
 
@@ -34,7 +34,7 @@ class PointOptions(MethodOptions):
 
 
 @takes_fields(PointOptions)
-def potential_at(structure: Structure, points: ArrayLike, options: PointOptions | None = None,
+def potential_at(structure: StructureLike, points: ArrayLike, options: PointOptions | None = None,
                  **keywords: Any) -> NDArray[np.float64]:
     """Return the full electrostatic potential of a structure with charges at points.
 
@@ -84,6 +84,7 @@ def potential_at(structure: Structure, points: ArrayLike, options: PointOptions 
     MemoryPlanError
         When the mesh or lattice does not fit into memory.
     """
+    structure = as_structure(structure)
     from vmdpotential.methods.points import request_at, sum_at
 
     chosen = changed(PointOptions, options, keywords)

@@ -18,13 +18,13 @@ from vmdpotential.continuum.equation import enclosing
 from vmdpotential.continuum.ions import ions_of, named, neutral
 from vmdpotential.engines import MULTIGRID_BYTES as BYTES
 from vmdpotential.engines import SOFT_CORE, Engine, PreparedPoints, charges_and_positions, get_engine
-from vmdpotential.engines.result import HostResult, Mean, MeanOfResults, Result
+from vmdpotential.engines.result import HostResult, Result
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Quantity
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.methods import Charges, Estimate, Method, PointPlan, Refusal, Request, Solution, map_bytes
+from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, Refusal, Request, Solution, map_bytes
 from vmdpotential.methods.accuracy import Errors
 from vmdpotential.methods.pb_solution import TwoLattices, described
 from vmdpotential.molecule.cell import Cell
@@ -68,7 +68,7 @@ class Continued(HostResult):
 
 
 @dataclass(frozen=True, eq=False)
-class PbPlan:
+class PbPlan(Planned):
     """A solution of the equation with every choice made; see :class:`vmdpotential.methods.Planned`."""
 
     request: Request
@@ -97,10 +97,6 @@ class PbPlan:
             errors = solved.with_field(errors)
         return Continued(np.ascontiguousarray(unit * values, np.float32), errors, continuum.charges, solved.reaction,
                          solved.energy_error())
-
-    def new_mean(self) -> Mean:
-        """Return the mean of no frames yet."""
-        return MeanOfResults(self.run)
 
     def __str__(self) -> str:
         nodes = " x ".join(map(str, enclosing(self.request.lattice)[0].shape))
