@@ -9,6 +9,8 @@ few nodes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,6 +50,22 @@ def faces(shape: tuple[int, int, int]) -> NDArray[np.int64]:
     on_face = np.ones(shape, bool)
     on_face[1:-1, 1:-1, 1:-1] = False
     return np.argwhere(on_face)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A solution on a lattice from which another one may start.
+
+    Parameters
+    ----------
+    lattice : Lattice
+    unknown : (nx, ny, nz) float32, kT/e
+    within : (nx, ny, nz) bool
+    """
+
+    lattice: Lattice
+    unknown: Values
+    within: NDArray[np.bool_]
 
 
 class Problem:
@@ -131,6 +149,24 @@ class Problem:
         """
         self.unknown[self._on_faces] = boundary - self._of_charges(self.faces, self.within[self._on_faces])
         return self._solver.solve(self.unknown, self.nodes, self.sources, tolerance)
+
+    @property
+    def known(self) -> Known:
+        """The solution, without what belongs to the equation."""
+        return Known(self.lattice, self.unknown, self.within)
+
+    def start(self, known: Known) -> None:
+        """Start from a solution for a molecule that is almost the same, where that has the same lattice."""
+        one, other = self.lattice, known.lattice
+        if one.shape != other.shape or not (np.array_equal(one.origin, other.origin)
+                                            and np.array_equal(one.spacing, other.spacing)):
+            return
+        self.unknown[:] = known.unknown
+        nodes = np.argwhere(self.within != known.within)  # on the other side of the surface now
+        if len(nodes):
+            phi = self._of_charges(one.points(nodes), np.ones(len(nodes), bool))
+            at = tuple(nodes.T)
+            self.unknown[at] += np.where(self.within[at], -phi, phi).astype(np.float32)
 
     def agree(self, finer: Problem, ratio: int) -> None:
         """Change the equation where a finer lattice is, so that the solution there solves it.

@@ -12,7 +12,7 @@ that the charges are in.
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -258,9 +258,13 @@ class Planned(abc.ABC):
     def run(self, positions: ArrayLike, charges: ArrayLike) -> Result:
         """Return the sum for positions (N, 3), A, and charges (N,), e; again and again, from any thread."""
 
+    def in_order(self) -> Callable[[ArrayLike, ArrayLike], Result]:
+        """Return what runs the plan for frames in their order, in one thread: a solution may start from the last."""
+        return self.run
+
     def new_mean(self) -> Mean:
         """Return the mean of no sums yet, to which those of many frames can be added."""
-        return MeanOfResults(self.run)
+        return MeanOfResults(self.in_order())
 
     def in_cell(self, cell: Cell) -> Planned:
         """Return the same plan for another periodic cell.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.continuum.equation import enclosing
+from vmdpotential.continuum.equation import Known, enclosing
 from vmdpotential.continuum.ions import ions_of, named, neutral
 from vmdpotential.engines import MULTIGRID_BYTES as BYTES
 from vmdpotential.engines import SOFT_CORE, Engine, PreparedPoints, charges_and_positions, get_engine
@@ -86,21 +86,48 @@ class PbPlan(Planned):
         TaskError
             When the solution does not converge.
         """
+        return self.follow(positions, charges, None)[0]
+
+    def follow(self, positions: ArrayLike, charges: ArrayLike,
+               before: tuple[Known, Known] | None) -> tuple[Continued, tuple[Known, Known]]:
+        """Return the potential of a frame, from the solutions of another where there is one, and its solutions."""
         places, sources = charges_and_positions(positions, charges)
         told = self.solution
         continuum = described(told, places, sources / told.charge)
-        solved = TwoLattices(continuum, self.request.lattice, get_engine(self.engine))
+        solved = TwoLattices(continuum, self.request.lattice, get_engine(self.engine), before)
         unit = coulomb_constant(told.unit, told.temperature) / coulomb_constant("kT/e", told.temperature)
         values, errors = solved.values()[None], solved.errors()
         if self.request.field:
             values = np.concatenate([values, solved.field()])
             errors = solved.with_field(errors)
         return Continued(np.ascontiguousarray(unit * values, np.float32), errors, continuum.charges, solved.reaction,
-                         solved.energy_error())
+                         solved.energy_error()), solved.known
+
+    def in_order(self) -> Frames:
+        """Return what runs the plan for frames in their order, each from the solution of the last."""
+        return Frames(self)
 
     def __str__(self) -> str:
         nodes = " x ".join(map(str, enclosing(self.request.lattice)[0].shape))
         return f"pb, {nodes} nodes; about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}"
+
+
+class Frames:
+    """Runs a plan for one frame after another, each from the solution of the last.
+
+    Parameters
+    ----------
+    plan : PbPlan
+    """
+
+    def __init__(self, plan: PbPlan) -> None:
+        self._plan = plan
+        self._before: tuple[Known, Known] | None = None
+
+    def __call__(self, positions: ArrayLike, charges: ArrayLike) -> Continued:
+        """Return the potential of the next frame."""
+        result, self._before = self._plan.follow(positions, charges, self._before)
+        return result
 
 
 @dataclass(frozen=True, eq=False)

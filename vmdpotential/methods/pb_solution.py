@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.equation import Problem, Values, enclosing
+from vmdpotential.continuum.equation import Known, Problem, Values, enclosing
 from vmdpotential.continuum.interpolation import Smooth
 from vmdpotential.continuum.ions import ions_of, strength
 from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, Sum
@@ -59,6 +59,8 @@ class TwoLattices:
     lattice : Lattice
         The map's.
     engine : Engine
+    before : (Known, Known), optional
+        The solutions on both lattices of another frame, from which these start.
 
     Attributes
     ----------
@@ -71,21 +73,31 @@ class TwoLattices:
         When the solution does not converge.
     """
 
-    def __init__(self, continuum: Continuum, lattice: Lattice, engine: Engine) -> None:
+    def __init__(self, continuum: Continuum, lattice: Lattice, engine: Engine,
+                 before: tuple[Known, Known] | None = None) -> None:
         self.continuum, self.engine = continuum, engine
         total: Sum = partial(_potential, engine)
         fine, first, depth = enclosing(lattice)
         self.part = tuple(slice(a, a + n) for a, n in zip(first, lattice.shape, strict=True))
         wide, levels, self.ratio = around(fine, continuum)
         self.far = Problem(continuum, wide, levels, total, engine)
+        if before is not None:
+            self.far.start(before[1])
         self.far.solve(far_field(continuum, engine, self.far.faces))
         self.fine = Problem(continuum, fine, depth, total, engine)
+        if before is not None:
+            self.fine.start(before[0])
         self.fine.solve(self.far.potential_at(self.fine.faces), START)
         self._coarse = self.far.unknown.copy()
         self.far.agree(self.fine, self.ratio)
         self.far.solve(far_field(continuum, engine, self.far.faces))
         self.fine.solve(self.far.potential_at(self.fine.faces))
         self.reaction = self.fine.reaction()
+
+    @property
+    def known(self) -> tuple[Known, Known]:
+        """The solutions from which those of another frame may start."""
+        return self.fine.known, replace(self.far.known, unknown=self._coarse)
 
     def values(self) -> Values:
         """Return the potential at the nodes of the map, kT/e."""
