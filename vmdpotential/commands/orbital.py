@@ -57,8 +57,7 @@ def orbital_(
         "electron spin of the orbital, where alpha and beta electrons have orbitals of their own",
         choices=("alpha", "beta"))] = "alpha",
     density: Annotated[bool, Option("compute the electron density instead of an orbital", front=True)] = False,
-    spin: Annotated[bool, Option(
-        "compute the density of alpha electrons minus that of beta electrons", front=True)] = False,
+    spin: Annotated[bool, Option("compute the density of alpha electrons minus that of beta electrons")] = False,
     of_potential: OrbitalPotential = OrbitalPotential(),
     grid: GridOptions = GridOptions(spacing=0.2, padding=4.0),
     like: Like = None,
