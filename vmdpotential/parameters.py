@@ -36,7 +36,7 @@ from io import BytesIO
 from keyword import iskeyword
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmdpotential.errors import UsageError, similar
 
@@ -78,6 +78,8 @@ class Option:
         Whether dialogs show it at once, as what everybody sets; the others are folded under "Advanced".
     name : str
         Name of the parameter, where it differs from that of the argument or field.
+    suffix : str
+        Of the files that the command ``batch`` writes by this parameter unless another is chosen; none where empty.
     """
 
     help: str
@@ -98,6 +100,7 @@ class Option:
     words: Sequence[str] = ()
     front: bool = False
     name: str = ""
+    suffix: str = ""
 
     def allowed(self) -> Sequence[str]:
         """Return the allowed values, empty where anything goes."""
@@ -271,6 +274,16 @@ class Report:
     data: Mapping[str, Any]
     objects: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """The numbers and words that a table of many runs has of this one."""
+        row = {name: value for name, value in self.data.items() if isinstance(value, (str, int, float, type(None)))}
+        if "shape" in self.data:
+            row["points"] = " x ".join(map(str, self.data["shape"]))
+        if "structure" in self.objects:
+            row.setdefault("atoms", len(self.objects["structure"]))
+        return row
+
     def __repr__(self) -> str:
         return f"Report({next(iter(self.lines), '')!r}, objects: {', '.join(self.objects) or 'none'})"
 
@@ -285,16 +298,22 @@ class Report:
 
 @dataclass(frozen=True)
 class Command:
-    """A function and its declared parameters."""
+    """A function and its declared parameters; `repeatable` is whether ``batch`` can run it for many inputs."""
 
     name: str
     function: Callable[..., Report]
     parameters: tuple[Parameter, ...]
+    repeatable: bool = True
 
     @classmethod
-    def of(cls, function: Callable[..., Report], name: str = "") -> Command:
+    def of(cls, function: Callable[..., Report], name: str = "", repeatable: bool = True) -> Self:
         """Return the command a function declares; its name is the function's unless given."""
-        return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)))
+        return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)), repeatable)
+
+    def for_words(self, words: Sequence[str]) -> Command:
+        """Return the command with the parameters that it has in a call: those of ``batch`` follow from its first word.
+        """
+        return self
 
     @property
     def summary(self) -> str:
@@ -417,6 +436,8 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
     groups = {name: (kind, default) for name, kind, default in groups_of(function)}
     result: list[Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:  # of parameters that are known when it is called
+            continue
         if name in groups:
             result += _fields(name, *groups[name])
         else:

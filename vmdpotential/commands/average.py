@@ -52,7 +52,7 @@ class MeanOutput(MapOutput):
 
     output: Annotated[Path | None, Option(
         "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; - is standard output", short="o",
-        viewer=False, written=True)] = None
+        viewer=False, written=True, suffix=".npz")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

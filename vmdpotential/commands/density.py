@@ -61,7 +61,8 @@ class DensityOutput:
         "what is written: mean, and in further files std (standard deviation over the frames) and sem (standard error "
         "of the mean)", metavar="mean,std,sem")] = "mean"
     output: Annotated[Path | None, Option(
-        "map file of the mean: .dx, .mrc, .cube, .npz ...", short="o", viewer=False, written=True)] = None
+        "map file of the mean: .dx, .mrc, .cube, .npz ...", short="o", viewer=False, written=True,
+        suffix=".npz")] = None
     format: Format = ""
     force: Force = False
 

@@ -86,7 +86,7 @@ class FieldOutput(TableOutput):
 
     output: Annotated[Path | None, Option(
         "file of every frame: .csv, a row for each place and contribution, or .npz, arrays", short="o", viewer=False,
-        written=True)] = None
+        written=True, suffix=".csv")] = None
     figure: Annotated[Path | None, Option("figure over time: .png, .pdf or .svg", viewer=False, written=True)] = None
 
 

@@ -39,7 +39,7 @@ def forces(
     execution: PartialExecution = PartialExecution(),
     output: Annotated[Path | None, Option(
         "file of the forces: .csv, a row for each atom and frame, or .npz, arrays (frames, atoms, 3)", short="o",
-        viewer=False, written=True)] = None,
+        viewer=False, written=True, suffix=".csv")] = None,
     force: Force = False,
 ) -> Report:
     """Compute the forces on the atoms of one selection by another, in kcal/mol/A.

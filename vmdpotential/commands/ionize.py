@@ -47,7 +47,7 @@ class IonOutput:
 
     output: Annotated[tuple[Path, ...], Option(
         "structure to write, several for several formats; the suffix chooses; - is standard output", short="o",
-        viewer=False, written=True)] = ()
+        viewer=False, written=True, suffix=".pdb")] = ()
     table: Annotated[Path | None, Option(
         "CSV file with every ion's site, distances and energy", viewer=False, written=True)] = None
     format: Format = ""

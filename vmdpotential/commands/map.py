@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from vmdpotential import progress, registry
 from vmdpotential.commands.continuum import solvation_data, solvation_lines
 from vmdpotential.commands.options import CrystalSource, Force, Format, Like, at_frame, copies, read
-from vmdpotential.errors import CheckError, UsageError
+from vmdpotential.errors import UsageError
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.trajectories.frames import Frames
@@ -22,9 +21,6 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
-
-#: Structures of a batch that failed, and that the report names; the table has all.
-SHOWN = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +53,7 @@ class MapOutput:
         "electron microscopy and viewers, .ccp4 for those of crystallography and gemmi, which ignore the origin of the "
         "others; a map larger than memory goes to "
         ".zarr, .cmap, .mrc, .map or .ccp4 in slabs; - is standard output", short="o", viewer=False,
-        written=True)] = None
+        written=True, suffix=".npz")] = None
     field: Annotated[Path | None, Option(
         "electric field to write, V/A: one .npz, or three files in another map format, their names ending in _x, _y "
         "and _z", viewer=False, written=True)] = None
@@ -70,15 +66,6 @@ def map_(
     options: MapOptions = MapOptions(),
     like: Like = None,
     output: MapOutput = MapOutput(),
-    batch: Annotated[bool, Option(
-        "STRUCTURE is a folder of structures, or a text file with a path on each line, and -o a folder: a map of each, "
-        "an .npz unless the format is another, and report.csv; run again, it goes on where it was",
-        viewer=False, shell=True)] = False,
-    workers: Annotated[int | None, Option(
-        "processes of a batch; one for each processor unless given", viewer=False, shell=True, low=1,
-        high=4096)] = None,
-    scheduler: Annotated[str, Option(
-        "address of a Dask scheduler whose workers make a batch", viewer=False, shell=True, metavar="ADDRESS")] = "",
 ) -> Report:
     """Compute the electrostatic potential on a lattice.
 
@@ -97,12 +84,6 @@ def map_(
     TaskError
         When the tolerance cannot be kept.
     """
-    if batch:
-        return _batch(source, options, like, output, workers, scheduler)
-    for option, value in (("workers", workers), ("scheduler", scheduler)):
-        if value:
-            raise UsageError(option, "is for many structures", "give {batch}")
-
     from vmdpotential.grid.stored import StoredGrid
     from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map, read_map
     from vmdpotential.io.maps.field import field_paths, put_field
@@ -203,57 +184,6 @@ def map_(
     if grid.solvation is not None:
         data["solvation"] = solvation_data(grid.solvation, structure)
     return Report(lines, data, {"grid": grid, "structure": structure})
-
-
-def _batch(source: FrameSource, options: MapOptions, like: Path | None, output: MapOutput, workers: int | None,
-           scheduler: str) -> Report:
-    """Make a map of each structure of a folder or a list."""
-    from vmdpotential.compiling import threads
-    from vmdpotential.execution.batch import REPORT, run_batch, structures_of
-    from vmdpotential.execution.processes import sharers
-    from vmdpotential.io.maps import check_map_format
-
-    folder = output.output
-    if folder is None or files.is_standard(folder):
-        raise UsageError("output", "a folder is needed for the maps", "such as {output maps}")
-    for name, value in (("topology", source.topology), ("index", source.index), ("field", output.field), ("like", like),
-                        ("trajectory", source.trajectory), ("frame", source.frame)):
-        if value is not None:
-            raise UsageError(name, "is of one structure", "leave out {batch}")
-    if isinstance(source.structure, Structure):
-        raise UsageError("structure", "is one; a batch is of a folder or a list of files")
-    suffix = f".{(output.format or 'npz').removeprefix('.')}"
-    check_map_format(folder / f"name{suffix}")
-    if workers is None:  # reading and writing takes longer than a GPU's part
-        workers = threads.count() if scheduler else sharers(options.engine, threads.count())
-    found = run_batch(partial(_one, source, options), structures_of(source.structure), folder, suffix,
-                      {**vars(source), **vars(options), "structure": None}, workers=workers, scheduler=scheduler,
-                      engine=options.engine, force=output.force)
-    made, failed = len(found.rows) - found.before, found.failed
-    lines = [
-        f"{len(found.rows)} structures: {len(found.rows) - len(failed)} done"
-        + (f" ({found.before} of them before)" if found.before else "") + f", {len(failed)} failed",
-        *(f"{row['structure']}: {row['message']}" for row in failed[:SHOWN]),
-        *([f"and {len(failed) - SHOWN} more"] if len(failed) > SHOWN else []),
-        f"{found.seconds:.2f} s, {made / max(found.seconds, 1e-9):.1f} structures a second",
-        f"wrote {folder / REPORT}",
-    ]
-    data = {"structures": len(found.rows), "done": len(found.rows) - len(failed), "done_before": found.before,
-            "failed": [{"structure": row["structure"], "message": row["message"]} for row in failed],
-            "seconds": found.seconds, "folder": str(folder), "report_file": str(folder / REPORT)}
-    report = Report(lines, data)
-    if failed:
-        raise CheckError(f"{len(failed)} of {len(found.rows)} structures failed", report)
-    return report
-
-
-def _one(source: FrameSource, options: MapOptions, structure: Path, output: Path) -> dict[str, Any]:
-    """Make the map of a structure; return its figures for the table of a batch."""
-    report = map_(replace(source, structure=structure), options, output=MapOutput(output=output, force=True))
-    data = report.data
-    return {**{name: data[name] for name in ("method", "error", "error_away")}, "prepared": data["prepared"] or "",
-            "net_charge": round(data["net_charge"], 4) + 0.0, "atoms": len(report.objects["structure"]),
-            "points": " x ".join(map(str, data["shape"]))}
 
 
 command = Command.of(map_, "map")

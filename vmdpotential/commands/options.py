@@ -193,7 +193,7 @@ class TableOutput:
     """A table and a figure of it."""
 
     output: Annotated[Path | None, Option(
-        "CSV file of the curves; - is standard output", short="o", viewer=False, written=True)] = None
+        "CSV file of the curves; - is standard output", short="o", viewer=False, written=True, suffix=".csv")] = None
     figure: Annotated[Path | None, Option(
         "figure of the curves: .png, .pdf or .svg", viewer=False, written=True)] = None
     force: Force = False

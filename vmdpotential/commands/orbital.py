@@ -30,7 +30,7 @@ class OrbitalOutput:
     """The files of a map and of its nuclei."""
 
     output: Annotated[Path | None, Option(
-        "map file to write: .cube, .dx, .mrc, .npz ...", short="o", viewer=False, written=True)] = None
+        "map file to write: .cube, .dx, .mrc, .npz ...", short="o", viewer=False, written=True, suffix=".cube")] = None
     atoms: Annotated[Path | None, Option(
         "structure file to write with the nuclei, for viewers: .pdb, .cif, .gro", viewer=False, written=True)] = None
     force: Force = False

@@ -38,7 +38,7 @@ def prepare(
     expand: Expand = "no",
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .pqr has charges and radii, .pdb, .cif or .gro the atoms; .csv the table of all residues",
-        short="o", viewer=False, written=True)] = (),
+        short="o", viewer=False, written=True, suffix=".pqr")] = (),
     force: Force = False,
 ) -> Report:
     """Complete a structure: hydrogens, missing atoms, protonation states, charges and radii.

@@ -126,7 +126,7 @@ class FigureOutput:
 
     output: Annotated[Path | None, Option(
         "figure to write: .png, .pdf or .svg; - is standard output", short="o", metavar="FILE", written=True,
-        front=True)] = None
+        suffix=".png", front=True)] = None
     format: Annotated[str, Option(
         "of an output whose name tells none (-, a pipe): png, pdf or svg", viewer=False, metavar="SUFFIX")] = ""
     force: Force = False

@@ -51,7 +51,7 @@ class SurfaceOutput:
 
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,
-        written=True)] = ()
+        written=True, suffix=".csv")] = ()
     figure: Annotated[Path | None, Option("figure to write: .png, .pdf or .svg", viewer=False, written=True)] = None
     force: Force = False
 
