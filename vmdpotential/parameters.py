@@ -31,7 +31,8 @@ import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from io import BytesIO
 from keyword import iskeyword
 from numbers import Integral, Real
@@ -256,9 +257,8 @@ def _boolean(text: str) -> bool:
     return words[text.lower()]
 
 
-@dataclass(frozen=True)
 class Report:
-    """What a command gives back.
+    """What a command gives back; see :mod:`vmdpotential.results` for those that compute something.
 
     Parameters
     ----------
@@ -270,9 +270,23 @@ class Report:
         Python objects for viewers and notebooks (``grid``, ``structure``, ``placement``, ``figure``).
     """
 
-    lines: Sequence[str]
-    data: Mapping[str, Any]
-    objects: Mapping[str, Any] = field(default_factory=dict)
+    def __init__(self, lines: Sequence[str], data: Mapping[str, Any], objects: Mapping[str, Any] | None = None) -> None:
+        self._parts = lines, data, objects or {}
+
+    @cached_property
+    def lines(self) -> Sequence[str]:
+        """For people."""
+        return self._parts[0]
+
+    @cached_property
+    def data(self) -> Mapping[str, Any]:
+        """For programs."""
+        return self._parts[1]
+
+    @cached_property
+    def objects(self) -> Mapping[str, Any]:
+        """For viewers and notebooks."""
+        return self._parts[2]
 
     @property
     def row(self) -> Mapping[str, Any]:
@@ -285,7 +299,7 @@ class Report:
         return row
 
     def __repr__(self) -> str:
-        return f"Report({next(iter(self.lines), '')!r}, objects: {', '.join(self.objects) or 'none'})"
+        return f"{type(self).__name__}({next(iter(self.lines), '')!r}, objects: {', '.join(self.objects) or 'none'})"
 
     def _repr_png_(self) -> bytes | None:
         """Return the figure, where there is one, that notebooks show."""

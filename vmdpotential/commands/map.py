@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from vmdpotential import progress, registry
 from vmdpotential.commands.continuum import solvation_data, solvation_lines
+from vmdpotential.commands.gridded import LATTICE, SUM, GridResult
 from vmdpotential.commands.options import CrystalSource, Force, Format, Like, at_frame, copies, read
 from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.maps import MapOptions, potential_map
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import hidden, key, part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +72,7 @@ def map_(
     options: MapOptions = MapOptions(),
     like: Like = None,
     output: MapOutput = MapOutput(),
-) -> Report:
+) -> Map:
     """Compute the electrostatic potential on a lattice.
 
     In a periodic cell the map covers the cell and counts every image of every atom; in an open
@@ -84,7 +90,6 @@ def map_(
     TaskError
         When the tolerance cannot be kept.
     """
-    from vmdpotential.grid.stored import StoredGrid
     from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map, read_map
     from vmdpotential.io.maps.field import field_paths, put_field
     from vmdpotential.io.maps.mapformat import check_finite
@@ -99,9 +104,6 @@ def map_(
         check_map_format(name)
     files.check(paths, force, names)
 
-    from vmdpotential.engines import get_engine, reason
-    from vmdpotential.interactions.gaussian import ewald_factor
-    from vmdpotential.methods.accuracy import POINTS, Errors
     from vmdpotential.molecule.selection import select
 
     atoms = options.atoms
@@ -116,7 +118,6 @@ def map_(
             writers.finish(grid)
     seconds = time.perf_counter() - start - clock.compiling
     if isinstance(grid, StoredGrid):
-        low, high = grid.extremes or (0.0, 0.0)
         if path is not None:
             grid = open_map(path, 0)
     else:
@@ -128,62 +129,71 @@ def map_(
                 put_map(grid, places[0])
             if grid.field is not None:
                 put_field(grid.field, places[-len(fields) :])
-        low, high = float(grid.values.min()), float(grid.values.max())
+    chosen = structure.known_charges[select(structure, atoms)]
+    return Map(
+        charges=charge_report, grid=grid, structure=structure, options=options, seconds=seconds, file=path,
+        net_charge=charge_report.net_charge if str(atoms) == "all" else float(chosen.sum()), count=len(chosen),
+        field_files=fields, cell=structure.cell if grid.provenance.boundary == "periodic" else None,
+        solvation=None if grid.solvation is None else solvation_data(grid.solvation, structure), files=paths)
 
-    made, lattice, smear = grid.provenance, grid.lattice, options.smear
-    points = " x ".join(map(str, lattice.shape))
-    net_charge = charge_report.net_charge
-    of_atoms = []
-    if str(atoms) != "all":
-        chosen = structure.known_charges[select(structure, atoms)]
-        net_charge = float(chosen.sum())
-        of_atoms = [f"potential of {atoms}: {len(chosen)} atoms, net charge {round(net_charge, 3) + 0.0:g} e"]
-    periodic = structure.cell if made.boundary == "periodic" else None
-    superposes = registry.get("method", made.method).superposes
-    on_mesh = " on a mesh" if made.interaction.startswith("shifted") and made.tolerance is not None else ""
-    lines = [
-        str(charge_report),
-        *of_atoms,
-        f"{made.method} sum{on_mesh}, {boundary_text(periodic)}, {made.interaction}, {made.precision} precision",
-        *([] if not smear else [f"charges are Gaussians of {smear:.4g} A, an Ewald factor of "
-                                f"{ewald_factor(smear):.4g}/A"]),
-        f"{points} points, {' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart, "
-        f"from ({', '.join(f'{x:.3f}' for x in lattice.origin)}) to ({', '.join(f'{x:.3f}' for x in lattice.last)}) A",
-        *([] if made.error is None or made.error_away is None or not superposes else [
-            f"relative rms error {Errors(made.error, made.error_away, made.error_field, made.error_field_away)}, "
-            f"at {POINTS} points (asked {made.tolerance:g})"]),
-        *([] if superposes or made.error is None else [
-            f"error, from two grids: {made.error:.1e} of the potential outside of the molecule, {made.error_away:.1e} "
-            "at its surface"]),
-        *([] if superposes or made.error is not None else ["error: not stated by this method"]),
-        *([] if grid.solvation is None else solvation_lines(grid.solvation, structure)),
-        f"{low:.4g} to {high:.4g} {grid.unit} at {options.temperature:g} K, {made.medium}",
-        f"{seconds:.2f} s on the {made.engine} engine ({get_engine(options.engine).describe()})",
-    ]
-    if options.engine == "auto" and reason() and find_spec("pycuda"):  # who never installed PyCUDA asks `devices`
-        lines.append(reason())
-    if path is not None:
-        lines.append(f"wrote {path}")
-    if field is not None:
-        lines.append(f"wrote {', '.join(map(str, fields))}")
-    data = {
-        "file": None if path is None else str(path),
-        "field_files": [str(each) for each in fields],
-        "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
-        "unit": grid.unit,
-        "temperature": options.temperature, "dielectric": grid.dielectric, "medium": made.medium, "minimum": low,
-        "maximum": high,
-        "display_limit": None if path is None and isinstance(grid, StoredGrid) else grid.display_limit(),
-        **charge_report.data, "net_charge": net_charge, "method": made.method,
-        "boundary": made.boundary, "cell": None if periodic is None else list(periodic.parameters),
-        "interaction": made.interaction, "cutoff": made.cutoff, "smear": smear,
-        "precision": made.precision, "tolerance": made.tolerance, "error": made.error,
-        "error_away": made.error_away, "error_field": made.error_field, "error_field_away": made.error_field_away,
-        "engine": made.engine, "seconds": seconds,
-    }
-    if grid.solvation is not None:
-        data["solvation"] = solvation_data(grid.solvation, structure)
-    return Report(lines, data, {"grid": grid, "structure": structure})
+
+class Map(GridResult):
+    """A potential map."""
+
+    charges: ChargeReport = part()
+    grid: Grid = part(*LATTICE, *SUM, "provenance.error_field", "provenance.error_field_away", shown=True)
+    options: MapOptions = part("temperature", "smear")
+    net_charge: float
+    cell: Cell | None = part(cell="parameters")
+    solvation: Mapping[str, Any] | None
+    file: Path | None
+    field_files: Sequence[Path]
+    count: int = hidden()
+
+    @cached_property
+    def extremes(self) -> tuple[float, float]:
+        """Least and largest value."""
+        if isinstance(self.grid, StoredGrid):
+            return self.grid.extremes or (0.0, 0.0)
+        return float(self.grid.values.min()), float(self.grid.values.max())
+
+    minimum = key(lambda self: self.extremes[0])
+    maximum = key(lambda self: self.extremes[1])
+    display_limit = key(lambda self: None if self.file is None and isinstance(self.grid, StoredGrid)
+                        else self.grid.display_limit())
+
+    def text(self) -> Iterator[str]:
+        """Yield how the map was computed, its errors and its range."""
+        from vmdpotential.engines import get_engine, reason
+        from vmdpotential.interactions.gaussian import ewald_factor
+        from vmdpotential.methods.accuracy import POINTS, Errors
+
+        made, lattice, options = self.grid.provenance, self.grid.lattice, self.options
+        superposes = registry.get("method", made.method).superposes
+        yield str(self.charges)
+        if str(options.atoms) != "all":
+            yield (f"potential of {options.atoms}: {self.count} atoms, net charge {round(self.net_charge, 3) + 0.0:g} e")
+        on_mesh = " on a mesh" if made.interaction.startswith("shifted") and made.tolerance is not None else ""
+        yield f"{made.method} sum{on_mesh}, {boundary_text(self.cell)}, {made.interaction}, {made.precision} precision"
+        if options.smear:
+            yield (f"charges are Gaussians of {options.smear:.4g} A, an Ewald factor of "
+                   f"{ewald_factor(options.smear):.4g}/A")
+        yield (f"{self.points}, from ({', '.join(f'{x:.3f}' for x in lattice.origin)}) to "
+               f"({', '.join(f'{x:.3f}' for x in lattice.last)}) A")
+        if not superposes:
+            yield "error: not stated by this method" if made.error is None else (
+                f"error, from two grids: {made.error:.1e} of the potential outside of the molecule, "
+                f"{made.error_away:.1e} at its surface")
+        elif made.error is not None and made.error_away is not None:
+            errors = Errors(made.error, made.error_away, made.error_field, made.error_field_away)
+            yield f"relative rms error {errors}, at {POINTS} points (asked {made.tolerance:g})"
+        if self.grid.solvation is not None:
+            yield from solvation_lines(self.grid.solvation, self.structure)
+        low, high = self.extremes
+        yield f"{low:.4g} to {high:.4g} {self.grid.unit} at {options.temperature:g} K, {made.medium}"
+        yield f"{self.seconds:.2f} s on the {made.engine} engine ({get_engine(options.engine).describe()})"
+        if options.engine == "auto" and reason() and find_spec("pycuda"):  # who never installed PyCUDA asks `devices`
+            yield reason()
 
 
 command = Command.of(map_, "map")

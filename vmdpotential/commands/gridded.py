@@ -1,0 +1,44 @@
+"""The results of commands that make maps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.planes import middle
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.results import Result, key, part, shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Keys that every map has, and those of a sum over charges.
+LATTICE = ("unit", "lattice.shape", "lattice.origin", "lattice.spacing")
+SUM = ("dielectric", *(f"provenance.{name}" for name in (
+    "medium", "method", "boundary", "interaction", "cutoff", "precision", "tolerance", "error", "error_away", "engine")))
+
+
+class GridResult(Result):
+    """A map and the structure it is of."""
+
+    grid: Grid = part(*LATTICE, shown=True)
+    structure: Structure = shown()
+    seconds: float
+
+    minimum = key(lambda self: float(self.grid.values.min()))
+    maximum = key(lambda self: float(self.grid.values.max()))
+    display_limit = key(lambda self: self.grid.display_limit())
+
+    @property
+    def points(self) -> str:
+        """The points in words."""
+        lattice = self.grid.lattice
+        return (f"{' x '.join(map(str, lattice.shape))} points, "
+                f"{' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing.round(9)))} A apart")
+
+    def plot(self, ax: Axes) -> Axes:
+        """Draw the slice through the middle, across z."""
+        from vmdpotential.figures.slices import draw_slice
+
+        draw_slice(ax, self.grid, middle(self.grid.lattice))
+        return ax
