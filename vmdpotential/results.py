@@ -43,7 +43,7 @@ Columns = Mapping[str, Iterable[Any]]
 
 
 def part(*names: str, shown: bool = False, **renamed: str) -> Any:
-    """Return a field whose attributes of these names are keys; without names, what its `data` has.
+    """Return a field whose attributes of these names are keys; without names, what it or its `data` has.
 
     A name may be that of a part, ``lattice.shape``, whose key is the last word; ``std="deviation"`` is the key ``std``.
     """
@@ -129,7 +129,7 @@ class Result(_Declared):
             When pandas is not installed.
         """
         try:
-            import pandas
+            import pandas  # type: ignore[import-untyped]
         except ImportError:
             raise BackendError("data frames need the package pandas", "pip install pandas") from None
         return pandas.DataFrame({name: list(column) for name, column in self.table().items()})
@@ -148,7 +148,7 @@ class Result(_Declared):
             if keys is None:
                 found[item.name] = value
             elif item.metadata.get("data"):
-                found |= value.data
+                found |= value if isinstance(value, Mapping) else value.data
             else:
                 found |= {name: None if value is None else attrgetter(where)(value) for name, where in keys.items()}
         for kind in reversed(type(self).__mro__):

@@ -225,8 +225,8 @@ class TableOutput:
         with files.writing(self.paths, self.force) as places:
             if self.output is not None:
                 (table or partial(put_table, result.table()))(places[0])
-            if self.figure is not None:
-                places[-1].write_bytes(render(result.draw(), self.figure, title=title))
+            if self.figure is not None and (drawn := result.draw()) is not None:
+                places[-1].write_bytes(render(drawn, self.figure, title=title))
 
 
 def with_unit(grid: Grid, unit: str | None) -> Grid:
