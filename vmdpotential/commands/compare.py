@@ -83,7 +83,7 @@ def compare(
     other = replace(a.with_values(a.values - whole.values), provenance=b.provenance)
     result = Comparison(
         like=likeness(a, found), unit=a.unit, media=[grid.provenance.medium for grid in (a, b)],
-        same_lattice=same_lattice(a, b), names=names, maps=(a, other, whole), grid=found, files=paths, draws=not paths,
+        same_lattice=same_lattice(a, b), names=names, maps=(a, other, whole), grid=found, written=output, files=paths, draws=not paths,
         planes=[Plane.parse(item) if isinstance(item, str) else item for item in plane] or [middle(a.lattice)])
     with files.writing(paths, force) as places:
         if output is not None:
@@ -104,6 +104,7 @@ class Comparison(Result):
     names: Sequence[str] = hidden()
     maps: Sequence[Grid] = hidden()
     planes: Sequence[Plane] = hidden()
+    written: Path | None = hidden()
     grid: Grid = shown()
 
     def text(self) -> Iterator[str]:
@@ -116,8 +117,8 @@ class Comparison(Result):
         yield f"correlation {like.correlation:.4f}, Hodgkin index {like.hodgkin:.4f}, slope {like.slope:.4g}"
         yield (f"difference: rms {like.rms:.4g}{unit}, mean {like.mean:.4g}, largest {like.largest:.4g}; rms of the "
                f"maps {like.rms_first:.4g} and {like.rms_second:.4g}")
-        if self.files and not np.isfinite(self.grid.values).all():
-            yield "a map of the difference is 0 where nothing was compared"
+        if self.written is not None and not np.isfinite(self.grid.values).all():
+            yield "the written map is 0 where nothing was compared"
 
     def plot(self, ax: Axes) -> Axes:
         """Draw the difference on the first plane."""

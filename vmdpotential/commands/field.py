@@ -200,7 +200,7 @@ class Field(Result):
 
     def plot(self, ax: Axes) -> Axes:
         """Draw the field over frames, or of one frame over places."""
-        return figures.draw_series(ax, *_curves(self.found, self.field_unit), 0)
+        return figures.draw_series(ax, *_curves(self.found, self.field_unit), quantity=0)
 
     def draw(self) -> Figure:
         """Return field and potential over frames, or of one frame over places."""
@@ -226,7 +226,7 @@ def _summary(found: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:
     return result, series
 
 
-def _lines(found: FieldSeries, summary: dict[str, Any], series: Floats) -> Iterator[str]:
+def _lines(found: FieldSeries, summary: Mapping[str, Any], series: Floats) -> Iterator[str]:
     """Return the rows for people, the largest ones of many; and the mean over all places."""
     mean = series.mean(0)
     places = each_uncertainty(series[:, 0])

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 #: Keys that every map has, and those of a sum over charges.
 LATTICE = ("unit", "lattice.shape", "lattice.origin", "lattice.spacing")
 SUM = ("dielectric", *(f"provenance.{name}" for name in (
-    "medium", "method", "boundary", "interaction", "cutoff", "precision", "tolerance", "error", "error_away", "engine")))
+    "medium", "method", "boundary", "interaction", "cutoff", "precision", "tolerance", "error", "error_away",
+    "engine")))
 
 
 class GridResult(Result):

@@ -172,7 +172,7 @@ class Map(GridResult):
         superposes = registry.get("method", made.method).superposes
         yield str(self.charges)
         if str(options.atoms) != "all":
-            yield (f"potential of {options.atoms}: {self.count} atoms, net charge {round(self.net_charge, 3) + 0.0:g} e")
+            yield f"potential of {options.atoms}: {self.count} atoms, net charge {round(self.net_charge, 3) + 0.0:g} e"
         on_mesh = " on a mesh" if made.interaction.startswith("shifted") and made.tolerance is not None else ""
         yield f"{made.method} sum{on_mesh}, {boundary_text(self.cell)}, {made.interaction}, {made.precision} precision"
         if options.smear:

@@ -186,7 +186,7 @@ class AxisProfile(Result):
 
     def plot(self, ax: Axes) -> Axes:
         """Draw the potential."""
-        return figures.draw_profile(ax, *self._drawn(), len(QUANTITIES) - 1)
+        return figures.draw_profile(ax, *self._drawn(), quantity=len(QUANTITIES) - 1)
 
     def draw(self) -> Figure:
         """Return the curves, one quantity below the other."""
