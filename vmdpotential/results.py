@@ -33,8 +33,10 @@ from vmdpotential.errors import BackendError, StoppedError, UsageError
 from vmdpotential.parameters import Report
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # names for annotations, without the time that matplotlib takes
+    Axes = Figure = Any
 
 T = TypeVar("T")
 

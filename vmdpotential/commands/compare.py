@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
@@ -17,11 +17,7 @@ from vmdpotential.grid.planes import Plane, middle
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Result, hidden, part, shown
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from vmdpotential.results import Axes, Figure, Result, hidden, part, shown
 
 
 def compare(
@@ -83,8 +79,9 @@ def compare(
     other = replace(a.with_values(a.values - whole.values), provenance=b.provenance)
     result = Comparison(
         like=likeness(a, found), unit=a.unit, media=[grid.provenance.medium for grid in (a, b)],
-        same_lattice=same_lattice(a, b), names=names, maps=(a, other, whole), grid=found, written=output, files=paths, draws=not paths,
-        planes=[Plane.parse(item) if isinstance(item, str) else item for item in plane] or [middle(a.lattice)])
+        same_lattice=same_lattice(a, b), names=names, maps=(a, other, whole), grid=found, written=output, files=paths,
+        planes=[Plane.parse(item) if isinstance(item, str) else item for item in plane] or [middle(a.lattice)],
+        draws=not paths)
     with files.writing(paths, force) as places:
         if output is not None:
             put_map(found.with_values(np.nan_to_num(found.values)), places[0])

@@ -151,8 +151,9 @@ def density(
     others = {name: grid for name, grid in found.grids.items() if name in wanted}
     result = DensityMap(
         head=head, grid=found.grids["mean"], structure=structure, found=found, planning=planning, std=others.get("std"),
-        sem=others.get("sem"), first_frame=numbers[0], last_frame=numbers[-1], frame_step=numbers.step, maxima=maxima, radius=table.site_radius,
-        cell=None if found.cell is None else Cell(found.cell), seconds=seconds, files=[*paths, *tables])
+        sem=others.get("sem"), first_frame=numbers[0], last_frame=numbers[-1], frame_step=numbers.step, maxima=maxima,
+        radius=table.site_radius, cell=None if found.cell is None else Cell(found.cell), seconds=seconds,
+        files=[*paths, *tables])
     return complete(result, found.frames, total)
 
 

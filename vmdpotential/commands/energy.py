@@ -37,12 +37,9 @@ from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import by_residue
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Columns, complete, hidden
+from vmdpotential.results import Axes, Columns, Figure, complete, hidden
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from vmdpotential.maps.binding import Binding
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Columns, Result, hidden, part, shown
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from vmdpotential.results import Axes, Columns, Figure, Result, hidden, part, shown
 
 Floats = NDArray[np.float64]
 
@@ -200,7 +196,7 @@ class Field(Result):
 
     def plot(self, ax: Axes) -> Axes:
         """Draw the field over frames, or of one frame over places."""
-        return figures.draw_series(ax, *_curves(self.found, self.field_unit), quantity=0)
+        return figures.draw_series(0, ax, *_curves(self.found, self.field_unit))
 
     def draw(self) -> Figure:
         """Return field and potential over frames, or of one frame over places."""

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import middle
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.results import Result, key, part, shown
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from vmdpotential.results import Axes, Result, key, part, shown
 
 #: Keys that every map has, and those of a sum over charges.
 LATTICE = ("unit", "lattice.shape", "lattice.origin", "lattice.spacing")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,7 @@ from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Columns, Result, hidden, part, shown
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from vmdpotential.results import Axes, Columns, Figure, Result, hidden, part, shown
 
 Floats = NDArray[np.float64]
 
@@ -186,7 +182,7 @@ class AxisProfile(Result):
 
     def plot(self, ax: Axes) -> Axes:
         """Draw the potential."""
-        return figures.draw_profile(ax, *self._drawn(), quantity=len(QUANTITIES) - 1)
+        return figures.draw_profile(len(QUANTITIES) - 1, ax, *self._drawn())
 
     def draw(self) -> Figure:
         """Return the curves, one quantity below the other."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,7 @@ from vmdpotential.molecule.overlaps import check_overlaps
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.rdf import Counts, Distribution, same_residue
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Columns, Result, complete, hidden, shown
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from vmdpotential.results import Axes, Columns, Figure, Result, complete, hidden, shown
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,8 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Columns, Result, hidden, key, part, put_table
+from vmdpotential.results import Columns, Figure, Result, hidden, key, part, put_table
 from vmdpotential.surface import KINDS, PROBE, Row, Surface, molecular_surface, rows
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _COLUMNS = ("area", "mean", "minimum", "maximum")
 
@@ -130,9 +127,9 @@ def surface(
     names = _distinct([_name(structure, row, by == "atom") for row in table])
     whole = rows(made, values, np.zeros(len(values), np.int64))[0]
     result = OnSurface(
-        prepared=prepared or None, shape=shape, surface=made, grid=grid, whole=whole, span=span, by=by, table_rows=table,
-        names=names, values=values, structure=structure, inside=float(made.areas[inside].sum()) / made.area, view=view,
-        head=f"{shape.kind} surface of {atoms}", of=name, seconds=seconds, files=paths, draws=not paths)
+        prepared=prepared or None, shape=shape, surface=made, grid=grid, whole=whole, span=span, by=by, names=names,
+        table_rows=table, values=values, structure=structure, inside=float(made.areas[inside].sum()) / made.area,
+        view=view, head=f"{shape.kind} surface of {atoms}", of=name, seconds=seconds, files=paths, draws=not paths)
     with files.writing(paths, force) as places:
         for path, place in zip(output.output, places, strict=False):
             if is_mesh(path):
@@ -210,7 +207,8 @@ class OnSurface(Result):
         """Return pictures of the surface."""
         from vmdpotential.figures import slices, surfaces
 
-        return surfaces.figure(self.surface, self.values, self.view, Range(*self.span), slices.quantity_label(self.grid))
+        return surfaces.figure(self.surface, self.values, self.view, Range(*self.span),
+                               slices.quantity_label(self.grid))
 
 
 def _name(structure: Structure, row: Row, atom: bool) -> str:

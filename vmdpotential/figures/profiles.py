@@ -50,7 +50,7 @@ def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | N
     with style():
         figure = Figure(figsize=(WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
         for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
-            draw_profile(ax, z, names, values, errors, labels, axis if q == len(labels) - 1 else "", integral, q)
+            draw_profile(q, ax, z, names, values, errors, labels, axis if q == len(labels) - 1 else "", integral)
         handles, texts = ax.get_legend_handles_labels()
         if len(texts) > 1:
             order = [*reversed(range(len(names))), *range(len(names), len(texts))]
@@ -59,8 +59,8 @@ def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | N
     return figure
 
 
-def draw_profile(ax: Axes, z: Floats, names: Sequence[str], values: Floats, errors: Floats | None,
-                 labels: Sequence[str], axis: str, integral: Floats | None, quantity: int) -> Axes:
+def draw_profile(quantity: int, ax: Axes, z: Floats, names: Sequence[str], values: Floats, errors: Floats | None,
+                 labels: Sequence[str], axis: str = "z", integral: Floats | None = None) -> Axes:
     """Draw the curves of one quantity of :func:`profiles` into axes."""
     edges, q = np.append(z, 2 * z[-1] - z[-2]), quantity
     values = np.concatenate([values, values[..., :1]], axis=-1)  # from edge to edge of the period
@@ -107,7 +107,7 @@ def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads
     with style():
         figure = Figure(figsize=(WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
         for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
-            draw_series(ax, x, xlabel if q == len(labels) - 1 else "", names, values, spreads, labels, q)
+            draw_series(q, ax, x, xlabel if q == len(labels) - 1 else "", names, values, spreads, labels)
         handles, texts = ax.get_legend_handles_labels()
         if len(texts) > 1:
             figure.legend(handles[::-1], texts[::-1], loc="outside upper center", ncols=min(3, len(texts)),
@@ -115,8 +115,8 @@ def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads
     return figure
 
 
-def draw_series(ax: Axes, x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads: Floats | None,
-                labels: Sequence[str], quantity: int) -> Axes:
+def draw_series(quantity: int, ax: Axes, x: Floats, xlabel: str, names: Sequence[str], values: Floats,
+                spreads: Floats | None, labels: Sequence[str]) -> Axes:
     """Draw the curves of one quantity of :func:`series` into axes."""
     ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
     for n in reversed(range(len(names))):
