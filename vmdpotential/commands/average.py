@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from vmdpotential.commands.gridded import LATTICE, SUM, GridResult
 from vmdpotential.commands.map import MapOutput
 from vmdpotential.commands.options import ChargedSource, FramesOption
 from vmdpotential.errors import UsageError
-from vmdpotential.execution.blocks import run_blocks
+from vmdpotential.execution.blocks import Run, run_blocks
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
@@ -55,7 +56,8 @@ class MeanOutput(MapOutput):
     """The files of maps over frames: the mean, and what else is asked for."""
 
     output: Annotated[Path | None, Option(
-        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; - is standard output", short="o",
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; if it needs more memory than there "
+        "is, .zarr, .cmap, .mrc, .map and .ccp4 are written slab by slab; - is standard output", short="o",
         viewer=False, written=True, suffix=".npz")] = None
 
 
@@ -120,7 +122,7 @@ def average(
     StoppedError
         When the run was stopped, and `partial` asks for what is done.
     """
-    from vmdpotential.io.maps import check_map_format, is_map, put_map, read_map
+    from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map, read_map
     from vmdpotential.io.maps.mapformat import check_finite
 
     path, force = output.output, output.force
@@ -139,27 +141,63 @@ def average(
     start = time.perf_counter()
     with progress.clock() as clock:
         planning = plan_average(structure, all_frames, options, alignment, statistics=wanted,
-                                fixed_cell=source.cell is not None, lattice=lattice)
-        run = run_blocks(planning.work, planning.numbers, size=planning.size, piece=planning.piece,
-                         **replace(execution, folder=execution.beside(path)).blocks)
-        found = merge(planning, run, execution.partial)
+                                fixed_cell=source.cell is not None, lattice=lattice,
+                                in_slabs=bool(paths) and MapWriters.can_take(names))
+        folder = execution.beside(path)
+        if planning.planes:
+            if execution.partial:
+                raise UsageError("partial", "has no mean of some frames where the map is made in slabs, each of all "
+                                 "frames", "use {resume}, or a larger {spacing}")
+            found, runs = _in_slabs(planning, execution, dict(zip(wanted, zip(paths, names, strict=True), strict=True)),
+                                    force)
+        else:
+            runs = [run_blocks(planning.work, planning.numbers, size=planning.size, piece=planning.piece,
+                               **replace(execution, folder=folder).blocks)]
+            found = merge(planning, runs[0], execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
-    for each, grid in zip(names, found.grids.values(), strict=False):
-        check_map_format(each, grid.lattice)
-        check_finite(each, grid.lattice, grid.values)
     written = [path for path, word in zip(paths, wanted, strict=False) if word in found.grids]
-    with files.writing(written, force, names[: len(written)]) as places:
-        for place, grid in zip(places, found.grids.values(), strict=False):
-            put_map(grid, place)
+    if planning.planes:
+        found = replace(found, grids={word: open_map(each, 0) for word, each in zip(found.grids, written, strict=True)})
+    else:
+        for each, grid in zip(names, found.grids.values(), strict=False):
+            check_map_format(each, grid.lattice)
+            check_finite(each, grid.lattice, grid.values)
+        with files.writing(written, force, names[: len(written)]) as places:
+            for place, grid in zip(places, found.grids.values(), strict=False):
+                put_map(grid, place)
     total, numbers = len(planning.numbers), planning.numbers[: found.frames]
     if found.frames == total:
-        run.clear()
+        for run in runs:
+            run.clear()
     result = Mean(
         charges=charge_report, grid=found.grids["mean"], std=found.grids.get("std"), sem=found.grids.get("sem"),
         structure=structure, found=found, planning=planning, options=options, first_frame=numbers[0],
         last_frame=numbers[-1], frame_step=numbers.step, cell=None if found.cell is None else Cell(found.cell),
         seconds=seconds, files=written)
     return complete(result, found.frames, total)
+
+
+def _in_slabs(planning: Planning, execution: PartialExecution, files_of: Mapping[str, tuple[Path, Path]],
+              force: bool) -> tuple[Average, list[Run]]:
+    """Return an average that goes to its files slab by slab, and the runs that made it."""
+    from vmdpotential.frames.slabs import average_in_slabs
+    from vmdpotential.io.maps import MapWriters
+
+    path, runs = files_of["mean"][0], []
+
+    def compute(number: int, part: Planning) -> Run:
+        folder = execution.beside(path.with_name(f"{path.name}.{number}"))
+        runs.append(run_blocks(part.work, part.numbers, size=part.size, piece=part.piece,
+                               **replace(execution, folder=folder).blocks))
+        return runs[-1]
+
+    with contextlib.ExitStack() as stack:
+        writers = {word: stack.enter_context(MapWriters([path], [0], force, [name]))
+                   for word, (path, name) in files_of.items()}
+        found = average_in_slabs(planning, compute, writers, path.parent)
+        for word, grid in found.grids.items():
+            writers[word].finish(grid)
+    return found, runs
 
 
 class Mean(GridResult):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -117,6 +116,7 @@ def map_(
         if isinstance(grid, StoredGrid):
             writers.finish(grid)
     seconds = time.perf_counter() - start - clock.compiling
+    limits = (grid.extremes or (0.0, 0.0)) if isinstance(grid, StoredGrid) else None
     if isinstance(grid, StoredGrid):
         if path is not None:
             grid = open_map(path, 0)
@@ -133,7 +133,7 @@ def map_(
     return Map(
         charges=charge_report, grid=grid, structure=structure, options=options, seconds=seconds, file=path,
         net_charge=charge_report.net_charge if str(atoms) == "all" else float(chosen.sum()), count=len(chosen),
-        field_files=fields, cell=structure.cell if grid.provenance.boundary == "periodic" else None,
+        limits=limits, field_files=fields, cell=structure.cell if grid.provenance.boundary == "periodic" else None,
         solvation=None if grid.solvation is None else solvation_data(grid.solvation, structure), files=paths)
 
 
@@ -150,15 +150,6 @@ class Map(GridResult):
     field_files: Sequence[Path]
     count: int = hidden()
 
-    @cached_property
-    def extremes(self) -> tuple[float, float]:
-        """Least and largest value."""
-        if isinstance(self.grid, StoredGrid):
-            return self.grid.extremes or (0.0, 0.0)
-        return float(self.grid.values.min()), float(self.grid.values.max())
-
-    minimum = key(lambda self: self.extremes[0])
-    maximum = key(lambda self: self.extremes[1])
     display_limit = key(lambda self: None if self.file is None and isinstance(self.grid, StoredGrid)
                         else self.grid.display_limit())
 
