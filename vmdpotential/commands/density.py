@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands.average import FitOptions, statistic_files
 from vmdpotential.commands.gridded import LATTICE, GridResult
-from vmdpotential.commands.options import ChargedSource, Force, Format, FramesOption
+from vmdpotential.commands.options import CompleteSource, Force, Format, FramesOption, TrajectoryOptions
 from vmdpotential.densities.quantities import UNITS, count
 from vmdpotential.densities.sites import Site, find_sites
 from vmdpotential.errors import UsageError
@@ -24,7 +24,7 @@ from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.io.trajectories.frames import Frames, opened
+from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import Command, Option
@@ -69,7 +69,7 @@ class DensityOutput:
 
 
 def density(
-    source: ChargedSource,
+    source: CompleteSource,
     trajectory: Annotated[Path | Frames, Option(
         "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True,
         viewer=False)],
@@ -85,7 +85,7 @@ def density(
 
     Every atom counts at the grid point nearest to it, or is spread as a Gaussian. In a periodic cell, of any shape and
     size in each frame, atoms keep their fractions of the cell, and the map is drawn in the mean cell. The standard
-    error comes from blocks of frames. Densities are computed on the CPU.
+    error comes from blocks of frames.
 
     Raises
     ------
@@ -114,15 +114,16 @@ def density(
         check_map_format(path)
     tables = [] if sites is None else [sites]
     files.check([*tables, *paths], force)
+    over, head, about = TrajectoryOptions(trajectory=trajectory, frames=frames), [], {}
     structure = source.read(trajectory)
-    chosen, head = select(structure, options.atoms), []
     if of == "charge" or (of == "electrons" and structure.charges is not None):
-        structure, charge_report = source.with_charges(structure, [options.atoms])
-        head = [str(charge_report)]
-    counted = count(structure, chosen, of, options.unit)
+        structure, charge_report, all_frames = source.over(over, [options.atoms], single=True)
+        head, about = [str(charge_report)], charge_report.data
+    else:
+        all_frames = over.opened(structure, single=True)
+    counted = count(structure, select(structure, options.atoms), of, options.unit)
     alignment = fit.alignment(structure)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    all_frames = opened(trajectory, len(structure), frames, single=True)
     assert all_frames is not None
     start = time.perf_counter()
     with progress.clock() as clock:
@@ -150,10 +151,10 @@ def density(
         run.clear()
     others = {name: grid for name, grid in found.grids.items() if name in wanted}
     result = DensityMap(
-        head=head, grid=found.grids["mean"], structure=structure, found=found, planning=planning, std=others.get("std"),
-        sem=others.get("sem"), first_frame=numbers[0], last_frame=numbers[-1], frame_step=numbers.step, maxima=maxima,
-        radius=table.site_radius, cell=None if found.cell is None else Cell(found.cell), seconds=seconds,
-        files=[*paths, *tables])
+        head=head, charges=about, grid=found.grids["mean"], structure=structure, found=found, planning=planning,
+        std=others.get("std"), sem=others.get("sem"), first_frame=numbers[0], last_frame=numbers[-1],
+        frame_step=numbers.step, maxima=maxima, radius=table.site_radius,
+        cell=None if found.cell is None else Cell(found.cell), seconds=seconds, files=[*paths, *tables])
     return complete(result, found.frames, total)
 
 
@@ -164,12 +165,12 @@ class DensityMap(GridResult):
     std: Grid | None = shown()
     sem: Grid | None = shown()
     found: Density = part("bulk", "total", "frames", "cell_deviation", standard_error="error")
-    planning: Planning = part(quantity="work.counted.quantity", smear="work.width")
+    planning: Planning = part(quantity="work.counted.quantity", smear="work.width", engine="work.engine")
     first_frame: int
     last_frame: int
     frame_step: int
     cell: Cell | None = part(cell="parameters")
-    engine: str = "cpu"
+    charges: Mapping[str, Any] = part()
     head: Sequence[str] = hidden()
     maxima: Sequence[Site] | None = hidden()
     radius: float = hidden()
@@ -245,7 +246,7 @@ def _lines(planning: Planning, found: Density, result: DensityMap) -> list[str]:
                  f"standard error of the mean {found.error:.3g} {grid.unit} rms, by {len(found.blocks)} blocks of "
                  f"{found.blocks[0]} frames")
     lines.append(f"{made.frames.partition(':')[0]} frames ({made.frames.partition(': ')[2]}) in {seconds:.2f} s, "
-                 f"{1000 * seconds / found.frames:.3g} ms a frame, on the cpu engine")
+                 f"{1000 * seconds / found.frames:.3g} ms a frame, on the {work.engine} engine")
     return lines
 
 

@@ -18,7 +18,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import isovalue
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import output as files
-from vmdpotential.maps.options import GridOptions
+from vmdpotential.maps.options import Engine, GridOptions
 from vmdpotential.orbitals.evaluate import LENGTHS, density_map, orbital_map
 from vmdpotential.orbitals.potential import potential_map
 from vmdpotential.orbitals.read import read_wavefunction
@@ -49,6 +49,15 @@ class OrbitalPotential:
     temperature: Annotated[float, Option("temperature for kT/e", unit="K", above=0, high=1e4)] = DEFAULT_TEMPERATURE
 
 
+@dataclass(frozen=True, kw_only=True)
+class OrbitalValues:
+    """What computes orbitals and densities, and their unit."""
+
+    engine: Engine = "auto"
+    unit: Annotated[str, Option(
+        "unit of length in the values: A^-3/2 and e/A^3, or bohr^-3/2 and e/bohr^3", choices=LENGTHS)] = "A"
+
+
 def orbital_(
     file: Annotated[Path | Wavefunction, Option(
         "wave function of a quantum chemistry program: .molden, .fchk, .wfn, .wfx, .mkl", positional=True,
@@ -64,8 +73,7 @@ def orbital_(
     of_potential: OrbitalPotential = OrbitalPotential(),
     grid: GridOptions = GridOptions(spacing=0.2, padding=4.0),
     like: Like = None,
-    unit: Annotated[str, Option(
-        "unit of length in the values: A^-3/2 and e/A^3, or bohr^-3/2 and e/bohr^3", choices=LENGTHS)] = "A",
+    values: OrbitalValues = OrbitalValues(),
     output: OrbitalOutput = OrbitalOutput(),
 ) -> OrbitalMap:
     """Compute a molecular orbital, an electron density or the electrostatic potential on a grid.
@@ -88,12 +96,16 @@ def orbital_(
     from vmdpotential.io.maps import check_map_format, put_map, read_map
 
     path, atoms, force = output.output, output.atoms, output.force
+    engine, unit = values.engine, values.unit
     if path is None and isinstance(file, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output orbital.cube}")
     potential = of_potential.potential
     if bool(orbital) + density + spin + potential != 1:
         raise UsageError("orbital", "one quantity is computed at a time",
                          "give one of {orbital}, {density}, {spin}, {potential}")
+    if potential and engine not in ("auto", "cpu"):
+        raise UsageError("engine", "potentials of wave functions are computed on the CPU", "leave it out",
+                         value=engine)
     if path is not None:
         check_map_format(path)
     written = [name for name in (atoms, path) if name is not None]
@@ -111,8 +123,8 @@ def orbital_(
         if potential:
             made = potential_map(wavefunction, lattice, of_potential.potential_unit, of_potential.temperature)
         else:
-            made = (orbital_map(wavefunction, lattice, index, channel, unit) if orbital else
-                    density_map(wavefunction, lattice, spin, unit))
+            made = (orbital_map(wavefunction, lattice, index, channel, unit, engine) if orbital else
+                    density_map(wavefunction, lattice, spin, unit, engine))
     seconds = time.perf_counter() - start - clock.compiling
     maps = {} if path is None else {path: lambda place: put_map(made, place)}
     write_structures(structure, [] if atoms is None else [atoms], force, maps)
@@ -127,7 +139,7 @@ def orbital_(
 class OrbitalMap(GridResult):
     """A map of an orbital, a density or a potential from quantum chemistry."""
 
-    grid: Grid = part(*LATTICE, "provenance.quantity", shown=True)
+    grid: Grid = part(*LATTICE, "provenance.quantity", "provenance.engine", shown=True)
     orbital: int | None
     channel: str | None
     energy: float | None
@@ -155,7 +167,7 @@ class OrbitalMap(GridResult):
         else:
             yield (f"integral over the grid: {self.integral:.4f} electrons"
                    + ("" if self.spin else f" of {whole.electrons:g}"))
-        yield f"{self.seconds:.2f} s"
+        yield f"{self.seconds:.2f} s on the {self.grid.provenance.engine} engine"
 
 
 def _integral(values: NDArray[np.float32], lattice: Lattice, unit: str, squared: bool) -> float:

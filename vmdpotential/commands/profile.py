@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.options import ChargedSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import profiles as figures
@@ -34,7 +34,7 @@ _ZEROS = ("mean", "left")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProfileSource(ChargedSource):
+class ProfileSource(CrystalSource):
     """A structure with charges, or a map."""
 
     structure: Annotated[Path | Structure, Option(
@@ -88,9 +88,8 @@ def profile(
             found, head, data = _of_map(source.structure, axis, zero, options.unit, given)
             objects: dict[str, Any] = {}
         else:
-            trajectory.check()
-            atoms, report = source.charged(frames=trajectory.trajectory)
-            found = of_frames(atoms, trajectory.opened(atoms), replace(
+            atoms, report, frames = source.over(trajectory)
+            found = of_frames(atoms, frames, replace(
                 options, axis="xyz".index(axis), center=None if center is None else select(atoms, center, "center"),
                 zero=zero if zero in _ZEROS else select(atoms, zero, "zero"),
                 sources={name: select(atoms, name, "from") for name in from_}, cell=source.cell),

@@ -364,10 +364,9 @@ class Grid:
         if isinstance(other, Grid):
             from vmdpotential.grid.compare import combination
 
-            result: Grid = combination(self, other, sign)
-            return result
+            return combination(self, other, sign)
         if not isinstance(other, Real):
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]
         return self.with_values(self.values + np.float32(sign * other))
 
     def to_griddata(self) -> Any:

@@ -1,0 +1,172 @@
+"""The map of the free energy of a small molecule over frames, for the command ``probe``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vmdpotential import progress
+from vmdpotential.commands.average import statistic_files
+from vmdpotential.commands.gridded import LATTICE, GridResult
+from vmdpotential.commands.options import TrajectoryOptions
+from vmdpotential.commands.probe_options import Run
+from vmdpotential.errors import UsageError
+from vmdpotential.execution.blocks import run_blocks
+from vmdpotential.frames.ligand import HIGHEST, FreeEnergy, Planning, merge, plan_insertions
+from vmdpotential.frames.options import PartialExecution
+from vmdpotential.frames.statistics import TOO_SHORT
+from vmdpotential.frames.whole import reference_group
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io.files import output as files
+from vmdpotential.io.files.cellfile import boundary_text
+from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.molecule.nonbonded import Nonbonded
+from vmdpotential.molecule.selection import select
+from vmdpotential.probes.energies import ProbeSum, probe_sum
+from vmdpotential.probes.ligands import Ligand, ligand_of
+from vmdpotential.probes.paths import Minimum, minima_and_barriers
+from vmdpotential.results import Columns, complete, hidden, key, part, put_table, shown
+
+
+@dataclass(frozen=True, eq=False)
+class Over:
+    """Frames, and what is computed over them."""
+
+    trajectory: TrajectoryOptions
+    fit: str
+    stat: str
+    table: Path | None
+    options: Mapping[str, Any]
+    execution: PartialExecution
+
+
+def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyMap:
+    """Compute the free energy of a molecule over frames."""
+    from vmdpotential.io.maps import check_map_format, put_map
+
+    wanted, maps = statistic_files(run.output, over.stat)
+    if "std" in wanted:
+        raise UsageError("stat", "a free energy over frames has no standard deviation", "give mean,sem",
+                         value=over.stat)
+    for path in maps:
+        check_map_format(path)
+    tables = [] if over.table is None else [over.table]
+    files.check([*tables, *maps], run.force)
+    structure, molecule = run.structure, ligand_of(name)
+    felt, rows = terms, np.flatnonzero(select(structure, run.options.atoms))
+    if len(rows) < len(structure):
+        felt = terms.take(rows)
+    sums = tuple(_among(probe_sum(felt, sigma, epsilon, run.options.cutoff), rows)
+                 for sigma, epsilon in zip(molecule.sigma.tolist(), molecule.epsilon.tolist(), strict=True))
+    group, called = reference_group(structure, over.fit)
+    source = over.trajectory.opened(structure) or Loaded(
+        structure.where, [(structure.positions, structure.cell)])
+    lattice = run.lattice
+    if lattice is None and run.options.around:
+        near = select(structure, run.options.around, "around")
+        lattice = Lattice.around(structure.positions[near], run.spacing, run.options.padding)
+    start = time.perf_counter()
+    with progress.clock() as clock:
+        planning = plan_insertions(structure, source, molecule, sums, alignment={"group": group, "name": called},
+                                   lattice=lattice, spacing=run.spacing, padding=None, options=over.options)
+        blocks = run_blocks(planning.work, planning.numbers, size=planning.size,
+                            **replace(over.execution, folder=over.execution.beside(run.output)).blocks)
+        found = merge(planning, blocks, over.execution.partial)
+    seconds = time.perf_counter() - start - clock.compiling
+    minima = None if over.table is None else minima_and_barriers(
+        found.grids["mean"], below=HIGHEST / 2, least=0.3, wraps=_wraps(found))
+    maps = [path for path, word in zip(maps, wanted, strict=False) if word in found.grids]
+    made = [found.grids[word] for word in wanted if word in found.grids]
+    with files.writing([*tables, *maps], run.force) as temporary:
+        if minima is not None:
+            put_table(_table(minima), temporary[0])
+        for place, grid in zip(temporary[len(tables):], made, strict=False):
+            put_map(grid, place)
+    if found.frames == len(planning.numbers):
+        blocks.clear()
+    result = FreeEnergyMap(
+        molecule=molecule, source=terms.source, grid=found.grids["mean"], sem=found.grids.get("sem"), found=found,
+        planning=planning, structure=structure, places=planning.work.parts**3, least=minima, seconds=seconds,
+        files=[*maps, *tables])
+    return complete(result, found.frames, len(planning.numbers))
+
+
+class FreeEnergyMap(GridResult):
+    """The free energy of a small molecule over frames."""
+
+    grid: Grid = part(*LATTICE, "provenance.boundary", shown=True)
+    sem: Grid | None = shown()
+    molecule: Ligand = part(ligand="name")
+    source: str = hidden()
+    found: FreeEnergy = part("frames", "solvation", "solvation_error", standard_error="error")
+    planning: Planning = part("temperature", "work.engine")
+    places: int
+    least: Sequence[Minimum] | None = hidden()
+
+    blocks = key(lambda self: len(self.found.blocks))
+    orientations = key(lambda self: len(self.planning.work.orientations))
+    cutoff = key(lambda self: self.planning.work.sums[0].cutoff)
+    minima = key(lambda self: None if self.least is None else [_row(one) for one in self.least])
+
+    def text(self) -> Iterator[str]:
+        """Yield how the molecule was inserted, the free energies and their errors."""
+        grid, work, found = self.grid, self.planning.work, self.found
+        error = "" if found.solvation_error is None else f" +- {found.solvation_error:.3f}"
+        yield f"{self.molecule.name}: {len(self.molecule.sigma)} atoms, {self.molecule.source}"
+        yield f"Lennard-Jones parameters: {self.source}"
+        yield "frames are not moved" if work.alignment is None else str(work.alignment)
+        yield (f"{self.orientations} orientations, {self.places} places in the box of a grid point, "
+               f"{boundary_text(found.cell)}, cutoff {self.cutoff:g} A")
+        yield self.points
+        yield (f"free energy {self.minimum:.3f} to {self.maximum:.3f} {grid.unit} at {self.planning.temperature:g} K; "
+               f"zero: the molecule in vacuum; {HIGHEST:g} stands for all that is higher")
+        yield f"of the whole map: {found.solvation:.3f}{error} kcal/mol"
+        yield TOO_SHORT if found.error is None else (
+            f"standard error {found.error:.3g} kcal/mol (median), by {len(found.blocks)} blocks of {found.blocks[0]} "
+            "frames")
+        yield f"{found.frames} frames in {self.seconds:.2f} s on the {work.engine} engine"
+        if self.least is not None:
+            yield from _minimum_lines(self.least)
+
+
+def _among(one: ProbeSum, rows: Any) -> ProbeSum:
+    """Return a sum over a selection's atoms as one over those of the whole structure."""
+    return ProbeSum(one.rmin, tuple(rows[group] for group in one.groups), one.depths, one.cutoff)
+
+
+def _wraps(found: FreeEnergy) -> bool:
+    grid, cell = found.grids["mean"], found.cell
+    return cell is not None and cell.orthogonal and bool(np.allclose(
+        grid.lattice.spacing * grid.lattice.shape, np.abs(np.diagonal(cell.vectors)), rtol=1e-4))
+
+
+def _row(one: Minimum) -> dict[str, Any]:
+    return {"position": one.position.tolist(), "energy": one.energy, "barrier": one.barrier,
+            "lower": None if one.lower is None else one.lower + 1,
+            "saddle": None if one.saddle is None else one.saddle.tolist()}
+
+
+def _table(minima: Sequence[Minimum]) -> Columns:
+    """Return the columns of the table of minima."""
+    def axes(what: str, places: Sequence[Any]) -> dict[str, list[float | None]]:
+        return {f"{what}{x} (A)": [None if place is None else place[n] for place in places]
+                for n, x in enumerate("xyz")}
+
+    return {"minimum": range(1, len(minima) + 1), **axes("", [one.position for one in minima]),
+            "free energy (kcal/mol)": [one.energy for one in minima],
+            "barrier (kcal/mol)": [one.barrier for one in minima],
+            "to minimum": [None if one.lower is None else one.lower + 1 for one in minima],
+            **axes("barrier ", [one.saddle for one in minima])}
+
+
+def _minimum_lines(minima: Sequence[Minimum]) -> list[str]:
+    return [f"{len(minima)} minima", *(
+        f"  {number}: {' '.join(f'{x:.1f}' for x in one.position)} A, {one.energy:.2f} kcal/mol"
+        + ("" if one.barrier is None or one.lower is None else
+           f"; over a barrier of {one.barrier:.2f} kcal/mol to minimum {one.lower + 1}")
+        for number, one in enumerate(minima[:10], 1))]
