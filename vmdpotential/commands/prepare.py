@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
+
+import numpy as np
 
 from vmdpotential.commands.options import (
     CopyOptions,
@@ -21,6 +24,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.io import can_be_written, check_formats, write_structures
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.radii import SETS
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.prepare.report import COLUMNS, Prepared
 
@@ -70,6 +74,8 @@ def prepare(
     start = time.perf_counter()
     whole = copies(read(structure, None), structure, symmetry.assembly, symmetry.expand)
     if prepare == "never":
+        if structures and all(path.suffix.lower() == ".pdb" for path in structures):
+            whole = _with_short_chains(whole)
         if tables:
             raise UsageError("output", "nothing is done to residues", "leave out the table", value=str(tables[0]))
         write_structures(whole, structures, force)
@@ -88,6 +94,13 @@ def prepare(
     data = {**made.charges.data, **made.data, "net_charge": made.charges.net_charge, "atoms": len(made.structure),
             "seconds": seconds, "files": [str(path) for path in output]}
     return Report(lines, data, {"structure": made.structure, "prepared": made})
+
+
+def _with_short_chains(structure: Structure) -> Structure:
+    """Return a structure as PDB files can hold it: the chain A2, a copy of A, is chain A with the segment A2."""
+    if not (np.char.str_len(structure.chain_ids) > 1).any():
+        return structure
+    return replace(structure, chain_ids=structure.chain_ids.astype("<U1"), segment_ids=structure.chain_ids)
 
 
 def _write(made: Prepared, path: Path) -> None:
