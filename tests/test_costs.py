@@ -72,8 +72,7 @@ def test_auto_with_another_interaction_is_exact():
         grid = potential_map(system, interaction="screened_coulomb", spacing=2, engine="cpu", **options)
         assert grid.provenance.method == method
         assert grid.provenance.interaction.startswith("screened_coulomb")
-    words = "sums coulomb, gaussian and screened_coulomb alone, not reaction_field; use method=auto, method=cutoff or"
-    with pytest.raises(UsageError, match=words) as error:
+    with pytest.raises(UsageError) as error:
         potential_map(system, method="pme", interaction="reaction_field", spacing=2)
     assert (error.value.parameter, error.value.value) == ("method", "pme")
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from dataclasses import replace
 from functools import partial
 
@@ -260,11 +261,14 @@ def test_values_that_are_not_finite_are_found_in_parts(tmp_path, suffix):
             file.seek(-4, os.SEEK_END)
             file.write(np.float32(np.nan).tobytes())
     else:
-        zarr.open_group(str(tmp_path / "m.zarr"))["0"][19, 19, 19] = np.nan
+        array = zarr.open_group(str(tmp_path / "m.zarr"))["0"]
+        array[19, 19, 18:] = np.inf, -np.inf  # their sum would be a warning of numpy
     found = open_map(tmp_path / f"m{suffix}", 0)
-    found.window((0, 0, 0), (20, 20, 19))
-    with pytest.raises(InputError, match="not finite"):
-        found.window((0, 0, 0), (20, 20, 20))
+    found.window((0, 0, 0), (20, 20, 18))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InputError):
+            found.window((0, 0, 0), (20, 20, 20))
 
 
 def test_a_zarr_map_opens_in_xarray_with_its_coordinates(tmp_path):

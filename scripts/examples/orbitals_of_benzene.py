@@ -33,7 +33,7 @@ molden.from_scf(scf.RHF(molecule).run(), str(out / "benzene.molden"))
 
 wavefunction = read_wavefunction(out / "benzene.molden")
 structure = wavefunction.structure()
-lattice = vp.Lattice.around(wavefunction.positions, spacing=0.2, padding=3.5)
+lattice = vp.Lattice.around(wavefunction.positions, spacing=0.12, padding=3.5)
 orbitals = {name: orbital_map(wavefunction, lattice, wavefunction.find(name)) for name in ("homo", "lumo")}
 density = density_map(wavefunction, lattice)
 for name, grid in orbitals.items():

@@ -10,6 +10,7 @@ import vmdpotential
 from vmdpotential import registry
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.execution.blocks import run_blocks
+from vmdpotential.execution.work import Work
 from vmdpotential.frames.statistics import uncertainty
 from vmdpotential.interactions import Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import exp
@@ -56,7 +57,7 @@ class Numpy(Method):
 
 # ---- a task over frames with statistics
 @dataclass(frozen=True, eq=False)
-class Gyration:
+class Gyration(Work):
     """Radii of gyration of the frames of a block."""
 
     frames: Trajectory

@@ -12,6 +12,8 @@ from vmdpotential.pairs.energy import Between
 
 pytestmark = pytest.mark.gpu
 
+TOLERANCE = 1e-4
+
 
 @pytest.mark.parametrize("boundary", sums.CELLS)
 @pytest.mark.parametrize(("places", "salt"), [("atoms", None), ("points", None), ("atoms", 0.15)])
@@ -22,13 +24,14 @@ def test_fields_are_those_of_the_cpu(engine, boundary, places, salt):
     wanted = Places.atoms(rows, list(map(str, rows))) if places == "atoms" else Places.at(
         positions[rows] + [0.7, -40.0 * (boundary != "open"), 0.1], list(map(str, rows)))
     sources = {"first": np.arange(len(structure)) < 500}
-    found, expected = (field_at(structure, wanted, sources=sources, engine=name, screened=salt)
-                       for name in (engine.name, "cpu"))
-    assert (found.engine, expected.engine) == (engine.name, "cpu")
-    assert found.error == pytest.approx(expected.error, rel=0.3)
-    for n in range(len(found.names)):
-        assert relative_rms(found.potential[:, n], expected.potential[:, n]) < 1e-5
-        assert relative_rms(found.field[:, n], expected.field[:, n]) < 1e-5
+    found, same, exact = (
+        field_at(structure, wanted, sources=sources, engine=name, screened=salt, tolerance=tolerance)
+        for name, tolerance in ((engine.name, TOLERANCE), ("cpu", TOLERANCE), ("cpu", TOLERANCE / 100)))
+    assert (found.engine, same.engine) == (engine.name, "cpu")
+    for series in (found, same):  # they may choose different methods, and keep the tolerance each
+        for n in range(len(found.names)):
+            assert relative_rms(series.potential[:, n], exact.potential[:, n]) < 1.3 * TOLERANCE
+            assert relative_rms(series.field[:, n], exact.field[:, n]) < 1.3 * TOLERANCE
 
 
 @pytest.mark.parametrize("boundary", sums.CELLS)

@@ -83,7 +83,7 @@ def density(
 
     Every atom counts at the grid point nearest to it, or is spread as a Gaussian. In a periodic cell, of any shape and
     size in each frame, atoms keep their fractions of the cell, and the map is drawn in the mean cell. The standard
-    error comes from blocks of frames. Densities are computed on the CPU.
+    error comes from blocks of frames.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def _lines(planning: Planning, found: Density, seconds: float) -> list[str]:
                  f"standard error of the mean {found.error:.3g} {grid.unit} rms, by {len(found.blocks)} blocks of "
                  f"{found.blocks[0]} frames")
     lines.append(f"{made.frames.partition(':')[0]} frames ({made.frames.partition(': ')[2]}) in {seconds:.2f} s, "
-                 f"{1000 * seconds / found.frames:.3g} ms a frame, on the cpu engine")
+                 f"{1000 * seconds / found.frames:.3g} ms a frame, on the {work.engine} engine")
     return lines
 
 
@@ -240,7 +240,8 @@ def _data(planning: Planning, found: Density) -> dict[str, Any]:
         "spacing": grid.lattice.spacing.tolist(), "smear": work.width, "minimum": float(grid.values.min()),
         "maximum": float(grid.values.max()), "display_limit": grid.display_limit(),
         "cell": None if periodic is None else list(periodic.parameters),
-        "cell_deviation": None if found.cell_deviation is None else found.cell_deviation.tolist(), "engine": "cpu",
+        "cell_deviation": None if found.cell_deviation is None else found.cell_deviation.tolist(),
+        "engine": work.engine,
     }
 
 

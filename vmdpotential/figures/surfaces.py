@@ -29,8 +29,8 @@ VIEWS = {
 #: Of a face that is seen at right angles, and the least of one that is seen from its edge.
 LIGHT, SHADE = 1.0, 0.55
 
-#: A, of the bar that gives the scale.
-BAR = 10.0
+#: Lengths (A) of the bar that gives the scale: the longest of at most half a panel, or the first.
+BARS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 _MM = 1 / 25.4
 #: mm, of a letter at the size of labels.
@@ -89,8 +89,9 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
             ax.set(xlim=(-half, half), ylim=(-half, half), aspect="equal")
             ax.set_axis_off()
             ax.set_title("from " + (view.replace("-", "−") if view[0] == "-" else f"+{view}"))
-        axes[0].plot((-half, BAR - half), (-half, -half), color="black", linewidth=1.2, clip_on=False)
-        axes[0].annotate(f"{BAR:g} Å", (BAR / 2 - half, -half), (0, 2), textcoords="offset points", ha="center",
+        bar = max((length for length in BARS if length <= half), default=BARS[0])
+        axes[0].plot((-half, bar - half), (-half, -half), color="black", linewidth=1.2, clip_on=False)
+        axes[0].annotate(f"{bar:g} Å", (bar / 2 - half, -half), (0, 2), textcoords="offset points", ha="center",
                          va="bottom")
         if len(label) * _LETTER > width:  # the unit on a line of its own, and what is still too long in parts
             text, _, unit = label.rpartition(" (")

@@ -88,7 +88,9 @@ class StoredGrid(Grid):
 
     def _window(self, low: NDArray[np.int64], high: NDArray[np.int64], step: int = 1) -> NDArray[np.float32]:
         values = np.ascontiguousarray(self._read(low, high, step), np.float32)
-        if not np.isfinite(values.sum(dtype=np.float64)) and not np.isfinite(values).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = values.sum(dtype=np.float64)
+        if not np.isfinite(total) and not np.isfinite(values).all():
             raise InputError(f"{self._name}: has values that are not finite numbers", "compute the map again")
         return values
 

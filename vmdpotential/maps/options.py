@@ -86,7 +86,7 @@ class MediumOptions:
 
     screened: Annotated[float | None, Option(
         "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel), such as 0.15; in "
-        "vacuum unless given", unit="M", low=0, high=10, metavar="SALT", front=True)] = None
+        "vacuum unless given", unit="M", low=0, high=10, metavar="SALT")] = None
     temperature: Annotated[float, Option(
         "temperature of the medium, and of kT in units", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
     dielectric: Annotated[float | None, Option(

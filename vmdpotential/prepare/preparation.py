@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from vmdpotential.errors import InputError, TaskError, UsageError, listed
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.charges import charges_and_report
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.given import ResidueCharges
 from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
 from vmdpotential.molecule.radii import prepared_radii
@@ -46,7 +47,7 @@ _DUMMIES = ("DUM",)
 
 
 def prepare_structure(
-    structure: Structure, *, ph: float = 7.0, pka: str = "model", force_field: str = "auto", water: str = "auto",
+    structure: StructureLike, *, ph: float = 7.0, pka: str = "model", force_field: str = "auto", water: str = "auto",
     charges: Sequence[ResidueCharges] = (), leave_out: Collection[str] = (), radii: str = "mbondi2",
 ) -> Prepared:
     """Return a structure with all of its atoms, their charges and radii, and what was done for it.
@@ -78,6 +79,7 @@ def prepare_structure(
     BackendError
         When biotite or hydride is not installed.
     """
+    structure = as_structure(structure)
     if structure.topology is not None:
         raise InputError(f"{structure.where}: has a topology, which defines its atoms", "leave {topology} out")
     structure = elements.fill(structure)
@@ -207,7 +209,7 @@ def _check_known(structure: Structure, draft: Draft, given: set[str], force_fiel
         raise TaskError(
             f"{structure.where}: residues that are not in the Chemical Component Dictionary, or have other "
             "atoms: "
-            + listed([f"{name} ({count})" for name, count in unknown.items()], 60), _CURE)
+            + listed([f"{name} ({count})" for name, count in unknown.items()], 40), _CURE)
 
 
 def _as_named(charges: Sequence[ResidueCharges], draft: Draft, made: Assembly) -> list[ResidueCharges]:

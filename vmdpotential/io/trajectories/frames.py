@@ -81,6 +81,14 @@ class Frame(NamedTuple):
 class Frames(Protocol):
     """Frames of a file, or of a viewer: iterable, picklable where workers shall read them, and divisible."""
 
+    @property
+    def name(self) -> str:
+        """What errors and maps call them."""
+
+    @property
+    def portable(self) -> bool:
+        """Whether they are in a file, so that other processes can read them by themselves."""
+
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames."""
 
@@ -89,6 +97,9 @@ class Frames(Protocol):
 
     def part(self, numbers: range) -> Frames:
         """Return some of the frames, by number."""
+
+    def seconds(self) -> float:
+        """Return how long a frame takes to be read."""
 
 
 def parse_frames(text: str) -> slice:
@@ -136,6 +147,16 @@ class Trajectory:
     frames: slice = field(default_factory=lambda: slice(None))
     single: bool = False
     change: Change | None = None
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    @property
+    def portable(self) -> bool:
+        """As they are in a file."""
+        return True
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames, in their order.
@@ -217,7 +238,7 @@ class Trajectory:
                     step = file.read()
                 except StopIteration:
                     raise xdr.cut_while_read(path, number) from None
-                if not getattr(step, "hasx", True):
+                if not (is_xtc or step.hasx):
                     raise InputError(f"{path}: frame {number} holds no positions", "choose other {frames}")
                 box = np.array(step.box, np.float64) * 10  # nm to A
                 positions = mdanalysis.checked(step.x, path, self._dtype(step.x), number)
@@ -308,6 +329,11 @@ class Loaded:
     frames: slice = field(default_factory=lambda: slice(None))
     change: Change | None = None
 
+    @property
+    def portable(self) -> bool:
+        """As they are not in a file."""
+        return False
+
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames, in their order."""
         return _changed(self._frames(), self.change)
@@ -326,8 +352,9 @@ class Loaded:
         """Return some of the frames, by number."""
         return replace(self, frames=slice(numbers.start, None if numbers.stop < 0 else numbers.stop, numbers.step))
 
-    def __str__(self) -> str:
-        return self.name
+    def seconds(self) -> float:
+        """Return that they are read in no time."""
+        return 0.0
 
 
 def _changed(frames: Iterator[Frame], change: Change | None) -> Iterator[Frame]:
@@ -409,7 +436,7 @@ def _dcd_cell(found: NDArray[np.float64]) -> NDArray[np.float64]:
     return cell
 
 
-def cell_of(source: Frames | Path | str | None, frame: Frame) -> Cell:
+def cell_of(name: str, frame: Frame) -> Cell:
     """Return the cell of a frame of a trajectory whose first one has a cell.
 
     Raises
@@ -418,18 +445,18 @@ def cell_of(source: Frames | Path | str | None, frame: Frame) -> Cell:
         When the frame has none: that of another would be wrong without a word.
     """
     if frame.cell is None:
-        raise InputError(f"{getattr(source, 'path', source)}: frame {frame.number} has no periodic cell",
+        raise InputError(f"{name}: frame {frame.number} has no periodic cell",
                          "choose other {frames}, or give {cell}")
     return frame.cell
 
 
-def periodic_cell(path: Path | str, frame: Frame, like: Cell) -> Cell:
+def periodic_cell(name: str, frame: Frame, like: Cell) -> Cell:
     """Return the cell of a frame of a periodic trajectory.
 
     Parameters
     ----------
-    path : Path
-        For messages.
+    name : str
+        Of the trajectory, for messages.
     frame : Frame
     like : Cell
         That of the first frame.
@@ -439,10 +466,10 @@ def periodic_cell(path: Path | str, frame: Frame, like: Cell) -> Cell:
     InputError
         When the frame has none, or one whose volume is another by more than :data:`JUMP`.
     """
-    cell = cell_of(path, frame)
+    cell = cell_of(name, frame)
     change = cell.volume / like.volume - 1
     if abs(change) > JUMP:
-        raise InputError(f"{path}: the cell of frame {frame.number} is {100 * (1 + change):.0f} % as large as that "
+        raise InputError(f"{name}: the cell of frame {frame.number} is {100 * (1 + change):.0f} % as large as that "
                          "of the first one", "choose other {frames}, or give {cell}")
     return cell
 
