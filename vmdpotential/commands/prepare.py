@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
+
+import numpy as np
 
 from vmdpotential.commands.options import (
     CopyOptions,
@@ -23,6 +26,7 @@ from vmdpotential.io import can_be_written, check_formats, write_structures
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.radii import SETS
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.prepare.report import COLUMNS, Prepared
 from vmdpotential.results import Columns, Result, part, put_table, shown
@@ -73,6 +77,8 @@ def prepare(
     start = time.perf_counter()
     whole = copies(read(structure, None), structure, symmetry.assembly, symmetry.expand)
     if prepare == "never":
+        if structures and all(path.suffix.lower() == ".pdb" for path in structures):
+            whole = _with_short_chains(whole)
         if tables:
             raise UsageError("output", "nothing is done to residues", "leave out the table", value=str(tables[0]))
         write_structures(whole, structures, force)
@@ -117,6 +123,14 @@ class Completed(Result):
         """Return a row for each residue."""
         rows = [row.values() for row in self.prepared.rows]
         return {name: [row[name] for row in rows] for name in COLUMNS}
+
+
+def _with_short_chains(structure: Structure) -> Structure:
+    """Return a structure as PDB files can hold it: the chain A2, a copy of A, is chain A with the segment A2."""
+    if not (np.char.str_len(structure.chain_ids) > 1).any():
+        return structure
+    return replace(structure, chain_ids=structure.chain_ids.astype("<U1"), segment_ids=structure.chain_ids)
+
 
 
 command = Command.of(prepare)
