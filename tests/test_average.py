@@ -33,6 +33,8 @@ class Held:
     positions: tuple
     cells: tuple
     chosen: range
+    name: str = "frames"
+    portable: bool = False
 
     @classmethod
     def of(cls, positions, cells=None):
@@ -47,6 +49,9 @@ class Held:
 
     def part(self, numbers):
         return replace(self, chosen=numbers)
+
+    def seconds(self):
+        return 0.0
 
 
 def shaken(structure, count, seed=0, amount=0.3):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vmdpotential.commands.between import ParameterOptions
-from vmdpotential.commands.options import CompleteSource, TrajectoryOptions
+from vmdpotential.commands.options import CrystalSource, TrajectoryOptions
 from vmdpotential.commands.probe_atoms import map_atoms
 from vmdpotential.commands.probe_ligand import Over, map_ligand
 from vmdpotential.commands.probe_options import InsertionOptions, ProbeOptions, ProbeOutput, Run
@@ -22,7 +22,7 @@ _LIGAND_SPACING, _PROBE_SPACING = 1.0, 0.375
 
 
 def probe_(
-    source: CompleteSource,
+    source: CrystalSource,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: ProbeOptions = ProbeOptions(),
     like: Annotated[Path | Grid | None, Option("map whose grid is used", metavar="MAP")] = None,

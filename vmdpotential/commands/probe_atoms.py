@@ -9,7 +9,7 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.between import ParameterOptions
-from vmdpotential.commands.options import CompleteSource
+from vmdpotential.commands.options import CrystalSource
 from vmdpotential.commands.probe_options import Run
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
@@ -22,7 +22,7 @@ from vmdpotential.probes.autodock import CUTOFF, autodock_maps, receptor
 from vmdpotential.probes.energies import ProbeSum, probe_sum, type_sum
 
 
-def map_atoms(run: Run, source: CompleteSource, force_field: ParameterOptions) -> Report:
+def map_atoms(run: Run, source: CrystalSource, force_field: ParameterOptions) -> Report:
     """Compute maps of probe atoms with one structure."""
     from vmdpotential.io.maps import check_map_format, put_map
     from vmdpotential.io.maps.autodock import check_lattice, write_autodock

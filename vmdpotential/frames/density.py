@@ -24,14 +24,13 @@ from vmdpotential.engines.counting import Counter, Counting
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import LABEL, Run
 from vmdpotential.execution.work import Arrays, Needs, Work
-from vmdpotential.frames.average import SAME
 from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell
 from vmdpotential.maps import choose_cell, lay_lattice
 from vmdpotential.maps.options import Boundary, Engine
-from vmdpotential.molecule.cell import Cell, same_cell
+from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Option
 
@@ -97,10 +96,6 @@ class Densities(Work):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_spare"}
 
-    def identity(self) -> tuple[object, ...]:
-        """Return what determines the result."""
-        return tuple(value for name, value in self.__dict__.items() if name != "_spare")
-
     def block(self, numbers: range) -> Arrays:
         """Return what some frames sum up to.
 
@@ -136,7 +131,7 @@ class Densities(Work):
             return self.fixed
         if self.cell is None:
             return frame.cell
-        return periodic_cell(str(getattr(self.frames, "path", "frames")), frame, self.cell)
+        return periodic_cell(self.frames.name, frame, self.cell)
 
     def _change(self, cell: Cell | None) -> Floats:
         """Return what brings positions in a frame's cell to the same fractions of the lattice's; none for the same."""
@@ -292,7 +287,7 @@ def plan_density(structure: Structure, frames: Frames, counted: Counted, options
     work = Densities(frames, moves, counted, lattice, cell, own_cells, here.cell, options.smear, sample,
                      get_engine(options.engine).name)
     return Planning(work, numbers, max(1, len(numbers) // BLOCKS), options.atoms,
-                    (*structure.sources, str(getattr(frames, "path", "frames"))))
+                    (*structure.sources, frames.name))
 
 
 def _warn_of_corners(lattice: Lattice, cell: Cell) -> None:

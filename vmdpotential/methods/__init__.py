@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,8 +33,8 @@ from vmdpotential.engines import (
     get_engine,
 )
 from vmdpotential.engines.accuracy import ROUNDING
-from vmdpotential.engines.result import Mean, Result
-from vmdpotential.errors import UsageError, VmdpotentialError
+from vmdpotential.engines.result import Mean, MeanOfResults, Result
+from vmdpotential.errors import TaskError, UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound, Interaction, Quantity, complete
 from vmdpotential.molecule.cell import Cell
@@ -241,27 +241,38 @@ class Refusal:
         return self.error(f"the method {method}: {self.reason}", self.cure)
 
 
-class Planned(Protocol):
-    """What a method's plan offers; :class:`Plan` is one."""
+class Planned(abc.ABC):
+    """A method's plan of a map, small and picklable; :class:`Plan` is one."""
 
-    @property
-    def method(self) -> str:
-        """The method's name."""
+    #: The method's name.
+    method: str
+    #: What a run should take.
+    estimate: Estimate
+    #: The rms error of the potential that is expected, e/A; None where the sum is exact to rounding.
+    error: float | None
 
-    @property
-    def estimate(self) -> Estimate:
-        """What a run should take."""
-
-    @property
-    def error(self) -> float | None:
-        """The rms error of the potential that is expected, e/A; None where the sum is exact to rounding."""
-
+    @abc.abstractmethod
     def run(self, positions: ArrayLike, charges: ArrayLike) -> Result:
-        """Return the sum for positions (N, 3), A, and charges (N,), e."""
+        """Return the sum for positions (N, 3), A, and charges (N,), e; again and again, from any thread."""
+
+    def new_mean(self) -> Mean:
+        """Return the mean of no sums yet, to which those of many frames can be added."""
+        return MeanOfResults(self.run)
+
+    def in_cell(self, cell: Cell) -> Planned:
+        """Return the same plan for another periodic cell.
+
+        Raises
+        ------
+        TaskError
+            When the method makes no such plans.
+        """
+        raise TaskError(f"the method {self.method} makes no plans for cells that change",
+                        "use {method pme}, or give {cell}")
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Planned):
     """A lattice sum with every choice made: on which engine, and with which splitting.
 
     Parameters
@@ -289,14 +300,11 @@ class Plan:
         return get_engine(self.engine).prepare(self.work)
 
     def run(self, positions: ArrayLike, charges: ArrayLike) -> Result:
-        """Return the sum for positions (N, 3), A, and charges (N,), e; again and again, from any thread."""
+        """Return the sum for positions (N, 3), A, and charges (N,), e."""
         return self.prepared.run(np.asarray(positions, np.float64), np.asarray(charges, np.float64))
 
     def new_mean(self) -> Mean:
-        """Return the mean of no sums yet, to which those of many frames can be added.
-
-        What is linear in the charges is done once: they are spread to one mesh, whose transform is made at the end.
-        """
+        """Return the mean of no sums yet: charges are spread to one mesh, whose transform is made at the end."""
         return self.prepared.new_mean()
 
     def in_cell(self, cell: Cell) -> Plan:

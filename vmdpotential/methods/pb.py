@@ -21,14 +21,14 @@ from vmdpotential.continuum.ions import ions_of, named, neutral, strength
 from vmdpotential.continuum.molecule import Continuum, Membrane, Sum
 from vmdpotential.engines import MULTIGRID_BYTES as BYTES
 from vmdpotential.engines import Engine, PointSum, charges_and_positions, get_engine
-from vmdpotential.engines.result import HostResult, Mean, MeanOfResults, Result
+from vmdpotential.engines.result import HostResult, Result
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.interactions import Bound, Quantity
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.methods import Charges, Estimate, Method, Refusal, Request, Solution, map_bytes
+from vmdpotential.methods import Charges, Estimate, Method, Planned, Refusal, Request, Solution, map_bytes
 from vmdpotential.methods.accuracy import Errors
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.units import coulomb_constant, debye_length
@@ -83,7 +83,7 @@ class Continued(HostResult):
 
 
 @dataclass(frozen=True, eq=False)
-class PbPlan:
+class PbPlan(Planned):
     """A solution of the equation with every choice made; see :class:`vmdpotential.methods.Planned`."""
 
     request: Request
@@ -123,10 +123,6 @@ class PbPlan:
         unit = coulomb_constant(told.unit, told.temperature) / coulomb_constant("kT/e", told.temperature)
         return Continued(np.ascontiguousarray(unit * values, np.float32)[None], _errors(solved, far, coarse, ratio),
                          continuum.charges, reaction, _energy_error(differences, ratio))
-
-    def new_mean(self) -> Mean:
-        """Return the mean of no frames yet."""
-        return MeanOfResults(self.run)
 
     def __str__(self) -> str:
         nodes = " x ".join(map(str, enclosing(self.request.lattice)[0].shape))
