@@ -421,7 +421,7 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
     UsageError
         For an axis that has no period, a group without a middle, or a slab without a vacuum or with a net charge.
     """
-    structure.require_whole_cell("expand it to the cell")
+    structure.require_whole_cell("use {expand cell}")
     asked = changed(ProfileOptions, options, keywords)
     axis, spacing, zero = asked.axis, asked.spacing, asked.zero
     frames = CellFrames.with_cells(structure, trajectory, asked.cell)

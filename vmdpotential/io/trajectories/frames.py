@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
 from vmdpotential.io import mdanalysis
-from vmdpotential.io.files.text import first_bytes, held
+from vmdpotential.io.files.text import first_bytes, held, suffix
 from vmdpotential.io.structures import gro, mmcif
 from vmdpotential.io.trajectories import xdr
 from vmdpotential.molecule.cell import Cell
@@ -43,10 +43,16 @@ JUMP = 0.2
 #: Files whose frames are found before they are read; of GRO and mmCIF files MDAnalysis reads the first one alone.
 _FOUND = (".xtc", ".trr", ".gro")
 _MODELS = (".cif", ".mmcif", ".pdbx")
+#: Files of structures whose models may be completed.
+_STRUCTURES = (*_MODELS, ".pdb", ".ent")
 
 #: Atoms times frames from which the check of packed ones is compiled, which takes as long as checking these in Python;
 #: and where Numba must be loaded for it.
 OFTEN, OFTEN_ALONE = 500_000, 2_000_000
+
+
+#: Makes positions (M, 3) from others (N, 3), A.
+Change = Callable[[NDArray[Any]], NDArray[np.float64]]
 
 
 class Frame(NamedTuple):
@@ -132,12 +138,15 @@ class Trajectory:
         Which frames are wanted.
     single : bool
         Whether positions stay float32 where the file has them so.
+    change : function or None
+        Makes the positions of a frame from those of the file: of a structure that was completed.
     """
 
     path: Path
     atoms: int
     frames: slice = field(default_factory=lambda: slice(None))
     single: bool = False
+    change: Change | None = None
 
     @property
     def name(self) -> str:
@@ -159,7 +168,7 @@ class Trajectory:
         BackendError
             When MDAnalysis is not installed.
         """
-        return ahead(self._frames())
+        return ahead(_changed(self._frames(), self.change))
 
     def numbers(self) -> range:
         """Return the numbers of the frames, without reading them; raises as :meth:`__iter__`."""
@@ -311,11 +320,14 @@ class Loaded:
         Of every frame: (N, 3), A, and the cell, or None.
     frames : slice
         Which frames are wanted.
+    change : function or None
+        Makes the positions of a frame from those that are held.
     """
 
     name: str
     held: Sequence[tuple[NDArray[Any], Cell | None]]
     frames: slice = field(default_factory=lambda: slice(None))
+    change: Change | None = None
 
     @property
     def portable(self) -> bool:
@@ -324,6 +336,9 @@ class Loaded:
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames, in their order."""
+        return _changed(self._frames(), self.change)
+
+    def _frames(self) -> Iterator[Frame]:
         numbers = self.numbers()
         for number in numbers:
             positions, cell = self.held[number]
@@ -340,6 +355,18 @@ class Loaded:
     def seconds(self) -> float:
         """Return that they are read in no time."""
         return 0.0
+
+
+def _changed(frames: Iterator[Frame], change: Change | None) -> Iterator[Frame]:
+    """Yield frames with positions that are made from theirs."""
+    with contextlib.closing(frames):  # type: ignore[type-var]
+        for frame in frames:
+            yield frame if change is None else frame._replace(positions=change(frame.positions))
+
+
+def are_models(trajectory: Path | Frames | None) -> bool:
+    """Return whether frames are models of a structure file, or states in a viewer, and not those of a simulation."""
+    return trajectory is not None and (not isinstance(trajectory, Path) or suffix(trajectory) in _STRUCTURES)
 
 
 def opened(trajectory: Path | Frames | None, atoms: int, frames: slice | None, single: bool = False) -> Frames | None:
