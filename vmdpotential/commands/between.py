@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 from vmdpotential.errors import StoppedError, UsageError, Words
-from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.pairs import PairCounts, PairEnergies
 from vmdpotential.maps import LEAST_TOLERANCE
 from vmdpotential.maps.options import Boundary, Engine

@@ -28,7 +28,8 @@ from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
 from vmdpotential.frames.options import PartialExecution
-from vmdpotential.frames.pairs import CellFrames, PairEnergies, over_frames
+from vmdpotential.frames.cells import CellFrames
+from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, beside, without_nan
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell

@@ -23,7 +23,8 @@ from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
 from vmdpotential.frames.options import PartialExecution
-from vmdpotential.frames.pairs import CellFrames, PairEnergies, over_frames
+from vmdpotential.frames.cells import CellFrames
+from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell

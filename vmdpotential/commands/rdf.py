@@ -18,7 +18,8 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
 from vmdpotential.frames.options import PartialExecution
-from vmdpotential.frames.pairs import CellFrames, PairCounts, over_frames
+from vmdpotential.frames.cells import CellFrames
+from vmdpotential.frames.pairs import PairCounts, over_frames
 from vmdpotential.maps.options import Engine
 from vmdpotential.molecule.overlaps import check_overlaps
 from vmdpotential.molecule.structure import Structure
