@@ -27,8 +27,8 @@ from vmdpotential.commands.options import CrystalSource, TableOutput, Trajectory
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
-from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.cells import CellFrames
+from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, beside, without_nan
 from vmdpotential.io.files.cellfile import boundary_text

@@ -22,8 +22,8 @@ from vmdpotential.commands.options import CrystalSource, Force, TrajectoryOption
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
-from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.cells import CellFrames
+from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text

@@ -17,8 +17,8 @@ from vmdpotential.commands.options import CopiedSource, TableOutput, TrajectoryO
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
-from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.cells import CellFrames
+from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairCounts, over_frames
 from vmdpotential.maps.options import Engine
 from vmdpotential.molecule.overlaps import check_overlaps
