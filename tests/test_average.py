@@ -27,7 +27,7 @@ OPTIONS = {"spacing": 1.5, "tolerance": 1e-3, "engine": "cpu", "method": "pme"}
 
 
 @dataclass(frozen=True)
-class Held:
+class Held(Frames):
     """Frames that are in memory, as a viewer has them."""
 
     positions: tuple

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential import memory
 from vmdpotential.continuum.ions import ions_of
 from vmdpotential.engines import Engine, charges_and_positions
-from vmdpotential.engines.result import HostResult, Mean, MeanOfResults
+from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import BackendError, MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, bounds
-from vmdpotential.methods import Estimate, Refusal, Request, Solution, map_bytes
+from vmdpotential.methods import Estimate, Planned, Refusal, Request, Solution, map_bytes
 from vmdpotential.methods.pb import ContinuumMethod
 from vmdpotential.units import coulomb_constant
 
@@ -39,7 +39,7 @@ COARSE, BEYOND = 1.7, 20.0
 
 
 @dataclass(frozen=True, eq=False)
-class PbPlan:
+class PbPlan(Planned):
     """A solution of the equation with every choice made; see :class:`vmdpotential.methods.Planned`."""
 
     request: Request
@@ -69,10 +69,6 @@ class PbPlan:
         unit = coulomb_constant(told.unit, told.temperature) / coulomb_constant("kT/e", told.temperature)
         values = unit * found[a : a + nx, b : b + ny, c : c + nz]
         return HostResult(np.ascontiguousarray(values, np.float32)[None])
-
-    def new_mean(self) -> Mean:
-        """Return the mean of no frames yet."""
-        return MeanOfResults(self.run)
 
     def __str__(self) -> str:
         nodes = " x ".join(map(str, self.fine.shape))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential.engines import Engine, LatticeSum, charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Estimate, Method, Refusal, Request, check_memory
+from vmdpotential.methods import Estimate, Method, Planned, Refusal, Request, check_memory
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Floats
@@ -43,7 +43,7 @@ class Timed(HostResult):
 
 
 @dataclass(frozen=True, eq=False)
-class EarlyPlan:
+class EarlyPlan(Planned):
     """A sum by a kernel of 2007 or 2008; see :class:`vmdpotential.methods.Planned`.
 
     Nothing of a GPU is in it, so that it is made without one, pickles, and runs wherever there is one.
@@ -66,6 +66,10 @@ class EarlyPlan:
             When no GPU works.
         """
         return self.kernel(self.method, self.work, *charges_and_positions(positions, charges))
+
+    def on(self, lattice: Lattice) -> EarlyPlan:
+        """Return the same plan for a part of the lattice."""
+        return replace(self, work=replace(self.work, lattice=lattice))
 
     def __str__(self) -> str:
         points = " x ".join(map(str, self.work.lattice.shape))

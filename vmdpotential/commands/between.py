@@ -20,7 +20,8 @@ from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import ELECTROSTATICS, TOLERANCE, Between
+from vmdpotential.pairs.energy import TOLERANCE, Between
+from vmdpotential.pairs.potentials import ELECTROSTATICS
 from vmdpotential.parameters import Option, Report
 
 log = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ class PairOptions(ParameterOptions):
     boundary: Boundary = "auto"
     electrostatics: Annotated[str, Option(
         "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
-        "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=ELECTROSTATICS)] = "pme"
+        "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=tuple(ELECTROSTATICS))] = "pme"
     cutoff: Annotated[float, Option(
         "of Lennard-Jones, and of electrostatics but for pme and ewald", unit="A", low=1, high=1000)] = 12.0
     dielectric: Annotated[float, Option(

@@ -136,7 +136,7 @@ class Densities(Work):
             return self.fixed
         if self.cell is None:
             return frame.cell
-        return periodic_cell(str(getattr(self.frames, "path", "frames")), frame, self.cell)
+        return periodic_cell(str(self.frames), frame, self.cell)
 
     def _change(self, cell: Cell | None) -> Floats:
         """Return what brings positions in a frame's cell to the same fractions of the lattice's; none for the same."""
@@ -292,7 +292,7 @@ def plan_density(structure: Structure, frames: Frames, counted: Counted, options
     sample = np.unique(np.random.default_rng(2010).integers(0, lattice.size, POINTS))
     work = Densities(frames, moves, counted, lattice, cell, own_cells, here.cell, options.smear, sample)
     return Planning(work, numbers, max(1, len(numbers) // BLOCKS), options.atoms,
-                    (*structure.sources, str(getattr(frames, "path", "frames"))))
+                    (*structure.sources, str(frames)))
 
 
 def _warn_of_corners(lattice: Lattice, cell: Cell) -> None:

@@ -26,7 +26,7 @@ from vmdpotential.frames.options import Execution
 from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
 from vmdpotential.interactions import Bound
-from vmdpotential.io.trajectories.frames import Frame, Frames, Trajectory, cell_of
+from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of
 from vmdpotential.maps import (
     LEAST_TOLERANCE,
     MediumOptions,
@@ -201,11 +201,11 @@ class Fields(Work):
     def needs(self) -> Needs:
         """Return engine and memory: a frame with images of its atoms or places, and its mesh."""
         memory = 1000 * len(self.charges) + (0 if self.plan is None else 2 * self.plan.estimate.bytes)
-        return Needs(self.engine, isinstance(self.source, Trajectory), memory)
+        return Needs(self.engine, self.source is not None and self.source.portable, memory)
 
     def cost(self) -> Cost:
         """Return what a frame, computed once more, and a block's result take."""
-        assert isinstance(self.source, Trajectory)
+        assert self.source is not None
         numbers = self.source.numbers()
         frame = next(iter(self.source.part(numbers[:1])))
         self.over([frame])

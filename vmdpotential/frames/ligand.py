@@ -126,7 +126,7 @@ class Insertions(Work):
         if not self.own_cells:
             return self.fixed
         return frame.cell if self.cell is None else periodic_cell(
-            str(getattr(self.frames, "path", "frames")), frame, self.cell)
+            str(self.frames), frame, self.cell)
 
     def in_cell(self, cell: Cell | None) -> Lattice:
         """Return the lattice with its nodes at the same fractions of a frame's cell.
@@ -215,7 +215,7 @@ def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: 
     work = Insertions(frames, moves, sums, tuple(ligand.orientations(options["orientations"])), lattice,
                       options["parts"], cell, own_cells, here.cell, KELVIN * options["temperature"],
                       get_engine(options["engine"]).name)
-    inputs = (*structure.sources, str(getattr(frames, "path", "frames")))
+    inputs = (*structure.sources, str(frames))
     return Planning(work, numbers, min(8, block_size(len(numbers))), ligand, options["temperature"], inputs)
 
 

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE, Engine, PointSum, get_engine
 from vmdpotential.engines.costs import PointCosts
-from vmdpotential.engines.result import HostResult, MeanOfResults
+from vmdpotential.engines.result import HostResult
 from vmdpotential.interactions import Bound
-from vmdpotential.methods import Estimate, Method, PointPlan, Request, map_bytes
+from vmdpotential.methods import Estimate, Method, Planned, PointPlan, Request, map_bytes
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import Splitting
 from vmdpotential.splitting.long_range import LongRange, Waves, long_range
@@ -249,7 +249,7 @@ class EwaldPlan(PointPlan):
 
 
 @dataclass(frozen=True, eq=False)
-class EwaldMap:
+class EwaldMap(Planned):
     """Ewald's sum at the nodes of a grid; see :class:`vmdpotential.methods.Planned`."""
 
     request: Request
@@ -267,10 +267,6 @@ class EwaldMap:
         values, field = total.at(lattice.points(), atoms, np.asarray(charges, np.float64), request.field)
         maps = values[None] if field is None else np.concatenate([values[None], field.T])
         return HostResult(maps.reshape(-1, *lattice.shape).astype(np.float32))
-
-    def new_mean(self) -> MeanOfResults:
-        """Return the mean of no frames yet."""
-        return MeanOfResults(self.run)
 
     def __str__(self) -> str:
         return f"ewald on the {self.engine} engine; about {self.estimate.seconds:.2g} s"

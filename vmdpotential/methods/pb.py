@@ -21,14 +21,14 @@ from vmdpotential.continuum.ions import ions_of, named, neutral, strength
 from vmdpotential.continuum.molecule import Continuum, Membrane, Sum
 from vmdpotential.engines import MULTIGRID_BYTES as BYTES
 from vmdpotential.engines import Engine, PointSum, charges_and_positions, get_engine
-from vmdpotential.engines.result import HostResult, Mean, MeanOfResults, Result
+from vmdpotential.engines.result import HostResult, Solvated
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.interactions import Bound, Quantity
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.methods import Charges, Estimate, Method, Refusal, Request, Solution, map_bytes
+from vmdpotential.methods import Charges, Estimate, Method, Planned, Refusal, Request, Solution, map_bytes
 from vmdpotential.methods.accuracy import Errors
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.units import coulomb_constant, debye_length
@@ -73,7 +73,12 @@ class Continued(HostResult):
     def __init__(self, maps: NDArray[np.float32], errors: Errors, charges: Floats, reaction: Floats,
                  energy_error: float) -> None:
         super().__init__(maps)
-        self.errors, self.charges, self.reaction, self.energy_error = errors, charges, reaction, energy_error
+        self._errors, self.charges, self.reaction, self.energy_error = errors, charges, reaction, energy_error
+
+    @property
+    def errors(self) -> Errors:
+        """Outside of the molecule, and at its surface."""
+        return self._errors
 
     @property
     def energies(self) -> Floats:
@@ -81,9 +86,14 @@ class Continued(HostResult):
         result: Floats = 0.5 * self.charges * self.reaction
         return result
 
+    @property
+    def solvated(self) -> Solvated:
+        """What the solution around the charges adds to their energy."""
+        return Solvated(self.reaction, self.energies, self.energy_error)
+
 
 @dataclass(frozen=True, eq=False)
-class PbPlan:
+class PbPlan(Planned):
     """A solution of the equation with every choice made; see :class:`vmdpotential.methods.Planned`."""
 
     request: Request
@@ -123,10 +133,6 @@ class PbPlan:
         unit = coulomb_constant(told.unit, told.temperature) / coulomb_constant("kT/e", told.temperature)
         return Continued(np.ascontiguousarray(unit * values, np.float32)[None], _errors(solved, far, coarse, ratio),
                          continuum.charges, reaction, _energy_error(differences, ratio))
-
-    def new_mean(self) -> Mean:
-        """Return the mean of no frames yet."""
-        return MeanOfResults(self.run)
 
     def __str__(self) -> str:
         nodes = " x ".join(map(str, enclosing(self.request.lattice)[0].shape))
@@ -232,14 +238,6 @@ class PoissonBoltzmann(ContinuumMethod):
         estimate = self.require(request, engine)
         assert request.solution is not None
         return PbPlan(request, request.solution, engine.name, estimate)
-
-    def measured(self, result: Result) -> Errors | None:
-        """Return the errors of a result: outside of the molecule, and at its surface."""
-        return result.errors if isinstance(result, Continued) else None
-
-    def solvation(self, result: Result) -> tuple[Floats, float] | None:
-        """Return the energies of solvation (N,) of the charges, kT, and the error of their sum."""
-        return (result.energies, result.energy_error) if isinstance(result, Continued) else None
 
     def closed_form(self, engine: Engine) -> tuple[float, float]:
         """Return the error of the energy of Born's ion in a solution of ions, and its limit."""

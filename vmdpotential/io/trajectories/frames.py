@@ -73,7 +73,19 @@ class Frame(NamedTuple):
 
 @runtime_checkable
 class Frames(Protocol):
-    """Frames of a file, or of a viewer: iterable, picklable where workers shall read them, and divisible."""
+    """Frames of a file, or of a viewer: iterable, picklable where workers shall read them, and divisible.
+
+    Its text is their name, for messages and provenance. What inherits from it is not portable unless it declares so.
+    """
+
+    @property
+    def portable(self) -> bool:
+        """Whether other processes can read them by themselves."""
+        return False
+
+    def seconds(self) -> float:
+        """Return how long a frame takes to be read; no time in memory."""
+        return 0.0
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames."""
@@ -106,7 +118,7 @@ def parse_frames(text: str) -> slice:
 
 
 @dataclass(frozen=True)
-class Trajectory:
+class Trajectory(Frames):
     """A file of frames; every iteration opens it anew, so that each worker may have its own.
 
     Nothing is written beside it.
@@ -127,6 +139,10 @@ class Trajectory:
     atoms: int
     frames: slice = field(default_factory=lambda: slice(None))
     single: bool = False
+    portable = True
+
+    def __str__(self) -> str:
+        return str(self.path)
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames, in their order.
@@ -279,7 +295,7 @@ class Trajectory:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class Loaded(Frames):
     """Frames that a viewer holds.
 
     Parameters
