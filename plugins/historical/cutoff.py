@@ -87,7 +87,8 @@ def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> 
         clock.append(time.perf_counter())
         arguments = list_tasks(task, placed.steps) if placed.kernel == "smallbin" else [task.tobytes()]
         function = f"cutoff_{placed.kernel}"
-        kernel = gpu.kernel(HERE / f"{function}.cu", function, knobs, kernels.source(scaled, "float"), len(arguments[0]))
+        text = kernels.source(scaled, "float")
+        kernel = gpu.kernel(HERE / f"{function}.cu", function, knobs, text, len(arguments[0]))
         start.record(stream)
         for argument in arguments:
             kernel.prepared_async_call((nz, ny, nx), (128, 1, 1), stream, argument)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +15,7 @@ from vmdpotential import progress
 from vmdpotential.commands.map import MapOutput
 from vmdpotential.commands.options import ChargedSource, FramesOption
 from vmdpotential.errors import StoppedError, UsageError
-from vmdpotential.execution.blocks import run_blocks
+from vmdpotential.execution.blocks import Run, run_blocks
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
@@ -51,7 +53,8 @@ class MeanOutput(MapOutput):
     """The files of maps over frames: the mean, and what else is asked for."""
 
     output: Annotated[Path | None, Option(
-        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; - is standard output", short="o",
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; if it needs more memory than there "
+        "is, .zarr, .cmap, .mrc, .map and .ccp4 are written slab by slab; - is standard output", short="o",
         viewer=False, written=True)] = None
 
 
@@ -116,7 +119,7 @@ def average(
     StoppedError
         When the run was stopped, and `partial` asks for what is done.
     """
-    from vmdpotential.io.maps import check_map_format, is_map, put_map, read_map
+    from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map, read_map
     from vmdpotential.io.maps.mapformat import check_finite
 
     path, force = output.output, output.force
@@ -135,21 +138,34 @@ def average(
     start = time.perf_counter()
     with progress.clock() as clock:
         planning = plan_average(structure, all_frames, options, alignment, statistics=wanted,
-                                fixed_cell=source.cell is not None, lattice=lattice)
-        run = run_blocks(planning.work, planning.numbers, size=planning.size, piece=planning.piece,
-                         **replace(execution, folder=execution.beside(path)).blocks)
-        found = merge(planning, run, execution.partial)
+                                fixed_cell=source.cell is not None, lattice=lattice,
+                                in_slabs=bool(paths) and MapWriters.can_take(names))
+        folder = execution.beside(path)
+        if planning.planes:
+            if execution.partial:
+                raise UsageError("partial", "has no mean of some frames where the map is made in slabs, each of all "
+                                 "frames", "use {resume}, or a larger {spacing}")
+            found, runs = _in_slabs(planning, execution, dict(zip(wanted, zip(paths, names, strict=True), strict=True)),
+                                    force)
+        else:
+            runs = [run_blocks(planning.work, planning.numbers, size=planning.size, piece=planning.piece,
+                               **replace(execution, folder=folder).blocks)]
+            found = merge(planning, runs[0], execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
-    for each, grid in zip(names, found.grids.values(), strict=False):
-        check_map_format(each, grid.lattice)
-        check_finite(each, grid.lattice, grid.values)
     written = [path for path, word in zip(paths, wanted, strict=False) if word in found.grids]
-    with files.writing(written, force, names[: len(written)]) as places:
-        for place, grid in zip(places, found.grids.values(), strict=False):
-            put_map(grid, place)
+    if planning.planes:
+        found = replace(found, grids={word: open_map(each, 0) for word, each in zip(found.grids, written, strict=True)})
+    else:
+        for each, grid in zip(names, found.grids.values(), strict=False):
+            check_map_format(each, grid.lattice)
+            check_finite(each, grid.lattice, grid.values)
+        with files.writing(written, force, names[: len(written)]) as places:
+            for place, grid in zip(places, found.grids.values(), strict=False):
+                put_map(grid, place)
     whole = found.frames == len(planning.numbers)
     if whole:
-        run.clear()
+        for run in runs:
+            run.clear()
     grid = found.grids["mean"]
     report = Report(
         [str(charge_report), *_lines(planning, found, seconds), *(f"wrote {path}" for path in written)],
@@ -159,6 +175,29 @@ def average(
     if not whole:
         raise StoppedError(f"interrupted after {found.frames} of {len(planning.numbers)} frames", report)
     return report
+
+
+def _in_slabs(planning: Planning, execution: PartialExecution, files_of: Mapping[str, tuple[Path, Path]],
+              force: bool) -> tuple[Average, list[Run]]:
+    """Return an average that goes to its files slab by slab, and the runs that made it."""
+    from vmdpotential.frames.slabs import average_in_slabs
+    from vmdpotential.io.maps import MapWriters
+
+    path, runs = files_of["mean"][0], []
+
+    def compute(number: int, part: Planning) -> Run:
+        folder = execution.beside(path.with_name(f"{path.name}.{number}"))
+        runs.append(run_blocks(part.work, part.numbers, size=part.size, piece=part.piece,
+                               **replace(execution, folder=folder).blocks))
+        return runs[-1]
+
+    with contextlib.ExitStack() as stack:
+        writers = {word: stack.enter_context(MapWriters([path], [0], force, [name]))
+                   for word, (path, name) in files_of.items()}
+        found = average_in_slabs(planning, compute, writers, path.parent)
+        for word, grid in found.grids.items():
+            writers[word].finish(grid)
+    return found, runs
 
 
 def _lines(planning: Planning, found: Average, seconds: float) -> list[str]:
@@ -182,7 +221,7 @@ def _lines(planning: Planning, found: Average, seconds: float) -> list[str]:
     if made.error is not None and made.error_away is not None:
         lines.append(f"relative rms error {made.error:.1e} of the potential, {made.error_away:.1e} of it away from "
                      f"charges, on the first frame (asked {made.tolerance:g})")
-    low, high = float(grid.values.min()), float(grid.values.max())
+    low, high = _extremes(grid)
     lines.append(f"mean {low:.4g} to {high:.4g} {unit} at {grid.temperature:g} K, {made.medium}; "
                  f"zero: {found.zero}")
     if plan.request.neutralised and abs(planning.charge) > 5e-4:
@@ -207,7 +246,7 @@ def _lines(planning: Planning, found: Average, seconds: float) -> list[str]:
 def _data(planning: Planning, found: Average, smear: float) -> dict[str, Any]:
     """Return the same for programs."""
     grid, numbers = found.grids["mean"], planning.numbers[: found.frames]
-    made = grid.provenance
+    made, (low, high) = grid.provenance, _extremes(grid)
     periodic = None if found.cell is None else Cell(found.cell)
     return {
         "frames": found.frames, "first_frame": numbers[0], "last_frame": numbers[-1], "frame_step": numbers.step,
@@ -218,8 +257,8 @@ def _data(planning: Planning, found: Average, smear: float) -> dict[str, Any]:
         if planning.map.request.neutralised else 0.0,
         "shape": list(grid.lattice.shape), "origin": grid.lattice.origin.tolist(),
         "spacing": grid.lattice.spacing.tolist(), "unit": grid.unit, "temperature": grid.temperature,
-        "dielectric": grid.dielectric, "medium": made.medium, "minimum": float(grid.values.min()),
-        "maximum": float(grid.values.max()), "display_limit": grid.display_limit(),
+        "dielectric": grid.dielectric, "medium": made.medium, "minimum": low, "maximum": high,
+        "display_limit": grid.display_limit(),
         "net_charge": planning.charge, "method": made.method,
         "boundary": made.boundary, "interaction": made.interaction, "cutoff": made.cutoff, "smear": smear,
         "cell": None if periodic is None else list(periodic.parameters),
@@ -228,6 +267,12 @@ def _data(planning: Planning, found: Average, smear: float) -> dict[str, Any]:
         "precision": made.precision, "tolerance": made.tolerance, "error": made.error, "error_away": made.error_away,
         "engine": made.engine,
     }
+
+
+def _extremes(grid: Grid) -> tuple[float, float]:
+    """Return the least and the largest value of a map, which may be larger than memory."""
+    found = [(float(values.min()), float(values.max())) for _, values in grid.slabs()]
+    return min(low for low, _ in found), max(high for _, high in found)
 
 
 command = Command.of(average)

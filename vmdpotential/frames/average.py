@@ -12,7 +12,7 @@ Frames come in blocks (:mod:`vmdpotential.execution.blocks`), whose means give t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,14 +23,15 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine, stretch
 from vmdpotential.errors import InputError
-from vmdpotential.execution.blocks import LABEL, LEAST, Run, piece_size
+from vmdpotential.execution.blocks import LABEL, LEAST, piece_size
 from vmdpotential.execution.work import Arrays, Cost, Needs, Work
 from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
-from vmdpotential.grid.lattice import Box, Grid, Lattice
+from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frame, Frames, ahead, periodic_cell
 from vmdpotential.maps import MapOptions, MapPlan, choose_cell, lay_lattice, plan_map
 from vmdpotential.methods import Method, Planned, Request
+from vmdpotential.methods.slabs import planes_at_once
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
@@ -235,6 +236,16 @@ class _Tally:
         return found
 
 
+class Nowhere:
+    """A :class:`vmdpotential.methods.slabs.Sink` of a map that is made for its errors alone."""
+
+    def begin(self, lattice: Lattice) -> None:
+        """Expect a map."""
+
+    def put(self, start: int, maps: NDArray[np.float32]) -> None:
+        """Forget a part of it."""
+
+
 @dataclass(frozen=True, eq=False)
 class Planning:
     """An average that is about to be made.
@@ -256,6 +267,8 @@ class Planning:
         Of :data:`STATISTICS`.
     charge : float
         Of the atoms that make the potential, e.
+    planes : int
+        Of the slabs in which the map is made (:mod:`vmdpotential.frames.slabs`); 0 where it is made at once.
     """
 
     work: MeanMap
@@ -266,11 +279,17 @@ class Planning:
     step: float | None
     wanted: tuple[str, ...]
     charge: float
+    planes: int = 0
+
+    @property
+    def lattice(self) -> Lattice:
+        """Of the map, in the first frame's cell."""
+        return self.map.request.lattice
 
 
 def plan_average(structure: Structure, frames: Frames, options: MapOptions, alignment: Mapping[str, Any], *,
-                 statistics: Sequence[str] = ("mean",), fixed_cell: bool = False,
-                 lattice: Lattice | None = None) -> Planning:
+                 statistics: Sequence[str] = ("mean",), fixed_cell: bool = False, lattice: Lattice | None = None,
+                 in_slabs: bool = False) -> Planning:
     """Return what is to be done for the mean over frames.
 
     Parameters
@@ -288,6 +307,8 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
         Whether the structure's cell is that of all frames, instead of theirs.
     lattice : Lattice, optional
         Instead of one around the atoms or over the cell.
+    in_slabs : bool
+        Whether a map whose sums do not fit into memory may be made slab by slab.
 
     Raises
     ------
@@ -312,14 +333,17 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
             places = moves.align(places, structure.cell if frame_cell is not None else None)
         lattice = lay_lattice(structure, places[chosen], cell, options.spacing, options.padding)
     here = replace(structure, positions=moves.align(first.positions, frame_cell), cell=frame_cell)
-    plan, _ = plan_map(here, replace(options, boundary=boundary), lattice=lattice, margin=MARGIN, soon=0.0)
+    plan, _ = plan_map(here, replace(options, boundary=boundary), lattice=lattice, margin=MARGIN, soon=0.0,
+                       sink=Nowhere() if in_slabs else None)
     other = opening[-1].cell
     changes = cell is not None and own_cells and other is not None and not same_cell(cell, other, SAME)
     spread = "std" in statistics or changes
     size, piece = max(1, len(numbers) // BLOCKS), max(LEAST, piece_size(len(structure)))
-    height = (-(-size // piece)).bit_length() if size > piece else 0  # results of pieces that wait to be merged
-    memory.require(lattice.size * (24 + 16 * spread + 16 * height) + plan.plan.estimate.bytes, "the sums over frames",
-                   "use a larger {spacing}")
+    needed = node_bytes(size, piece, spread) * lattice.size + plan.plan.estimate.bytes
+    planes = planes_at_once(plan.request, needed) if in_slabs and plan.method.superposes else 0
+    if not planes:
+        memory.require(needed, "the sums over frames",
+                       "use a larger {spacing}, or write .zarr, .cmap or .mrc, which take the mean in slabs")
     sample = np.unique(np.random.default_rng(2010).integers(0, lattice.size, POINTS))
     rows = None if chosen.all() else np.flatnonzero(chosen)
     work = MeanMap(frames, moves, plan.method, plan.request, plan.plan, plan.engine.name, rows, plan.charges, own_cells,
@@ -328,7 +352,13 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
     if len(opening) > 1 and first.time is not None and opening[1].time is not None:
         step = opening[1].time - first.time
     return Planning(work, plan, numbers, size, piece, step if step and step > 0 else None, tuple(statistics),
-                    float(structure.known_charges[chosen].sum()))
+                    float(structure.known_charges[chosen].sum()), planes)
+
+
+def node_bytes(size: int, piece: int, spread: bool) -> int:
+    """Return what the sums over frames take at each node, with blocks of `size` frames in pieces."""
+    height = (-(-size // piece)).bit_length() if size > piece else 0  # results of pieces that wait to be merged
+    return 24 + 16 * spread + 16 * height
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,13 +406,36 @@ class Average:
         return None if self.inefficiency is None else max(0.0, (self.inefficiency - 1) / 2)
 
 
-def merge(planning: Planning, results: Iterator[Arrays] | Run, partial: bool = False) -> Average:
+def merge(planning: Planning, results: Iterable[Arrays], partial: bool = False) -> Average:
     """Return what the blocks' results amount to, which are computed while they are taken.
 
     With `partial`, a KeyboardInterrupt after the first block ends the frames there.
     """
-    work, lattice = planning.work, planning.map.request.lattice
-    blocks = BlockMean(lattice.shape, work.sample, work.spread)
+    blocks, cells, variance = collect(planning.work, results, partial)
+    uncertainty = blocks.uncertainty()
+    common = Common.of(planning, BlockMean.of_samples([blocks]), cells, variance)
+    error = None if uncertainty is None else uncertainty.error
+    maps = {"mean": blocks.mean, "sem": error, "std": blocks.deviation() if planning.work.spread else None}
+    grids = {}
+    for name in planning.wanted:
+        values = maps[name]
+        if values is None:
+            log.warning("%s", TOO_SHORT)
+            continue
+        with np.errstate(over="ignore"):
+            grids[name] = common.grid(planning, name, values.astype(np.float32))
+        if not np.isfinite(grids[name].values).all():
+            raise InputError(
+                f"the {grids[name].provenance.quantity} is too large for a map (3e38 {planning.map.options.unit})",
+                "correct the charges, {temperature} or {dielectric}")
+    return common.average(planning, grids, _rms(error), _rms(maps["std"]),
+                          None if uncertainty is None else _rms(uncertainty.interval))
+
+
+def collect(work: MeanMap, results: Iterable[Arrays],
+            partial: bool = False) -> tuple[BlockMean, Moments, Floats | None]:
+    """Return the means of maps and cells, and the variance of single frames at the sample, where it is known."""
+    blocks = BlockMean(work.request.lattice.shape, work.sample, work.spread)
     cells, firsts, own = Moments.none((3, 3)), [], True
     m2 = np.zeros(len(work.sample))
     try:
@@ -398,7 +451,7 @@ def merge(planning: Planning, results: Iterator[Arrays] | Run, partial: bool = F
     except KeyboardInterrupt:
         if not (partial and blocks.count):
             raise
-    return _average(planning, blocks, cells, _variance(blocks, m2 if own else None, firsts))
+    return blocks, cells, _variance(blocks, m2 if own else None, firsts)
 
 
 def _variance(blocks: BlockMean, within: Floats | None, firsts: Sequence[Floats]) -> Floats | None:
@@ -410,48 +463,67 @@ def _variance(blocks: BlockMean, within: Floats | None, firsts: Sequence[Floats]
     return np.var(firsts, axis=0, ddof=1) if len(firsts) > 1 and len(firsts) == len(counts) else None
 
 
-def _average(planning: Planning, blocks: BlockMean, cells: Moments, variance: Floats | None) -> Average:
-    work, plan = planning.work, planning.map
-    error, inefficiency = None, None
-    long_run = blocks.long_run()
-    stated = blocks.uncertainty()
-    if stated is not None:
-        error = stated.error
-    if long_run is not None and variance is not None and (variance > 0).any():
-        known = np.flatnonzero(variance > 0)
-        ratio = float(np.median(long_run.reshape(-1)[work.sample][known] / variance[known]))
-        # a variance about the frames' own mean is too small by g / n
-        inefficiency = max(1.0, ratio / (1 + ratio / blocks.count) if work.spread else ratio)
-    lattice, cell, deviation = plan.request.lattice, None, None
-    if plan.request.cell is not None and cells.count:
-        cell, deviation = cells.mean, np.sqrt(cells.variance())
-        lattice = _in_cell(lattice, plan.request.cell.vectors, cell)
-    zero = _zero(plan.request)
-    numbers = planning.numbers[: blocks.count]
-    told = f"{len(numbers)}: {numbers[0]} to {numbers[-1]}" + (f", every {numbers.step}" if numbers.step > 1 else "")
-    made = replace(plan.provenance, frames=told, zero=zero, inefficiency=inefficiency,
-                   cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
-    maps = {"mean": blocks.mean, "sem": error, "std": blocks.deviation() if work.spread else None}
-    grids = {}
-    for name in planning.wanted:
-        values = maps[name]
-        if values is None:
-            log.warning("%s", TOO_SHORT)
-            continue
-        quantity = f"{STATISTICS[name]} of the {made.quantity}" if name == "std" else (
-            f"{STATISTICS[name]} {made.quantity}")
-        provenance = replace(made, quantity=quantity)
-        if name != "mean":
-            provenance = replace(provenance, error=None, error_away=None)
-        with np.errstate(over="ignore"):
-            grids[name] = Grid(lattice, values.astype(np.float32), plan.options.unit, plan.medium.temperature,
-                               plan.medium.dielectric, provenance)
-        if not np.isfinite(grids[name].values).all():
-            raise InputError(f"the {quantity} is too large for a map (3e38 {plan.options.unit})",
-                             "correct the charges, {temperature} or {dielectric}")
-    return Average(
-        grids, blocks.count, tuple(blocks.counts), inefficiency, planning.step, _rms(error), _rms(maps["std"]), cell,
-        deviation, zero, None if stated is None else _rms(stated.interval))
+@dataclass(frozen=True, eq=False)
+class Common:
+    """What all maps of an average, and all parts of these, have in common.
+
+    Parameters
+    ----------
+    lattice : Lattice
+        In the mean cell.
+    counts : tuple of int
+        Frames in each block.
+    provenance : Provenance
+    cell, deviation : (3, 3) float64 or None
+        Mean and standard deviation of the cells' vectors, A.
+    """
+
+    lattice: Lattice
+    counts: tuple[int, ...]
+    provenance: Provenance
+    cell: Floats | None
+    deviation: Floats | None
+
+    @classmethod
+    def of(cls, planning: Planning, sampled: BlockMean, cells: Moments, variance: Floats | None) -> Common:
+        """Return it of the means at the sample, the cells, and the variance of single frames at the sample."""
+        work, plan, inefficiency = planning.work, planning.map, None
+        long_run = sampled.long_run()
+        if long_run is not None and variance is not None and (variance > 0).any():
+            known = np.flatnonzero(variance > 0)
+            ratio = float(np.median(long_run[known] / variance[known]))
+            # a variance about the frames' own mean is too small by g / n
+            inefficiency = max(1.0, ratio / (1 + ratio / sampled.count) if work.spread else ratio)
+        lattice, cell, deviation = planning.lattice, None, None
+        if plan.request.cell is not None and cells.count:
+            cell, deviation = cells.mean, np.sqrt(cells.variance())
+            lattice = _in_cell(lattice, plan.request.cell.vectors, cell)
+        numbers = planning.numbers[: sampled.count]
+        frames = f"{len(numbers)}: {numbers[0]} to {numbers[-1]}"
+        provenance = replace(
+            plan.provenance, frames=frames + (f", every {numbers.step}" if numbers.step > 1 else ""),
+            zero=_zero(plan.request), inefficiency=inefficiency,
+            cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
+        return cls(lattice, tuple(sampled.counts), provenance, cell, deviation)
+
+    def provenance_of(self, name: str) -> Provenance:
+        """Return how a map of :data:`STATISTICS` was made."""
+        of = "of the " if name == "std" else ""
+        made = replace(self.provenance, quantity=f"{STATISTICS[name]} {of}{self.provenance.quantity}")
+        return made if name == "mean" else replace(made, error=None, error_away=None)
+
+    def grid(self, planning: Planning, name: str, values: NDArray[np.float32]) -> Grid:
+        """Return a map of :data:`STATISTICS`."""
+        medium = planning.map.medium
+        return Grid(self.lattice, values, planning.map.options.unit, medium.temperature, medium.dielectric,
+                    self.provenance_of(name))
+
+    def average(self, planning: Planning, grids: Mapping[str, Grid], error: float | None, deviation: float | None,
+                interval: float | None) -> Average:
+        """Return the average with these maps, and root mean squares over the map."""
+        made = self.provenance
+        return Average(grids, sum(self.counts), self.counts, made.inefficiency, planning.step, error, deviation,
+                       self.cell, self.deviation, made.zero, interval)
 
 
 def _rms(values: Floats | None) -> float | None:

@@ -228,20 +228,54 @@ class BlockMean:
 
         None where there are fewer than two blocks.
         """
+        factor = self._factor()
+        return None if factor is None else self._between * factor
+
+    def _factor(self) -> float | None:
         blocks = len(self.counts)
         if blocks < 2:
             return None
         g = min(max(1.0, inefficiency(self._weighted)), blocks - 1.0)
-        return self._between * (g / (blocks - g))
+        return g / (blocks - g)
+
+    def factors(self) -> tuple[float, float] | None:
+        """Return what makes errors, and half the widths of 95 % intervals, of the roots of :attr:`between`.
+
+        None where the frames are too few.
+        """
+        factor = self._factor()
+        if factor is None:
+            return None
+        freedom = _together(self._weighted)[1]
+        error = np.sqrt(factor / self.count)
+        return None if freedom < ENOUGH else (float(error), float(_quantiles(freedom)) * float(error))
 
     def uncertainty(self) -> Uncertainty | None:
         """Return the error of the mean, with one correlation time for all; None where the frames are too few."""
-        variance = self.long_run()
-        if variance is None:
+        factors = self.factors()
+        if factors is None:
             return None
-        freedom = _together(self._weighted)[1]
-        error = np.sqrt(variance / self.count)
-        return None if freedom < ENOUGH else Uncertainty(error, float(_quantiles(freedom)) * error)
+        roots = np.sqrt(self._between)
+        return Uncertainty(factors[0] * roots, factors[1] * roots)
+
+    @property
+    def between(self) -> Floats:
+        """The squared deviations of the blocks' means from the mean, times their frames, summed up."""
+        return self._between
+
+    @classmethod
+    def of_samples(cls, parts: Sequence[BlockMean]) -> BlockMean:
+        """Return the means at the samples of parts of one map, for what is common to all of it."""
+        def sampled(part: BlockMean, values: Floats) -> Floats:
+            return values.reshape(-1) if part._sample is None else values.reshape(-1)[part._sample]
+
+        made = cls(())
+        made.count, made.counts = parts[0].count, parts[0].counts
+        made._series = list(np.concatenate([part.series for part in parts], axis=1))
+        made._mean = np.concatenate([sampled(part, part._mean) for part in parts])
+        made._between = np.concatenate([sampled(part, part._between) for part in parts])
+        made._m2 = np.concatenate([sampled(part, part._m2) for part in parts])
+        return made
 
 
 class FrameMean:

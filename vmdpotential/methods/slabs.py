@@ -41,17 +41,19 @@ def by_slabs(request: Request) -> Request:
 
     Half of the memory is for slabs, the rest for what a plan needs beside them, such as a mesh.
     """
-    needed, room = _needed(request), memory.limit() // 2
-    nx, ny, nz = request.lattice.shape
-    if needed <= room or nz <= LAYER:
-        return request
-    planes = min(room * nz // needed, MOST // (nx * ny)) // LAYER * LAYER
-    return replace(request, planes=min(max(planes, LAYER), nz))
-
-
-def _needed(request: Request) -> int:
     # to be interpolated, and to be brought into a file's order and its blocks
-    return interpolated_bytes(request) + 16 * request.points_held * (4 if request.field else 1)
+    needed = interpolated_bytes(request) + 16 * request.points_held * (4 if request.field else 1)
+    planes = planes_at_once(request, needed)
+    return replace(request, planes=planes) if planes else request
+
+
+def planes_at_once(request: Request, needed: int) -> int:
+    """Return how many planes a slab has of a map that takes `needed` bytes; 0 where it is made at once."""
+    room, (nx, ny, nz) = memory.limit() // 2, request.lattice.shape
+    if not request.planes and (needed <= room or nz <= LAYER):
+        return 0
+    planes = min(room * nz // needed, MOST // (nx * ny)) // LAYER * LAYER
+    return min(max(planes, LAYER), nz)
 
 
 class SlabResult(StatedNothing):
