@@ -20,7 +20,7 @@ from vmdpotential.engines.cpu.pairs import nbody as cpu_nbody
 from vmdpotential.engines.cpu.pairs import pairs as cpu_pairs
 from vmdpotential.engines.cpu.points import ewald_pair
 from vmdpotential.engines.cpu.points import sums as cpu_points
-from vmdpotential.engines.cuda import anywhere, clusters, kernels, levels, maps, mean, mesh, multigrid, nbody, points
+from vmdpotential.engines.cuda import anywhere, clusters, kernels, maps, mean, mesh, multigrid, nbody, points
 from vmdpotential.engines.cuda import result as cuda_result
 from vmdpotential.execution import work
 from vmdpotential.frames import average, density, field, ligand, pairs, profile
@@ -29,11 +29,12 @@ from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, 
 from vmdpotential.methods.slabs import SlabResult
 from vmdpotential.plugins import historical
 from vmdpotential.plugins.apbs import method as apbs
-from vmdpotential.plugins.historical import early
+from vmdpotential.plugins.historical import early, levels, msm_cuda
 
 IMPLEMENTATIONS = {
     engines.Engine: [cpu.CpuEngine, cuda.CudaEngine],
-    engines.Prepared: [cpu_sums.CpuSum, maps.Sum, mesh.MeshSum, levels.LevelSum],
+    engines.Prepared: [cpu_sums.CpuSum, cpu_sums.CpuMeshSum, maps.Sum, mesh.MeshSum, msm_cuda.LevelSum],
+    engines.SmoothPart: [levels.Levels],
     engines.PreparedPoints: [cpu_points.CpuPoints, points.PairsAtPoints, anywhere.AtPoints, ewald.EwaldSum],
     engines.Multigrid: [cpu_multigrid.Multigrid, multigrid.CudaMultigrid],
     engines.ChargePotential: [ewald_pair.EwaldPair],
