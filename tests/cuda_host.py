@@ -1,8 +1,7 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
 It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results, pairs,
-points anywhere and multigrid (mesh.cu, levels.cu, result.cu, nbody.cu, clusters.cu, sort.cu, near.cu, points.cu,
-multigrid.cu);
+points anywhere, multigrid, orbitals and counts of atoms (the files of TASKS);
 Fourier transforms are scipy's, and the kernels of other files do nothing.
 """
 
@@ -145,7 +144,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 #: The argument of a file's kernels.
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
-         "multigrid.cu": "MultigridTask"}
+         "multigrid.cu": "MultigridTask", "orbitals.cu": "OrbitalTask", "counting.cu": "CountingTask"}
 
 
 class Transform:
@@ -251,3 +250,6 @@ class HostGpu:
 
     def copy(self, array, address, stream=None):
         ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+    def copy_back(self, address, array):
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)

@@ -16,9 +16,11 @@ from vmdpotential import cache, registry
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cuda import build, maps, radial
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.interactions import probe
 
 ARCHITECTURES = ("75", "80", "90")
-INTERACTIONS = [registry.get("interaction", name) for name in registry.available("interaction")] + [EVERYTHING]
+PROBES = [probe.DISPERSION, probe.GAUSSIAN, probe.SCREENED]
+INTERACTIONS = [*(registry.get("interaction", name) for name in registry.available("interaction")), *PROBES, EVERYTHING]
 LATTICE = Lattice(np.zeros(3), np.array([0.5, 0.7, 0.9]), (33, 20, 41))
 
 

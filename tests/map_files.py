@@ -47,3 +47,8 @@ def cube_text(values="1 2\n3 4\n5 6\n7 8\n", natoms="1", counts=(2, 2, 2), extra
     steps = steps or ("0.5 0 0", "0 0.5 0", "0 0 0.5")
     rows = "".join(f"{n} {step}\n" for n, step in zip(counts, steps, strict=True))
     return f"title\ncomment\n{natoms} 1 2 3{extra}\n{rows}{atom}{values}"
+
+
+def autodock_text(values, counts="2 2 2", spacing="0.375"):
+    return (f"GRID_PARAMETER_FILE a.gpf\nGRID_DATA_FILE a.maps.fld\nMACROMOLECULE a.pdbqt\nSPACING {spacing}\n"
+            f"NELEMENTS {counts}\nCENTER 1.5 -2 3\n{values}\n")

@@ -27,12 +27,14 @@ OPTIONS = {"spacing": 1.5, "tolerance": 1e-3, "engine": "cpu", "method": "pme"}
 
 
 @dataclass(frozen=True)
-class Held(Frames):
+class Held:
     """Frames that are in memory, as a viewer has them."""
 
     positions: tuple
     cells: tuple
     chosen: range
+    name: str = "frames"
+    portable: bool = False
 
     @classmethod
     def of(cls, positions, cells=None):
@@ -47,6 +49,9 @@ class Held(Frames):
 
     def part(self, numbers):
         return replace(self, chosen=numbers)
+
+    def seconds(self):
+        return 0.0
 
 
 def shaken(structure, count, seed=0, amount=0.3):

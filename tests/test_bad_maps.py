@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import pytest
-from map_files import cube_text, dx_text, writable
+from map_files import autodock_text, cube_text, dx_text, writable
 
 from vmdpotential.errors import InputError
 from vmdpotential.io.maps import read_map, write_map
@@ -44,6 +44,15 @@ BAD_TEXT = [
     ("map.cube", cube_text(natoms="-1", atom="8 8.0 0 0 0\n 2 27 28\n"), "2 orbitals"),
     ("map.cube", cube_text(counts=(0, 2, 2)), "line 4: an axis of 0 points"),
     ("map.cube", cube_text(steps=("0.5 0 0", "0.1 0.5 0", "0 0 0.5")), "do not lie along"),
+    ("map.map", autodock_text("1 2 3"), "ends after 3 of 27 values"),
+    ("map.map", autodock_text("1 " * 28), "more than the 27 values"),
+    ("map.map", autodock_text("x " * 27), "line 7: 'x' is not a finite number"),
+    ("map.map", autodock_text("1 " * 27, "2 2"), "line 5: NELEMENTS and 3 numbers"),
+    ("map.map", autodock_text("1 " * 27, "2 2.5 2"), "line 5: NELEMENTS and 3 numbers"),
+    ("map.map", autodock_text("1 " * 27, "2 2 -2"), "cannot be"),
+    ("map.map", autodock_text("1 " * 27, spacing="0"), "cannot be"),
+    ("map.map", autodock_text("1 " * 27, spacing="one"), "line 4: SPACING and 1 number "),
+    ("map.map", "GRID_PARAMETER_FILE a\nGRID_DATA_FILE b\n", "line 3: ends within its header"),
     ("map.npz", "", "not a NumPy archive"),
     ("map.mrc", "", "is empty"),
     ("map.mrc", "x" * 2000, "no 'MAP' at byte 208"),

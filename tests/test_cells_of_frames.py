@@ -8,8 +8,8 @@ from helpers import charges_at, shell
 
 from vmdpotential.commands.rdf import command as rdf
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.field import Places, field_at
-from vmdpotential.frames.pairs import CellFrames
 from vmdpotential.frames.profile import profile, profile_of_map
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Grid, Lattice
@@ -50,6 +50,12 @@ def test_cells_of_frames_for_pairs():
     assert cells(frames(CUBE, LARGER)) == [CUBE, LARGER]
     assert cells(frames(CUBE, LARGER), LARGER) == [LARGER, LARGER]
     assert cells(frames(None, None)) == [CUBE, CUBE]
+
+
+@pytest.mark.parametrize("boundary", ["auto", "periodic"])
+def test_a_cell_that_the_atoms_of_a_frame_do_not_fit_into_is_refused(boundary):
+    with pytest.raises(InputError, match="do not fit"):
+        CellFrames.of(STRUCTURE, frames(Cell.from_parameters(2, 2, 2)), boundary)
 
 
 def test_rdf_without_a_cell_says_what_it_takes():

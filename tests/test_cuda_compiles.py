@@ -4,7 +4,7 @@ import pytest
 from cuda_kernels import ARCHITECTURES, INTERACTIONS, compile_for_all, work
 from helpers import EVERYTHING
 
-from vmdpotential.engines.cuda import build, multigrid, points, radial, result
+from vmdpotential.engines.cuda import build, counting, multigrid, orbitals, points, radial, result
 
 #: Every operation in each precision with and without the field, the others in two of these four.
 MAPS = [(interaction, precision, field) for n, interaction in enumerate(INTERACTIONS)
@@ -36,6 +36,14 @@ def test_other_kernels_compile(tmp_path):
     compile_for_all(build.source("result.cu", macros) + same, macros, tmp_path, architectures=ARCHITECTURES[1:2])
     same = f"static_assert(PARTS == {multigrid.PARTS} && THREADS == {multigrid.THREADS});\n"
     compile_for_all(build.source("multigrid.cu", macros) + same, macros, tmp_path)
+    same = "".join(f"static_assert(EDGE_{d} == {n});\n" for d, n in zip("XYZ", orbitals.EDGES, strict=True))
+    for together in (1, orbitals.TOGETHER):
+        macros = {"REAL": "float", "ORBITALS": together}
+        compile_for_all(build.source("orbitals.cu", macros) + same, macros, tmp_path)
+    same = f"static_assert(THREADS == {counting.THREADS});\n"
+    for kind in counting.SPREADING.values():
+        macros = {"REAL": "double", "SPREADING": kind}
+        compile_for_all(build.source("counting.cu", macros) + same, macros, tmp_path)
     scaled = EVERYTHING.bind().scaled()
     same = f"static_assert(sizeof(PointTask) == {points.TASK.itemsize});\n"
     for field in (False, True):

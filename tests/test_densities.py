@@ -71,10 +71,11 @@ def test_counts_are_those_of_a_histogram_and_of_mdanalysis(adk):
 
 
 @pytest.mark.parametrize("cell", [Cell.from_parameters(10, 12, 9), TRICLINIC])
-def test_every_image_counts_once(cell):
+def test_every_image_counts_once(cell, engine):
     rng = np.random.default_rng(1)
     frames = [(rng.uniform(-30, 40, (300, 3)), cell) for _ in range(4)]
-    planning, found = density(atoms(frames[0][0], cell), Loaded("frames", frames), boundary="periodic", spacing=1.0)
+    planning, found = density(atoms(frames[0][0], cell), Loaded("frames", frames), boundary="periodic", spacing=1.0,
+                              engine=engine.name)
     lattice = planning.work.lattice
     low, high = (np.array([edge[k] for edge in edges(lattice)]) for k in (0, -1))
     counts = [np.histogramdd(cell.images_in_box(positions, low, high)[0], edges(lattice))[0] for positions, _ in frames]
@@ -93,25 +94,28 @@ def test_atoms_on_edges_of_the_cell_are_not_lost():
         assert found.total == len(structure)
 
 
-def test_a_cell_that_changes_keeps_fractions():
+def test_a_cell_that_changes_keeps_fractions(engine):
     rng = np.random.default_rng(2)
     fractions = rng.uniform(size=(500, 3))
     cells = [Cell.from_parameters(10 * s, 11 * s, 12 / s) for s in (1.0, 1.03, 0.96)]
     frames = [(fractions @ cell.vectors, cell) for cell in cells]
-    _, found = density(atoms(frames[0][0], cells[0]), Loaded("frames", frames), boundary="periodic", spacing=1.0)
+    _, found = density(atoms(frames[0][0], cells[0]), Loaded("frames", frames), boundary="periodic", spacing=1.0,
+                       engine=engine.name)
     mean = np.mean([cell.vectors for cell in cells], axis=0)
     grid = found.grids["mean"]
     assert grid.lattice.spacing * grid.lattice.shape == pytest.approx(np.diagonal(mean))
     assert grid.values.sum() * grid.lattice.spacing.prod() == pytest.approx(500, rel=1e-5)
     assert found.grids["std"].values.max() < 1e-6  # each atom at one node in all frames
     sheared = [(fractions @ cell.vectors, cell) for cell in (TRICLINIC, Cell.from_parameters(14, 15, 16, 71, 64, 80))]
-    _, found = density(atoms(sheared[0][0], TRICLINIC), Loaded("frames", sheared), boundary="periodic")
+    _, found = density(atoms(sheared[0][0], TRICLINIC), Loaded("frames", sheared), boundary="periodic",
+                       engine=engine.name)
     assert found.grids["std"].values.max() < 1e-6
 
 
-def test_relative_densities_are_one_on_average(adk):
+def test_relative_densities_are_one_on_average(adk, engine):
     structure, frames, oxygens = adk
-    options = {"boundary": "periodic", "alignment": {"group": select(structure, "protein"), "name": "protein"}}
+    options = {"boundary": "periodic", "engine": engine.name,
+               "alignment": {"group": select(structure, "protein"), "name": "protein"}}
     _, found = density(structure, frames.part(range(3)), "number", "relative", oxygens, **options)
     _, number = density(structure, frames.part(range(3)), chosen=oxygens, **options)
     assert np.allclose(found.grids["mean"].values, number.grids["mean"].values / found.bulk, rtol=1e-6)
@@ -129,12 +133,12 @@ def test_units(of, unit, total):
 
 
 @pytest.mark.slow
-def test_gaussians_are_the_convolution():
+def test_gaussians_are_the_convolution(engine):
     rng = np.random.default_rng(4)
     cell = Cell.from_parameters(9, 10, 11)
     positions = rng.uniform(0, 30, (20, 3))
     _, found = density(atoms(positions, cell), Loaded("frames", [(positions, cell)]), boundary="periodic", spacing=0.5,
-                       smear=0.8)
+                       smear=0.8, engine=engine.name)
     grid = found.grids["mean"]
     assert grid.values.sum() * grid.lattice.spacing.prod() == pytest.approx(20, rel=1e-5)
     points = grid.lattice.points()
@@ -144,10 +148,10 @@ def test_gaussians_are_the_convolution():
 
 
 @pytest.mark.slow
-def test_occupancy_is_the_fraction_of_frames_within_a_radius():
+def test_occupancy_is_the_fraction_of_frames_within_a_radius(engine):
     frames = [(np.array([[0.0, 0, 0], [1.0, 0, 0]]), None), (np.array([[0.0, 0, 0], [9.0, 0, 0]]), None)]
     lattice = Lattice(np.full(3, -4.0), np.full(3, 0.5), (30, 17, 17))
-    _, found = density(atoms(frames[0][0]), Loaded("frames", frames), "occupancy", lattice=lattice)
+    _, found = density(atoms(frames[0][0]), Loaded("frames", frames), "occupancy", lattice=lattice, engine=engine.name)
     points = lattice.points()
     expected = np.mean([(np.linalg.norm(points[:, None] - places, axis=2) <= 1.52).any(1) for places, _ in frames], 0)
     assert np.array_equal(found.grids["mean"].values.ravel(), expected.astype(np.float32))

@@ -20,6 +20,7 @@ from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames import field as fields
+from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.field import Places, bonds_between, field_at
 from vmdpotential.frontend import cli
 from vmdpotential.io.files.points import read_points
@@ -236,7 +237,8 @@ def test_frames_of_cells_that_change(tmp_path):
     structure = charges_at(made[0][0], charges, made[0][1])
     found = field_at(structure, atoms(0, 1), write(tmp_path / "frames.dcd", made))
     assert found.frames.tolist() == [0, 1, 2]
-    work = fields.Fields(Trajectory(tmp_path / "frames.dcd", 50), None, True, True, charges, atoms(0, 1),
+    frames = CellFrames.of(structure, Trajectory(tmp_path / "frames.dcd", 50), "auto")
+    work = fields.Fields(frames, charges, atoms(0, 1),
                          [np.arange(50)], np.ones((1, 1), bool), np.array([[0, 0], [1, 1]]),
                          plan_points(request_at(made[0][0][:2], made[0][0], charges, made[0][1], tolerance=1e-5,
                                                 field=True).with_error(1e-6), get_engine("cpu")))

@@ -13,6 +13,7 @@ import numpy as np
 import pdbfixer
 import pytest
 from helpers import shell, slow
+from rigid_hydrogens import FAR, by_bonded_terms, compared, keys, of_modeller, of_pdb2pqr, protein
 
 from vmdpotential import registry
 from vmdpotential.commands.options import charged
@@ -90,40 +91,30 @@ def test_disulfides_and_deuterium():
     assert not (made.structure.elements == "D").any()
 
 
-def rigid(structure: Structure) -> np.ndarray:
-    """Return the hydrogens (N,) of amino acids whose places follow from the heavy atoms."""
-    names = {"PHE": "HD1 HD2 HE1 HE2 HZ", "TYR": "HD1 HD2 HE1 HE2", "ILE": "HB", "VAL": "HB", "THR": "HB", "LEU": "HG",
-             "ARG": "HE"}
-    pairs = zip(structure.residue_names.tolist(), structure.atom_names.tolist(), strict=True)
-    return np.array([atom in ("H", "HA", *names.get(residue, "").split()) for residue, atom in pairs])
+PROTEINS = ("5PTI", "1OSM", "4E43", "1HVR", "1BHL")
 
 
 @pytest.mark.slow
-def test_rigid_hydrogens_are_where_openmm_has_them(tmp_path):
-    """Its force field without charges, which in vacuum pull the hydrogens of amides by up to 15 degrees."""
-    import io
-    import re
-
-    from openmm import Platform, app, unit
-
-    structure = read_structure(ENTRIES["5PTI"])
-    bare = replace(structure.take(heavy(structure) & ~structure.hetero), cell=None)
+@pytest.mark.parametrize("name", PROTEINS)
+def test_rigid_hydrogens_are_where_others_have_them(name):
+    """Each is within 0.1 A, or there is a reason; the bonds of a force field decide between two programs."""
+    bare = protein(read_structure(ENTRIES[name]))
     made = prepare_structure(bare).structure
-    write_structure(made.take(heavy(made)), tmp_path / "heavy.pdb")
-    text = (Path(app.__file__).parent / "data" / "amber14" / "protein.ff14SB.xml").read_text()
-    field = app.ForceField(io.StringIO(re.sub(r'charge="[^"]*"', 'charge="0"', text)))
-    file = app.PDBFile(str(tmp_path / "heavy.pdb"))
-    modeller = app.Modeller(file.topology, file.positions)
-    modeller.addHydrogens(field, 7.0, platform=Platform.getPlatform("Reference"))
-    positions = np.array(modeller.positions.value_in_unit(unit.angstrom))
-    theirs = {(atom.residue.id, atom.name): place
-              for atom, place in zip(modeller.topology.atoms(), positions, strict=True)}
-    keys = [(str(made.residue_ids[row]), str(made.atom_names[row])) for row in np.flatnonzero(rigid(made))]
-    apart = np.array([np.linalg.norm(theirs[key] - made.positions[row])
-                      for key, row in zip(keys, np.flatnonzero(rigid(made)), strict=True) if key in theirs])
-    assert len(apart) > 120
-    assert (apart < 0.1).mean() > 0.97
-    assert apart.max() < 0.3
+    minimum = by_bonded_terms(made)
+    own = compared(made, minimum, minimum)
+    assert {one.reason for one in own if one.alike > FAR} <= {"a peptide that is not planar"}
+    assert np.median([one.plain for one in own]) < 0.03
+    assert np.mean([one.plain < FAR for one in own]) > 0.98
+    assert max(one.alike for one in own) < 0.25
+    other, failure = of_pdb2pqr(bare)
+    assert other is not None, failure
+    for theirs in (dict(zip(keys(other), other.positions, strict=True)), of_modeller(made, charges=False)[0]):
+        found = compared(made, theirs, minimum)
+        assert not [one for one in found if not one.alike < FAR and not one.reason]
+        apart = np.array([one.alike for one in found if one.reason not in ("turned", "another state")])
+        assert len(apart) > 0.98 * len(own)
+        assert np.median(apart) < 0.05
+        assert np.mean(apart < FAR) > 0.9
 
 
 def test_side_chains_that_are_turned_are_named_and_left():
@@ -215,6 +206,9 @@ def test_unknown_residues_are_refused_and_can_be_left_out():
         prepare_structure(odd)
     made = prepare_structure(odd, leave_out=["QQ9Q"])
     assert made.left_out == {"atoms of QQ9Q": int((names == "QQ9Q").sum())}
+    number = int(odd.residue_ids[names == "QQ9Q"][0])
+    made = prepare_structure(odd, leave_out=[f"QQ9Q{number}"])
+    assert made.left_out == {f"atoms of QQ9Q{number}": int((names == "QQ9Q").sum())}
     with pytest.raises(UsageError) as caught:
         prepare_structure(odd, leave_out=["NONE"])
     assert caught.value.parameter == "leave_out"
@@ -378,6 +372,96 @@ def test_a_batch_of_models_without_hydrogens(tmp_path, capsys):
     np.testing.assert_array_equal(one, two)
 
 
+@pytest.fixture(scope="module")
+def turned_models(tmp_path_factory):
+    """A file of two models without hydrogens, of which the second is the first one turned and moved."""
+    folder = tmp_path_factory.mktemp("models")
+    file = gemmi.read_structure(str(ENTRIES["1YJP"]))
+    file.remove_waters()
+    file.cell = gemmi.UnitCell()
+    second = file[0].clone()
+    second.num = 2
+    for chain in second:
+        for residue in chain:
+            for atom in residue:
+                x, y, z = atom.pos.tolist()
+                atom.pos = gemmi.Position(7 - y, 3 + x, z - 2)
+    file.add_model(second)
+    file.write_pdb(str(folder / "models.pdb"))
+    file.make_mmcif_document().write_file(str(folder / "models.cif"))
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["pdb", "cif"])
+def test_models_of_a_file_are_completed_and_added_atoms_follow(kind, turned_models, tmp_path, capsys):
+    """The field at the atoms of a model that is turned is the same, turned."""
+    path = turned_models / f"models.{kind}"
+    code, out, _ = shell(capsys, "field", path, path, "--at", "all", "--exclude", "residue", "--json", "-o",
+                         tmp_path / "field.npz")
+    assert code == 0
+    assert "hydrogens" in json.loads(out)["prepared"]
+    with np.load(tmp_path / "field.npz") as found:
+        assert len(found["places"]) > 100
+        (one, two), potential = found["field"][:, 0], found["potential"][:, 0]
+    np.testing.assert_allclose(two, np.stack([-one[:, 1], one[:, 0], one[:, 2]], axis=1), atol=2e-3 * np.abs(one).max())
+    np.testing.assert_allclose(potential[1], potential[0], atol=2e-3 * np.abs(potential).max())
+
+
+def test_means_over_models_without_hydrogens(turned_models, tmp_path, capsys):
+    path = turned_models / "models.pdb"
+    words = ["--spacing", "2", "--screened", "0.15", "-o"]
+    code, out, _ = shell(capsys, "average", path, path, *words, tmp_path / "mean.npz", "--stat", "mean,std", "--json")
+    assert code == 0
+    assert json.loads(out)["prepared"]
+    with np.load(tmp_path / "mean.npz") as mean, np.load(tmp_path / "mean_std.npz") as spread:
+        largest = np.abs(mean["values"]).max()
+        assert spread["values"].max() < 0.01 * largest  # aligned, they are the same
+        values = mean["values"]
+    assert shell(capsys, "map", path, *words, tmp_path / "one.npz", "--like", tmp_path / "mean.npz")[0] == 0
+    with np.load(tmp_path / "one.npz") as one:
+        np.testing.assert_allclose(values, one["values"], atol=0.01 * largest)
+    code, out, _ = shell(capsys, "density", path, path, "--of", "charge", "--spacing", "1", "-o", tmp_path / "rho.npz",
+                         "--json")
+    assert code == 0
+    assert json.loads(out)["prepared"]
+
+
+@pytest.mark.parametrize("command", ["average", "field", "density"])
+def test_nothing_is_added_to_frames_of_a_simulation(command, turned_models, tmp_path, capsys):
+    import MDAnalysis
+
+    path, frames = turned_models / "models.pdb", tmp_path / "frames.dcd"
+    MDAnalysis.Universe(str(path)).atoms.write(str(frames), frames="all")
+    more = {"field": ["--at", "name CA"], "density": ["--of", "charge"]}.get(command, [])
+    code, _, error = shell(capsys, command, path, frames, *more, "-o", tmp_path / "out.npz")
+    assert code == 2
+    assert "--topology" in error
+    assert not (tmp_path / "out.npz").exists()
+    # that of one model alone is not refused
+    assert shell(capsys, command, path, path, *more, "--prepare", "never", "-o", tmp_path / "out.npz")[0] == 2
+
+
+@pytest.mark.parametrize("left", [("N",), ("N", "CA")])
+def test_a_chain_that_ends_after_a_nitrogen_is_completed(left):
+    structure = read_structure(ENTRIES["5PTI"])
+    structure = structure.take(heavy(structure))
+    row = np.flatnonzero(structure.atom_names == "OXT")[0]
+    last = structure.residue_index == structure.residue_index[row]
+    cut = structure.take(~last | np.isin(structure.atom_names, left))
+    made = prepare_structure(cut).structure
+    rows = np.flatnonzero((made.residue_ids == 58) & (made.residue_names == "ALA") & heavy(made))
+    place = dict(zip(made.atom_names[rows].tolist(), made.positions[rows], strict=True))
+    ideal = component("ALA")
+    assert set(place) == set(ideal.atoms)
+    for a, b, _ in ideal.bonds.tolist():
+        length = np.linalg.norm(ideal.positions[a] - ideal.positions[b])
+        assert abs(np.linalg.norm(place[ideal.atoms[a]] - place[ideal.atoms[b]]) - length) < 0.08
+    # left-handed would be a mistake
+    arms = [place[name] - place["CA"] for name in ("N", "C", "CB")]
+    assert np.linalg.det(arms) * np.linalg.det([ideal.positions[ideal.row[name]] - ideal.positions[ideal.row["CA"]]
+                                                for name in ("N", "C", "CB")]) > 0
+
+
 # ---- symmetry ------------------------------------------------------------------------------------------
 
 
@@ -427,6 +511,39 @@ def test_assemblies(tmp_path):
     with pytest.raises(UsageError) as caught:
         assembled(structure, path, "7")
     assert caught.value.parameter == "assembly"
+
+
+def test_commands_of_one_structure_take_assemblies_and_cells():
+    without = set()
+    for name in registry.available("command"):
+        parameters = registry.get("command", name).parameters
+        if any(one.name == "structure" and one.required for one in parameters):
+            without |= {name} - ({name} if {"assembly", "expand"} <= {one.name for one in parameters} else set())
+    assert without == {"ionize", "live", "average", "density"}  # solvated systems, what a viewer plays, and frames
+
+
+def test_distances_in_the_cell_of_a_crystal(tmp_path, capsys):
+    words = ["--between", "name CA", "name O", "--range", "8", "--json"]
+    code, _, error = shell(capsys, "rdf", ENTRIES["1YJP"], *words)
+    assert code == 2
+    assert "--expand" in error
+    assert shell(capsys, "prepare", ENTRIES["1YJP"], "--expand", "cell", "--prepare", "never", "-o",
+                 tmp_path / "cell.cif")[0] == 0
+    assert len(read_structure(tmp_path / "cell.cif")) == 2 * len(read_structure(ENTRIES["1YJP"]))
+    found = []
+    for path, more in ((ENTRIES["1YJP"], ["--expand", "cell"]), (tmp_path / "cell.cif", [])):
+        code, out, _ = shell(capsys, "rdf", path, *words, *more, "-o", tmp_path / f"{len(found)}.csv")
+        assert code == 0
+        found.append(json.loads(out)["g"])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+
+
+def test_copies_are_not_of_frames(turned_models, tmp_path, capsys):
+    path = turned_models / "models.pdb"
+    for option in (["--expand", "cell"], ["--assembly", "1"]):
+        code, _, error = shell(capsys, "field", path, path, "--at", "name CA", *option, "-o", tmp_path / "field.csv")
+        assert code == 2
+        assert option[0] in error
 
 
 def test_added_atoms_follow_those_they_belong_to():

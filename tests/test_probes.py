@@ -2,7 +2,10 @@
 
 import csv
 import json
+import shutil
 from functools import cache
+from importlib import resources
+from xml.etree import ElementTree
 
 import numpy as np
 import openmm
@@ -19,6 +22,7 @@ from vmdpotential.frames.ligand import merge, plan_insertions
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.interactions import probe as pages
 from vmdpotential.interactions import sigmoidal_dielectric
+from vmdpotential.io.maps.autodock import write_autodock
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule.cell import Cell
@@ -51,7 +55,7 @@ def spheres(count, cell, sigma, epsilon, seed=0):
                                 np.zeros(0), np.zeros(0))
 
 
-@pytest.mark.parametrize("page", [pages.DISPERSION, pages.HYDROGEN_BOND, pages.GAUSSIAN, pages.SCREENED],
+@pytest.mark.parametrize("page", [pages.DISPERSION, pages.GAUSSIAN, pages.SCREENED],
                          ids=lambda page: page.name)
 def test_pages_state_their_values(page, engine):
     for check in page.checks:
@@ -169,7 +173,8 @@ def test_hydrogen_bonds_have_their_wells(engine):
     at = int(found.argmin())
     assert 1.6 < 1.5 + 0.1 * at < 2.2
     solvation = 0.00051 * 17.1573 * autodock.SOLVATION_WEIGHT
-    assert found[at] == pytest.approx(-5 * autodock.BOND_WEIGHT, abs=solvation + 1e-4)
+    # the least and the largest energy of one atom are the same, 0.9 of the well along the direction of its lone pairs
+    assert found[at] == pytest.approx(-2 * 0.9 * 5 * autodock.BOND_WEIGHT, abs=solvation + 1e-4)
 
 
 def test_types_of_a_receptor(tpr):
@@ -245,7 +250,7 @@ def test_widom_insertions_at_random(engine):
     rng = np.random.default_rng(1)
     points = rng.uniform(size=(4000, 3)) @ structure.cell.vectors
     ways = rng.normal(size=(4000, 3))
-    ways *= 0.605 / np.linalg.norm(ways, axis=1)[:, None]
+    ways *= 0.615 / np.linalg.norm(ways, axis=1)[:, None]
     factors = [insertion(structure, terms, O2, point, structure.cell, [np.array([-way, way])], 300 * KELVIN, 10.0)
                for point, way in zip(points, ways, strict=True)]
     expected, error = np.mean(factors), np.std(factors) / np.sqrt(len(factors))
@@ -268,6 +273,17 @@ def test_the_chemical_potential_in_a_gas_of_spheres(engine):
     assert found.solvation_error is not None
     assert abs(found.solvation - exact) < 4 * found.solvation_error
     assert found.solvation_error < 0.05 * abs(exact)
+
+
+def test_oxygen_is_that_of_charmm():
+    data = ElementTree.parse(resources.files("openmm.app.data") / "charmm36.xml").getroot()
+    kind = data.find("./Residues/Residue[@name='O2']/Atom").get("type")
+    atom = data.find(f"./LennardJonesForce/Atom[@type='{kind}']")
+    bond = data.find(f"./HarmonicBondForce/Bond[@type1='{kind}'][@type2='{kind}']")
+    for site, place in zip(range(2), (-0.5, 0.5), strict=True):
+        assert O2.sigma[site] == pytest.approx(10 * float(atom.get("sigma")), rel=1e-6)
+        assert O2.epsilon[site] == pytest.approx(float(atom.get("epsilon")) / 4.184, rel=1e-6)
+        assert O2.places[site] == pytest.approx([10 * place * float(bond.get("length")), 0, 0])
 
 
 def test_orientations_are_spread_evenly():
@@ -346,6 +362,15 @@ def test_the_command_with_probes(tmp_path, capsys):
         values = np.array(lines[6:], float)
         assert len(values) == np.prod(counts)
         assert values.min() == pytest.approx(found["probes"][name]["minimum"], abs=1e-3)
+        grid = io.read_map(tmp_path / f"receptor.{name}.map")
+        assert (grid.unit, list(grid.lattice.shape)) == ("kcal/mol", found["shape"])
+        assert grid.lattice.origin == pytest.approx(found["origin"], abs=1e-6)
+        assert np.array_equal(grid.values.ravel(order="F"), values.astype(np.float32))
+        again = tmp_path / "again.map"
+        write_autodock(grid, again, "receptor")
+        assert again.read_text() == (tmp_path / f"receptor.{name}.map").read_text()
+    shutil.copy(tmp_path / "receptor.C.map", tmp_path / "unnamed")
+    assert io.read_map(tmp_path / "unnamed").lattice.shape == tuple(found["shape"])
 
 
 @pytest.mark.parametrize(("words", "parameter"), [

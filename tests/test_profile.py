@@ -15,6 +15,7 @@ from helpers import charges_at, relative_rms, shell, water
 import vmdpotential as vp
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames import profile as profiles
+from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.profile import middle, profile, profile_of_map, waves
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Trajectory
@@ -323,6 +324,7 @@ def test_a_parameter_may_be_a_word_of_python():
 
 
 def test_what_is_sent_to_workers_is_small():
-    work = profiles.Profiles(None, SLANTED, False, np.ones(3), [np.arange(3)], np.ones((1, 1), bool), None, None, 2,
+    frames = CellFrames.with_cells(charges_at(np.zeros((3, 3)), np.ones(3), SLANTED), None)
+    work = profiles.Profiles(frames, np.ones(3), [np.arange(3)], np.ones((1, 1), bool), None, None, 2,
                              20, 2, 0.5, 0.0, C)
     assert len(pickle.dumps(work)) < 5000

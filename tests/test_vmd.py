@@ -1,5 +1,6 @@
 """The VMD plugin under tclsh: tests/vmd/vmdpotential.test with the real program as the child and the golden case."""
 
+import gzip
 import os
 import re
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gemmi
 import golden
 import numpy as np
 import pytest
@@ -32,6 +34,14 @@ def home(tmp_path_factory):
     program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m vmdpotential "$@"\n')
     program.chmod(0o700)
     golden.write(folder)
+    entry = gemmi.read_pdb_string(gzip.decompress((ROOT / "data" / "1hvr.pdb.gz").read_bytes()))
+    entry.write_pdb(str(folder / "deposited.pdb"))
+    entry.make_mmcif_document().write_file(str(folder / "deposited.cif"))
+    entry.remove_ligands_and_waters()  # of which a few residues in their cell are left
+    entry[0].remove_chain("B")
+    while len(entry[0]["A"]) > 12:
+        del entry[0]["A"][-1]
+    entry.write_pdb(str(folder / "crystal.pdb"))
     system, ions = golden.structure(), golden.ions()
     probe = np.concatenate([np.arange(5), np.arange(5, len(system), 97)])
     values = golden.interpolated(system.positions[probe])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.io import read_structure as read_structure
     from vmdpotential.io import write_map as write_map
     from vmdpotential.io import write_structure as write_structure
+    from vmdpotential.io.trajectories.frames import Trajectory as Trajectory
     from vmdpotential.ions import place_ions as place_ions
     from vmdpotential.ions import place_replicas as place_replicas
     from vmdpotential.maps import MapOptions as MapOptions
@@ -38,6 +39,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.maps.solvation import solvation_energy as solvation_energy
     from vmdpotential.molecule.cell import Cell as Cell
     from vmdpotential.molecule.charges import assign_charges as assign_charges
+    from vmdpotential.molecule.selection import select as select
     from vmdpotential.molecule.structure import Structure as Structure
     from vmdpotential.molecule.structure import Topology as Topology
     from vmdpotential.pairs.energy import interaction_energy as interaction_energy
@@ -61,6 +63,8 @@ _PUBLIC = {
     "open_map": "io",
     "read_map": "io",
     "write_map": "io",
+    "Trajectory": "io.trajectories.frames",
+    "select": "molecule.selection",
     "assign_charges": "molecule.charges",
     "prepare_structure": "prepare.preparation",
     "MapOptions": "maps",

@@ -12,8 +12,8 @@ from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.maps import MediumOptions, bind, check_tolerance, choose_cell, medium_of
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import Selection, select
-from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import changed, takes_fields
 
 
@@ -30,7 +30,7 @@ class PointOptions(MediumOptions):
 
 
 @takes_fields(PointOptions)
-def potential_at(structure: Structure, points: ArrayLike, options: PointOptions | None = None,
+def potential_at(structure: StructureLike, points: ArrayLike, options: PointOptions | None = None,
                  **keywords: Any) -> NDArray[np.float64]:
     """Return the full electrostatic potential of a structure with charges at points.
 
@@ -74,6 +74,7 @@ def potential_at(structure: Structure, points: ArrayLike, options: PointOptions 
     MemoryPlanError
         When the mesh does not fit into memory.
     """
+    structure = as_structure(structure)
     from vmdpotential.methods.points import request_at, sum_at
 
     chosen = changed(PointOptions, options, keywords)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from pymol import CmdException
 
 from vmdpotential.errors import InputError
 from vmdpotential.frontend import adapters
+from vmdpotential.io import write_structure
 from vmdpotential.io.files.columns import factor
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule import elements, residues
@@ -327,6 +329,16 @@ def load_ions(cmd: Any, name: str, structure: Structure, atoms: Any, energies: S
     for atom, energy in zip(model.atom, energies, strict=True):
         atom.b = energy
     cmd.load_model(model, name, zoom=0)
+
+
+def load_whole(cmd: Any, name: str, structure: Structure) -> None:
+    """Make an object of a structure, in which PyMOL finds the bonds."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "structure.cif"
+        write_structure(structure, path)
+        cmd.load(str(path), name, zoom=0)
+    if structure.charges is not None:
+        cmd.alter(f"%{name}", "partial_charge = charges[rank]", space={"charges": structure.charges.tolist()})
 
 
 def load_structure(cmd: Any, name: str, structure: Structure, source: Selected, kept: Any) -> None:

@@ -19,7 +19,7 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.parameters import Command, Report
 
-from .convert import Selected, load_ions, load_structure, nuclei_text
+from .convert import Selected, load_ions, load_structure, load_whole, nuclei_text
 from .grids import load_grid, read_grid
 from .made import Session
 
@@ -104,6 +104,15 @@ class Results:
         if not Path(name).exists():
             raise InputError(f"'{name}' is neither a map object nor a file")
         return Path(name)
+
+    def load_copies(self, structure: Structure) -> str:
+        """Make an object of the copies that an assembly or a cell consists of, in the place of an earlier one's."""
+        name = self._part("copies")
+        self.session.check_free([name])
+        self.cmd.delete(name)
+        load_whole(self.cmd, name, structure)
+        self._made("copies")
+        return name
 
     def show(self, report: Report, atoms: Selected | None) -> list[str]:
         """Make an object of everything in the report that PyMOL can show; return what to tell the user.

@@ -102,6 +102,8 @@ class Task(dialog.Task):
     def _read(self, parameter: Any) -> None:
         """Put the value of a parameter into `values`, unless it is the default."""
         value, role = self._given(parameter), adapters.role(parameter)
+        if parameter.name in ("assembly", "expand") and self.atoms is not None:
+            return  # they were read with the atoms
         text = arguments.unquoted(value) if value is None or isinstance(value, str) else value
         if text == "" and not (parameter.required and role == "structure"):
             if parameter.required:
@@ -110,6 +112,7 @@ class Task(dialog.Task):
             topology = self.cmd.exp_path(arguments.unquoted(self.given.get("topology")))
             self.atoms = read_selection(self.cmd, text or "all", Path(topology) if topology else None,
                                         self.results.shows())
+            self._copy()
             self.values[parameter.name] = self.atoms.structure
         elif role == "map" and isinstance(text, str):
             maps = [self.results.find_map(word) for word in arguments.words(value)]
@@ -128,6 +131,18 @@ class Task(dialog.Task):
             if parameter.type is Path:
                 text = self.cmd.exp_path(str(text))
             self.values[parameter.name] = str(text) if parameter.type in (int, float, bool) else text
+
+    def _copy(self) -> None:
+        """Go on with an object of the assembly or the cell, where one is asked for."""
+        assert self.atoms is not None
+        asked = {parameter.name: arguments.unquoted(self._given(parameter))
+                 for parameter in adapters.offered(self.command) if parameter.name in ("assembly", "expand")}
+        file, colon, name = asked.get("assembly", "").rpartition(":")
+        if colon:
+            asked["assembly"] = f"{self.cmd.exp_path(file)}:{name}"
+        copies = adapters.copied(asked, self.atoms.structure)
+        if copies is not None:
+            self.atoms = read_selection(self.cmd, f"%{self.results.load_copies(copies)}")
 
     @contextlib.contextmanager
     def one_line(self) -> Iterator[None]:

@@ -3,7 +3,7 @@
 # Run one of the program's commands: check the words, write the atoms, start the child.
 proc ::vmdpotential::run_command {command words} {
     set all [options $command]
-    set given [parse_words $command $all $words]
+    set given [copies $all [parse_words $command $all $words]]
     set job [prepare $command $all $given]
     if {$command eq "live"} {
         set molecule [live::start $job]
@@ -72,6 +72,52 @@ proc ::vmdpotential::parse_words {command all words} {
             dict set given $name $value
         }
     }
+    return $given
+}
+
+# Return the options on a new molecule of the assembly or the cell, where one is asked for: the program makes it of the
+# molecule's file, which lists the operators. VMD does not know them, and shows what is computed.
+proc ::vmdpotential::copies {all given} {
+    set words {}
+    foreach name {assembly expand} {
+        if {[dict exists $given $name] && [dict exists $all $name]} {
+            if {[dict get $given $name] ne "no"} {
+                lappend words --$name=[dict get $given $name]
+            }
+            dict unset given $name
+        }
+    }
+    if {![llength $words]} {
+        return $given
+    }
+    if {[dict exists $given sel] && [is_selection [dict get $given sel]]} {
+        error "-sel: atoms of an assembly or a cell are selected by words; [dict get $given sel] is of this molecule"
+    }
+    set molecule [find_molecule $given]
+    foreach file [lindex [molinfo $molecule get filespec] 0] type [lindex [molinfo $molecule get filetype] 0] {
+        if {$type in {pdb pdbx} && [file exists $file]} {
+            set source [full_path $file]
+        }
+    }
+    if {![info exists source]} {
+        error "molecule $molecule was read from no PDB or mmCIF file, which lists the operators; load that"
+    }
+    set output [file join [job::make_folder] copies.cif]
+    set failed [catch {
+        set answer [json::parse [job::ask [find_program {}] prepare --json --prepare=never {*}$words --output=$output $source]]
+        mol new $output type pdbx waitfor all
+    } made options]
+    file delete -force -- [file dirname $output]
+    if {$failed} {
+        return -options $options $made
+    }
+    if {[llength [dict get $answer cell]] == 6} {
+        molinfo $made set {a b c alpha beta gamma} [dict get $answer cell]
+    }
+    mol rename $made "copies of [molinfo $molecule get name]"
+    mol off $molecule
+    say "molecule $made has the copies ([molinfo $made get numatoms] atoms); molecule $molecule is hidden"
+    dict set given mol $made
     return $given
 }
 

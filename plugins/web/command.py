@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from vmdpotential.commands.options import Index, Ph, Prepare, complete, read
+from vmdpotential.commands.options import CopyOptions, Index, Ph, Prepare, complete, copies, read
 from vmdpotential.errors import UsageError
 from vmdpotential.frontend import media
 from vmdpotential.grid.lattice import Grid
@@ -14,6 +14,8 @@ from vmdpotential.ions import Placement
 from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
+
+_SYMMETRY = CopyOptions()
 
 
 def view(
@@ -28,6 +30,7 @@ def view(
         choices=tuple(media.MEDIA), front=True)] = None,
     prepare: Prepare = "auto",
     ph: Ph = 7.0,
+    symmetry: CopyOptions = _SYMMETRY,
     ions: Annotated[Path | Placement | None, Option(
         "table of ions with their energies, as ionize writes it; ions of the structure are listed in any case",
         metavar="CSV")] = None,
@@ -79,7 +82,8 @@ def view(
     from .script import find_viewer_script
 
     find_viewer_script(viewer_script)  # before any work
-    structure, done = complete(read(structure, topology, None, index), prepare, ph)
+    whole = copies(read(structure, topology, None, index), structure, symmetry.assembly, symmetry.expand)
+    structure, done = complete(whole, prepare, ph)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
     if medium is not None:

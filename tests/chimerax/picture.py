@@ -22,9 +22,8 @@ from PyQt5 import QtCore, QtGui, QtWidgets
 WIDTH, HEIGHT, DIALOG = 560, 500, 420
 
 #: As the page says.
-IONIZE = "potential ionize #1 concentration 0.15"
-MAP = {"structure": "#2", "spacing": "0.8"}
-HIDE = "hide #2 cartoons"
+MAP = {"structure": "#1"}
+HIDE = "hide #1 cartoons"
 
 
 def tool(session):
@@ -65,9 +64,8 @@ def main():
     session.ui.is_gui = session.ui.has_graphics = True
     session.triggers.add_trigger("mouse hover")
     hide.register_command(session.logger)
-    (model,), _ = open_pdb(session, str(structure), "dhfr")
+    (model,), _ = open_pdb(session, str(structure), "1hvr")
     session.models.add([model])
-    run(session, IONIZE)
     panel = tool(session).panel
     for name, text in MAP.items():
         field = panel.forms[0].fields[name]
@@ -87,7 +85,7 @@ def main():
     picture.paste(view.image(WIDTH, HEIGHT, supersample=3))
     dialog = qimage_to_numpy(panel.widget.window().grab().toImage())[::-1, :, :3]
     picture.paste(Image.fromarray(dialog.copy()), (WIDTH, 0))
-    picture.quantize(200).save(output, optimize=True)
+    picture.quantize(256, method=Image.Quantize.MAXCOVERAGE).save(output, optimize=True)
 
 
 if __name__ == "__main__":

@@ -45,3 +45,36 @@ def test_hydrogens_that_chimerax_adds_are_understood(session, opened, do, log, t
     do("potential map #1 spacing 2")
     text = " ".join(text for _, text in log.entries)
     assert "added 0 hydrogens" in text or "prepared" not in text
+
+
+def test_the_cell_and_an_assembly_are_models_that_are_computed(session, opened, do, log, tmp_path):
+    file = gemmi.read_pdb_string(gzip.decompress(ENTRY.read_bytes()))
+    file.remove_ligands_and_waters()
+    file[0].remove_chain("B")
+    while len(file[0]["A"]) > 12:
+        del file[0]["A"][-1]
+    file.setup_entities()
+    assembly, generator = gemmi.Assembly("9"), gemmi.Assembly.Gen()
+    generator.chains = ["A"]
+    for shift in ((0, 0, 0), (0, 30, 0)):
+        operator = gemmi.Assembly.Operator()
+        operator.transform = gemmi.Transform(gemmi.Mat33(), gemmi.Vec3(*shift))
+        generator.operators.append(operator)
+    assembly.generators.append(generator)
+    del file.assemblies[:]
+    file.assemblies.append(assembly)
+    path = tmp_path / "crystal.cif"
+    file.make_mmcif_document().write_file(str(path))
+    crystal = opened(path)
+    count = crystal.num_atoms
+    do("potential map #1 spacing 2 expand cell boundary periodic name inside")
+    made = next(model for model in session.models.list() if model.name == "inside copies")
+    assert made.num_atoms == 6 * count
+    assert not crystal.display
+    assert "prepared" in " ".join(text for _, text in log.entries)
+    do("potential map #1 spacing 2 assembly 9 name pair")
+    pair = next(model for model in session.models.list() if model.name == "pair copies")
+    assert pair.num_atoms == 2 * count
+    coordinates = pair.atoms.coords
+    assert coordinates[count:].mean(0)[1] - coordinates[:count].mean(0)[1] == pytest.approx(30, abs=1e-3)
+    assert pair.num_bonds == 2 * crystal.num_bonds

@@ -46,3 +46,46 @@ def test_hydrogens_that_pymol_adds_are_understood(cmd, do):
     output = do("potential_map entry, spacing=2")
     assert "added 0 hydrogens" in output
     assert f"{count} atoms" in output
+
+
+@pytest.fixture
+def crystal(tmp_path):
+    """The first residues of an entry in its cell (P 61), in a file that lists an assembly of two along y."""
+    file = gemmi.read_pdb_string(gzip.decompress(ENTRY.read_bytes()))
+    file.remove_ligands_and_waters()
+    file[0].remove_chain("B")
+    while len(file[0]["A"]) > 12:
+        del file[0]["A"][-1]
+    file.setup_entities()
+    assembly, generator = gemmi.Assembly("9"), gemmi.Assembly.Gen()
+    generator.subchains = [chain.subchain_id() for chain in file[0].subchains()]
+    for shift in ((0, 0, 0), (0, 30, 0)):
+        operator = gemmi.Assembly.Operator()
+        operator.transform = gemmi.Transform(gemmi.Mat33(), gemmi.Vec3(*shift))
+        generator.operators.append(operator)
+    assembly.generators.append(generator)
+    del file.assemblies[:]
+    file.assemblies.append(assembly)
+    path = tmp_path / "crystal.cif"
+    file.make_mmcif_document().write_file(str(path))
+    return path
+
+
+def test_the_cell_and_an_assembly_are_objects_that_are_computed(cmd, do, crystal):
+    cmd.load(str(crystal), "crystal")
+    count = cmd.count_atoms("crystal")
+    output = do("potential_map crystal, inside, spacing=2, expand=cell, boundary=periodic")
+    assert "prepared" in output
+    assert cmd.count_atoms("inside_copies") == 6 * count
+    assert cmd.get_symmetry("inside_copies")[6] == "P 1"
+    assert cmd.count_atoms("inside_surface") == 6 * count
+    do(f"potential_map crystal, pair, spacing=2, assembly={crystal}:9")
+    assert cmd.count_atoms("pair_copies") == 2 * count
+    low, high = cmd.get_extent("pair_copies")
+    assert high[1] - low[1] > 30
+    assert cmd.count_atoms("crystal") == count
+    # again, in the place of the first
+    do("potential_map crystal, inside, spacing=2, expand=cell, boundary=periodic")
+    assert cmd.count_atoms("inside_copies") == 6 * count
+    assert "assembly" in do("potential_map crystal, other, spacing=2, assembly=9")  # the file is not known
+    assert not [name for name in cmd.get_names("objects") if name.startswith("other")]

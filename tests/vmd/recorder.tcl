@@ -181,6 +181,13 @@ proc molinfo {args} {
         return
     }
     if {$get eq "set"} {
+        if {$keywords eq {a b c alpha beta gamma}} {
+            set here [::recorder::molecule $id]
+            set frames [dict get $molecules($here) frames]
+            set now [dict get $molecules($here) frame]
+            dict set molecules($here) frames [lreplace $frames $now $now [list [lindex $frames $now 0] $frame]]
+            return
+        }
         foreach keyword $keywords value $frame {
             dict set molecules([::recorder::molecule $id]) $keyword $value
         }

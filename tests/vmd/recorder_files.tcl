@@ -3,7 +3,7 @@
 proc ::recorder::load {id path args} {
     variable molecules
     set type [expr {[dict exists $args type] ? [dict get $args type] : [string range [file extension $path] 1 end]}]
-    if {[lsearch -exact {psf pdb dx ccp4} $type] < 0 || ![file readable $path]} {
+    if {[lsearch -exact {psf pdb pdbx dx ccp4} $type] < 0 || ![file readable $path]} {
         error "Unable to load file '$path' using file type '$type'."
     }
     load_$type $id $path
@@ -101,6 +101,38 @@ proc ::recorder::load_pdb {id path} {
     dict set molecules($id) atoms $result
     dict lappend molecules($id) frames [list $places $cell]
     dict set molecules($id) frame [expr {[llength [dict get $molecules($id) frames]] - 1}]
+}
+
+# An mmCIF file as our program writes it: a row of words for each atom.
+proc ::recorder::load_pdbx {id path} {
+    variable molecules
+    set tags {}
+    set result {}
+    set places {}
+    set residue -1
+    set before {}
+    foreach line [lines $path] {
+        if {[string match _atom_site.* $line]} {
+            lappend tags [string trim [string range $line 11 end]]
+        }
+        if {![string match ATOM* $line] && ![string match HETATM* $line]} {
+            continue
+        }
+        foreach tag $tags word $line {
+            set value($tag) [expr {$word in {. ?} ? {} : $word}]
+        }
+        set key [list $value(auth_asym_id) $value(auth_seq_id) $value(label_comp_id)]
+        if {$key ne $before} {
+            incr residue
+            set before $key
+        }
+        lappend result [dict create name $value(label_atom_id) resname $value(label_comp_id) resid $value(auth_seq_id) \
+            insertion $value(pdbx_PDB_ins_code) chain $value(auth_asym_id) segname $value(auth_asym_id) charge 0.0 mass 1.0 \
+            type X residue $residue occupancy 1.0 beta 0.0 element $value(type_symbol)]
+        lappend places [list [single $value(Cartn_x)] [single $value(Cartn_y)] [single $value(Cartn_z)]]
+    }
+    dict set molecules($id) atoms $result
+    dict lappend molecules($id) frames [list $places {0 0 0 90 90 90}]
 }
 
 proc ::recorder::load_dx {id path} {

@@ -13,7 +13,7 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.map import MapOutput
-from vmdpotential.commands.options import ChargedSource, FramesOption
+from vmdpotential.commands.options import CompleteSource, FramesOption, TrajectoryOptions
 from vmdpotential.errors import StoppedError, UsageError
 from vmdpotential.execution.blocks import Run, run_blocks
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
@@ -23,7 +23,7 @@ from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.io.trajectories.frames import Frames, opened
+from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.maps import MapOptions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -84,7 +84,7 @@ class FitOptions:
 
 
 def average(
-    source: ChargedSource,
+    source: CompleteSource,
     trajectory: Annotated[Path | Frames, Option(
         "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True,
         viewer=False)],
@@ -130,10 +130,10 @@ def average(
     for each in names:
         check_map_format(each)
     files.check(paths, force)
-    structure, charge_report = source.charged([options.atoms], frames=trajectory)
+    structure, charge_report, all_frames = source.over(
+        TrajectoryOptions(trajectory=trajectory, frames=frames), [options.atoms], single=True)
     alignment = fit.alignment(structure)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    all_frames = opened(trajectory, len(structure), frames, single=True)
     assert all_frames is not None
     start = time.perf_counter()
     with progress.clock() as clock:

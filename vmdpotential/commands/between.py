@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from vmdpotential.commands.options import TrajectoryOptions
 from vmdpotential.errors import StoppedError, UsageError, Words
-from vmdpotential.frames.pairs import CellFrames, PairCounts, PairEnergies
+from vmdpotential.frames.pairs import PairCounts, PairEnergies
 from vmdpotential.maps import LEAST_TOLERANCE
 from vmdpotential.maps.options import Boundary, Engine
-from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.nonbonded import Nonbonded
@@ -104,19 +102,6 @@ def warn_of_mixture(structure: Structure, charges: ChargeReport, terms: Nonbonde
         where = structure.sources[0] if structure.sources else "structure"
         log.warning(Words("%s: charges are of %s (%s) and Lennard-Jones of %s (%s), which do not go together; choose "
                           "by {force_field} or {parameters}"), where, first[0], charges.source, second[0], terms.source)
-
-
-def frames_of(structure: Structure, options: TrajectoryOptions, boundary: str, cell: Cell | None) -> CellFrames:
-    """Return the frames with the cells that hold in a boundary: each its own, unless the user gave one.
-
-    Raises
-    ------
-    UsageError
-        For frames without a trajectory.
-    InputError
-        When the trajectory cannot be read or is of other atoms, or the first frame has no cell for a periodic boundary.
-    """
-    return CellFrames.of(structure, options.opened(structure), boundary, cell)
 
 
 def stopped(work: PairEnergies | PairCounts, count: int, report: Report) -> StoppedError:

@@ -13,7 +13,7 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.average import FitOptions, statistic_files
-from vmdpotential.commands.options import ChargedSource, Force, Format, FramesOption
+from vmdpotential.commands.options import CompleteSource, Force, Format, FramesOption, TrajectoryOptions
 from vmdpotential.densities.quantities import UNITS, count
 from vmdpotential.densities.sites import Site, find_sites
 from vmdpotential.errors import StoppedError, UsageError
@@ -24,7 +24,7 @@ from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.io.trajectories.frames import Frames, opened
+from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import Command, Option, Report
@@ -67,7 +67,7 @@ class DensityOutput:
 
 
 def density(
-    source: ChargedSource,
+    source: CompleteSource,
     trajectory: Annotated[Path | Frames, Option(
         "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True,
         viewer=False)],
@@ -83,7 +83,7 @@ def density(
 
     Every atom counts at the grid point nearest to it, or is spread as a Gaussian. In a periodic cell, of any shape and
     size in each frame, atoms keep their fractions of the cell, and the map is drawn in the mean cell. The standard
-    error comes from blocks of frames. Densities are computed on the CPU.
+    error comes from blocks of frames.
 
     Raises
     ------
@@ -112,15 +112,16 @@ def density(
         check_map_format(path)
     tables = [] if sites is None else [sites]
     files.check([*tables, *paths], force)
+    over, head, about = TrajectoryOptions(trajectory=trajectory, frames=frames), [], {}
     structure = source.read(trajectory)
-    chosen, head = select(structure, options.atoms), []
     if of == "charge" or (of == "electrons" and structure.charges is not None):
-        structure, charge_report = source.with_charges(structure, [options.atoms])
-        head = [str(charge_report)]
-    counted = count(structure, chosen, of, options.unit)
+        structure, charge_report, all_frames = source.over(over, [options.atoms], single=True)
+        head, about = [str(charge_report)], charge_report.data
+    else:
+        all_frames = over.opened(structure, single=True)
+    counted = count(structure, select(structure, options.atoms), of, options.unit)
     alignment = fit.alignment(structure)
     lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    all_frames = opened(trajectory, len(structure), frames, single=True)
     assert all_frames is not None
     start = time.perf_counter()
     with progress.clock() as clock:
@@ -150,7 +151,7 @@ def density(
     report = Report(
         [*head, *_lines(planning, found, seconds), *([] if maxima is None else _site_lines(maxima, table.site_radius)),
          *(f"wrote {path}" for path in written)],
-        {"files": [str(path) for path in written], **_data(planning, found), "seconds": seconds,
+        {"files": [str(path) for path in written], **about, **_data(planning, found), "seconds": seconds,
          "sites": None if maxima is None else [_row(site) for site in maxima]},
         {"grid": found.grids["mean"], "structure": structure,
          **{name: grid for name, grid in found.grids.items() if name in wanted[1:]}})
@@ -222,7 +223,7 @@ def _lines(planning: Planning, found: Density, seconds: float) -> list[str]:
                  f"standard error of the mean {found.error:.3g} {grid.unit} rms, by {len(found.blocks)} blocks of "
                  f"{found.blocks[0]} frames")
     lines.append(f"{made.frames.partition(':')[0]} frames ({made.frames.partition(': ')[2]}) in {seconds:.2f} s, "
-                 f"{1000 * seconds / found.frames:.3g} ms a frame, on the cpu engine")
+                 f"{1000 * seconds / found.frames:.3g} ms a frame, on the {work.engine} engine")
     return lines
 
 
@@ -239,7 +240,8 @@ def _data(planning: Planning, found: Density) -> dict[str, Any]:
         "spacing": grid.lattice.spacing.tolist(), "smear": work.width, "minimum": float(grid.values.min()),
         "maximum": float(grid.values.max()), "display_limit": grid.display_limit(),
         "cell": None if periodic is None else list(periodic.parameters),
-        "cell_deviation": None if found.cell_deviation is None else found.cell_deviation.tolist(), "engine": "cpu",
+        "cell_deviation": None if found.cell_deviation is None else found.cell_deviation.tolist(),
+        "engine": work.engine,
     }
 
 

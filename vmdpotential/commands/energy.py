@@ -17,7 +17,6 @@ from vmdpotential.commands.between import (
     BetweenOption,
     PairOptions,
     error_line,
-    frames_of,
     label,
     selections,
     stopped,
@@ -28,6 +27,7 @@ from vmdpotential.commands.options import CrystalSource, TableOutput, Trajectory
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
+from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, beside, without_nan
@@ -142,7 +142,7 @@ def energy(
         raise UsageError("figure", "shows residues", "use {by residue}")
     if solvent.solvent != "none" and trajectory.trajectory is not None:
         raise UsageError("solvent", "is for one structure", "leave out {trajectory}", value=solvent.solvent)
-    structure, report = source.charged(between, "between", trajectory.trajectory)
+    structure, report, frames = source.over(trajectory, between, "between")
     chosen = selections(structure, between)
     terms = options.terms(structure)
     warn_of_mixture(structure, report, terms)
@@ -158,7 +158,7 @@ def energy(
             row.add(found["frames"].tolist(), found[f"total {n}"], found.get(f"rows {n}"))
 
     with progress.clock() as clock:
-        work = PairEnergies(frames_of(structure, trajectory, options.boundary, source.cell), tuple(sums), structure, by)
+        work = PairEnergies(CellFrames.of(structure, frames, options.boundary, source.cell), tuple(sums), structure, by)
         whole = over_frames(work, add, execution.partial, **replace(execution, folder=kept).blocks)
     seconds = time.perf_counter() - start - clock.compiling
     count = len(rows[0].frames)

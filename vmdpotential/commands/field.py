@@ -120,13 +120,13 @@ def field(
     sites.check()
     trajectory.check()
     output.check()
-    atoms, report = source.charged(frames=trajectory.trajectory)
+    atoms, report, frames = source.over(trajectory)
     places = sites.places(atoms)
     left_out, unit = options.left_out(places), options.unit
     start, kept = time.perf_counter(), execution.beside(path)
     with progress.clock() as clock:
         found = field_at(
-            atoms, places, trajectory.opened(atoms),
+            atoms, places, frames,
             replace(options, sources={name: select(atoms, name, "from") for name in from_}, cell=source.cell),
             replace(execution, folder=kept))
     seconds = time.perf_counter() - start - clock.compiling

@@ -13,16 +13,16 @@ from vmdpotential.commands.between import (
     BetweenOption,
     PairOptions,
     error_line,
-    frames_of,
     label,
     selections,
     stopped,
     warn_of_mixture,
 )
-from vmdpotential.commands.options import ChargedSource, Force, TrajectoryOptions
+from vmdpotential.commands.options import CrystalSource, Force, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
+from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.io.files import output as files
@@ -32,7 +32,7 @@ from vmdpotential.parameters import Command, Option, Report
 
 
 def forces(
-    source: ChargedSource,
+    source: CrystalSource,
     between: BetweenOption,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: PairOptions = PairOptions(),
@@ -62,14 +62,14 @@ def forces(
     if len(between) != 2:
         raise UsageError("between", f"takes two selections here, and there are {len(between)}",
                          "such as {between protein} water")
-    structure, report = source.charged(between, "between", trajectory.trajectory)
+    structure, report, frames = source.over(trajectory, between, "between")
     (a, b, first, second), = selections(structure, between)
     terms = options.terms(structure)
     warn_of_mixture(structure, report, terms)
     pair = options.between(structure, terms, first, second, forces=True)
     blocks: list[Arrays] = []
     kept = execution.beside(output)
-    work = PairEnergies(frames_of(structure, trajectory, options.boundary, source.cell), (pair,), structure, "forces")
+    work = PairEnergies(CellFrames.of(structure, frames, options.boundary, source.cell), (pair,), structure, "forces")
     whole = over_frames(work, blocks.append, execution.partial, **replace(execution, folder=kept).blocks)
     last = Cell(blocks[-1]["cell"]) if "cell" in blocks[-1] else None
     numbers = np.concatenate([found["frames"] for found in blocks])

@@ -16,7 +16,7 @@ from vmdpotential.commands.options import CrystalSource, Force, Format, Like, at
 from vmdpotential.errors import CheckError, UsageError
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.io.trajectories.frames import Frames
+from vmdpotential.io.trajectories.frames import Frames, are_models
 from vmdpotential.maps import MapOptions, potential_map
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
@@ -45,7 +45,8 @@ class FrameSource(CrystalSource):
     def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
                      whole: bool = True) -> tuple[Structure, ChargeReport]:
         """Return a structure that was read with charges, completed where it is not of a trajectory."""
-        return super().with_charges(structure, atoms, parameter, whole and self.trajectory is None)
+        own = self.trajectory is None or are_models(self.trajectory)
+        return super().with_charges(structure, atoms, parameter, whole and own)
 
 
 @dataclass(frozen=True, kw_only=True)

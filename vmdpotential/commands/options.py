@@ -16,7 +16,7 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import parse_cell, with_cell
 from vmdpotential.io.files.several import frame_chosen
-from vmdpotential.io.trajectories.frames import Frames, Trajectory, opened, parse_frames
+from vmdpotential.io.trajectories.frames import Frames, Loaded, Trajectory, are_models, opened, parse_frames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.given import ResidueCharges
@@ -53,10 +53,11 @@ Pka = Annotated[str, Option(
     "source of the pKa values of added hydrogens: model compounds, or PROPKA, which computes them for this structure",
     choices=("model", "propka"))]
 Assembly = Annotated[str, Option(
-    "biological assembly to build from the file's operators, such as 1", viewer=False, metavar="NAME")]
+    "biological assembly to build from the operators that the file lists, such as 1; of other atoms than the file's, "
+    "with the file that lists them: entry.cif:1", metavar="[FILE:]NAME")]
 Expand = Annotated[str, Option(
     "whether the asymmetric unit of a crystal is expanded to its whole cell by the space group's operators",
-    choices=("no", "cell"), viewer=False)]
+    choices=("no", "cell"))]
 UnitOfFile = Annotated[str | None, Option(
     "unit of maps whose files state none, such as cubes of other programs", choices=(*POTENTIAL_UNITS, "hartree/e"),
     viewer=False)]
@@ -95,6 +96,32 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CopyOptions:
+    """Whether a structure stands for a biological assembly, or for the whole cell of its crystal."""
+
+    assembly: Assembly = ""
+    expand: Expand = "no"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopiedSource(CopyOptions, Source):
+    """A structure, its biological assembly or the whole cell of its crystal."""
+
+    def read(self, frames: Path | Frames | None = None) -> Structure:
+        """Return the structure, or its assembly or cell.
+
+        Raises
+        ------
+        UsageError
+            For copies of a structure with frames, which are of its own atoms.
+        """
+        if frames is not None and (self.assembly or self.expand != "no"):
+            raise UsageError("assembly" if self.assembly else "expand", "is for one structure",
+                             "leave it out, or leave out {trajectory}", value=self.assembly or self.expand)
+        return copies(super().read(frames), self.structure, self.assembly, self.expand)
+
+
+@dataclass(frozen=True, kw_only=True)
 class TemplateOptions:
     """Where charges come from that no topology gives."""
 
@@ -117,6 +144,23 @@ class ChargedSource(TemplateOptions, Source):
         """Return a structure that was read with charges; missing atoms may be added where it is the `whole` input."""
         return charged(structure, self.force_field, self.water, self.charges, atoms, parameter)
 
+    def over(self, trajectory: TrajectoryOptions, atoms: Sequence[Selection] = (), parameter: str = "atoms",
+             single: bool = False) -> tuple[Structure, ChargeReport, Frames | None]:
+        """Return the structure with charges, where they come from, and the frames of its atoms, if there are any.
+
+        Of a structure that was completed, added atoms of a frame are where they are next to those they belong to.
+        """
+        trajectory.check()
+        shown = self.read(trajectory.trajectory)
+        structure, report = self.with_charges(
+            shown, atoms, parameter, trajectory.trajectory is None or are_models(trajectory.trajectory))
+        frames = trajectory.opened(shown, single)
+        if report.prepared and isinstance(frames, Trajectory | Loaded):
+            from vmdpotential.prepare.follow import Follower
+
+            frames = replace(frames, change=Follower(shown, structure))
+        return structure, report, frames
+
 
 @dataclass(frozen=True, kw_only=True)
 class CompleteSource(ChargedSource):
@@ -128,21 +172,26 @@ class CompleteSource(ChargedSource):
 
     def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
                      whole: bool = True) -> tuple[Structure, ChargeReport]:
-        """Return a structure that was read with charges, completed where it is the `whole` input."""
-        return charged(structure, self.force_field, self.water, self.charges, atoms, parameter,
-                       self.prepare if whole else "never", self.ph, self.pka)
+        """Return a structure that was read with charges, completed where it is the `whole` input.
+
+        Raises
+        ------
+        IncompleteError
+            When atoms are missing and none may be added: to those of a simulation, whose frames have no others.
+        """
+        try:
+            return charged(structure, self.force_field, self.water, self.charges, atoms, parameter,
+                           self.prepare if whole else "never", self.ph, self.pka)
+        except IncompleteError as error:
+            if not whole and self.prepare != "never":
+                error.cure = ("atoms are added to models of a PDB or mmCIF file, but not to frames of a simulation, "
+                              f"which had its own: give its {{topology}}, or {error.cure}")
+            raise
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrystalSource(CompleteSource):
+class CrystalSource(CopiedSource, CompleteSource):
     """A structure with charges, its biological assembly or the whole cell of its crystal."""
-
-    assembly: Assembly = ""
-    expand: Expand = "no"
-
-    def read(self, frames: Path | Frames | None = None) -> Structure:
-        """Return the structure, or its assembly or cell."""
-        return copies(super().read(frames), self.structure, self.assembly, self.expand)
 
     def hydrogenated(self) -> tuple[Structure, str]:
         """Return the structure with the atoms that it lacks, and what was added, for what needs no charges (surfaces).
@@ -169,7 +218,7 @@ class TrajectoryOptions:
         "unless given", positional=True, viewer=False)] = None
     frames: FramesOption = None
 
-    def opened(self, structure: Structure) -> Frames | None:
+    def opened(self, structure: Structure, single: bool = False) -> Frames | None:
         """Return the frames, or None where there is no trajectory.
 
         Raises
@@ -180,7 +229,7 @@ class TrajectoryOptions:
             When the trajectory cannot be read or is of other atoms.
         """
         self.check()
-        return opened(self.trajectory, len(structure), self.frames)
+        return opened(self.trajectory, len(structure), self.frames, single)
 
     def check(self) -> None:
         """Refuse frames without a trajectory."""
@@ -274,7 +323,7 @@ def copies(structure: Structure, source: Path | Structure, assembly: str = "", e
     Raises
     ------
     UsageError
-        For both, or an assembly of a viewer's structure, or one that the file does not have.
+        For both, or an assembly of a viewer's structure without its file, or one that the file does not have.
     InputError
         For a structure without a cell and a space group, or with a topology.
     """
@@ -286,9 +335,11 @@ def copies(structure: Structure, source: Path | Structure, assembly: str = "", e
         raise UsageError("assembly", "cannot be combined with {expand}", value=assembly)
     if not assembly:
         return expanded(structure)
-    if isinstance(source, Structure):
-        raise UsageError("assembly", "needs a file, which lists the operators", value=assembly)
-    return assembled(structure, source, assembly)
+    file, _, name = assembly.rpartition(":")
+    if not file and isinstance(source, Structure):
+        raise UsageError("assembly", "needs the file that lists its operators",
+                         "put it before the name: {assembly entry.cif:1}", value=assembly)
+    return assembled(structure, Path(file) if isinstance(source, Structure) or file else source, name)
 
 
 def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:

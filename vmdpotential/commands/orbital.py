@@ -16,7 +16,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import isovalue
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.files import output as files
-from vmdpotential.maps.options import GridOptions
+from vmdpotential.maps.options import Engine, GridOptions
 from vmdpotential.orbitals.evaluate import LENGTHS, density_map, orbital_map
 from vmdpotential.orbitals.potential import potential_map
 from vmdpotential.orbitals.read import read_wavefunction
@@ -46,6 +46,15 @@ class OrbitalPotential:
     temperature: Annotated[float, Option("temperature for kT/e", unit="K", above=0, high=1e4)] = DEFAULT_TEMPERATURE
 
 
+@dataclass(frozen=True, kw_only=True)
+class OrbitalValues:
+    """What computes orbitals and densities, and their unit."""
+
+    engine: Engine = "auto"
+    unit: Annotated[str, Option(
+        "unit of length in the values: A^-3/2 and e/A^3, or bohr^-3/2 and e/bohr^3", choices=LENGTHS)] = "A"
+
+
 def orbital_(
     file: Annotated[Path | Wavefunction, Option(
         "wave function of a quantum chemistry program: .molden, .fchk, .wfn, .wfx, .mkl", positional=True,
@@ -61,8 +70,7 @@ def orbital_(
     of_potential: OrbitalPotential = OrbitalPotential(),
     grid: GridOptions = GridOptions(spacing=0.2, padding=4.0),
     like: Like = None,
-    unit: Annotated[str, Option(
-        "unit of length in the values: A^-3/2 and e/A^3, or bohr^-3/2 and e/bohr^3", choices=LENGTHS)] = "A",
+    values: OrbitalValues = OrbitalValues(),
     output: OrbitalOutput = OrbitalOutput(),
 ) -> Report:
     """Compute a molecular orbital, an electron density or the electrostatic potential on a grid.
@@ -85,12 +93,16 @@ def orbital_(
     from vmdpotential.io.maps import check_map_format, put_map, read_map
 
     path, atoms, force = output.output, output.atoms, output.force
+    engine, unit = values.engine, values.unit
     if path is None and isinstance(file, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output orbital.cube}")
     potential = of_potential.potential
     if bool(orbital) + density + spin + potential != 1:
         raise UsageError("orbital", "one quantity is computed at a time",
                          "give one of {orbital}, {density}, {spin}, {potential}")
+    if potential and engine not in ("auto", "cpu"):
+        raise UsageError("engine", "potentials of wave functions are computed on the CPU", "leave it out",
+                         value=engine)
     if path is not None:
         check_map_format(path)
     written = [name for name in (atoms, path) if name is not None]
@@ -108,8 +120,8 @@ def orbital_(
         if potential:
             made = potential_map(wavefunction, lattice, of_potential.potential_unit, of_potential.temperature)
         else:
-            made = (orbital_map(wavefunction, lattice, index, channel, unit) if orbital else
-                    density_map(wavefunction, lattice, spin, unit))
+            made = (orbital_map(wavefunction, lattice, index, channel, unit, engine) if orbital else
+                    density_map(wavefunction, lattice, spin, unit, engine))
     seconds = time.perf_counter() - start - clock.compiling
     maps = {} if path is None else {path: lambda place: put_map(made, place)}
     write_structures(structure, [] if atoms is None else [atoms], force, maps)
@@ -124,7 +136,7 @@ def orbital_(
         f"{wavefunction.nuclear_charges.sum() - wavefunction.electrons:.4g} e in all" if total is None else
         f"integral over the grid: {total:.4f} of the squared orbital, which is 1 in all space" if orbital else
         f"integral over the grid: {total:.4f} electrons" + ("" if spin else f" of {wavefunction.electrons:g}"),
-        f"{seconds:.2f} s", *(f"wrote {each}" for each in written),
+        f"{seconds:.2f} s on the {made.provenance.engine} engine", *(f"wrote {each}" for each in written),
     ]
     data = {
         "quantity": made.provenance.quantity, "unit": made.unit, "orbital": index + 1 if orbital else None,
@@ -134,7 +146,7 @@ def orbital_(
         "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
         "minimum": low, "maximum": high,
         "display_limit": isovalue(made), "file": None if path is None else str(path),
-        "structure_file": None if atoms is None else str(atoms), "seconds": seconds,
+        "structure_file": None if atoms is None else str(atoms), "seconds": seconds, "engine": made.provenance.engine,
     }
     return Report(lines, data, {"grid": made, "structure": structure})
 

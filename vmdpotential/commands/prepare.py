@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vmdpotential.commands.options import (
-    Assembly,
-    Expand,
+    CopyOptions,
     Force,
     Ph,
     Pka,
@@ -32,10 +31,12 @@ def prepare(
     pka: Pka = "model",
     templates: TemplateOptions = TemplateOptions(),
     leave_out: Annotated[tuple[str, ...], Option(
-        "names of residues to leave out, such as UNK", metavar="NAME")] = (),
+        "residues to leave out, by name, such as UNK, or by name and number, such as ALA617", metavar="NAME")] = (),
     radii: Annotated[str, Option("set of atomic radii", choices=SETS)] = "mbondi2",
-    assembly: Assembly = "",
-    expand: Expand = "no",
+    symmetry: CopyOptions = CopyOptions(),
+    prepare: Annotated[str, Option(
+        "whether atoms are added: auto, or never to write an assembly or a cell as it is",
+        choices=("auto", "never"))] = "auto",
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .pqr has charges and radii, .pdb, .cif or .gro the atoms; .csv the table of all residues",
         short="o", viewer=False, written=True)] = (),
@@ -67,8 +68,17 @@ def prepare(
             check_formats(read(structure, None), [path])
     files.check(output, force)
     start = time.perf_counter()
+    whole = copies(read(structure, None), structure, symmetry.assembly, symmetry.expand)
+    if prepare == "never":
+        if tables:
+            raise UsageError("output", "nothing is done to residues", "leave out the table", value=str(tables[0]))
+        write_structures(whole, structures, force)
+        return Report(
+            [f"{len(whole)} atoms as they are", *(f"wrote {path}" for path in output)],
+            {"atoms": len(whole), "cell": None if whole.cell is None else list(whole.cell.parameters),
+             "files": [str(path) for path in output]}, {"structure": whole})
     made = prepare_structure(
-        copies(read(structure, None), structure, assembly, expand), ph=ph, pka=pka, force_field=templates.force_field,
+        whole, ph=ph, pka=pka, force_field=templates.force_field,
         water=templates.water, charges=residue_charges(templates.charges), leave_out=leave_out, radii=radii)
     seconds = time.perf_counter() - start
     write_structures(made.structure, structures, force,

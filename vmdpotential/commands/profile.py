@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from vmdpotential import progress
-from vmdpotential.commands.options import ChargedSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.frames.options import Execution
@@ -27,7 +27,7 @@ _ZEROS = ("mean", "left")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProfileSource(ChargedSource):
+class ProfileSource(CrystalSource):
     """A structure with charges, or a map."""
 
     structure: Annotated[Path | Structure, Option(
@@ -82,9 +82,8 @@ def profile(
             found, head, data = _of_map(source.structure, axis, zero, options.unit, given)
             objects: dict[str, Any] = {}
         else:
-            trajectory.check()
-            atoms, report = source.charged(frames=trajectory.trajectory)
-            found = of_frames(atoms, trajectory.opened(atoms), replace(
+            atoms, report, frames = source.over(trajectory)
+            found = of_frames(atoms, frames, replace(
                 options, axis="xyz".index(axis), center=None if center is None else select(atoms, center, "center"),
                 zero=zero if zero in _ZEROS else select(atoms, zero, "zero"),
                 sources={name: select(atoms, name, "from") for name in from_}, cell=source.cell),

@@ -12,11 +12,12 @@ from typing import Annotated
 import numpy as np
 
 from vmdpotential import progress
-from vmdpotential.commands.between import BetweenOption, frames_of, selections, stopped
-from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
+from vmdpotential.commands.between import BetweenOption, selections, stopped
+from vmdpotential.commands.options import CopiedSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
+from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairCounts, over_frames
 from vmdpotential.maps.options import Engine
@@ -27,7 +28,7 @@ from vmdpotential.parameters import Command, Option, Report
 
 
 def rdf(
-    source: Source,
+    source: CopiedSource,
     between: BetweenOption,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     range: Annotated[float, Option("longest distance", unit="A", above=0, high=1000, front=True)] = 15.0,
@@ -58,7 +59,7 @@ def rdf(
     output.check()
     structure = source.read(trajectory.trajectory)
     if trajectory.trajectory is None:
-        structure.require_whole_cell("expand it to the cell")
+        structure.require_whole_cell("use {expand cell}")
         if structure.cell is None:
             raise InputError(f"{structure.where}: has no periodic cell, which gives the density", "give {cell}")
         check_overlaps(structure)
@@ -78,7 +79,8 @@ def rdf(
             one.merge(more, found["volumes"])
 
     with progress.clock() as clock:
-        work = PairCounts(frames_of(structure, trajectory, "periodic", source.cell), tuple(counts))
+        frames = CellFrames.of(structure, trajectory.opened(structure), "periodic", source.cell)
+        work = PairCounts(frames, tuple(counts))
         whole = over_frames(work, add, execution.partial, **replace(execution, folder=kept).blocks)
     seconds = time.perf_counter() - start - clock.compiling
     found = [one.result() for one in counts]

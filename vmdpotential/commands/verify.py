@@ -58,9 +58,9 @@ def verify(
             skipped[name] = str(error)
             continue
         work = [*_interactions(backend), *_pairs(backend), *_methods(backend, method, thorough, points, seed)]
-        work.append(("probes", partial(_check_probes, backend, seed)))
-        if name == "cpu":
-            work += [("densities", partial(_check_densities, seed)), ("orbitals", _check_orbitals)]
+        work += [("probes", partial(_check_probes, backend, seed)),
+                 ("densities", partial(_check_densities, backend, seed)),
+                 ("orbitals", partial(_check_orbitals, backend))]
         for number, (label, check) in enumerate(work):
             progress.report(f"verify, {label}", number / len(work))
             start = time.perf_counter()
@@ -181,8 +181,8 @@ def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
     return [_row(f"forces of pairs in range, {name}", error, 5e-6)]
 
 
-def _check_orbitals() -> list[dict[str, Any]]:
-    """Compare an orbital, a density and a potential of one Gaussian at a proton with their closed forms."""
+def _check_orbitals(backend: Engine) -> list[dict[str, Any]]:
+    """Compare an orbital, a density and on the CPU a potential of a Gaussian at a proton with their closed forms."""
     import numpy as np
     from scipy.special import erf
 
@@ -201,10 +201,12 @@ def _check_orbitals() -> list[dict[str, Any]]:
     r = np.linalg.norm(lattice.points(), axis=1) / BOHR
     value = (2 * exponent / np.pi) ** 0.75 * np.exp(-exponent * r * r)
     field = coulomb_constant("V") / BOHR * (1 - erf(np.sqrt(2 * exponent) * r)) / r
-    rows = []
-    for what, grid, exact in (("orbital", orbital_map(atom, lattice, 0, length="bohr"), value),
-                              ("electron density", density_map(atom, lattice, length="bohr"), value**2),
-                              ("potential", potential_map(atom, lattice, "V"), field)):
+    rows, name = [], backend.name
+    found = [("orbital", orbital_map(atom, lattice, 0, length="bohr", engine=name), value),
+             ("electron density", density_map(atom, lattice, length="bohr", engine=name), value**2)]
+    if name == "cpu":
+        found.append(("potential", potential_map(atom, lattice, "V"), field))
+    for what, grid, exact in found:
         error = float(np.abs(grid.values.ravel() - exact).max() / np.abs(exact).max())
         rows.append(_row(f"{what} of a Gaussian, closed form", error, 1e-5))
     return rows
@@ -230,7 +232,7 @@ def _check_probes(backend: Engine, seed: int) -> list[dict[str, Any]]:
     return [_row("probes, Lennard-Jones in a periodic cell", error, 1e-5)]
 
 
-def _check_densities(seed: int) -> list[dict[str, Any]]:
+def _check_densities(backend: Engine, seed: int) -> list[dict[str, Any]]:
     """Compare the density of atoms in a triclinic cell with the histogram of all their images."""
     import numpy as np
 
@@ -245,7 +247,7 @@ def _check_densities(seed: int) -> list[dict[str, Any]]:
     lattice = Lattice.over_cell(cell, 1.0)
     counted = Counted("number", "1/A^3", np.arange(len(positions)), np.ones(len(positions)), None, "")
     frames, sample = Loaded("box", [(positions, cell)]), np.zeros(1, np.int64)
-    work = Densities(frames, None, counted, lattice, cell, True, None, 0.0, sample)
+    work = Densities(frames, None, counted, lattice, cell, True, None, 0.0, sample, backend.name)
     found = work.block(range(1))
     values = np.zeros(lattice.size)
     values[found["nodes"]] = found["sums"]

@@ -38,6 +38,8 @@ from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
     from vmdpotential.engines.costs import Costs, PointCosts
+    from vmdpotential.engines.counting import Counter, Counting
+    from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
     from vmdpotential.splitting.mesh import Mesh
@@ -357,6 +359,12 @@ class Engine(Protocol):
         add, and `ions` (I, 2) their valences and shares of the ionic strength for the full equation, else none. The
         numbers of nodes less one are multiples of 2 to the power of `levels` less one.
         """
+
+    def orbitals(self, work: OrbitalSum) -> NDArray[np.float32]:
+        """Return an orbital (nx, ny, nz), or the weighted sum of the squares of several."""
+
+    def counter(self, counting: Counting) -> Counter:
+        """Return sums over frames of what atoms add to the nodes of a lattice."""
 
     def charge_potential(self, cell: Cell) -> ChargePotential:
         """Return the potential of one charge and all its images, for many charges one after another.

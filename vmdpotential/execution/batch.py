@@ -20,7 +20,7 @@ from typing import Any
 from vmdpotential import __version__
 from vmdpotential.errors import InputError, OutputError, UsageError, VmdpotentialError
 from vmdpotential.execution.cluster import cluster
-from vmdpotential.execution.pools import collect
+from vmdpotential.execution.pools import WorkerError, collect
 from vmdpotential.execution.processes import Processes
 from vmdpotential.execution.work import Needs, Work, fingerprint
 from vmdpotential.io.files import output as files
@@ -207,13 +207,15 @@ def run_batch(make: Make, paths: Sequence[Path], folder: Path, suffix: str, opti
         if todo:
             pool = stack.enter_context(cluster(scheduler, work) if scheduler else contextlib.closing(
                 Processes(work, min(workers, len(todo)))))
-            for index, result, seconds in collect(pool, [range(n, n + 1) for n in todo], lambda *_: None,
-                                                  label="structures", ordered=False, retries=0):
+            for index, future in collect(pool, [range(n, n + 1) for n in todo], lambda *_: None,
+                                         label="structures", ordered=False, retries=0):
                 row = rows[todo[index]]
-                if isinstance(result, BaseException):
-                    row.update(status="failed", message=_message(result, row["structure"]))
+                try:
+                    figures, seconds = future.result()
+                except Exception as error:
+                    row.update(status="failed", message=_message(WorkerError.of(error), row["structure"]))
                 else:
-                    row.update({name: _text(value) for name, value in result.items()}, status="done",
+                    row.update({name: _text(value) for name, value in figures.items()}, status="done",
                                seconds=f"{seconds:.3f}")
                 if (now := time.perf_counter()) - written > interval:
                     _write(report, rows)
@@ -249,9 +251,8 @@ def _write(report: Path, rows: Sequence[Mapping[str, str]]) -> None:
         writer.writerows(rows)
 
 
-def _message(error: BaseException, structure: str) -> str:
-    text = error.message() if isinstance(error, VmdpotentialError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.removeprefix(f"{os.path.abspath(structure)}: ").split())
+def _message(error: VmdpotentialError, structure: str) -> str:
+    return " ".join(error.message().removeprefix(f"{os.path.abspath(structure)}: ").split())
 
 
 def _text(value: Any) -> str:

@@ -172,15 +172,16 @@ class Run:
             results = collect(pool, self.blocks, arrived, submit=partial(self._submit, pool))
             while True:
                 with progress.listening(heard):  # not while the caller is at work
-                    number, result, _ = next(results, (-1, {}, 0.0))
-                if number < 0:
+                    done = next(results, None)
+                if done is None:
                     return
-                if isinstance(result, WorkerError):
+                number, future = done
+                try:
+                    arrays, _ = future.result()
+                except WorkerError as error:
                     block = self.blocks[number]
-                    raise TaskError(f"frames {block[0]} to {block[-1]}: {result.text}", result.cure)
-                if isinstance(result, BaseException):
-                    raise result
-                yield result
+                    raise TaskError(f"frames {block[0]} to {block[-1]}: {error.text}", error.cure) from None
+                yield arrays
 
     @contextlib.contextmanager
     def _pool(self, heard: progress.Listener) -> Iterator[Pool]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from vmdpotential import __version__, progress
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import BackendError, TaskError, VmdpotentialError
+from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.execution.pools import LostError, Pool, Result, WorkerError, timed
 from vmdpotential.execution.tree import merged_at_once
 from vmdpotential.execution.work import Work
@@ -114,17 +114,16 @@ class _Cluster(Pool):
 
     def _done(self, result: Future[Result], task: Any) -> None:
         """Give the result of a task to the future that was returned for it."""
+        from distributed import KilledWorker
+
         try:
-            if task.status == "finished":
-                result.set_result(task.result(timeout=PATIENCE))
-                return
-            # cancelled: a scheduler that was started again knows of nothing
-            error = task.exception(timeout=PATIENCE) if task.status == "error" else self._gone()
-        except Exception as failure:
-            error = failure
-        if type(error).__name__ == "KilledWorker":
-            error = WorkerError("every worker that was given it died", "give workers more memory")
-        result.set_exception(error if isinstance(error, VmdpotentialError) else LostError.of(error))
+            if task.status not in ("finished", "error"):
+                raise self._gone()  # cancelled: a scheduler that was started again knows of nothing
+            result.set_result(task.result(timeout=PATIENCE))
+        except KilledWorker:
+            result.set_exception(WorkerError("every worker that was given it died", "give workers more memory"))
+        except Exception as error:
+            result.set_exception(LostError.of(error))
 
     def poll(self) -> None:
         if self.client.status == "running":

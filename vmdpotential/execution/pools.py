@@ -19,12 +19,11 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import Self
 
 from vmdpotential import memory, progress
 from vmdpotential.compiling import threads
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import TaskError
+from vmdpotential.errors import TaskError, VmdpotentialError
 from vmdpotential.execution.work import Arrays, Work
 from vmdpotential.io.trajectories.frames import on_demand
 
@@ -47,8 +46,10 @@ class WorkerError(TaskError):
     """An unexpected error of a worker."""
 
     @classmethod
-    def of(cls, error: BaseException) -> Self:
-        """Return what is reported of an unexpected error."""
+    def of(cls, error: Exception) -> VmdpotentialError:
+        """Return an error of this package as it is, and of an unexpected one what is reported."""
+        if isinstance(error, VmdpotentialError):
+            return error
         return cls(": ".join([type(error).__name__, *filter(None, [" ".join(str(error).split())])]))
 
 
@@ -78,8 +79,8 @@ class Pool(ABC):
 
 def collect(pool: Pool, blocks: Sequence[range], arrived: Callable[[range, Arrays, float], None], *,
             submit: Callable[[range], Future[Result]] | None = None, label: str = "blocks", ordered: bool = True,
-            retries: int = RETRIES) -> Generator[tuple[int, Arrays | BaseException, float], None, None]:
-    """Yield which block is done, its result or its error, and the seconds it took; in the order of the blocks.
+            retries: int = RETRIES) -> Generator[tuple[int, Future[Result]], None, None]:
+    """Yield which block is done, and the future that has its result or its error; in the order of the blocks.
 
     Parameters
     ----------
@@ -97,13 +98,13 @@ def collect(pool: Pool, blocks: Sequence[range], arrived: Callable[[range, Array
     """
     submit = submit or pool.submit
     running: dict[Future[Result], int] = {}
-    ready: dict[int, tuple[int, Arrays | BaseException, float]] = {}
+    ready: dict[int, Future[Result]] = {}
     failures: Counter[int] = Counter()
     submitted = taken = 0
     while taken < len(blocks):
         number = taken if ordered else next(iter(ready), -1)
         if number in ready:
-            yield ready.pop(number)
+            yield number, ready.pop(number)
             taken += 1
             continue
         while submitted < len(blocks) and submitted < taken + pool.ahead():
@@ -114,14 +115,13 @@ def collect(pool: Pool, blocks: Sequence[range], arrived: Callable[[range, Array
         for future in wait(running, POLL, FIRST_COMPLETED).done:
             number = running.pop(future)
             error = future.exception()
-            if error is None:
-                arrived(blocks[number], *future.result())
-                ready[number] = number, *future.result()
-            elif isinstance(error, LostError) and failures[number] < retries:
+            if isinstance(error, LostError) and failures[number] < retries:
                 failures[number] += 1
                 running[submit(blocks[number])] = number
-            else:
-                ready[number] = number, error, 0.0
+                continue
+            if error is None:
+                arrived(blocks[number], *future.result())
+            ready[number] = future
     progress.report(label, 1.0)
 
 

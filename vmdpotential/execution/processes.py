@@ -17,11 +17,10 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -144,12 +143,12 @@ class _Process:
         self._start()
         try:
             self._pipe.send(block)
-            result, seconds = self._pipe.recv()
+            reply: _Reply = self._pipe.recv()
         except (EOFError, OSError):
             raise LostError(f"its process ended ({_end(self.join())})") from None
-        if isinstance(result, BaseException):
-            raise result
-        return _loaded(result), seconds
+        if reply.error is not None:
+            raise reply.error
+        return _loaded(reply), reply.seconds
 
     def _start(self) -> None:
         with _starting:
@@ -215,37 +214,39 @@ def _serve(pipe: Any, place: int, folder: Path, environment: Mapping[str, str]) 
         while True:
             block = pipe.recv()
             try:
-                arrays, seconds = timed(work, block)
-                pipe.send((_stored(arrays, folder), seconds))
+                pipe.send(_stored(*timed(work, block), folder))
             except Exception as error:  # MemoryError too
-                pipe.send((error if isinstance(error, VmdpotentialError) else WorkerError.of(error), 0.0))
+                pipe.send(_Reply({}, {}, 0.0, WorkerError.of(error)))
 
 
-@dataclass(frozen=True)
-class _File:
-    path: Path
+class _Reply(NamedTuple):
+    """A block's result: small arrays, the files of large ones, and seconds; or the error."""
+
+    arrays: Arrays
+    files: Mapping[str, Path]
+    seconds: float
+    error: VmdpotentialError | None = None
 
 
-def _stored(arrays: Arrays, folder: Path) -> Arrays:
+def _stored(arrays: Arrays, seconds: float, folder: Path) -> _Reply:
     """Return a result with its large arrays in files."""
-    found = dict(arrays)
+    small, large = dict(arrays), dict[str, Path]()
     for name, array in arrays.items():
-        if getattr(array, "nbytes", 0) >= BY_FILE:
+        if np.asarray(array).nbytes >= BY_FILE:
             handle, path = tempfile.mkstemp(".npy", dir=folder)
             with os.fdopen(handle, "wb") as file:
-                np.save(file, array)
-            found[name] = _File(Path(path))
-    return found
+                np.save(file, small.pop(name))
+            large[name] = Path(path)
+    return _Reply(small, large, seconds)
 
 
-def _loaded(result: Arrays) -> Arrays:
+def _loaded(reply: _Reply) -> Arrays:
     """Return a result with its large arrays mapped."""
-    found = dict(result)
-    for name, array in result.items():
-        if isinstance(array, _File):
-            found[name] = np.load(array.path, mmap_mode="r")
-            with contextlib.suppress(OSError):  # Windows keeps what is mapped until the folder goes
-                array.path.unlink()
+    found = dict(reply.arrays)
+    for name, path in reply.files.items():
+        found[name] = np.load(path, mmap_mode="r")
+        with contextlib.suppress(OSError):  # Windows keeps what is mapped until the folder goes
+            path.unlink()
     return found
 
 

@@ -18,19 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.compiling import build
 from vmdpotential.densities.quantities import UNITS, Counted
+from vmdpotential.engines import get_engine
+from vmdpotential.engines.counting import Counter, Counting
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import LABEL, Run
 from vmdpotential.execution.work import Arrays, Needs, Work
-from vmdpotential.frames.average import SAME
 from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell
 from vmdpotential.maps import choose_cell, lay_lattice
-from vmdpotential.maps.options import Boundary
-from vmdpotential.molecule.cell import Cell, same_cell
+from vmdpotential.maps.options import Boundary, Engine
+from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Option
 
@@ -65,6 +65,7 @@ class Densities(Work):
         A, standard deviation of the Gaussian that an atom is; 0 counts it at the nearest node.
     sample : (P,) int64
         Places in the flattened map at which blocks are looked at.
+    engine : str
     """
 
     frames: Frames
@@ -76,10 +77,11 @@ class Densities(Work):
     fixed: Cell | None
     width: float
     sample: NDArray[np.int64]
+    engine: str = "cpu"
 
     def needs(self) -> Needs:
-        """Return the memory of a block."""
-        return Needs(memory=72 * self.lattice.size)
+        """Return the engine and the memory of a block."""
+        return Needs(self.engine, memory=72 * self.lattice.size)
 
     @property
     def spreading(self) -> str:
@@ -87,16 +89,12 @@ class Densities(Work):
         return "occupancy" if self.counted.radii is not None else "gaussian" if self.width else "nearest"
 
     @cached_property
-    def _spare(self) -> list[tuple[Floats, NDArray[np.int64], NDArray[np.int64]]]:
-        """Memory of blocks that are done, one for each thread at most, all zero."""
+    def _spare(self) -> list[Counter]:
+        """Counters of blocks that are done, one for each thread at most."""
         return []
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_spare"}
-
-    def identity(self) -> tuple[object, ...]:
-        """Return what determines the result."""
-        return tuple(value for name, value in self.__dict__.items() if name != "_spare")
 
     def block(self, numbers: range) -> Arrays:
         """Return what some frames sum up to.
@@ -108,27 +106,24 @@ class Densities(Work):
             (T,) of their squares; ``sample`` (P,) sums at the sample; ``cells`` (6, 3), mean and squared deviations of
             the cells' vectors.
         """
-        kernel = build.load("density_kernel", spreading=self.spreading)
-        size = self.lattice.size
-        # lists have one place that is written and not used
-        work, frame_nodes, block_nodes = self._spare.pop() if self._spare else (
-            np.zeros((size, 4)), np.empty(size + 1, np.int64), np.empty(size + 1, np.int64))
-        counts, cells = np.zeros(1, np.int64), Moments.none((3, 3))
+        try:
+            counter = self._spare.pop()
+        except IndexError:
+            counter = get_engine(self.engine).counter(self.counting)
+        cells = Moments.none((3, 3))
         for done, frame in enumerate(self.frames.part(numbers), 1):
             cell = self.cell_of(frame)
             if cell is not None:
                 cells.add(cell.vectors)
             positions = frame.positions if self.alignment is None else self.alignment.align(frame.positions, cell)
-            atoms, places = self._fixed
-            kernel.add_frame(np.ascontiguousarray(positions), *atoms, self._change(cell), *places, work, frame_nodes,
-                             block_nodes, counts)
+            counter.add(positions, self._change(cell))
             progress.report(LABEL, done / len(numbers))
-        nodes, sample = block_nodes[: counts[0]].copy(), work[self.sample, kernel.SUM]
-        sums, squares = np.empty((2, len(nodes)))
-        kernel.take(work, nodes, sums, squares)
-        self._spare.append((work, frame_nodes, block_nodes))
-        return {"count": np.array(len(numbers)), "nodes": nodes, "sums": sums, "squares": squares, "sample": sample,
-                "cells": np.concatenate([cells.mean, cells.m2])}
+        nodes, sums, squares = counter.take()
+        self._spare.append(counter)
+        of_node = np.zeros(self.lattice.size)
+        of_node[nodes] = sums
+        return {"count": np.array(len(numbers)), "nodes": nodes, "sums": sums, "squares": squares,
+                "sample": of_node[self.sample], "cells": np.concatenate([cells.mean, cells.m2])}
 
     def cell_of(self, frame: Frame) -> Cell | None:
         """Return the cell in which a frame is."""
@@ -136,7 +131,7 @@ class Densities(Work):
             return self.fixed
         if self.cell is None:
             return frame.cell
-        return periodic_cell(str(self.frames), frame, self.cell)
+        return periodic_cell(self.frames.name, frame, self.cell)
 
     def _change(self, cell: Cell | None) -> Floats:
         """Return what brings positions in a frame's cell to the same fractions of the lattice's; none for the same."""
@@ -144,9 +139,9 @@ class Densities(Work):
             return np.zeros((0, 3))
         return np.ascontiguousarray(np.linalg.inv(cell.vectors) @ self.cell.vectors)
 
-    @cached_property
-    def _fixed(self) -> tuple[Sequence[NDArray[Any]], Sequence[NDArray[Any]]]:
-        """What the kernel gets that is the same for all frames: of atoms, and of places."""
+    @property
+    def counting(self) -> Counting:
+        """How atoms are counted, the same in all frames."""
         counted, lattice = self.counted, self.lattice
         widths = np.full(len(counted.rows), self.width or 1.0) if counted.radii is None else np.maximum(
             counted.radii, 1e-3)  # a site without a radius occupies no node but one that it is on
@@ -159,10 +154,8 @@ class Densities(Work):
             cell = self.cell.vectors / lattice.spacing
             inverse = np.asarray(np.linalg.inv(cell), np.float64)
             images = _images(cell, np.array(lattice.shape), reach)
-        arrays = (counted.rows, counted.weights, widths, lattice.origin, lattice.spacing, cell, inverse, images, reach,
-                  lattice.shape)
-        found = [np.array(array, order="C") for array in arrays]  # all may be written, which makes them one type
-        return found[:3], found[3:]
+        return Counting(self.spreading, counted.rows, counted.weights, widths, lattice.origin, lattice.spacing,
+                        np.array(lattice.shape), cell, inverse, images, reach)
 
 
 def _images(cell: Floats, shape: NDArray[np.int64], reach: NDArray[np.int64]) -> Floats:
@@ -234,6 +227,7 @@ class DensityOptions:
         "margin of a grid around the fitted atoms, or where there are none, the counted ones; unless given, the whole "
         "periodic cell, or 5 A in an open boundary", unit="A", low=0, high=1000)] = None
     boundary: Boundary = "auto"
+    engine: Engine = "auto"
 
 
 def plan_density(structure: Structure, frames: Frames, counted: Counted, options: DensityOptions | None = None, *,
@@ -290,9 +284,10 @@ def plan_density(structure: Structure, frames: Frames, counted: Counted, options
     memory.require((72 + 40) * lattice.size, f"a density on {' x '.join(map(str, lattice.shape))} points",
                    "use a larger {spacing}")
     sample = np.unique(np.random.default_rng(2010).integers(0, lattice.size, POINTS))
-    work = Densities(frames, moves, counted, lattice, cell, own_cells, here.cell, options.smear, sample)
+    work = Densities(frames, moves, counted, lattice, cell, own_cells, here.cell, options.smear, sample,
+                     get_engine(options.engine).name)
     return Planning(work, numbers, max(1, len(numbers) // BLOCKS), options.atoms,
-                    (*structure.sources, str(frames)))
+                    (*structure.sources, frames.name))
 
 
 def _warn_of_corners(lattice: Lattice, cell: Cell) -> None:
@@ -360,22 +355,23 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, wanted: Sequence[
     """
     planning.check_bulk(bulk)
     work = planning.work
-    kernel = build.load("density_kernel", spreading=work.spreading)
-    totals = np.zeros((work.lattice.size, 3))
+    totals = np.zeros((3, work.lattice.size))
     counts: list[int] = []
     series: list[Floats] = []
     cells = Moments.none((3, 3))
     try:
         for found in results:
             count = int(found["count"])
-            kernel.merge(found["nodes"], found["sums"], found["squares"], count, totals)
+            nodes, sums = found["nodes"], found["sums"]
+            for total, values in zip(totals, (sums, found["squares"], sums * sums / count), strict=True):
+                total[nodes] += values
             counts.append(count)
             series.append(np.asarray(found["sample"]) / count)
             cells.merge(Moments(count, found["cells"][:3], found["cells"][3:]))
     except KeyboardInterrupt:
         if not (partial and counts):
             raise
-    blocks = BlockMean.of_sums(counts, series, totals.T.reshape(3, *work.lattice.shape))
+    blocks = BlockMean.of_sums(counts, series, totals.reshape(3, *work.lattice.shape))
     return _density(planning, blocks, cells, wanted, bulk)
 
 
@@ -401,7 +397,8 @@ def _density(planning: Planning, blocks: BlockMean, cells: Moments, wanted: Sequ
               "electrons": "electron density", "occupancy": "occupancy"}[counted.quantity]
     made = Provenance(
         method=f"Gaussians of {work.width:g} A" if work.width else "nearest node" if counted.radii is None else "radii",
-        boundary="open" if work.cell is None else "periodic", atoms=planning.name, precision="double", engine="cpu",
+        boundary="open" if work.cell is None else "periodic", atoms=planning.name, precision="double",
+        engine=work.engine,
         frames=f"{len(numbers)}: {numbers[0]} to {numbers[-1]}{step}", inputs=planning.inputs,
         cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
     grids = {}

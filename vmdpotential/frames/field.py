@@ -17,22 +17,22 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory, progress
+from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE, PreparedPoints, get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import block_size, run_blocks
 from vmdpotential.execution.work import Cost, Needs, Work
+from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
 from vmdpotential.interactions import Bound
-from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of
+from vmdpotential.io.trajectories.frames import Frame, Frames
 from vmdpotential.maps import (
     LEAST_TOLERANCE,
     MediumOptions,
     bind,
     check_tolerance,
-    choose_cell,
     medium_of,
     stated_medium,
 )
@@ -167,10 +167,7 @@ class Fields(Work):
 
     Parameters
     ----------
-    source : Frames or None
-    cell : Cell or None
-        Of all frames, unless they have `own` cells.
-    own, periodic : bool
+    frames : CellFrames
     charges : (N,) float64, e
     places : Places
     parts : sequence of (A,) int64
@@ -182,10 +179,7 @@ class Fields(Work):
         None where there are no charges, or no places.
     """
 
-    source: Frames | None
-    cell: Cell | None
-    own: bool
-    periodic: bool
+    frames: CellFrames
     charges: Floats
     places: Places
     parts: Sequence[Integers]
@@ -201,23 +195,20 @@ class Fields(Work):
     def needs(self) -> Needs:
         """Return engine and memory: a frame with images of its atoms or places, and its mesh."""
         memory = 1000 * len(self.charges) + (0 if self.plan is None else 2 * self.plan.estimate.bytes)
-        return Needs(self.engine, self.source is not None and self.source.portable, memory)
+        return Needs(self.engine, self.frames.source.portable, memory)
 
     def cost(self) -> Cost:
         """Return what a frame, computed once more, and a block's result take."""
-        assert self.source is not None
-        numbers = self.source.numbers()
-        frame = next(iter(self.source.part(numbers[:1])))
+        frame, size = self.frames.first, block_size(len(self.frames.numbers()), len(self.charges))
         self.over([frame])
         start = time.perf_counter()
         found = self.over([frame, frame])["values"]
         seconds = (time.perf_counter() - start) / 2
-        return Cost(seconds, self.source.seconds(), found.nbytes // 2 * block_size(len(numbers), len(self.charges)))
+        return Cost(seconds, self.frames.source.seconds(), found.nbytes // 2 * size)
 
     def block(self, numbers: range) -> Mapping[str, NDArray[np.generic]]:
         """Return potential and field in some frames of the trajectory, see :meth:`over`."""
-        assert self.source is not None
-        return self.over(self.source.part(numbers))
+        return self.over(self.frames.part(numbers))
 
     def over(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.generic]]:
         """Return ``values`` (F, names, M, 4), potential, e/A, and field, e/A^2, ``along`` (F, M, 3) and ``frames``."""
@@ -225,13 +216,10 @@ class Fields(Work):
         along: list[Floats] = []
         numbers: list[int] = []
         for frame in frames:
-            own = self.own and self.periodic
-            cell = cell_of(self.source, frame) if own else self.cell if self.periodic else None
-            one, direction = self.of(frame.positions, cell)
+            one, direction = self.of(frame.positions, frame.cell)
             values.append(one)
             along.append(direction)
             numbers.append(frame.number)
-            progress.report("frames", len(numbers) / frame.total)
         return {"values": np.array(values), "along": np.array(along), "frames": np.array(numbers)}
 
     def of(self, positions: Floats, cell: Cell | None) -> tuple[Floats, Floats]:
@@ -378,15 +366,8 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         For molecules without bonds.
     """
     asked = changed(FieldOptions, options, keywords)
-    medium, cell = medium_of(asked), asked.cell
-    begin, numbers = Frame(0, structure.positions, None), range(1)
-    if trajectory is not None:
-        begin, numbers = next(iter(trajectory)), trajectory.numbers()
-    own = cell is None and begin.cell is not None
-    found = cell or begin.cell or structure.cell
-    periodic = choose_cell(
-        replace(structure, positions=begin.positions, cell=found), "auto", asked.boundary) is not None
-    begin = begin._replace(cell=found if periodic else None)
+    medium, frames = medium_of(asked), CellFrames.of(structure, trajectory, asked.boundary, asked.cell)
+    begin, numbers = frames.first, frames.numbers()
     names, parts, rows = parts_of(len(structure), asked.sources)
     charges = structure.known_charges
     total = len(numbers) * len(names) * len(places)
@@ -403,7 +384,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
     def attempt(error: float) -> Attempt[tuple[Fields, Mapping[str, Any], Floats]]:
         """Return what computes the frames, its result for the first one, and errors of potential and field."""
         plan = plan_points(request.with_error(error), backend) if charges.any() and len(places) else None
-        work = Fields(trajectory, found, own, periodic, charges, places, parts, rows, left_out, plan)
+        work = Fields(frames, charges, places, parts, rows, left_out, plan)
         result = work.over([begin])
         if plan is None or plan.error is None:
             return Attempt((work, result, np.zeros(3)), 0.0, None, str(plan))

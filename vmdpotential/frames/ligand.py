@@ -26,13 +26,12 @@ from vmdpotential.engines import get_engine, stretch
 from vmdpotential.errors import InputError
 from vmdpotential.execution.blocks import LABEL, Run, block_size
 from vmdpotential.execution.work import Arrays, Needs, Work
-from vmdpotential.frames.average import SAME
 from vmdpotential.frames.statistics import TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell
 from vmdpotential.maps import choose_cell, lay_lattice
-from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.probes.energies import ProbeSum
 from vmdpotential.probes.ligands import KELVIN, Ligand
@@ -125,8 +124,7 @@ class Insertions(Work):
         """Return the cell in which a frame is."""
         if not self.own_cells:
             return self.fixed
-        return frame.cell if self.cell is None else periodic_cell(
-            str(self.frames), frame, self.cell)
+        return frame.cell if self.cell is None else periodic_cell(self.frames.name, frame, self.cell)
 
     def in_cell(self, cell: Cell | None) -> Lattice:
         """Return the lattice with its nodes at the same fractions of a frame's cell.
@@ -136,15 +134,13 @@ class Insertions(Work):
         InputError
             Where the cell shears.
         """
-        if self.cell is None or cell is None:
+        if self.cell is None or cell is None or same_cell(self.cell, cell, SAME):
             return self.lattice
         along = stretch(self.cell, cell)
         if along is None:
             raise InputError(f"the cell of a frame ({cell}) has another shape than that of the first one, not other "
                              "lengths along x, y and z alone: the axes of the map would turn with it",
                              "choose other {frames}, or use {boundary open}")
-        if np.abs(along - 1).max() <= SAME:
-            return self.lattice
         return Lattice(self.lattice.origin * along, self.lattice.spacing * along, self.lattice.shape)
 
     @cached_property
@@ -215,7 +211,7 @@ def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: 
     work = Insertions(frames, moves, sums, tuple(ligand.orientations(options["orientations"])), lattice,
                       options["parts"], cell, own_cells, here.cell, KELVIN * options["temperature"],
                       get_engine(options["engine"]).name)
-    inputs = (*structure.sources, str(frames))
+    inputs = (*structure.sources, frames.name)
     return Planning(work, numbers, min(8, block_size(len(numbers))), ligand, options["temperature"], inputs)
 
 

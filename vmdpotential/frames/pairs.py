@@ -6,7 +6,7 @@ means, deviations and errors are the same bit by bit for any number of workers, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,84 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import progress
 from vmdpotential.errors import UsageError
-from vmdpotential.execution.blocks import LABEL, block_size, run_blocks
+from vmdpotential.execution.blocks import block_size, run_blocks
 from vmdpotential.execution.work import Arrays, Needs, Work
-from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of
-from vmdpotential.maps import choose_cell
-from vmdpotential.molecule.cell import Cell
+from vmdpotential.frames.cells import CellFrames
+from vmdpotential.io.trajectories.frames import Frame
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import Between, by_residue
 from vmdpotential.pairs.rdf import Counts
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class CellFrames:
-    """Frames with the cells that hold in a boundary: each its own, unless the user gave one.
-
-    Parameters
-    ----------
-    source : Frames or None
-        None is a structure alone, as the one frame `first`.
-    first : Frame
-    cell : Cell or None
-        Of all frames, where they have none of their own or the user gave one.
-    periodic : bool
-    """
-
-    source: Frames | None
-    first: Frame
-    cell: Cell | None
-    periodic: bool
-
-    @classmethod
-    def of(cls, structure: Structure, source: Frames | None, boundary: str, cell: Cell | None = None) -> CellFrames:
-        """Return the frames of a trajectory, or the structure's positions where there is none.
-
-        Raises
-        ------
-        InputError
-            When the trajectory cannot be read or is of other atoms, or the first frame has no cell for a periodic
-            boundary.
-        """
-        if source is None:
-            own = choose_cell(structure, "auto", boundary)
-            return cls(None, Frame(0, structure.positions, own), own, own is not None)
-        first = next(iter(source.part(source.numbers()[:1])))
-        usual = cell or (structure.cell if first.cell is None else None)
-        here = replace(structure, positions=first.positions, cell=usual or first.cell)
-        periodic = boundary == "periodic" or choose_cell(here, "auto", boundary) is not None
-        found = cls(source, first, usual, periodic)
-        return replace(found, first=found._with_cell(first))
-
-    def identity(self) -> tuple[object, ...]:
-        """Return what determines the frames."""
-        return (self.source, None if self.cell is None else self.cell.vectors, self.periodic)
-
-    def numbers(self) -> range:
-        """Return the numbers of the frames."""
-        return range(1) if self.source is None else self.source.numbers()
-
-    def part(self, numbers: range) -> Iterator[Frame]:
-        """Yield some of the frames, by number.
-
-        Raises
-        ------
-        InputError
-            When a frame cannot be read, or has no cell where the others have one.
-        """
-        if self.source is None:
-            yield self.first
-            return
-        for done, frame in enumerate(self.source.part(numbers), 1):
-            yield self._with_cell(frame)
-            progress.report(LABEL, done / len(numbers))
-
-    def _with_cell(self, frame: Frame) -> Frame:
-        return frame._replace(cell=(self.cell or cell_of(self.source, frame)) if self.periodic else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +156,7 @@ def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], 
         When a structure alone is to be resumed.
     """
     numbers = work.frames.numbers()
-    if work.frames.source is None and blocks.get("resume"):
+    if blocks.get("resume") and not work.frames.source.portable:
         raise UsageError("resume", "goes on over the frames of a trajectory", "give its file after the structure's")
     if len(numbers) == 1:  # planned and computed at once
         add(work.over(work.frames.part(numbers)))

@@ -28,10 +28,10 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import progress
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import piece_size, run_blocks
 from vmdpotential.execution.work import Needs, Work
+from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BLOCKS, as_equal, uncertainty
 from vmdpotential.grid.lattice import Grid
@@ -194,11 +194,7 @@ class Profiles(Work):
 
     Parameters
     ----------
-    source : Frames or None
-        Whose frames :meth:`block` reads.
-    cell : Cell or None
-        Of all frames, unless they have `own` cells.
-    own : bool
+    frames : CellFrames
     charges : (N,) float64, e
     parts : sequence of (A,) int64
         Atoms, all in one and no more: what rows are made of.
@@ -221,9 +217,7 @@ class Profiles(Work):
         Whether the field in the vacuum is taken away.
     """
 
-    source: Frames | None
-    cell: Cell | None
-    own: bool
+    frames: CellFrames
     charges: Floats
     parts: Sequence[NDArray[np.int64]]
     rows: Mask
@@ -243,8 +237,7 @@ class Profiles(Work):
 
     def block(self, numbers: range) -> Mapping[str, NDArray[np.float64]]:
         """Return the sums over some frames of the trajectory, see :meth:`over`."""
-        assert self.source is not None
-        return self.over(self.source.part(numbers))
+        return self.over(self.frames.part(numbers))
 
     def merge(self, a: Mapping[str, Floats], b: Mapping[str, Floats]) -> Mapping[str, Floats]:
         """Return the sums over the frames of both."""
@@ -257,14 +250,13 @@ class Profiles(Work):
         count, values, region = 0, np.zeros((len(self.rows), 3, self.nodes)), np.zeros(self.nodes)
         cells, integral = np.zeros(4), np.zeros(self.nodes + 1)
         for frame in frames:
-            cell = cell_of(self.source, frame) if self.own or self.cell is None else self.cell
+            cell = cell_of(self.frames.source.name, frame)
             one, density, period, inside = self.of(frame.positions, cell, f"in frame {frame.number} ")
             values += one
             region += density
             cells += period, period**2, 1 / cell.volume, inside
             integral += self.integral(frame.positions, cell)
             count += 1
-            progress.report("frames", count / frame.total)
         return {"count": np.array(float(count)), "values": values, "region": region, "integral": integral,
                 "cells": cells}
 
@@ -429,13 +421,11 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
     UsageError
         For an axis that has no period, a group without a middle, or a slab without a vacuum or with a net charge.
     """
-    structure.require_whole_cell("expand it to the cell")
+    structure.require_whole_cell("use {expand cell}")
     asked = changed(ProfileOptions, options, keywords)
-    axis, spacing, zero, cell = asked.axis, asked.spacing, asked.zero, asked.cell
-    first, own = cell or structure.cell, False
-    if trajectory is not None and cell is None:
-        begin = next(iter(trajectory))
-        first, own = begin.cell or first, begin.cell is not None
+    axis, spacing, zero = asked.axis, asked.spacing, asked.zero
+    frames = CellFrames.with_cells(structure, trajectory, asked.cell)
+    first = frames.first.cell
     if first is None:
         raise InputError(f"{structure.where}: has no periodic cell, which a "
                          "profile needs", "give {cell}")
@@ -454,15 +444,13 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
     smear = length / nodes if asked.smear is None else asked.smear
     finer = 2 if not smear else min(MOST, int(np.ceil(END / np.pi * length / nodes / smear - 1e-6)))
     work = Profiles(
-        trajectory, first, own, structure.known_charges, parts, rows, region,
+        frames, structure.known_charges, parts, rows, region,
         None if asked.center is None else np.flatnonzero(asked.center), axis, nodes, finer, smear,
         start, coulomb_constant(asked.unit, asked.temperature), asked.slab_correction)
-    if trajectory is None:
-        found = [work.over([Frame(0, structure.positions, first)])]
-    else:
-        frames = trajectory.numbers()
-        found = list(run_blocks(work, frames, size=max(1, len(frames) // BLOCKS), piece=piece_size(len(structure)),
-                                **(execution or Execution()).blocks))
+    numbers = frames.numbers()
+    found = [work.block(numbers)] if trajectory is None else list(run_blocks(
+        work, numbers, size=max(1, len(numbers) // BLOCKS), piece=piece_size(len(structure)),
+        **(execution or Execution()).blocks))
     result = _result(work, found, names, zero if isinstance(zero, str) else "region", asked.unit)
     return replace(result, medium=stated_medium(result.medium, structure))
 

@@ -147,6 +147,32 @@ def describe(parameter: Parameter) -> str:
     return parameter.option.help + (f", {parameter.option.unit}" if parameter.option.unit else "")
 
 
+def copied(values: dict[str, Any], structure: Structure, file: Path | None = None) -> Structure | None:
+    """Return the assembly or the cell that is asked for in values, which are then without it; None unless it is.
+
+    A viewer makes an object of it and runs the command on that, so that what is computed is shown.
+
+    Parameters
+    ----------
+    values : dict
+        By the names of parameters.
+    structure : Structure
+    file : Path or None
+        From which it was read, if that is known.
+
+    Raises
+    ------
+    UsageError, InputError
+        See :func:`vmdpotential.commands.options.copies`.
+    """
+    from vmdpotential.commands.options import copies
+
+    assembly, expand = values.pop("assembly", ""), values.pop("expand", "no")
+    if not assembly and expand == "no":
+        return None
+    return copies(structure, structure if file is None else file, assembly, expand)
+
+
 def results(report: Report) -> list[tuple[str, Any]]:
     """Return what a viewer can show of a report, as ``map``, ``ions``, ``values`` or ``figure`` and the object.
 

@@ -75,10 +75,16 @@ def difference(first: Grid, second: Grid) -> Grid:
 
     The second map is interpolated trilinearly unless it has the same lattice.
     """
-    scale = factor(first, second)
-    quantity = f"difference of {first.provenance.quantity or 'values'}"
+    return combination(first, second, -1)
+
+
+def combination(first: Grid, second: Grid, sign: int) -> Grid:
+    """Return the sum (sign 1) or the difference (-1) of two maps; see :func:`difference`."""
+    scale = -sign * factor(first, second)
+    word, between = ("sum", " plus ") if sign > 0 else ("difference", " minus ")
+    quantity = f"{word} of {first.provenance.quantity or 'values'}"
     media = list(dict.fromkeys(grid.provenance.medium or "unknown" for grid in (first, second)))
-    made = Provenance(quantity=quantity, medium="" if media == ["unknown"] else " minus ".join(media),
+    made = Provenance(quantity=quantity, medium="" if media == ["unknown"] else between.join(media),
                       boundary=first.provenance.boundary, cell=first.provenance.cell,
                       inputs=(*first.provenance.inputs, *second.provenance.inputs),
                       program=first.provenance.program)

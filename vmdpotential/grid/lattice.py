@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -323,6 +324,76 @@ class Grid:
                 known[entry.name] = header[entry.name]
         return cls(lattice, values, header.get("unit", ""), number("temperature"), number("dielectric"),
                    Provenance(**known))
+
+    def __call__(self, points: ArrayLike) -> Floats:
+        """Return :meth:`sample` at points (..., 3), A; NaN outside."""
+        return self.sample(points)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype) if copy else np.asarray(self.values, dtype)
+
+    def __add__(self, other: Grid | float) -> Grid:
+        """Return the sum with a number or with a map, whose unit is converted and whose lattice may differ."""
+        return self._with(other, 1)
+
+    def __sub__(self, other: Grid | float) -> Grid:
+        """Return the difference to a number or a map, as :meth:`__add__`."""
+        return self._with(other, -1)
+
+    def __radd__(self, other: float) -> Grid:
+        return self._with(other, 1)
+
+    def __rsub__(self, other: float) -> Grid:
+        return -self + other
+
+    def __neg__(self) -> Grid:
+        return self.with_values(-self.values)
+
+    def __mul__(self, factor: float) -> Grid:
+        """Return the map with all values times a number."""
+        if not isinstance(factor, Real):
+            return NotImplemented
+        return self.with_values(self.values * np.float32(factor))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> Grid:
+        return self * (1 / float(divisor))
+
+    def _with(self, other: Grid | float, sign: int) -> Grid:
+        if isinstance(other, Grid):
+            from vmdpotential.grid.compare import combination
+
+            return combination(self, other, sign)
+        if not isinstance(other, Real):
+            return NotImplemented  # type: ignore[no-any-return]
+        return self.with_values(self.values + np.float32(sign * other))
+
+    def to_griddata(self) -> Any:
+        """Return a ``gridData.Grid`` (GridDataFormats), whose metadata are :meth:`header`."""
+        from vmdpotential.grid import conversions
+
+        return conversions.to_griddata(self)
+
+    @classmethod
+    def from_griddata(cls, grid: Any) -> Grid:
+        """Return the map of a ``gridData.Grid`` whose axes lie along x, y and z."""
+        from vmdpotential.grid import conversions
+
+        return conversions.from_griddata(grid)
+
+    def to_xarray(self) -> Any:
+        """Return an ``xarray.DataArray`` with the coordinates x, y and z, A, whose attributes are :meth:`header`."""
+        from vmdpotential.grid import conversions
+
+        return conversions.to_xarray(self)
+
+    @classmethod
+    def from_xarray(cls, array: Any) -> Grid:
+        """Return the map of an ``xarray.DataArray`` with evenly spaced coordinates x, y and z, A."""
+        from vmdpotential.grid import conversions
+
+        return conversions.from_xarray(array)
 
     def with_values(self, values: NDArray[Any]) -> Grid:
         """Return the same map with other values, without a field."""

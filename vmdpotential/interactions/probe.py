@@ -1,10 +1,9 @@
-"""Energies of a probe with one atom, for maps: a well with two powers, a Gaussian, and Coulomb near water.
+"""Energies of a probe with one atom, for maps: a well, a Gaussian, and Coulomb near water.
 
-The well of depth 1 at the distance rmin, with the powers 12 and n, n = 6 of dispersion or 10 of hydrogen bonds
-(G. M. Morris et al., J. Comput. Chem. 19 (1998) 1639), smoothed over a range s as AutoGrid does: its value at r is the
-least within s of r::
+The well of depth 1 at the distance rmin, with the powers 12 and 6 (G. M. Morris et al., J. Comput. Chem. 19 (1998)
+1639), smoothed over a range s as AutoGrid does: its value at r is the least within s of r::
 
-    V(r) = depth min(cap, (n (rmin/x)^12 - 12 (rmin/x)^n) / (12 - n)),    x = r + min(max(rmin - r, -s), s)
+    V(r) = depth min(cap, (rmin/x)^12 - 2 (rmin/x)^6),    x = r + min(max(rmin - r, -s), s)
 
 The Gaussian is that of a desolvation by the volumes around an atom, exp(-r^2 / 2 w^2). The Coulomb energy is that with
 a permittivity which rises with the distance (:mod:`vmdpotential.interactions.sigmoidal_dielectric`), whose 1/r grows no
@@ -27,23 +26,12 @@ _WELL = [
 ]
 
 
-def _ratio(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
-    r = r2 * rinv
-    return p.rmin / (r + minimum(maximum(p.rmin - r, -1.0 * p.smooth), p.smooth))
-
-
 def dispersion(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     """Return the well of the powers 12 and 6."""
-    ratio = _ratio(r2, rinv, p)
+    r = r2 * rinv
+    ratio = p.rmin / (r + minimum(maximum(p.rmin - r, -1.0 * p.smooth), p.smooth))
     six = (ratio * ratio) ** 3
     return p.depth * minimum(fma(six, six, -2.0 * six), p.cap)
-
-
-def hydrogen_bond(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
-    """Return the well of the powers 12 and 10."""
-    ratio = _ratio(r2, rinv, p)
-    two = ratio * ratio
-    return p.depth * minimum(two**5 * fma(two, 5.0, -6.0), p.cap)
 
 
 def gaussian(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
@@ -58,9 +46,6 @@ def screened(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
 
 DISPERSION = Interaction("dispersion_of_probe", dispersion, _WELL, checks=[
     Check(3.5, -1.0), Check(7.0, 1 / 4096 - 2 / 64), Check(3.7, -1.0, {"smooth": 0.25}), Check(0.5, 7.0, {"cap": 7.0}),
-])
-HYDROGEN_BOND = Interaction("hydrogen_bond_of_probe", hydrogen_bond, _WELL, checks=[
-    Check(1.9, -1.0, {"rmin": 1.9}), Check(3.8, 5 / 4096 - 6 / 1024, {"rmin": 1.9}),
 ])
 GAUSSIAN = Interaction("desolvation_of_probe", gaussian, [
     _DEPTH, Quantity("width", "A", 3.6, 0.1, 100, "standard deviation"), _CUTOFF,

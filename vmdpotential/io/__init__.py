@@ -17,6 +17,7 @@ from vmdpotential.io.files import output, recognise
 from vmdpotential.io.files import text as files
 from vmdpotential.io.structures.merge import merge
 from vmdpotential.molecule import elements
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.structure import Structure
 
 __all__ = [
@@ -167,7 +168,7 @@ def _read_topology(path: Path) -> Structure:
     return structure
 
 
-def write_structure(structure: Structure, path: str | Path, force: bool = False) -> None:
+def write_structure(structure: StructureLike, path: str | Path, force: bool = False) -> None:
     """Write a structure in the format that the suffix names, whole or not at all.
 
     Parameters
@@ -186,6 +187,7 @@ def write_structure(structure: Structure, path: str | Path, force: bool = False)
     OutputError
         When the file cannot be written.
     """
+    structure = as_structure(structure)
     write_structures(structure, [path], force)
 
 

@@ -18,13 +18,14 @@ from vmdpotential.ions.placement import PlacedIon, Placement
 from vmdpotential.ions.sites import SITE_METHODS, Candidates, Surroundings, choose_sites
 from vmdpotential.ions.templates import CLEAR, in_the_way, turned
 from vmdpotential.maps import check_tolerance
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import changed, takes_fields
 from vmdpotential.units import coulomb_constant
 
 
 @takes_fields(IonOptions)
-def place_ions(structure: Structure, options: IonOptions | None = None, **keywords: Any) -> Placement:
+def place_ions(structure: StructureLike, options: IonOptions | None = None, **keywords: Any) -> Placement:
     """Replace waters of a solvated structure by ions.
 
     Options are keywords, or one object of :class:`~vmdpotential.ions.options.IonOptions`, which keywords then change.
@@ -92,11 +93,12 @@ def place_ions(structure: Structure, options: IonOptions | None = None, **keywor
     NoRoomError
         When the sites run out.
     """
+    structure = as_structure(structure)
     return place_replicas(structure, 1, options, **keywords)[0]
 
 
 @takes_fields(IonOptions)
-def place_replicas(structure: Structure, replicas: int, options: IonOptions | None = None,
+def place_replicas(structure: StructureLike, replicas: int, options: IonOptions | None = None,
                    **keywords: Any) -> list[Placement]:
     """Return several placements, which differ in their seeds: `seed`, seed + 1, ...
 
@@ -114,6 +116,7 @@ def place_replicas(structure: Structure, replicas: int, options: IonOptions | No
     UsageError
         Also for several replicas of a method that is not random.
     """
+    structure = as_structure(structure)
     chosen = changed(IonOptions, options, keywords)
     seed, site = chosen.seed, chosen.site
     if replicas < 1:

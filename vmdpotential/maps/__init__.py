@@ -19,7 +19,7 @@ from vmdpotential.maps.places import choose_cell, lay_lattice
 from vmdpotential.maps.plan import MapPlan, plan_map
 from vmdpotential.maps.refine import refined
 from vmdpotential.methods.slabs import Sink
-from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.parameters import changed, takes_fields
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 
 
 @takes_fields(MapOptions)
-def potential_map(structure: Structure, options: MapOptions | None = None, *, field: bool = False,
+def potential_map(structure: StructureLike, options: MapOptions | None = None, *, field: bool = False,
                   lattice: Lattice | None = None, sink: Sink | None = None, **keywords: Any) -> Grid:
     """Return the electrostatic potential map of a structure with charges.
 
@@ -113,6 +113,7 @@ def potential_map(structure: Structure, options: MapOptions | None = None, *, fi
     TaskError
         When the tolerance cannot be kept.
     """
+    structure = as_structure(structure)
     chosen = changed(MapOptions, options, keywords)
     tolerance, own = chosen.tolerance, chosen.own
 

@@ -19,8 +19,8 @@ from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.maps.options import MapOptions, SumOptions
 from vmdpotential.maps.places import lay_lattice
 from vmdpotential.maps.plan import plan_map
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import Selection, select
-from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
 #: Around both parts, A: what is farther away comes from the coarse lattice.
@@ -54,7 +54,7 @@ class Binding:
         return self.coulomb + self.screening + sum(self.desolvation)
 
 
-def binding_energy(structure: Structure, first: Selection, second: Selection, *, spacing: float = 0.5,
+def binding_energy(structure: StructureLike, first: Selection, second: Selection, *, spacing: float = 0.5,
                    radii: str = "auto", parameters: Mapping[str, float] | None = None,
                    temperature: float = DEFAULT_TEMPERATURE, dielectric: float | None = None,
                    engine: str = "auto") -> Binding:
@@ -82,6 +82,7 @@ def binding_energy(structure: Structure, first: Selection, second: Selection, *,
     MemoryPlanError
         When the lattice does not fit into memory.
     """
+    structure = as_structure(structure)
     a, b = select(structure, first), select(structure, second)
     if (a & b).any():
         raise UsageError("between", f"has {int((a & b).sum())} atoms in both selections", "choose parts without them")

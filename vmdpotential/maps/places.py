@@ -60,7 +60,7 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
     name = structure.where
     if structure.cell is None:
         raise InputError(f"{name}: has no periodic cell", "use {boundary open}")
-    structure.require_whole_cell("use {boundary open}, expand it to the cell")
+    structure.require_whole_cell("use {boundary open}, or {expand cell}")
     if structure.cell.volume * DENSEST < len(structure):
         raise InputError(
             f"{name}: {len(structure)} atoms do not fit into its periodic cell of {structure.cell.volume:.3g} A^3",

@@ -23,7 +23,7 @@ from vmdpotential.maps.options import TOLERANCE, MapOptions
 from vmdpotential.maps.places import choose_cell, lay_lattice
 from vmdpotential.methods import Charges, Method, Planned, Request, Solution, accuracy
 from vmdpotential.methods.slabs import Sink, by_slabs
-from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import is_solvated, is_water, named_selection, select
 from vmdpotential.molecule.structure import Structure
@@ -70,9 +70,8 @@ class MapPlan:
 
     def fits(self, positions: NDArray[np.float64], cell: Cell | None) -> bool:
         """Tell whether the plan is for atoms at these positions (N, 3), A, and for their cell."""
-        planned = self.request.cell
-        if planned is not None:
-            return cell is not None and bool(np.allclose(planned.vectors, cell.vectors, rtol=0, atol=1e-4))
+        if self.request.cell is not None:
+            return same_cell(self.request.cell, cell, SAME)
         return self.request.charges.box.holds(positions[self.chosen])
 
     def run(self, positions: NDArray[np.float64]) -> Result:

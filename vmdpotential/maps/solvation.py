@@ -10,12 +10,12 @@ from vmdpotential.maps.interaction import check_tolerance
 from vmdpotential.maps.options import MapOptions
 from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.refine import refined
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import Selection
-from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
 
-def solvation_energy(structure: Structure, *, spacing: float = 0.5, tolerance: float | None = None,
+def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, tolerance: float | None = None,
                      atoms: Selection = "solute", sources: Selection | None = None, radii: str = "auto",
                      parameters: Mapping[str, float] | None = None, temperature: float = DEFAULT_TEMPERATURE,
                      dielectric: float | None = None, engine: str = "auto") -> Solvation:
@@ -43,6 +43,7 @@ def solvation_energy(structure: Structure, *, spacing: float = 0.5, tolerance: f
     MemoryPlanError
         When the lattice does not fit into memory.
     """
+    structure = as_structure(structure)
     options = MapOptions(
         method="pb", parameters=parameters, radii=radii, sources=sources, padding=6.0, tolerance=1e-3, atoms=atoms,
         temperature=temperature, dielectric=dielectric, engine=engine)

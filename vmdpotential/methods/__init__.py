@@ -337,7 +337,7 @@ class Plan(Planned):
         return pairs if pairs is not None and pairs.end is not None else None
 
     def run(self, positions: ArrayLike, charges: ArrayLike) -> Result:
-        """Return the sum for positions (N, 3), A, and charges (N,), e; again and again, from any thread."""
+        """Return the sum for positions (N, 3), A, and charges (N,), e."""
         return self.prepared.run(np.asarray(positions, np.float64), np.asarray(charges, np.float64))
 
     def parts(self, positions: ArrayLike, charges: ArrayLike, parts: Iterable[Lattice]) -> Iterator[Result]:
@@ -345,10 +345,7 @@ class Plan(Planned):
         return self.prepared.parts(np.asarray(positions, np.float64), np.asarray(charges, np.float64), parts)
 
     def new_mean(self) -> Mean:
-        """Return the mean of no sums yet, to which those of many frames can be added.
-
-        What is linear in the charges is done once: they are spread to one mesh, whose transform is made at the end.
-        """
+        """Return the mean of no sums yet: charges are spread to one mesh, whose transform is made at the end."""
         return self.prepared.new_mean()
 
     def in_cell(self, cell: Cell) -> Plan:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from vmdpotential.interactions import Bound
 from vmdpotential.methods import Estimate, Method, Plan, PointPlan, Refusal, Request, interpolated_bytes, slabs_cure
 from vmdpotential.methods.costs import Size, cheapest, cheapest_at_points, cheapest_smeared, point_extents
 from vmdpotential.methods.costs import transform as _transform
-from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.splitting.coulomb import optimal
 from vmdpotential.splitting.long_range import LongRange, long_range
 from vmdpotential.splitting.mesh import Mesh, Smooth, Split, around, over_cell
@@ -150,6 +151,11 @@ class MeshPlan(PointPlan):
         """What is left to be summed elsewhere."""
         return None if self.pairs or self.splitting is None else self.splitting.short()
 
+    @cached_property
+    def _last(self) -> list[tuple[Cell, PreparedPoints]]:
+        """The last periodic cell and its sum, where there was one."""
+        return []
+
     def prepare(self, points: Floats, positions: Floats, cell: Cell | None) -> PreparedPoints:
         """Return the sum for a frame; that of the last one where its cell is the same.
 
@@ -158,15 +164,15 @@ class MeshPlan(PointPlan):
         MemoryPlanError
             When the mesh does not fit into memory.
         """
-        kept = self.__dict__.get("_kept")
-        if cell is not None and kept is not None and np.array_equal(kept[0], cell.vectors):
-            return kept[1]  # type: ignore[no-any-return]
+        for known, prepared in self._last:
+            if same_cell(known, cell):
+                return prepared
         nodes = math.prod(_transform(_extents(points, positions, cell), self.spacing, self.order, cell is not None))
         memory.require(int(30 * nodes + 200 * (len(positions) + len(points))), f"a mesh of {nodes:.3g} points",
                        "use a larger {tolerance}, or correct atoms and points that are far away")
         ready = get_engine(self.engine).prepare_points(PointSum.split(self._mesh(points, positions, cell), self.pairs))
         if cell is not None:
-            self.__dict__["_kept"] = cell.vectors, ready
+            self._last[:] = [(cell, ready)]
         return ready
 
     def _mesh(self, points: Floats, positions: Floats, cell: Cell | None) -> Mesh:
@@ -184,7 +190,7 @@ class MeshPlan(PointPlan):
         return around(lattice, Box.around(positions), self.spacing, self.order, ratio, split)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
+        return {name: value for name, value in self.__dict__.items() if name != "_last"}
 
 
 def _extents(points: Floats, positions: Floats, cell: Cell | None) -> list[float]:

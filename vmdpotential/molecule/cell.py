@@ -18,6 +18,9 @@ RIGHT = 1e-3
 #: Vectors of cells are shorter than this, A: longer ones are damage.
 LONGEST = 1e9
 
+#: Differences of cells, as a part of their lengths, that files make by rounding.
+SAME = 1e-5
+
 
 @dataclass(frozen=True, eq=False)
 class Cell:
@@ -247,8 +250,11 @@ class Cell:
         return np.concatenate(images), np.concatenate(index)
 
 
-def same_cell(cell: Cell | None, other: Cell | None, within: float = 1e-12) -> bool:
-    """Return whether two cells are the same, or both none; `within` is a part of their largest component."""
+def same_cell(cell: Cell | None, other: Cell | None, within: float = 0.0) -> bool:
+    """Return whether two cells are the same, or both none; `within` is a part of their largest component.
+
+    Exactly the same unless given; :data:`SAME` allows for rounding.
+    """
     if cell is None or other is None:
         return cell is other
     return bool(np.abs(cell.vectors - other.vectors).max() <= within * np.abs(cell.vectors).max())

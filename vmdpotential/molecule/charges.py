@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import ChargeError, IncompleteError, UsageError, Words, listed
 from vmdpotential.molecule.atomnames import family
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.given import Given, ResidueCharges
 from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
 from vmdpotential.molecule.structure import Structure
@@ -117,7 +118,7 @@ class ChargeReport:
         }
 
 
-def assign_charges(structure: Structure, force_field: str = "auto", water: str = "auto") -> Structure:
+def assign_charges(structure: StructureLike, force_field: str = "auto", water: str = "auto") -> Structure:
     """Return the structure with charges: its own where it has some, else those of templates.
 
     Parameters
@@ -139,6 +140,7 @@ def assign_charges(structure: Structure, force_field: str = "auto", water: str =
     UsageError
         When the force field or the water model is unknown.
     """
+    structure = as_structure(structure)
     return charges_and_report(structure, force_field, water)[0]
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from vmdpotential import extras
 from vmdpotential.errors import BackendError, similar
-from vmdpotential.molecule import elements
-from vmdpotential.molecule.structure import Floats, Names, Structure
+from vmdpotential.molecule.conversions import universe_of
+from vmdpotential.molecule.structure import Structure
 
 Mask = NDArray[np.bool_]
 
@@ -69,7 +69,7 @@ def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Stru
             # MDAnalysis would not understand the text either
             hint = f"{similar(first, known)}{_advice(text)}"
             raise ValueError(f"is no selection: it begins with '{first}'{hint}") from None
-        universe = _universe(package, structure)
+        universe = universe_of(package, structure)
         groups: dict[str, Any] = {}
 
         def group(match: re.Match[str]) -> str:
@@ -104,53 +104,6 @@ def _mdanalysis() -> Iterator[Any]:
         package = extras.load("MDAnalysis", "selections of several words", "traj", "write a CID, such as //A/10-20")
         warnings.simplefilter("ignore")  # it sets filters of its own when it is imported first
         yield package
-
-
-def _universe(package: Any, structure: Structure) -> Any:
-    """Return MDAnalysis' object of the atoms, in our order, with all that its language can ask for."""
-    starts, count = structure.residue_starts[:-1], len(structure)
-    names = structure.segment_ids if (structure.segment_ids != "").any() else structure.chain_ids
-    segments, segment_of = np.unique(names[starts], return_inverse=True)
-    universe = package.Universe.empty(
-        count, len(starts), len(segments), trajectory=True, residue_segindex=segment_of.reshape(-1),
-        atom_resindex=structure.residue_of)
-    topology = structure.topology
-    symbols = elements.fill(structure).elements
-    types = symbols if topology is None or not (topology.types != "").any() else topology.types
-    values: dict[str, Any] = {
-        "names": _objects(structure.atom_names), "elements": _objects(symbols), "types": _objects(types),
-        "chainIDs": _objects(structure.chain_ids), "masses": elements.masses(structure),
-        "tempfactors": structure.b_factors, "occupancies": structure.occupancies,
-        "record_types": _objects(np.where(structure.hetero, "HETATM", "ATOM")),
-        "resnames": _objects(structure.residue_names[starts]), "resids": structure.residue_ids[starts],
-        "resnums": structure.residue_ids[starts], "icodes": _objects(structure.insertion_codes[starts]),
-        "segids": np.array([name or "SYSTEM" for name in segments.tolist()], object),
-    }
-    if structure.charges is not None:
-        values["charges"] = structure.charges
-    for name, value in values.items():
-        universe.add_TopologyAttr(name, value)
-    if topology is not None and len(topology.bonds):
-        universe.add_TopologyAttr("bonds", topology.bonds)
-    universe.atoms.positions, universe.dimensions = _places(structure)
-    return universe
-
-
-def _objects(names: Names) -> NDArray[Any]:
-    """Return names as Python's strings, one of a kind, in which MDAnalysis keeps them."""
-    different, inverse = np.unique(names, return_inverse=True)
-    result: NDArray[Any] = different.astype(object)[inverse.reshape(-1)]
-    return result
-
-
-def _places(structure: Structure) -> tuple[Floats, Any]:
-    """Return positions (N, 3), turned with the cell to where MDAnalysis takes it to be, and its six numbers."""
-    cell = structure.cell
-    if cell is None or not cell.whole:
-        return structure.positions, None
-    if not cell.turned:
-        return structure.positions, cell.parameters
-    return structure.positions @ np.linalg.inv(cell.vectors) @ cell.standard, cell.parameters
 
 
 def _is_number(token: str | None) -> bool:

@@ -220,6 +220,71 @@ class Structure:
                     "repair the topology"
                 )
 
+    @classmethod
+    def from_mdanalysis(cls, atoms: Any) -> Structure:
+        """Return the atoms of a AtomGroup or Universe of MDAnalysis; see :mod:`vmdpotential.molecule.conversions`."""
+        from vmdpotential.molecule import conversions
+
+        return conversions.from_mdanalysis(atoms)
+
+    def to_mdanalysis(self) -> Any:
+        """Return the Universe of MDAnalysis that has these atoms."""
+        from vmdpotential.molecule import conversions
+
+        return conversions.to_mdanalysis(self)
+
+    @classmethod
+    def from_biotite(cls, atoms: Any) -> Structure:
+        """Return the atoms of a AtomArray of biotite; see :mod:`vmdpotential.molecule.conversions`."""
+        from vmdpotential.molecule import conversions
+
+        return conversions.from_biotite(atoms)
+
+    def to_biotite(self) -> Any:
+        """Return the AtomArray of biotite that has these atoms."""
+        from vmdpotential.molecule import conversions
+
+        return conversions.to_biotite(self)
+
+    @classmethod
+    def from_parmed(cls, structure: Any) -> Structure:
+        """Return the atoms of a Structure of ParmEd; see :mod:`vmdpotential.molecule.conversions`."""
+        from vmdpotential.molecule import conversions
+
+        return conversions.from_parmed(structure)
+
+    def to_parmed(self) -> Any:
+        """Return the Structure of ParmEd that has these atoms."""
+        from vmdpotential.molecule import conversions
+
+        return conversions.to_parmed(self)
+
+    @classmethod
+    def from_gemmi(cls, structure: Any) -> Structure:
+        """Return the atoms of a Structure (the first model) of gemmi; see :mod:`vmdpotential.molecule.conversions`."""
+        from vmdpotential.molecule import conversions
+
+        return conversions.from_gemmi(structure)
+
+    def to_gemmi(self) -> Any:
+        """Return the Structure of gemmi that has these atoms."""
+        from vmdpotential.molecule import conversions
+
+        return conversions.to_gemmi(self)
+
+    @classmethod
+    def from_openmm(cls, topology: Any, positions: Any, system: Any = None) -> Structure:
+        """Return the atoms of a Topology of OpenMM, with the charges of a System; see :meth:`from_mdanalysis`."""
+        from vmdpotential.molecule import conversions
+
+        return conversions.from_openmm(topology, positions, system)
+
+    def to_openmm(self) -> tuple[Any, Any]:
+        """Return the Topology of OpenMM that has these atoms, and their positions as a Quantity."""
+        from vmdpotential.molecule import conversions
+
+        return conversions.to_openmm(self)
+
     def __len__(self) -> int:
         return len(self.positions)
 

@@ -1,4 +1,4 @@
-"""The kernel of potentials of Gaussian charges times Hermite polynomials, and of point charges, on a lattice.
+"""Kernels of Gaussian charges times Hermite polynomials: their potential on a lattice, and their density on a mesh.
 
 For a Gaussian of exponent p at P, the potential of its derivatives by P is that of R_tuv (L. E. McMurchie, E. R.
 Davidson, J. Comput. Phys. 26 (1978) 218), made of Boys' functions F_n of T = p |P - r|^2 by a recursion in which each
@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 #: Points of a row that are computed together.
-WIDTH = 32
+WIDTH = 16
 
 #: Boys' functions are in a table up to LAST, with rows FINE to the unit, and TERMS of their Taylor series are added;
 #: beyond FAR and FARTHER for each order, exp(-T) is nothing.
@@ -25,14 +25,16 @@ FAR, FARTHER = 24.0, 1.2
 
 
 @njit(error_model="numpy", nogil=True, fastmath={"contract", "nsz", "reassoc"})
-def boys(t, far, near, order, table, rows, power, small, values):
-    """Fill values (order + 1, WIDTH) with Boys' functions of t (WIDTH,), of which some are `near`, below `far`."""
+def boys(t, order, table, rows, power, small, values):
+    """Fill values (order + 1, WIDTH) with Boys' functions of t (WIDTH,)."""
+    far, nearest = FAR + FARTHER * order, FAR + FARTHER * order
     for w in range(WIDTH):
         values[0, w] = math.sqrt(0.25 * math.pi / t[w])
+        nearest = min(nearest, t[w])
     for m in range(order):
         for w in range(WIDTH):
             values[m + 1, w] = values[m, w] * (m + 0.5) / t[w]
-    if not near:
+    if nearest >= far:
         return
     top = small[0]
     e, step = small[1], small[2]
@@ -55,8 +57,8 @@ def boys(t, far, near, order, table, rows, power, small, values):
 
 
 @njit(error_model="numpy", nogil=True, fastmath={"contract", "nsz", "reassoc"})
-def run(centres, exponents, orders, starts, coefficients, steps, counts, table, nuclei, charges, closest, origin,
-        spacing, out, first_plane, last_plane):
+def potential(centres, exponents, orders, starts, coefficients, reaches, width, steps, counts, table, nuclei, charges,
+              closest, origin, spacing, smooth, out, first_plane, last_plane):
     """Write some planes of constant x of the potential, in units of charge over length.
 
     Parameters
@@ -65,6 +67,10 @@ def run(centres, exponents, orders, starts, coefficients, steps, counts, table, 
         Of the Gaussians, and the largest t + u + v of each.
     starts : (G,) int64
         Where the coefficients of each begin: of all R_tuv, by t + u + v.
+    reaches : (G,) float64
+        Distance within which each counts.
+    width : float
+        Exponent of the Gaussian of the same charge whose potential is left out (it is in `smooth`); 0 leaves nothing.
     steps : (K, 4) int64
         How each R_tuv follows: the axis along which, the place of that with one less, of that with two less, and its
         factor.
@@ -75,6 +81,8 @@ def run(centres, exponents, orders, starts, coefficients, steps, counts, table, 
     nuclei, charges : (N, 3), (N,)
         Point charges, of which none counts as nearer than `closest`.
     origin, spacing : (3,)
+    smooth : (nx, ny, nz) float64
+        What is added, none of size 0.
     out : (nx, ny, nz) float32
     """
     nz = out.shape[2]
@@ -82,25 +90,40 @@ def run(centres, exponents, orders, starts, coefficients, steps, counts, table, 
     # two in turn, one for n and one for n + 1
     now, last = np.empty((most, WIDTH)), np.empty((most, WIDTH))
     apart, t = np.empty((3, WIDTH)), np.empty(WIDTH)
-    values, total = np.empty((len(counts), WIDTH)), np.empty(WIDTH)
+    values, others = np.empty((len(counts), WIDTH)), np.empty((len(counts), WIDTH))
+    total = np.empty(nz + WIDTH)
     rows, power, small = np.empty(WIDTH, np.int64), np.empty(WIDTH), np.empty((3, WIDTH))
     for i in range(first_plane, last_plane):
         x = origin[0] + i * spacing[0]
         for j in range(out.shape[1]):
             y = origin[1] + j * spacing[1]
-            for begin in range(0, nz, WIDTH):
-                total[:] = 0.0
-                for g in range(len(exponents)):
-                    p, order = exponents[g], orders[g]
-                    dx, dy = centres[g, 0] - x, centres[g, 1] - y
-                    far = FAR + FARTHER * order
-                    nearest = far
+            total[:] = 0.0
+            for g in range(len(exponents)):
+                p, order = exponents[g], orders[g]
+                dx, dy = centres[g, 0] - x, centres[g, 1] - y
+                left = reaches[g] ** 2 - dx * dx - dy * dy
+                if left <= 0:
+                    continue
+                half, along = math.sqrt(left), centres[g, 2] - origin[2]
+                first = max(0.0, math.ceil((along - half) / spacing[2]))
+                end = min(float(nz), math.floor((along + half) / spacing[2]) + 1)
+                if first >= end:
+                    continue
+                for begin in range(int(first), int(end), WIDTH):
                     for w in range(WIDTH):
-                        dz = centres[g, 2] - (origin[2] + (begin + w) * spacing[2])
+                        dz = along - (begin + w) * spacing[2]
                         apart[0, w], apart[1, w], apart[2, w] = dx, dy, dz
                         t[w] = p * (dx * dx + dy * dy + dz * dz) + 1e-30
-                        nearest = min(nearest, t[w])
-                    boys(t, far, nearest < far, order, table, rows, power, small, values)
+                    boys(t, order, table, rows, power, small, values)
+                    if width > 0:
+                        for w in range(WIDTH):
+                            t[w] *= width / p
+                        boys(t, order, table, rows, power, small, others)
+                        part, ratio = math.sqrt(width / p), width / p
+                        for n in range(order + 1):
+                            for w in range(WIDTH):
+                                values[n, w] -= part * others[n, w]
+                            part *= ratio
                     scale = (-2 * p) ** order
                     for w in range(WIDTH):
                         now[0, w] = scale * values[order, w]
@@ -116,11 +139,70 @@ def run(centres, exponents, orders, starts, coefficients, steps, counts, table, 
                     for k in range(counts[order]):
                         c = coefficients[starts[g] + k]
                         for w in range(WIDTH):
-                            total[w] += c * now[k, w]
-                for a in range(len(charges)):
-                    square = (nuclei[a, 0] - x) ** 2 + (nuclei[a, 1] - y) ** 2
-                    for w in range(WIDTH):
-                        dz = nuclei[a, 2] - (origin[2] + (begin + w) * spacing[2])
-                        total[w] += charges[a] / max(math.sqrt(square + dz * dz), closest)
-                for w in range(min(WIDTH, nz - begin)):
-                    out[i, j, begin + w] = total[w]
+                            total[begin + w] += c * now[k, w]
+            for a in range(len(charges)):
+                square = (nuclei[a, 0] - x) ** 2 + (nuclei[a, 1] - y) ** 2
+                for k in range(nz):
+                    dz = nuclei[a, 2] - (origin[2] + k * spacing[2])
+                    total[k] += charges[a] / max(math.sqrt(square + dz * dz), closest)
+            if smooth.size > 0:
+                for k in range(nz):
+                    total[k] += smooth[i, j, k]
+            for k in range(nz):
+                out[i, j, k] = total[k]
+
+
+@njit(error_model="numpy", nogil=True, fastmath={"contract", "nsz", "reassoc"})
+def polynomials(p, order, x, values):
+    """Fill values (order + 1,) with the derivatives of exp(-p x^2) by the place of its middle."""
+    values[0] = math.exp(-p * x * x)
+    if order > 0:
+        values[1] = 2 * p * x * values[0]
+    for t in range(1, order):
+        values[t + 1] = 2 * p * (x * values[t] - t * values[t - 1])
+
+
+@njit(error_model="numpy", nogil=True, fastmath={"contract", "nsz", "reassoc"})
+def density(centres, exponents, orders, starts, coefficients, reaches, powers, counts, origin, spacing, out,
+            first_plane, last_plane):
+    """Write some planes of constant x of the density of Gaussians times Hermite polynomials.
+
+    Parameters: as those of :func:`potential`; `powers` (K, 3) are t, u and v of each coefficient.
+    """
+    most = len(counts)
+    along_x, ys, zs = np.empty(most), np.empty((out.shape[1], most)), np.empty((most, out.shape[2]))
+    line, plane, row = np.empty(most), np.empty((most, most)), np.empty(most)
+    for i in range(first_plane, last_plane):
+        x = origin[0] + i * spacing[0]
+        out[i] = 0.0
+        for g in range(len(exponents)):
+            p, order = exponents[g], orders[g]
+            left = reaches[g] ** 2 - (x - centres[g, 0]) ** 2
+            if left <= 0:
+                continue
+            half = math.sqrt(left)
+            low_y, low_z = centres[g, 1] - origin[1], centres[g, 2] - origin[2]
+            first_y = max(0, math.ceil((low_y - half) / spacing[1]))
+            end_y = min(out.shape[1], math.floor((low_y + half) / spacing[1]) + 1)
+            first_z = max(0, math.ceil((low_z - half) / spacing[2]))
+            end_z = min(out.shape[2], math.floor((low_z + half) / spacing[2]) + 1)
+            polynomials(p, order, x - centres[g, 0], along_x)
+            plane[: order + 1, : order + 1] = 0.0
+            for k in range(counts[order]):
+                plane[powers[k, 1], powers[k, 2]] += coefficients[starts[g] + k] * along_x[powers[k, 0]]
+            for j in range(first_y, end_y):
+                polynomials(p, order, j * spacing[1] - low_y, ys[j])
+            for k in range(first_z, end_z):
+                polynomials(p, order, k * spacing[2] - low_z, line)
+                for v in range(order + 1):
+                    zs[v, k] = line[v]
+            for j in range(first_y, end_y):
+                for v in range(order + 1):
+                    row[v] = 0.0
+                    for u in range(order + 1 - v):
+                        row[v] += plane[u, v] * ys[j, u]
+                target = out[i, j]
+                for v in range(order + 1):
+                    factor = row[v]
+                    for k in range(first_z, end_z):
+                        target[k] += factor * zs[v, k]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import threads
+from vmdpotential.engines import Engine, get_engine
+from vmdpotential.engines.orbitals import OrbitalSum
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.orbitals.shells import Shell, in_monomials, monomials
@@ -21,15 +21,12 @@ Singles = NDArray[np.float32]
 #: Units of length in which orbitals (to the power -3/2) and densities (-3) are given.
 LENGTHS = ("A", "bohr")
 
-#: Exponentials along one axis below this are 0, so that products of three are never subnormal, which are slow.
-_LEAST = 1e-12
-
 #: Occupations below this add nothing that a float32 holds.
 _EMPTY = 1e-9
 
 
 def orbital_map(wavefunction: Wavefunction, lattice: Lattice, index: int, spin: str = "alpha",
-                length: str = "A") -> Grid:
+                length: str = "A", engine: str = "auto") -> Grid:
     """Return an orbital at the points of a lattice.
 
     Parameters
@@ -42,6 +39,8 @@ def orbital_map(wavefunction: Wavefunction, lattice: Lattice, index: int, spin: 
         Which orbitals of an unrestricted calculation.
     length : {"A", "bohr"}
         The values' unit is this to the power -3/2.
+    engine : str
+        What computes.
 
     Returns
     -------
@@ -54,18 +53,23 @@ def orbital_map(wavefunction: Wavefunction, lattice: Lattice, index: int, spin: 
         For an index or a unit that does not exist.
     MemoryPlanError
         When the map does not fit into memory.
+    BackendError
+        When the engine does not work here.
     """
-    channel = wavefunction.channel(spin)
+    backend, channel = get_engine(engine), wavefunction.channel(spin)
     if not 0 <= index < len(channel.occupations):
         raise UsageError("index", f"{wavefunction.name} has orbitals 0 to {len(channel.occupations) - 1}",
                          value=str(index))
     scale = _per(length, 1.5)
-    values = _evaluate(wavefunction.shells, lattice, scale * channel.coefficients[:, [index]], np.zeros(0, np.float32))
+    values = _evaluate(wavefunction.shells, lattice, scale * channel.coefficients[:, [index]], np.zeros(0, np.float32),
+                       backend)
     of_spin = "" if wavefunction.restricted else f" {spin}"
-    return _grid(wavefunction, lattice, values, f"{of_spin} orbital {index + 1}".strip(), f"{length}^-3/2")
+    return _grid(wavefunction, lattice, values, f"{of_spin} orbital {index + 1}".strip(), f"{length}^-3/2",
+                 backend.name)
 
 
-def density_map(wavefunction: Wavefunction, lattice: Lattice, spin: bool = False, length: str = "A") -> Grid:
+def density_map(wavefunction: Wavefunction, lattice: Lattice, spin: bool = False, length: str = "A",
+                engine: str = "auto") -> Grid:
     """Return the density of electrons, or that of alpha electrons minus that of beta electrons.
 
     Parameters
@@ -75,6 +79,8 @@ def density_map(wavefunction: Wavefunction, lattice: Lattice, spin: bool = False
     spin : bool
     length : {"A", "bohr"}
         The values' unit is e over its cube.
+    engine : str
+        What computes.
 
     Returns
     -------
@@ -87,8 +93,10 @@ def density_map(wavefunction: Wavefunction, lattice: Lattice, spin: bool = False
         For a unit that does not exist.
     MemoryPlanError
         When the map does not fit into memory.
+    BackendError
+        When the engine does not work here.
     """
-    scale = _per(length, 1.5)
+    backend, scale = get_engine(engine), _per(length, 1.5)
     sign = -1.0 if spin else 1.0
     if wavefunction.restricted:
         coefficients = wavefunction.alpha.coefficients
@@ -99,11 +107,12 @@ def density_map(wavefunction: Wavefunction, lattice: Lattice, spin: bool = False
     taken = np.abs(weights) > _EMPTY
     if taken.any():
         values = _evaluate(wavefunction.shells, lattice, scale * coefficients[:, taken],
-                           weights[taken].astype(np.float32))
+                           weights[taken].astype(np.float32), backend)
     else:  # the spin density of a closed shell
         _plan(wavefunction.shells, lattice, 0)
         values = np.zeros(lattice.shape, np.float32)
-    return _grid(wavefunction, lattice, values, "spin density" if spin else "electron density", f"e/{length}^3")
+    return _grid(wavefunction, lattice, values, "spin density" if spin else "electron density", f"e/{length}^3",
+                 backend.name)
 
 
 def _per(length: str, power: float) -> float:
@@ -122,7 +131,8 @@ def _plan(shells: tuple[Shell, ...], lattice: Lattice, orbitals: int) -> None:
     memory.require(needed, f"a map of {' x '.join(map(str, lattice.shape))} points", "use a larger {spacing}")
 
 
-def _evaluate(shells: tuple[Shell, ...], lattice: Lattice, coefficients: Floats, weights: Singles) -> Singles:
+def _evaluate(shells: tuple[Shell, ...], lattice: Lattice, coefficients: Floats, weights: Singles,
+              engine: Engine) -> Singles:
     """Return an orbital (nx, ny, nz), or the weighted sum of the squares of several."""
     _plan(shells, lattice, coefficients.shape[1])
     table = np.zeros((len(shells), 4), np.int64)
@@ -133,30 +143,15 @@ def _evaluate(shells: tuple[Shell, ...], lattice: Lattice, coefficients: Floats,
         in_powers.append(polynomials.T @ rows)
         table[at] = shell.momentum, primitive, primitive + len(shell.exponents), monomial
         row, primitive, monomial = row + len(rows), table[at, 2], monomial + polynomials.shape[1]
-    origin, spacing = lattice.origin / BOHR, lattice.spacing / BOHR
-    factors = [_exponentials(shells, origin[d] + spacing[d] * np.arange(lattice.shape[d]), d) for d in range(3)]
-    factors[0] *= np.concatenate([shell.radial() for shell in shells]).astype(np.float32)[:, None]
-    centres, reaches = np.array([shell.centre for shell in shells]), np.array([shell.reach() for shell in shells])
-    values = np.empty(lattice.shape, np.float32)
-    kernel = build.load("orbital_kernel").run
-    threads.run(partial(kernel, table, centres, reaches, origin, spacing, *factors,
-                        np.ascontiguousarray(np.concatenate(in_powers).T, np.float32), weights, values),
-                lattice.shape[0], "orbitals", 1)
-    return values
+    return engine.orbitals(OrbitalSum(
+        Lattice(lattice.origin / BOHR, lattice.spacing / BOHR, lattice.shape), table,
+        np.array([shell.centre for shell in shells]), np.array([shell.reach() for shell in shells]),
+        np.concatenate([shell.exponents for shell in shells]), np.concatenate([shell.radial() for shell in shells]),
+        np.ascontiguousarray(np.concatenate(in_powers).T, np.float32), weights))
 
 
-def _exponentials(shells: tuple[Shell, ...], places: Floats, axis: int) -> Singles:
-    """Return exp(-a x^2), (P, n), of all primitives at places along an axis, bohr."""
-    found = np.empty((sum(len(shell.exponents) for shell in shells), len(places)), np.float32)
-    row = 0
-    for shell in shells:
-        part = np.exp(-shell.exponents[:, None] * (places - shell.centre[axis]) ** 2)
-        found[row : row + len(part)] = np.where(part < _LEAST, 0.0, part)
-        row += len(part)
-    return found
-
-
-def _grid(wavefunction: Wavefunction, lattice: Lattice, values: Singles, quantity: str, unit: str) -> Grid:
+def _grid(wavefunction: Wavefunction, lattice: Lattice, values: Singles, quantity: str, unit: str,
+          engine: str) -> Grid:
     made = Provenance(quantity=quantity, method="Gaussian basis functions", boundary="open", precision="single",
-                      engine="cpu", inputs=(wavefunction.name,))
+                      engine=engine, inputs=(wavefunction.name,))
     return Grid(lattice, values, unit, provenance=made)

@@ -28,6 +28,7 @@ from vmdpotential.methods import Method, PointPlan, Request
 from vmdpotential.methods.accuracy import Attempt, until_within
 from vmdpotential.methods.points import START, exact_values, plan_points, relative, request_at, sample
 from vmdpotential.molecule.cell import Cell, same_cell
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.potentials import ELECTROSTATICS, lennard_jones_energy, lennard_jones_rule, sums
@@ -72,7 +73,7 @@ class Energies:
 
 
 def interaction_energy(
-    structure: Structure, nonbonded: Nonbonded, a: ArrayLike, b: ArrayLike, *, electrostatics: str = "pme",
+    structure: StructureLike, nonbonded: Nonbonded, a: ArrayLike, b: ArrayLike, *, electrostatics: str = "pme",
     cutoff: float = 12.0, dielectric: float = 1.0, tolerance: float = TOLERANCE, engine: str = "auto",
 ) -> Energies:
     """Return the energies of the atoms of one selection with another, in the frame of the structure.
@@ -102,6 +103,7 @@ def interaction_energy(
     UsageError
         For an empty selection, or a wrong option.
     """
+    structure = as_structure(structure)
     between = Between(structure, nonbonded, a, b, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
                       tolerance=tolerance, engine=engine)
     return between.run(structure.positions, structure.cell)

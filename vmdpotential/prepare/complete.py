@@ -23,7 +23,7 @@ _TURNS = np.arange(0.0, 360.0, 15.0)
 _ORIENTATIONS = 60
 #: Bonds (A) and angles (degrees) of the peptide bond (R. A. Engh, R. Huber, Acta Cryst. A47, 1991, 392).
 C_N, N_CA, CA_C, C_O = 1.329, 1.458, 1.525, 1.231
-CA_C_N, C_N_CA, O_C_N = 116.2, 121.7, 123.0
+CA_C_N, C_N_CA, O_C_N, N_CA_C = 116.2, 121.7, 123.0, 111.2
 
 
 @dataclass
@@ -60,13 +60,29 @@ def complete(draft: Draft, chains: list[str]) -> tuple[Draft, Completion]:
         if not kinds[key]:
             continue
         positions = {name: draft.positions[starts[n] + k] for k, name in enumerate(names)}
-        placed = _place(found, positions, kinds[key], tree)
+        begun = {}
+        if found.is_amino_acid and "N" in linked[n] and "N" in positions and n and "C" not in positions:
+            begun = _backbone(dict(zip(draft.names[starts[n - 1] : starts[n]].tolist(),
+                                       draft.positions[starts[n - 1] : starts[n]], strict=True)), positions, tree)
+        placed = _place(found, positions | begun, [k for k in kinds[key] if found.atoms[k] not in begun], tree)
         if placed is None:
             done.failed[n] = len(kinds[key])
             continue
-        new[n] = [(found.atoms[k], found.elements[k], place) for k, place in placed.items()]
+        new[n] = [(name, "C", place) for name, place in begun.items()]
+        new[n] += [(found.atoms[k], found.elements[k], place) for k, place in placed.items()]
     caps = _caps(draft, chains, linked, new, tree, done)
     return _merged(draft, new, caps), done
+
+
+def _backbone(before: dict[str, Floats], here: dict[str, Floats], tree: cKDTree) -> dict[str, Floats]:
+    """Return CA and C of a residue that ends after its nitrogen or CA, where C is farthest from others."""
+    if not {"CA", "C"} <= before.keys():
+        return {}
+    nitrogen = here["N"]
+    alpha = here.get("CA", place_atom(before["CA"], before["C"], nitrogen, N_CA, C_N_CA, 180.0))
+    trials = np.array([place_atom(before["C"], nitrogen, alpha, CA_C, N_CA_C, phi) for phi in _TURNS])
+    carbon = trials[int(np.argmax(tree.query(trials)[0]))]
+    return {"C": carbon} if "CA" in here else {"CA": alpha, "C": carbon}
 
 
 def _missing(found: Component, names: tuple[str, ...], linked: set[str]) -> list[int]:

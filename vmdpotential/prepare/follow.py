@@ -37,6 +37,10 @@ class Follower:
         axes, centre = self._axes(before.positions)
         self._local = np.einsum("nij,nj->ni", axes, after.positions[self._added] - centre)
 
+    def identity(self) -> tuple[object, ...]:
+        """Return what determines the positions."""
+        return self.atoms, self._origins, self._added, self._frames, self._local
+
     def __call__(self, positions: Floats) -> Floats:
         """Return positions (M, 3) of the completed structure's atoms for those (N, 3) of the atoms before, A."""
         result = np.asarray(positions, np.float64)[self._origins]

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from vmdpotential.errors import InputError, TaskError, UsageError, listed
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.charges import charges_and_report
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.given import ResidueCharges
 from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
 from vmdpotential.molecule.radii import prepared_radii
-from vmdpotential.molecule.structure import Floats, Structure
+from vmdpotential.molecule.structure import Floats, Integers, Structure
 from vmdpotential.molecule.templates import Match, library
 from vmdpotential.prepare import states
 from vmdpotential.prepare.approximate import approximate
@@ -46,7 +47,7 @@ _DUMMIES = ("DUM",)
 
 
 def prepare_structure(
-    structure: Structure, *, ph: float = 7.0, pka: str = "model", force_field: str = "auto", water: str = "auto",
+    structure: StructureLike, *, ph: float = 7.0, pka: str = "model", force_field: str = "auto", water: str = "auto",
     charges: Sequence[ResidueCharges] = (), leave_out: Collection[str] = (), radii: str = "mbondi2",
 ) -> Prepared:
     """Return a structure with all of its atoms, their charges and radii, and what was done for it.
@@ -63,7 +64,7 @@ def prepare_structure(
     charges : sequence of ResidueCharges
         Taken before templates.
     leave_out : collection of str
-        Names of residues to leave out.
+        Names of residues to leave out, or names with numbers (ALA617).
     radii : str
         Set of radii.
 
@@ -78,13 +79,12 @@ def prepare_structure(
     BackendError
         When biotite or hydride is not installed.
     """
+    structure = as_structure(structure)
     if structure.topology is not None:
         raise InputError(f"{structure.where}: has a topology, which defines its atoms", "leave {topology} out")
     structure = elements.fill(structure)
-    names = [name for name in leave_out if not (structure.residue_names == name).any()]
-    if names:
-        raise UsageError("leave_out", "there are no residues of this name", value=", ".join(names))
-    asked = np.isin(structure.residue_names, list(leave_out))
+    left_out = _named(structure, leave_out)
+    asked = np.isin(np.arange(len(structure)), np.concatenate([[], *left_out.values()]))
     dummy = np.isin(structure.residue_names, list(_DUMMIES)) & ~asked
     dropped = asked | dummy
     hydrogen = np.isin(structure.elements, ["H", "D"])
@@ -135,9 +135,22 @@ def prepare_structure(
             "hydrogens in other numbers than the states have": attached - int(made.kept.sum()),
             _which("atoms that their residues list twice", structure, twice): int(twice.sum()),
             _which("atoms without an element", structure, strange): int(strange.sum()),
-            **{f"atoms of {name}": int((structure.residue_names == name).sum())
-               for name in (*leave_out, *(_DUMMIES if dummy.any() else ()))}}
+            **{f"atoms of {name}": len(rows) for name, rows in left_out.items()},
+            **{f"atoms of {name}": int((structure.residue_names == name).sum()) for name in _DUMMIES if dummy.any()}}
     return Prepared(whole, report, rows, gaps, ph, pka, source, {name: n for name, n in left.items() if n})
+
+
+def _named(structure: Structure, names: Collection[str]) -> dict[str, Integers]:
+    """Return the rows of atoms by names of residues, or by names with numbers, in every chain."""
+    if not names:
+        return {}
+    numbered = np.char.add(np.char.add(structure.residue_names, structure.residue_ids.astype(np.str_)),
+                           structure.insertion_codes)
+    found = {name: np.flatnonzero((structure.residue_names == name) | (numbered == name)) for name in names}
+    none = [name for name, rows in found.items() if not len(rows)]
+    if none:
+        raise UsageError("leave_out", "there are no residues of this name", value=", ".join(none))
+    return found
 
 
 def _check_places(structure: Structure, heavy: NDArray[np.bool_]) -> None:

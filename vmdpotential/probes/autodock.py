@@ -5,8 +5,8 @@ a probe of that type at each node, dispersion and repulsion of the powers 12 and
 10, and what desolvation by the receptor's atoms costs; the maps ``e`` and ``d`` have the Coulomb energy of a unit
 charge and the desolvation of a unit charge. All pairs within :data:`CUTOFF` count but for ``e``, which has all.
 
-Hydrogen bonds here depend on the distance alone: AutoGrid lowers them by the angles at the receptor's atoms. Maps of
-types that form none (C, A, N, S, P, halogens, metals, H), ``e`` and ``d`` are AutoGrid's to the rounding of its tables.
+Hydrogen bonds are weaker away from the directions of the receptor's atoms (:mod:`vmdpotential.probes.bonds`); they are
+computed on the CPU. All maps are AutoGrid's to the rounding of its tables.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from vmdpotential.engines import Engine, LatticeSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.interactions import Bound
-from vmdpotential.interactions.probe import DISPERSION, GAUSSIAN, HYDROGEN_BOND, SCREENED
+from vmdpotential.interactions.probe import DISPERSION, GAUSSIAN, SCREENED
 from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, Wells, bond_energies, directions
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -35,7 +36,8 @@ Singles = NDArray[np.float32]
 @dataclass(frozen=True)
 class Kind:
     """A type of atoms: distance of the least energy, A, depth, kcal/mol, volume, A^3, and solvation parameter of two
-    alike; and of hydrogen bonds, `role` (``donor``, ``acceptor`` or none), distance, A, and depth of an acceptor's.
+    alike; and of hydrogen bonds, `role` (``donor``, ``acceptor`` or none), distance, A, and depth of an acceptor's, and
+    how many lone pairs it has.
     """
 
     rmin: float
@@ -45,15 +47,16 @@ class Kind:
     role: str = ""
     bond: float = 0.0
     strength: float = 0.0
+    pairs: int = 0
 
 
 #: AutoDock 4.2's types (Huey et al. 2007, table 2, and the supplement for metals and halogens).
 KINDS = {
     "H": Kind(2.0, 0.020, 0.0, 0.00051), "HD": Kind(2.0, 0.020, 0.0, 0.00051, "donor"),
     "C": Kind(4.0, 0.150, 33.5103, -0.00143), "A": Kind(4.0, 0.150, 33.5103, -0.00052),
-    "N": Kind(3.5, 0.160, 22.4493, -0.00162), "NA": Kind(3.5, 0.160, 22.4493, -0.00162, "acceptor", 1.9, 5.0),
-    "OA": Kind(3.2, 0.200, 17.1573, -0.00251, "acceptor", 1.9, 5.0),
-    "SA": Kind(4.0, 0.200, 33.5103, -0.00214, "acceptor", 2.5, 1.0), "S": Kind(4.0, 0.200, 33.5103, -0.00214),
+    "N": Kind(3.5, 0.160, 22.4493, -0.00162), "NA": Kind(3.5, 0.160, 22.4493, -0.00162, "acceptor", 1.9, 5.0, 1),
+    "OA": Kind(3.2, 0.200, 17.1573, -0.00251, "acceptor", 1.9, 5.0, 2),
+    "SA": Kind(4.0, 0.200, 33.5103, -0.00214, "acceptor", 2.5, 1.0, 2), "S": Kind(4.0, 0.200, 33.5103, -0.00214),
     "P": Kind(4.2, 0.200, 38.7924, -0.00110), "F": Kind(3.09, 0.080, 15.4480, -0.00110),
     "Cl": Kind(4.09, 0.276, 35.8235, -0.00110), "Br": Kind(4.33, 0.389, 42.5661, -0.00110),
     "I": Kind(4.72, 0.550, 55.0585, -0.00110), "Mg": Kind(1.30, 0.875, 1.5600, -0.00110),
@@ -164,7 +167,7 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
             raise UsageError("probe", f"AutoDock has the types {', '.join(KINDS)}, and the maps e and d", value=probe)
     types = [(str(kind), np.flatnonzero(atoms.kinds == kind)) for kind in np.unique(atoms.kinds)]
     sums = _Sums(atoms, lattice, engine)
-    found = {}
+    found, bonds = {}, _bonds(atoms, lattice, probes)
     for number, probe in enumerate(probes):
         progress.report("probe maps", number / len(probes))
         if probe == ELECTROSTATIC:
@@ -173,9 +176,10 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
             values = BY_CHARGE * sums.volumes()
         else:
             kind = KINDS[probe]
-            values = kind.solvation * sums.volumes() + kind.volume * sums.solvations()
+            values = kind.solvation * sums.volumes() + kind.volume * sums.solvations() + bonds.get(probe, 0.0)
             for name, rows in types:
-                values += sums.of(*_well(kind, KINDS[name], len(rows)), rows)
+                if not _bonding(kind, KINDS[name]):
+                    values += sums.of(*_well(kind, KINDS[name], len(rows)), rows)
         named = {ELECTROSTATIC: "Coulomb energy of a unit charge", DESOLVATION: "desolvation of a unit charge"}
         made = Provenance(quantity=named.get(probe, f"energy of a probe {probe}"), method="AutoDock 4 maps",
                           boundary="open", cutoff=None if probe == ELECTROSTATIC else CUTOFF, precision="single",
@@ -185,13 +189,36 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
 
 
 def _well(probe: Kind, atom: Kind, count: int) -> tuple[Bound, Floats]:
-    """Return the interaction of a probe with a type of atoms, and the depth of each, (n,) kcal/mol."""
-    page, rmin = DISPERSION, (probe.rmin + atom.rmin) / 2
+    """Return the dispersion of a probe with a type of atoms, and the depth of each, (n,) kcal/mol."""
     depth = DISPERSION_WEIGHT * float(np.sqrt(probe.depth * atom.depth))
-    for acceptor, other in ((probe, atom), (atom, probe)):
-        if acceptor.role == "acceptor" and other.role == "donor":
-            page, rmin, depth = HYDROGEN_BOND, acceptor.bond, BOND_WEIGHT * acceptor.strength
-    return page.bind(rmin=rmin, smooth=SMOOTH, cap=CLAMP / depth, cutoff=CUTOFF), np.full(count, depth)
+    rmin = (probe.rmin + atom.rmin) / 2
+    return DISPERSION.bind(rmin=rmin, smooth=SMOOTH, cap=CLAMP / depth, cutoff=CUTOFF), np.full(count, depth)
+
+
+def _bonding(probe: Kind, atom: Kind) -> bool:
+    """Return whether a probe and an atom form a hydrogen bond."""
+    return {probe.role, atom.role} == {"donor", "acceptor"}
+
+
+def _bonds(atoms: Receptor, lattice: Lattice, probes: Sequence[str]) -> dict[str, Floats]:
+    """Return the energies of hydrogen bonds (nx, ny, nz) of the probes that form some."""
+    found: dict[str, Floats] = {}
+    types = sorted(set(atoms.kinds.tolist()))
+    types_of_atoms = np.array([types.index(kind) for kind in atoms.kinds.tolist()], np.int64)
+    for role, other in (("donor", "acceptor"), ("acceptor", "donor")):
+        chosen = [probe for probe in dict.fromkeys(probes) if probe in KINDS and KINDS[probe].role == other]
+        kinds = np.array([(ONE_PAIR if KINDS[name].pairs == 1 else TWO_PAIRS if KINDS[name].pairs else DONOR)
+                          if KINDS[name].role == role else -1 for name in atoms.kinds.tolist()])
+        if not chosen or kinds.max(initial=-1) < 0:
+            continue
+        acceptors = [[KINDS[name] if role == "acceptor" else KINDS[probe] for name in types] for probe in chosen]
+        wells = Wells(np.array([[kind.bond for kind in row] for row in acceptors]),
+                      BOND_WEIGHT * np.array([[kind.strength for kind in row] for row in acceptors]),
+                      np.array([KINDS[probe].pairs < 2 for probe in chosen]), SMOOTH, CLAMP, CUTOFF)
+        bonding = directions(atoms.positions, atoms.kinds.tolist(), kinds)
+        energies = bond_energies(bonding, atoms.positions[bonding.rows], types_of_atoms[bonding.rows], wells, lattice)
+        found.update(zip(chosen, energies, strict=True))
+    return found
 
 
 class _Sums:

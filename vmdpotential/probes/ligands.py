@@ -102,29 +102,29 @@ def _rotations(count: int) -> Floats:
 
 
 def _on_a_line(name: str, atoms: list[tuple[float, float, float]], source: str) -> Ligand:
-    """Return a linear molecule of atoms (place along x, sigma, epsilon over k in K)."""
+    """Return a linear molecule of atoms (place along x, sigma, epsilon)."""
     along, sigma, epsilon = np.array(atoms).T
-    return Ligand(name, along[:, None] * [1.0, 0.0, 0.0], sigma, epsilon * KELVIN, source)
+    return Ligand(name, along[:, None] * [1.0, 0.0, 0.0], sigma, epsilon, source)
 
 
-_TRAPPE = "TraPPE"
-_VRABEC = "J. Vrabec, J. Stoll, H. Hasse, J. Phys. Chem. B 105 (2001) 12126"
-_SVEHLA = "R. A. Svehla, NASA TR R-132 (1962)"
+def _sphere(name: str, sigma: float, kelvin: float) -> Ligand:
+    """Return a sphere with an epsilon over k in K, fitted to viscosities."""
+    return _on_a_line(name, [(0.0, sigma, kelvin * KELVIN)], "B. E. Poling, J. M. Prausnitz, J. P. O'Connell, "
+                      "The Properties of Gases and Liquids, 5th ed. (2001), appendix B")
+
+
+_TRAPPE = "TraPPE, J. J. Potoff, J. I. Siepmann, AIChE J. 47 (2001) 1676"
 
 #: By their names. Partial charges of N2, CO2 and CO are left out: Lennard-Jones alone counts.
 LIGANDS = {ligand.name: ligand for ligand in (
-    _on_a_line("O2", [(-0.605, 3.02, 49.0), (0.605, 3.02, 49.0)],
-               f"{_TRAPPE}, L. Zhang, J. I. Siepmann, Theor. Chem. Acc. 115 (2006) 391"),
-    _on_a_line("N2", [(-0.55, 3.31, 36.0), (0.55, 3.31, 36.0)],
-               f"{_TRAPPE}, J. J. Potoff, J. I. Siepmann, AIChE J. 47 (2001) 1676"),
-    _on_a_line("CO2", [(-1.16, 3.05, 79.0), (0.0, 2.80, 27.0), (1.16, 3.05, 79.0)],
-               f"{_TRAPPE}, J. J. Potoff, J. I. Siepmann, AIChE J. 47 (2001) 1676"),
-    _on_a_line("CO", [(-0.564, 3.83, 0.0262 / KELVIN), (0.564, 3.12, 0.1591 / KELVIN)],
-               "J. E. Straub, M. Karplus, Chem. Phys. 158 (1991) 221"),
-    _on_a_line("NO", [(0.0, 3.492, 116.7)], f"one sphere, {_SVEHLA}"),
-    _on_a_line("Xe", [(0.0, 3.9011, 227.55)], _VRABEC),
-    _on_a_line("Ar", [(0.0, 3.3952, 116.79)], _VRABEC),
-    _on_a_line("Ne", [(0.0, 2.8010, 33.921)], _VRABEC),
+    _on_a_line("O2", [(-0.615, 3.0290556, 0.12), (0.615, 3.0290556, 0.12)],
+               "CHARMM36, A. D. MacKerell et al., J. Phys. Chem. B 102 (1998) 3586"),
+    _on_a_line("N2", [(-0.55, 3.31, 36.0 * KELVIN), (0.55, 3.31, 36.0 * KELVIN)], _TRAPPE),
+    _on_a_line("CO2", [(-1.16, 3.05, 79.0 * KELVIN), (0.0, 2.80, 27.0 * KELVIN), (1.16, 3.05, 79.0 * KELVIN)], _TRAPPE),
+    _on_a_line("CO", [(-0.564, 3.83, 0.0262), (0.564, 3.12, 0.1591)],
+               "J. E. Straub, M. Karplus, Chem. Phys. 158 (1991) 221, as in E. Awoonor-Williams, C. N. Rowley, "
+               "arXiv:1610.09046, table I"),
+    _sphere("NO", 3.492, 116.7), _sphere("Xe", 4.047, 231.0), _sphere("Ar", 3.542, 93.3), _sphere("Ne", 2.82, 32.8),
 )}
 
 

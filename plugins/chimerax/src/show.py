@@ -12,6 +12,7 @@ from vmdpotential.figures import colours
 from vmdpotential.figures.colours import Range
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
+from vmdpotential.io.structures.pdbwrite import cell_record
 from vmdpotential.molecule.selection import is_water
 from vmdpotential.parameters import Report
 
@@ -110,18 +111,42 @@ def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) ->
 
 def _show_nuclei(session: Any, structure: Structure, name: str) -> Any:
     """Make a model of the nuclei of a wave function, with bonds."""
+    model = _new_model(session, structure, name)
+    model.atoms.draw_modes = model.atoms[0].STICK_STYLE
+    session.models.add([model])
+    return model
+
+
+def show_copies(session: Any, structure: Structure, name: str, selected: Selected) -> Any:
+    """Make a model of the copies that an assembly or a cell consists of, in the place of the models they are of."""
+    model = _new_model(session, structure, name)
+    model.position = selected.place
+    if structure.cell is not None:
+        model.set_metadata_entry("CRYST1", [cell_record(structure.cell).decode().rstrip()])
+    if structure.charges is not None:
+        _set_charges(session, list(model.atoms), structure.charges)
+    session.models.add([model])
+    for source in selected.models:
+        source.display = False
+    return model
+
+
+def _new_model(session: Any, structure: Structure, name: str) -> Any:
+    """Return a model of a structure, with bonds."""
     from chimerax.atomic import AtomicStructure, Element
 
     model = AtomicStructure(session, name=name)
-    residue = model.new_residue("MOL", "A", 1)
-    for atom_name, element, position in zip(
-            structure.atom_names.tolist(), structure.elements.tolist(), structure.positions, strict=True):
-        atom = model.new_atom(atom_name[:4], Element.get_element(element or "C"))
-        atom.coord = position
+    residue = None
+    for row, index in enumerate(structure.residue_index.tolist()):
+        if residue is None or index != structure.residue_index[row - 1]:
+            residue = model.new_residue(
+                str(structure.residue_names[row]) or "MOL", str(structure.chain_ids[row]) or "A",
+                int(structure.residue_ids[row]), insert=str(structure.insertion_codes[row]) or " ")
+        element = Element.get_element(str(structure.elements[row]) or "C")
+        atom = model.new_atom(str(structure.atom_names[row])[:4], element)
+        atom.coord = structure.positions[row]
         residue.add_atom(atom)
     model.connect_structure()
-    model.atoms.draw_modes = model.atoms[0].STICK_STYLE
-    session.models.add([model])
     return model
 
 

@@ -24,7 +24,7 @@ from vmdpotential.parameters import Command, Report
 from . import missing
 from .convert import Selected, common_place, read_atoms, read_frames, read_volume, rows_of
 from .live import Live
-from .show import show
+from .show import show, show_copies
 
 #: Put before the name of each command.
 PREFIX = "potential "
@@ -146,6 +146,17 @@ def spelling(command: Command) -> Spelling:
     return spell
 
 
+def _copied(session: Any, command: Command, given: Mapping[str, Any], selected: Selected) -> Selected:
+    """Return the atoms of a new model with the assembly or the cell, where one is asked for; else those there are."""
+    asked = {name: given[name] for name in ("assembly", "expand") if given.get(name)}
+    files = [Path(model.filename) for model in selected.models if getattr(model, "filename", None)]
+    copies = adapters.copied(asked, selected.structure, files[0] if len(selected.models) == len(files) == 1 else None)
+    if copies is None:
+        return selected
+    model = show_copies(session, copies, f"{given.get('name') or default_name(command)} copies", selected)
+    return read_atoms(model.atoms)
+
+
 def _convert(command: Command, given: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
     """Return the values that the command takes, and the atoms among them."""
     values: dict[str, Any] = {}
@@ -166,10 +177,11 @@ def _convert(command: Command, given: Mapping[str, Any], session: Any) -> tuple[
         elif kind == "structure":
             topology = given.get("topology")
             selected = read_atoms(value, place, None if topology is None else Path(topology))
+            selected = _copied(session, command, given, selected)
             values[parameter.name] = selected.structure
         elif declared(parameter) == "wavefunction":
             values[parameter.name] = adapters.wavefunction(Path(value).expanduser())
-        else:
+        elif parameter.name not in ("assembly", "expand"):  # which were read with the atoms
             values[parameter.name] = value
     if selected is not None:
         atoms = selected

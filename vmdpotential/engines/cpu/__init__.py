@@ -14,8 +14,11 @@ from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
     from vmdpotential.engines import ChargePotential, LatticeSum, PointSum, Prepared
+    from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
+    from vmdpotential.engines.cpu.counting import CpuCounter
     from vmdpotential.engines.cpu.points.sums import CpuPoints
+    from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.molecule.cell import Cell
 
@@ -86,6 +89,18 @@ class CpuEngine:
         from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 
         return Multigrid(x, y, z, k2, ions, levels)
+
+    def orbitals(self, work: OrbitalSum) -> Values:
+        """Return an orbital or a sum of squares, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cpu.orbitals import orbitals
+
+        return orbitals(work)
+
+    def counter(self, counting: Counting) -> CpuCounter:
+        """Return sums over frames of what atoms add to nodes, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cpu.counting import CpuCounter
+
+        return CpuCounter(counting)
 
     def charge_potential(self, cell: Cell) -> ChargePotential:
         """Return the potential of one charge and all its images, see :class:`vmdpotential.engines.Engine`."""

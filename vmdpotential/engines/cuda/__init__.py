@@ -21,6 +21,9 @@ from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
     from vmdpotential.engines import ChargePotential, LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
+    from vmdpotential.engines.counting import Counting
+    from vmdpotential.engines.cuda.counting import CudaCounter
+    from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.molecule.cell import Cell
 
@@ -147,6 +150,18 @@ class CudaEngine:
         from vmdpotential.engines.cuda.multigrid import CudaMultigrid
 
         return CudaMultigrid(x, y, z, k2, ions, levels)
+
+    def orbitals(self, work: OrbitalSum) -> Values:
+        """Return an orbital or a sum of squares, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda.orbitals import orbitals
+
+        return orbitals(work)
+
+    def counter(self, counting: Counting) -> CudaCounter:
+        """Return sums over frames of what atoms add to nodes, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda.counting import CudaCounter
+
+        return CudaCounter(counting)
 
     def charge_potential(self, cell: Cell) -> ChargePotential:
         """Return the potential of one charge and all its images, see :class:`vmdpotential.engines.Engine`."""

@@ -20,6 +20,9 @@ from vmdpotential.io.files import text as files
 #: Suffixes of map files; of one that ends in another, the longer is first.
 SUFFIXES = (".dx.gz", ".dx", ".mrc", ".map", ".ccp4", ".cube", ".cub", ".npz", ".ome.zarr", ".zarr", ".cmap")
 
+#: What stands for the format of AutoDock's maps, which share the suffix .map.
+AUTODOCK = ".autodock"
+
 #: Those of files that may be larger than memory: written slab by slab, and read in parts.
 LARGE = (".ome.zarr", ".zarr", ".cmap", ".mrc", ".map", ".ccp4")
 
@@ -192,7 +195,7 @@ def open_map(path: Path | str, whole: int = WINDOW) -> Grid:
     """
     path = files.held(path)
     with files.reading(path):
-        suffix = _suffix(path) or _recognised(path)
+        suffix = _format(path)
         if suffix in LARGE and not isinstance(path, files.Held) and not files.is_compressed(path):
             grid = _opener(suffix)(path)
             if grid.lattice.size > whole:
@@ -220,7 +223,8 @@ def read_map(path: Path | str) -> Grid:
     Parameters
     ----------
     path : Path
-        One of the formats of :func:`write_map`: the suffix tells which, and where it does not, the content does.
+        One of the formats of :func:`write_map`, or a ``.map`` of AutoDock: the suffix tells which, and where it does
+        not, the content does.
         ``-`` is standard input.
 
     Returns
@@ -237,11 +241,20 @@ def read_map(path: Path | str) -> Grid:
     """
     path = files.held(path)
     with files.reading(path):
-        suffix = _suffix(path) or _recognised(path)
+        suffix = _format(path)
         if not suffix:
             raise InputError(f"{path}: its suffix and its content are of no map format",
                              f"choose one of {', '.join(SUFFIXES)}")
         return _reader(suffix)(path)
+
+
+def _format(path: Path) -> str:
+    """Return the suffix of a file's format, :data:`AUTODOCK` of maps that AutoDock reads, empty where there is none."""
+    suffix = _suffix(path)
+    if suffix and suffix != ".map":
+        return suffix
+    found = _recognised(path)
+    return found if not suffix or found == AUTODOCK else suffix
 
 
 def _recognised(path: Path) -> str:
@@ -258,6 +271,8 @@ def _recognised(path: Path) -> str:
     if start[208:211] == b"MAP":
         return ".mrc"
     lines = files.plain_text(start).split(b"\n")
+    if lines[0].startswith(b"GRID_PARAMETER_FILE"):
+        return AUTODOCK
     first = next((line for line in lines if line.strip() and not line.startswith(b"#")), b"")
     if re.match(rb"object\s+\S+\s+class\s|origin\s|delta\s", first):
         return ".dx"
@@ -292,6 +307,10 @@ def _reader(suffix: str) -> Callable[[Path], Grid]:
         from vmdpotential.io.maps.npz import read_npz
 
         return read_npz
+    if suffix == AUTODOCK:
+        from vmdpotential.io.maps.autodock import read_autodock
+
+        return read_autodock
     from vmdpotential.io.maps.cube import read_cube
 
     return read_cube

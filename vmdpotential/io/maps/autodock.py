@@ -1,4 +1,4 @@
-"""Maps as AutoDock and Vina read them: text, six lines of header, and one value on a line, x fastest."""
+"""Maps of AutoDock and Vina: text, six lines of header, and one value on a line, x fastest."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from vmdpotential.errors import UsageError
-from vmdpotential.grid.lattice import Grid
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io.files import text as files
+from vmdpotential.io.files.numbers import real, whole
+from vmdpotential.io.maps.mapformat import finish, header_lines_of, read_numbers
+
+#: Words of the header, with how many numbers follow each.
+_HEADER = {"GRID_PARAMETER_FILE": 0, "GRID_DATA_FILE": 0, "MACROMOLECULE": 0, "SPACING": 1, "NELEMENTS": 3, "CENTER": 3}
 
 
 def check_lattice(grid: Grid) -> None:
@@ -36,10 +42,42 @@ def write_autodock(grid: Grid, path: Path, name: str) -> None:
     centre = (lattice.origin + lattice.last) / 2
     header = [
         f"GRID_PARAMETER_FILE {name}.gpf", f"GRID_DATA_FILE {name}.maps.fld", f"MACROMOLECULE {name}.pdbqt",
-        f"SPACING {lattice.spacing[0]:.6g}", f"NELEMENTS {' '.join(str(n - 1) for n in lattice.shape)}",
-        f"CENTER {' '.join(f'{x:.6g}' for x in centre)}",
+        f"SPACING {lattice.spacing[0]:.9g}", f"NELEMENTS {' '.join(str(n - 1) for n in lattice.shape)}",
+        f"CENTER {' '.join(f'{x:.9g}' for x in centre)}",
     ]
     values = grid.values.ravel(order="F")
     with path.open("w", encoding="ascii", newline="\n") as stream:
         stream.write("\n".join(header) + "\n")
         stream.write("\n".join(map("{:.3f}".format, values.tolist())) + "\n")
+
+
+def read_autodock(path: Path) -> Grid:
+    """Read a map of energies, in kcal/mol.
+
+    Raises
+    ------
+    InputError
+        When the file is not such a map, or is truncated.
+    """
+    with files.opened(path) as stream:
+        lines, found, number = header_lines_of(path, stream, "a map of AutoDock"), {}, 0
+        for word, count in _HEADER.items():
+            number, line = next(lines)
+            words = line.split()
+            try:
+                if words[:1] != [word] or (count and len(words) != 1 + count):
+                    raise ValueError
+                found[word] = [(whole if word == "NELEMENTS" else real)(text) for text in words[1 : 1 + count]]
+            except ValueError:
+                numbers = f" and {count} number{'s' * (count > 1)}" if count else ""
+                raise InputError(f"{path}: line {number}: {word}{numbers} should be here, so it is not a map of "
+                                 "AutoDock") from None
+        spacing, centre = float(found["SPACING"][0]), np.array(found["CENTER"], float)
+        # the format counts intervals, of which it has an even number
+        nx, ny, nz = (int(n) + 1 for n in found["NELEMENTS"])
+        if not (0 < spacing < 1e3 and np.isfinite(centre).all() and min(nx, ny, nz) > 0):
+            raise InputError(f"{path}: its spacing, counts or centre cannot be", "correct its header")
+        values, _ = read_numbers(path, stream, nx * ny * nz, number + 1)
+    lattice = Lattice(centre - spacing * (np.array([nx, ny, nz]) - 1) / 2, np.full(3, spacing), (nx, ny, nz))
+    return finish(path, lattice, values.reshape((nx, ny, nz), order="F"),
+                  {"unit": "kcal/mol", "quantity": "energy of a probe atom"})

@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
 from vmdpotential.io import mdanalysis
-from vmdpotential.io.files.text import first_bytes, held
+from vmdpotential.io.files.text import first_bytes, held, suffix
 from vmdpotential.io.structures import gro, mmcif
 from vmdpotential.io.trajectories import xdr
 from vmdpotential.molecule.cell import Cell
@@ -43,10 +43,16 @@ JUMP = 0.2
 #: Files whose frames are found before they are read; of GRO and mmCIF files MDAnalysis reads the first one alone.
 _FOUND = (".xtc", ".trr", ".gro")
 _MODELS = (".cif", ".mmcif", ".pdbx")
+#: Files of structures whose models may be completed.
+_STRUCTURES = (*_MODELS, ".pdb", ".ent")
 
 #: Atoms times frames from which the check of packed ones is compiled, which takes as long as checking these in Python;
 #: and where Numba must be loaded for it.
 OFTEN, OFTEN_ALONE = 500_000, 2_000_000
+
+
+#: Makes positions (M, 3) from others (N, 3), A.
+Change = Callable[[NDArray[Any]], NDArray[np.float64]]
 
 
 class Frame(NamedTuple):
@@ -73,19 +79,15 @@ class Frame(NamedTuple):
 
 @runtime_checkable
 class Frames(Protocol):
-    """Frames of a file, or of a viewer: iterable, picklable where workers shall read them, and divisible.
+    """Frames of a file, or of a viewer: iterable, picklable where workers shall read them, and divisible."""
 
-    Its text is their name, for messages and provenance. What inherits from it is not portable unless it declares so.
-    """
+    @property
+    def name(self) -> str:
+        """What errors and maps call them."""
 
     @property
     def portable(self) -> bool:
-        """Whether other processes can read them by themselves."""
-        return False
-
-    def seconds(self) -> float:
-        """Return how long a frame takes to be read; no time in memory."""
-        return 0.0
+        """Whether they are in a file, so that other processes can read them by themselves."""
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames."""
@@ -95,6 +97,9 @@ class Frames(Protocol):
 
     def part(self, numbers: range) -> Frames:
         """Return some of the frames, by number."""
+
+    def seconds(self) -> float:
+        """Return how long a frame takes to be read."""
 
 
 def parse_frames(text: str) -> slice:
@@ -118,7 +123,7 @@ def parse_frames(text: str) -> slice:
 
 
 @dataclass(frozen=True)
-class Trajectory(Frames):
+class Trajectory:
     """A file of frames; every iteration opens it anew, so that each worker may have its own.
 
     Nothing is written beside it.
@@ -133,16 +138,25 @@ class Trajectory(Frames):
         Which frames are wanted.
     single : bool
         Whether positions stay float32 where the file has them so.
+    change : function or None
+        Makes the positions of a frame from those of the file: of a structure that was completed.
     """
 
     path: Path
     atoms: int
     frames: slice = field(default_factory=lambda: slice(None))
     single: bool = False
-    portable = True
+    change: Change | None = None
 
-    def __str__(self) -> str:
+    @property
+    def name(self) -> str:
+        """The path."""
         return str(self.path)
+
+    @property
+    def portable(self) -> bool:
+        """As they are in a file."""
+        return True
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames, in their order.
@@ -154,7 +168,7 @@ class Trajectory(Frames):
         BackendError
             When MDAnalysis is not installed.
         """
-        return ahead(self._frames())
+        return ahead(_changed(self._frames(), self.change))
 
     def numbers(self) -> range:
         """Return the numbers of the frames, without reading them; raises as :meth:`__iter__`."""
@@ -224,7 +238,7 @@ class Trajectory(Frames):
                     step = file.read()
                 except StopIteration:
                     raise xdr.cut_while_read(path, number) from None
-                if not getattr(step, "hasx", True):
+                if not (is_xtc or step.hasx):
                     raise InputError(f"{path}: frame {number} holds no positions", "choose other {frames}")
                 box = np.array(step.box, np.float64) * 10  # nm to A
                 positions = mdanalysis.checked(step.x, path, self._dtype(step.x), number)
@@ -295,7 +309,7 @@ class Trajectory(Frames):
 
 
 @dataclass(frozen=True)
-class Loaded(Frames):
+class Loaded:
     """Frames that a viewer holds.
 
     Parameters
@@ -306,14 +320,25 @@ class Loaded(Frames):
         Of every frame: (N, 3), A, and the cell, or None.
     frames : slice
         Which frames are wanted.
+    change : function or None
+        Makes the positions of a frame from those that are held.
     """
 
     name: str
     held: Sequence[tuple[NDArray[Any], Cell | None]]
     frames: slice = field(default_factory=lambda: slice(None))
+    change: Change | None = None
+
+    @property
+    def portable(self) -> bool:
+        """As they are not in a file."""
+        return False
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames, in their order."""
+        return _changed(self._frames(), self.change)
+
+    def _frames(self) -> Iterator[Frame]:
         numbers = self.numbers()
         for number in numbers:
             positions, cell = self.held[number]
@@ -327,8 +352,21 @@ class Loaded(Frames):
         """Return some of the frames, by number."""
         return replace(self, frames=slice(numbers.start, None if numbers.stop < 0 else numbers.stop, numbers.step))
 
-    def __str__(self) -> str:
-        return self.name
+    def seconds(self) -> float:
+        """Return that they are read in no time."""
+        return 0.0
+
+
+def _changed(frames: Iterator[Frame], change: Change | None) -> Iterator[Frame]:
+    """Yield frames with positions that are made from theirs."""
+    with contextlib.closing(frames):  # type: ignore[type-var]
+        for frame in frames:
+            yield frame if change is None else frame._replace(positions=change(frame.positions))
+
+
+def are_models(trajectory: Path | Frames | None) -> bool:
+    """Return whether frames are models of a structure file, or states in a viewer, and not those of a simulation."""
+    return trajectory is not None and (not isinstance(trajectory, Path) or suffix(trajectory) in _STRUCTURES)
 
 
 def opened(trajectory: Path | Frames | None, atoms: int, frames: slice | None, single: bool = False) -> Frames | None:
@@ -398,7 +436,7 @@ def _dcd_cell(found: NDArray[np.float64]) -> NDArray[np.float64]:
     return cell
 
 
-def cell_of(source: Frames | Path | str | None, frame: Frame) -> Cell:
+def cell_of(name: str, frame: Frame) -> Cell:
     """Return the cell of a frame of a trajectory whose first one has a cell.
 
     Raises
@@ -407,18 +445,18 @@ def cell_of(source: Frames | Path | str | None, frame: Frame) -> Cell:
         When the frame has none: that of another would be wrong without a word.
     """
     if frame.cell is None:
-        raise InputError(f"{getattr(source, 'path', source)}: frame {frame.number} has no periodic cell",
+        raise InputError(f"{name}: frame {frame.number} has no periodic cell",
                          "choose other {frames}, or give {cell}")
     return frame.cell
 
 
-def periodic_cell(path: Path | str, frame: Frame, like: Cell) -> Cell:
+def periodic_cell(name: str, frame: Frame, like: Cell) -> Cell:
     """Return the cell of a frame of a periodic trajectory.
 
     Parameters
     ----------
-    path : Path
-        For messages.
+    name : str
+        Of the trajectory, for messages.
     frame : Frame
     like : Cell
         That of the first frame.
@@ -428,10 +466,10 @@ def periodic_cell(path: Path | str, frame: Frame, like: Cell) -> Cell:
     InputError
         When the frame has none, or one whose volume is another by more than :data:`JUMP`.
     """
-    cell = cell_of(path, frame)
+    cell = cell_of(name, frame)
     change = cell.volume / like.volume - 1
     if abs(change) > JUMP:
-        raise InputError(f"{path}: the cell of frame {frame.number} is {100 * (1 + change):.0f} % as large as that "
+        raise InputError(f"{name}: the cell of frame {frame.number} is {100 * (1 + change):.0f} % as large as that "
                          "of the first one", "choose other {frames}, or give {cell}")
     return cell
 

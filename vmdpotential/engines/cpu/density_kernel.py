@@ -42,14 +42,22 @@ def touch(work, node, frame_nodes, frame_count, block_nodes, counts):
 
 
 @njit(nogil=True, error_model="numpy")
-def nearest(v, count, periodic):
-    """Return which of `count` nodes along an axis is nearest to v, in spacings; -1 where there is none."""
-    i = np.int64(math.floor(v + 0.5))
-    if i == count and v + 0.5 - count <= (ROUNDING if periodic else 0.0):
-        return count - 1
-    if i == -1 and periodic and v > -0.5 - ROUNDING:
-        return 0
-    return i if 0 <= i < count else -1
+def nearest(u, columns, shape, slack, places):
+    """Fill places (S,) with the nodes nearest to the images of u (3,), in spacings, and -1 where there is none.
+
+    Without branches, of which a processor would guess every other one wrong. `columns` (3, S) are the shifts of the
+    images plus half a spacing, and places that are within `slack` beyond the lattice count.
+    """
+    x, y, z = u[0], u[1], u[2]
+    nx, ny, nz = float(shape[0]), float(shape[1]), float(shape[2])
+    for n in range(len(places)):
+        a, b, c = x + columns[0, n], y + columns[1, n], z + columns[2, n]
+        inside = ((a >= -slack) & (b >= -slack) & (c >= -slack)
+                  & (a <= nx + slack) & (b <= ny + slack) & (c <= nz + slack))
+        i = min(max(math.floor(a), 0.0), nx - 1)
+        j = min(max(math.floor(b), 0.0), ny - 1)
+        k = min(max(math.floor(c), 0.0), nz - 1)
+        places[n] = (i * ny + j) * nz + k if inside else -1.0
 
 
 @njit(nogil=True, error_model="numpy")
@@ -98,7 +106,12 @@ def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, i
     periodic = len(images) > 0
     frame_count, found = 0, 0
     most = len(rows) * max(1, len(images)) if SPREADING == "nearest" else 0
-    nodes, of = np.empty(most, np.int64), np.empty(most)
+    nodes, of = np.empty(most + 1, np.int64), np.empty(most + 1)  # one more, that is written and not used
+    columns, places = np.full((3, max(1, len(images))), 0.5), np.empty(max(1, len(images)))
+    for n in range(len(images)):
+        for d in range(3):
+            columns[d, n] += images[n, d]
+    slack = ROUNDING if periodic else 0.0
     for n in range(len(rows)):
         for d in range(3):
             x[d] = positions[rows[n], d]
@@ -115,18 +128,17 @@ def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, i
                                   + (u[2] + 0.5) * inverse[2, d])
             for d in range(3):
                 u[d] -= x[0] * cell[0, d] + x[1] * cell[1, d] + x[2] * cell[2, d]
-        for image in range(max(1, len(images))):
-            for d in range(3):
-                v[d] = u[d] + images[image, d] if periodic else u[d]
-            if SPREADING != "nearest":
+        if SPREADING == "nearest":
+            nearest(u, columns, shape, slack, places)
+            for image in range(len(places)):
+                nodes[found], of[found] = np.int64(places[image]), weights[n]
+                found += places[image] >= 0.0
+        else:
+            for image in range(max(1, len(images))):
+                for d in range(3):
+                    v[d] = u[d] + images[image, d] if periodic else u[d]
                 frame_count = add_one(v, weights[n], width, reach, first, shape, along, work, frame_nodes, frame_count,
                                       block_nodes, counts)
-                continue
-            i, j = nearest(v[0], shape[0], periodic), nearest(v[1], shape[1], periodic)
-            k = nearest(v[2], shape[2], periodic)
-            if i >= 0 and j >= 0 and k >= 0:
-                nodes[found], of[found] = (i * shape[1] + j) * shape[2] + k, weights[n]
-                found += 1
     for n in range(found):  # apart from what is computed above, so that memory is waited for many times at once
         frame_count = touch(work, nodes[n], frame_nodes, frame_count, block_nodes, counts)
         work[nodes[n], VALUE] += of[n]
@@ -146,13 +158,3 @@ def take(work, nodes, sums, squares):
         node = nodes[n]
         sums[n], squares[n] = work[node, SUM], work[node, SQUARES]
         work[node, SUM], work[node, SQUARES], work[node, STATE] = 0.0, 0.0, 0.0
-
-
-@njit(nogil=True, error_model="numpy")
-def merge(nodes, sums, squares, count, totals):
-    """Add a block of `count` frames to totals (nodes, 3) of values, of squares, and of blocks' squares over `count`."""
-    for n in range(len(nodes)):
-        node, value = nodes[n], sums[n]
-        totals[node, 0] += value
-        totals[node, 1] += squares[n]
-        totals[node, 2] += value * value / count

@@ -1,0 +1,60 @@
+"""Maps as objects: sums, values at points, and the objects of GridDataFormats and xarray."""
+
+import gridData
+import numpy as np
+import pytest
+import xarray
+from helpers import water
+
+import vmdpotential as vp
+
+
+@pytest.fixture
+def grid():
+    return vp.potential_map(water(14), spacing=2.0, padding=2.0, boundary="open", unit="kT/e", engine="cpu")
+
+
+def test_arithmetic(grid):
+    values = grid.values
+    np.testing.assert_allclose((grid + grid).values, 2 * values, rtol=1e-6)
+    np.testing.assert_array_equal((grid - grid).values, 0)
+    np.testing.assert_allclose((1 - 2 * grid / 4 + 0.5).values, 1.5 - values / 2, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal((-grid).values, -values)
+    volts = vp.potential_map(water(14), lattice=grid.lattice, boundary="open", unit="V", engine="cpu")
+    assert np.abs((grid - volts).values).max() < 1e-3 * np.abs(values).max()  # in the first one's unit
+    assert (grid - volts).unit == "kT/e"
+    with pytest.raises(TypeError):
+        grid + "1"
+    with pytest.raises(vp.InputError):
+        grid - vp.Grid(grid.lattice, values, "e/A3")
+
+
+def test_values(grid):
+    points = grid.lattice.points().reshape(-1, 3)
+    np.testing.assert_allclose(grid(points), grid.values.reshape(-1), rtol=1e-5)
+    assert np.isnan(grid([1e3, 0, 0]))
+    np.testing.assert_array_equal(np.asarray(grid), grid.values)
+
+
+@pytest.mark.parametrize("package", ["griddata", "xarray"])
+def test_there_and_back(grid, package):
+    theirs = getattr(grid, f"to_{package}")()
+    assert isinstance(theirs, {"griddata": gridData.Grid, "xarray": xarray.DataArray}[package])
+    back = getattr(vp.Grid, f"from_{package}")(theirs)
+    np.testing.assert_allclose(back.values, grid.values)
+    np.testing.assert_allclose(back.lattice.origin, grid.lattice.origin)
+    np.testing.assert_allclose(back.lattice.spacing, grid.lattice.spacing)
+    assert (back.unit, back.temperature) == (grid.unit, grid.temperature)
+    assert back.provenance.method == grid.provenance.method
+
+
+def test_what_the_others_say_of_points(grid):
+    point = grid.lattice.origin + 2.7 * grid.lattice.spacing
+    array = grid.to_xarray().interp(x=point[0], y=point[1], z=point[2])
+    assert float(array) == pytest.approx(float(grid(point)), rel=1e-5)
+
+
+def test_uneven_coordinates_are_refused(grid):
+    array = grid.to_xarray()
+    with pytest.raises(vp.InputError):
+        vp.Grid.from_xarray(array.isel(x=[0, 1, 3]))

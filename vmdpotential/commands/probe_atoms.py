@@ -1,0 +1,119 @@
+"""Maps of the energy of probe atoms with one structure, for the command ``probe``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from vmdpotential import progress
+from vmdpotential.commands.between import ParameterOptions
+from vmdpotential.commands.options import CrystalSource
+from vmdpotential.commands.probe_options import Run
+from vmdpotential.engines import get_engine
+from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.io.files import output as files
+from vmdpotential.molecule.nonbonded import Nonbonded
+from vmdpotential.molecule.selection import select
+from vmdpotential.parameters import Report
+from vmdpotential.probes.autodock import CUTOFF, autodock_maps, receptor
+from vmdpotential.probes.energies import ProbeSum, probe_sum, type_sum
+
+
+def map_atoms(run: Run, source: CrystalSource, force_field: ParameterOptions) -> Report:
+    """Compute maps of probe atoms with one structure."""
+    from vmdpotential.io.maps import check_map_format, put_map
+    from vmdpotential.io.maps.autodock import check_lattice, write_autodock
+
+    probes = run.options.probe
+    by_name = dict(_probe(text) for text in probes)
+    if len(by_name) < len(probes):
+        raise UsageError("probe", "one of them is named twice", value=" ".join(probes))
+    paths = [] if run.output is None else [_of_probe(run.output, name) for name in by_name]
+    autodock = run.output is not None and run.output.suffix == ".map"
+    for path in paths:
+        if not autodock:
+            check_map_format(path)
+    files.check(paths, run.force)
+    structure, lines, engine = run.structure, [], get_engine(run.engine)
+    if None in by_name.values():
+        structure, report = source.with_charges(structure, [run.options.atoms])
+        lines.append(str(report))
+    chosen = select(structure, run.options.atoms)
+    inside = select(structure, run.options.around, "around") if run.options.around else chosen
+    lattice = run.lattice or _odd(Lattice.around(structure.positions[inside], run.spacing, run.options.padding))
+    start = time.perf_counter()
+    with progress.clock() as clock:
+        plain = [name for name, spec in by_name.items() if spec is None]
+        part = structure.part(chosen)
+        grids = autodock_maps(receptor(part), lattice, plain, engine) if plain else {}
+        if len(plain) < len(by_name):
+            terms = force_field.terms(structure).take(chosen)
+            cutoff = run.options.cutoff
+            made = Provenance(method="probe map", interaction=f"Lennard-Jones to {cutoff:g} A", boundary="open",
+                              cutoff=cutoff, precision="single", engine=engine.name, inputs=structure.sources)
+            for name, spec in by_name.items():
+                if spec is not None:
+                    values = _sum(terms, spec, cutoff).energies(engine, lattice, part.positions, None)
+                    quantity = Provenance(**{**made.__dict__, "quantity": f"Lennard-Jones energy of {name}"})
+                    grids[name] = Grid(lattice, np.minimum(values, 1e6), "kcal/mol", provenance=quantity)
+            lines.append(f"Lennard-Jones parameters: {terms.source}")
+    seconds = time.perf_counter() - start - clock.compiling
+    maps = [grids[name] for name in by_name]
+    if autodock:
+        check_lattice(maps[0])
+    with files.writing(paths, run.force) as temporary:
+        for place, grid in zip(temporary, maps, strict=False):
+            if autodock and run.output is not None:
+                write_autodock(grid, place, run.output.stem)
+            else:
+                put_map(grid, place)
+    lines += [
+        f"{' x '.join(map(str, lattice.shape))} points, {lattice.spacing[0]:.4g} A apart, {int(chosen.sum())} atoms",
+        *(f"  {name}: {grid.provenance.quantity} {float(grid.values.min()):.4g} to {float(grid.values.max()):.4g} "
+          f"{grid.unit}" for name, grid in zip(by_name, maps, strict=True)),
+        f"{seconds:.2f} s on the {engine.name} engine", *(f"wrote {path}" for path in paths)]
+    data = {"probes": {name: {"minimum": float(grid.values.min()), "maximum": float(grid.values.max())}
+                       for name, grid in zip(by_name, maps, strict=True)},
+            "unit": "kcal/mol", "cutoff": CUTOFF if len(plain) == len(by_name) else run.options.cutoff,
+            "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
+            "engine": engine.name, "seconds": seconds, "files": [str(path) for path in paths]}
+    return Report(lines, data, {"structure": structure, "grid": maps[0],
+                                **dict(zip(list(by_name)[1:], maps[1:], strict=True))})
+
+
+def _probe(text: str) -> tuple[str, str | tuple[float, float] | None]:
+    """Return the name of a probe, and its type or sigma and epsilon; None for AutoDock's."""
+    name, equals, rest = text.partition("=")
+    if not equals:
+        return text, None
+    if not name or not all(letter.isalnum() or letter in "+-_*" for letter in name):
+        raise UsageError("probe", "a name of letters and digits stands before =", value=text)
+    words = rest.split(",")
+    try:
+        sigma, epsilon = map(float, words)
+    except ValueError:
+        if len(words) > 1:
+            raise UsageError("probe", "NAME=SIGMA,EPSILON has two numbers, in A and kcal/mol", value=text) from None
+        return name, rest
+    return name, (sigma, epsilon)
+
+
+def _sum(terms: Nonbonded, spec: str | tuple[float, float], cutoff: float) -> ProbeSum:
+    return type_sum(terms, spec, cutoff) if isinstance(spec, str) else probe_sum(terms, *spec, cutoff)
+
+
+def _of_probe(path: Path, name: str) -> Path:
+    """Return the file of one probe's map: receptor.map makes receptor.C.map."""
+    from vmdpotential.io.maps import map_name
+
+    stem = path.stem if path.suffix == ".map" else map_name(path)
+    return path.with_name(f"{stem}.{name}{path.name[len(stem):]}")
+
+
+def _odd(lattice: Lattice) -> Lattice:
+    """Return a lattice with an odd number of nodes along each axis, which AutoDock needs."""
+    nx, ny, nz = (n + 1 - n % 2 for n in lattice.shape)
+    return Lattice(lattice.origin, lattice.spacing, (nx, ny, nz))

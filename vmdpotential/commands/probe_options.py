@@ -1,0 +1,83 @@
+"""Options of the command ``probe``, and what its two kinds of maps share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from vmdpotential.commands.options import Force
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import Option
+from vmdpotential.probes.ligands import LIGANDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeOptions:
+    """What is mapped, and where."""
+
+    probe: Annotated[tuple[str, ...], Option(
+        "probe atoms: AutoDock's types (C, A, N, NA, OA, SA, HD ...), its maps e and d, NAME=SIGMA,EPSILON (A and "
+        "kcal/mol) with the structure's own Lennard-Jones, or NAME=TYPE of its force field", metavar="PROBE",
+        front=True)] = ()
+    ligand: Annotated[str, Option(
+        f"small molecule whose free energy is computed over the frames: {', '.join(LIGANDS)}, or a file of lines "
+        "'name x y z sigma epsilon'", metavar="NAME|FILE", front=True)] = ""
+    atoms: Annotated[str, Option(
+        "atoms that the probe or the molecule feels", metavar="SEL", selection=True, front=True)] = "all"
+    around: Annotated[str, Option(
+        "atoms around which the grid is laid; unless given, all that the probe feels, or for a molecule the whole "
+        "periodic cell", metavar="SEL", selection=True)] = ""
+    spacing: Annotated[float | None, Option(
+        "distance between grid points; 0.375 A for probes and 1 A for a molecule unless given", unit="A", low=0.05,
+        high=100, front=True)] = None
+    padding: Annotated[float, Option("margin around those atoms", unit="A", low=0, high=1000)] = 4.0
+    cutoff: Annotated[float, Option(
+        "of Lennard-Jones; AutoDock's maps end at 8 A", unit="A", low=3, high=50)] = 12.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class InsertionOptions:
+    """How a molecule is inserted into frames."""
+
+    fit: Annotated[str, Option(
+        "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
+        "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto"
+    boundary: Annotated[str, Option(
+        "of a molecule over frames: open, or periodic with all images; auto is periodic where the atoms fill the cell",
+        choices=("auto", "open", "periodic"))] = "auto"
+    orientations: Annotated[int, Option(
+        "of a molecule at each place, spread evenly; half of them where its ends are alike", low=1, high=10000)] = 12
+    places: Annotated[int, Option(
+        "of a molecule along each edge of the box of a grid point", low=1, high=10)] = 2
+    temperature: Annotated[float, Option("of the frames", unit="K", above=0, high=1e4)] = 298.15
+    stat: Annotated[str, Option(
+        "of a molecule: mean is the free energy, and sem its standard error, in a further file",
+        metavar="mean,sem")] = "mean"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeOutput:
+    """The files of maps, and the table of minima."""
+
+    paths: Annotated[Path | None, Option(
+        "CSV table of the minima of the free energy, and of the barriers between them", viewer=False, written=True,
+        metavar="FILE.csv")] = None
+    output: Annotated[Path | None, Option(
+        "map file; of several probes with their names in it: receptor.map (AutoDock's format) makes receptor.C.map ...",
+        short="o", viewer=False, written=True)] = None
+    force: Force = False
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What both kinds of maps share."""
+
+    structure: Structure
+    options: ProbeOptions
+    lattice: Lattice | None
+    spacing: float
+    engine: str
+    output: Path | None
+    force: bool

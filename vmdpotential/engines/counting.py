@@ -1,0 +1,58 @@
+"""Atoms counted at the nodes of a lattice, frame by frame: what engines get, and what they return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counting:
+    """How atoms are counted.
+
+    Parameters
+    ----------
+    spreading : {"nearest", "gaussian", "occupancy"}
+        An atom counts at the node nearest to it, is spread as a Gaussian, or sets nodes within its radius to 1.
+    rows : (n,) int64
+        Of the atoms that are counted.
+    weights, widths : (n,) float64
+        What each adds, and its standard deviation or radius, A.
+    origin, spacing : (3,) float64, A
+    shape : (3,) int64
+        Of the lattice.
+    cell, inverse : (3, 3) or (0, 3) float64
+        Vectors of the periodic cell and their inverse, in spacings; none in an open boundary.
+    images : (S, 3) float64
+        Shifts by which some of the cell reaches the lattice, in spacings.
+    reach : (3,) int64
+        Nodes along each axis within which an atom counts.
+    """
+
+    spreading: str
+    rows: Integers
+    weights: Floats
+    widths: Floats
+    origin: Floats
+    spacing: Floats
+    shape: Integers
+    cell: Floats
+    inverse: Floats
+    images: Floats
+    reach: Integers
+
+
+class Counter(Protocol):
+    """Sums over frames of what atoms add to each node, of one thread at a time."""
+
+    def add(self, positions: NDArray[np.floating], change: Floats) -> None:
+        """Add a frame: positions (N, 3), A, and the matrix (3, 3) that brings them into the lattice's cell, if any."""
+
+    def take(self) -> tuple[Integers, Floats, Floats]:
+        """Return the nodes (T,) that were reached, sums of their values over frames and of the squares; begin again."""

@@ -1,0 +1,34 @@
+"""Orbitals on a lattice by Numba: exponentials along each axis alone, and rows along z in vector lanes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from vmdpotential.compiling import build, threads
+from vmdpotential.engines.orbitals import Floats, OrbitalSum, Singles
+
+#: Exponentials along one axis below this are 0, so that products of three are never subnormal, which are slow.
+_LEAST = 1e-12
+
+
+def orbitals(work: OrbitalSum) -> Singles:
+    """Return an orbital, or the weighted sum of the squares of several; see :class:`vmdpotential.engines.Engine`."""
+    lattice = work.lattice
+    factors = [_exponentials(work, axis, d) for d, axis in enumerate(lattice.axes())]
+    factors[0] *= work.factors.astype(np.float32)[:, None]
+    values = np.empty(lattice.shape, np.float32)
+    kernel = build.load("orbital_kernel").run
+    threads.run(partial(kernel, work.shells, work.centres, work.reaches, lattice.origin, lattice.spacing, *factors,
+                        work.coefficients, work.weights, values), lattice.shape[0], "orbitals", 1)
+    return values
+
+
+def _exponentials(work: OrbitalSum, places: Floats, axis: int) -> Singles:
+    """Return exp(-a x^2), (P, n), of all primitives at places along an axis."""
+    found = np.empty((len(work.exponents), len(places)), np.float32)
+    for (_, begin, end, _), centre in zip(work.shells.tolist(), work.centres[:, axis].tolist(), strict=True):
+        part = np.exp(-work.exponents[begin:end, None] * (places - centre) ** 2)
+        found[begin:end] = np.where(part < _LEAST, 0.0, part)
+    return found

@@ -1,0 +1,120 @@
+// Atoms counted at the nodes of a lattice, and sums of that over frames. Values of a frame are whole numbers, so that they
+// are the same in whatever order atoms come.
+//   SPREADING  0 nearest node, 1 Gaussian, 2 occupancy
+
+#define THREADS 128  // of a block, as in counting.py
+#define ROUNDING 1e-9  // part of a spacing by which rounding may place an atom outside of the cell
+
+typedef unsigned long long Whole;
+
+// The place of an atom in spacings, in the first image of its cell.
+__device__ __forceinline__ void place(const CountingTask &t, int n, double (&u)[3])
+{
+    double x[3], f[3];
+    for (int d = 0; d < 3; d++)
+        x[d] = t.positions[3 * n + d];
+    for (int d = 0; d < 3; d++) {
+        const double y = t.changes ? x[0] * t.change[d] + x[1] * t.change[3 + d] + x[2] * t.change[6 + d] : x[d];
+        u[d] = (y - t.origin[d]) / t.spacing[d];
+    }
+    if (t.periodic) {
+        for (int d = 0; d < 3; d++)
+            f[d] = floor((u[0] + 0.5) * t.inverse[d] + (u[1] + 0.5) * t.inverse[3 + d]
+                         + (u[2] + 0.5) * t.inverse[6 + d]);
+        for (int d = 0; d < 3; d++)
+            u[d] -= f[0] * t.cell[d] + f[1] * t.cell[3 + d] + f[2] * t.cell[6 + d];
+    }
+}
+
+// Which of `count` nodes along an axis is nearest to v; -1 where there is none.
+__device__ __forceinline__ int nearest(double v, int count, bool periodic)
+{
+    const double i = floor(v + 0.5);
+    if (i == count && v + 0.5 - count <= (periodic ? ROUNDING : 0.0))
+        return count - 1;
+    if (i == -1 && periodic && v > -0.5 - ROUNDING)
+        return 0;
+    return i >= 0 && i < count ? (int)i : -1;
+}
+
+// Nearest nodes: a thread has an atom.
+extern "C" __global__ void __launch_bounds__(THREADS) count_nearest(const CountingTask task)
+{
+    const int n = blockIdx.x * THREADS + threadIdx.x;
+    if (n >= task.atoms)
+        return;
+    double u[3];
+    place(task, n, u);
+    const long long value = llrint(task.weights[n] * task.scale);
+    for (int image = 0; image < task.images; image++) {
+        const double *shift = task.shifts + 3 * image;
+        const int i = nearest(u[0] + shift[0], task.shape[0], task.periodic);
+        const int j = nearest(u[1] + shift[1], task.shape[1], task.periodic);
+        const int k = nearest(u[2] + shift[2], task.shape[2], task.periodic);
+        if (i >= 0 && j >= 0 && k >= 0)
+            atomicAdd(task.values + ((size_t)i * task.shape[1] + j) * task.shape[2] + k, (Whole)value);
+    }
+}
+
+// Gaussians and radii: a block has an atom, and a thread some of the nodes around it.
+extern "C" __global__ void __launch_bounds__(THREADS) count_spread(const CountingTask task)
+{
+    __shared__ double totals[3];
+    const int n = blockIdx.x;
+    double u[3], width[3];
+    place(task, n, u);
+    for (int d = 0; d < 3; d++)
+        width[d] = task.widths[n] / task.spacing[d];
+    for (int image = 0; image < task.images; image++) {
+        double v[3];
+        long long first[3];
+        int side[3];
+        bool away = false;
+        for (int d = 0; d < 3; d++) {
+            v[d] = u[d] + task.shifts[3 * image + d];
+            first[d] = (long long)floor(v[d] + 0.5) - task.reach[d];
+            side[d] = 2 * task.reach[d] + 1;
+            away = away || first[d] >= task.shape[d] || first[d] + side[d] <= 0;
+        }
+        if (away)
+            continue;
+        __syncthreads();
+        if (SPREADING == 1 && threadIdx.x < 3) {  // all of the atom, whatever the spacing
+            const int d = threadIdx.x;
+            double total = 0;
+            for (int m = 0; m < side[d]; m++) {
+                const double x = (first[d] + m - v[d]) / width[d];
+                total += exp(-0.5 * x * x);
+            }
+            totals[d] = total;
+        }
+        __syncthreads();
+        const double whole = SPREADING == 1 ? task.weights[n] / (totals[0] * totals[1] * totals[2]) : 1.0;
+        const long long nodes = (long long)side[0] * side[1] * side[2];
+        for (long long m = threadIdx.x; m < nodes; m += THREADS) {
+            const long long k = first[2] + m % side[2], j = first[1] + m / side[2] % side[1];
+            const long long i = first[0] + m / ((long long)side[2] * side[1]);
+            if (i < 0 || j < 0 || k < 0 || i >= task.shape[0] || j >= task.shape[1] || k >= task.shape[2])
+                continue;
+            const double x = (i - v[0]) / width[0], y = (j - v[1]) / width[1], z = (k - v[2]) / width[2];
+            const double square = x * x + y * y + z * z;
+            Whole *value = task.values + ((size_t)i * task.shape[1] + j) * task.shape[2] + k;
+            if (SPREADING == 1)
+                atomicAdd(value, (Whole)llrint(whole * exp(-0.5 * square) * task.scale));
+            else if (square <= 1)
+                *value = (Whole)(long long)task.scale;
+        }
+    }
+}
+
+// Add a frame to the sums, and leave nothing of it.
+extern "C" __global__ void __launch_bounds__(THREADS) add_frame(const CountingTask task)
+{
+    const size_t n = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (n >= task.nodes || !task.values[n])
+        return;
+    const double value = (double)(long long)task.values[n] / task.scale;
+    task.sums[n] += value;
+    task.squares[n] += value * value;
+    task.values[n] = 0;
+}

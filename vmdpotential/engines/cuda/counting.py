@@ -1,0 +1,91 @@
+"""Atoms counted at the nodes of a lattice on a GPU, around counting.cu."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.engines.counting import Counting, Floats, Integers
+from vmdpotential.engines.cuda import device
+from vmdpotential.engines.cuda.build import address, struct
+
+#: Threads of a block, as in counting.cu.
+THREADS = 128
+
+#: Kinds of spreading, as counting.cu has them.
+SPREADING = {"nearest": 0, "gaussian": 1, "occupancy": 2}
+
+#: Power of two that no sum of whole numbers reaches.
+_LARGEST = 62
+
+#: Struct CountingTask of counting.cu.
+TASK = struct("CountingTask", [
+    ("positions", address("const double")),  # (atoms, 3)
+    ("weights", address("const double")), ("widths", address("const double")),  # (atoms)
+    ("shifts", address("const double")),  # (images, 3), in spacings
+    ("values", address("unsigned long long")),  # of a frame
+    ("sums", address("double")), ("squares", address("double")),  # over frames
+    ("change", np.float64, 9), ("cell", np.float64, 9), ("inverse", np.float64, 9),
+    ("origin", np.float64, 3), ("spacing", np.float64, 3),
+    ("scale", np.float64),  # whole numbers of 1
+    ("nodes", np.uint64),
+    ("shape", np.int32, 3), ("reach", np.int32, 3),
+    ("atoms", np.int32), ("images", np.int32),
+    ("periodic", np.int32), ("changes", np.int32),
+], "counting.cu")
+
+
+class CudaCounter:
+    """See :class:`vmdpotential.engines.counting.Counter`."""
+
+    def __init__(self, counting: Counting) -> None:
+        self.rows, self.nodes = counting.rows, int(np.prod(counting.shape))
+        self.spreading = counting.spreading
+        self.task = np.zeros((), TASK)
+        images = counting.images if len(counting.images) else np.zeros((1, 3))
+        most = max(1e-300, float(np.abs(counting.weights).sum()) * len(images))
+        values = {"origin": counting.origin, "spacing": counting.spacing, "shape": counting.shape,
+                  "reach": counting.reach, "atoms": len(self.rows), "images": len(images), "nodes": self.nodes,
+                  "periodic": int(len(counting.images) > 0),
+                  "scale": 1.0 if self.spreading == "occupancy" else 2.0 ** (_LARGEST - np.ceil(np.log2(most)))}
+        if len(counting.cell):
+            values |= {"cell": counting.cell.ravel(), "inverse": counting.inverse.ravel()}
+        for name, value in values.items():
+            self.task[name] = value
+        self.gpu = device.idlest(1)[0]
+        with self.gpu, device.errors(f"GPU {self.gpu.number} ({self.gpu.name})", 24 * self.nodes):
+            arrays = {"weights": counting.weights, "widths": counting.widths, "shifts": images,
+                      **dict.fromkeys(("values", "sums", "squares"), np.zeros(self.nodes))}  # of 0 in any type
+            self._kept = {name: self.gpu.keep(array) for name, array in arrays.items()}
+        for name, block in self._kept.items():
+            self.task[name] = block.address
+
+    def add(self, positions: NDArray[np.floating], change: Floats) -> None:
+        """Add a frame."""
+        task, places = self.task, np.asarray(positions[self.rows], np.float64)
+        task["changes"] = int(len(change) > 0)
+        if len(change):
+            task["change"] = change.ravel()
+        with self.gpu as gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", places.nbytes):
+            if len(self.rows):
+                task["positions"] = gpu.upload("positions", places)
+                if self.spreading == "nearest":
+                    self._start("count_nearest", -(-len(self.rows) // THREADS))
+                else:
+                    self._start("count_spread", len(self.rows))
+            self._start("add_frame", -(-self.nodes // THREADS))
+
+    def take(self) -> tuple[Integers, Floats, Floats]:
+        """Return nodes, sums and squares, and begin again."""
+        sums, squares = np.empty((2, self.nodes))
+        with self.gpu as gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+            for name, values in (("sums", sums), ("squares", squares)):
+                device.driver().memcpy_dtoh(values, self._kept[name].address)
+                device.driver().memcpy_htod(self._kept[name].address, np.zeros(self.nodes))
+        nodes = np.flatnonzero(squares)
+        return nodes, sums[nodes], squares[nodes]
+
+    def _start(self, name: str, blocks: int) -> None:
+        macros = {"REAL": "double", "SPREADING": SPREADING[self.spreading]}
+        kernel = self.gpu.kernel("counting.cu", name, macros, "", TASK.itemsize)
+        kernel.prepared_call((blocks, 1, 1), (THREADS, 1, 1), self.task.tobytes())

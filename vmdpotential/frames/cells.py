@@ -1,0 +1,85 @@
+"""Frames with the periodic cells that hold in a boundary, for tasks that take them as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from vmdpotential import progress
+from vmdpotential.execution.blocks import LABEL
+from vmdpotential.io.trajectories.frames import Frame, Frames, Loaded, cell_of
+from vmdpotential.maps import choose_cell
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
+
+
+@dataclass(frozen=True)
+class CellFrames:
+    """Frames with the cells that hold in a boundary: each its own, unless the user gave one.
+
+    Parameters
+    ----------
+    source : Frames
+    first : Frame
+    cell : Cell or None
+        Of all frames, where they have none of their own or the user gave one.
+    periodic : bool
+    """
+
+    source: Frames
+    first: Frame
+    cell: Cell | None
+    periodic: bool = True
+
+    @classmethod
+    def with_cells(cls, structure: Structure, source: Frames | None, cell: Cell | None = None) -> CellFrames:
+        """Return the frames of a trajectory, or the structure as one frame, with the cells that there are.
+
+        Raises
+        ------
+        InputError
+            When the trajectory cannot be read or is of other atoms.
+        """
+        source = source or Loaded(structure.where, [(structure.positions, structure.cell)])
+        first = next(iter(source.part(source.numbers()[:1])))
+        usual = cell or (structure.cell if first.cell is None else None)
+        return cls(source, first._replace(cell=usual or first.cell), usual)
+
+    @classmethod
+    def of(cls, structure: Structure, source: Frames | None, boundary: str, cell: Cell | None = None) -> CellFrames:
+        """Return the same frames, without cells where the boundary is open.
+
+        Raises
+        ------
+        InputError
+            When the trajectory cannot be read or is of other atoms, or the first frame has no cell for a periodic
+            boundary, or one that the atoms do not fit into.
+        """
+        found = cls.with_cells(structure, source, cell)
+        if boundary == "periodic" and source is not None:
+            cell_of(source.name, found.first)
+        here = replace(structure, positions=found.first.positions, cell=found.first.cell)
+        if choose_cell(here, "auto", boundary) is None:
+            return replace(found, first=found.first._replace(cell=None), periodic=False)
+        return found
+
+    def identity(self) -> tuple[object, ...]:
+        """Return what determines the frames."""
+        return (self.source, None if self.cell is None else self.cell.vectors, self.periodic)
+
+    def numbers(self) -> range:
+        """Return the numbers of the frames."""
+        return self.source.numbers()
+
+    def part(self, numbers: range) -> Iterator[Frame]:
+        """Yield some of the frames, by number.
+
+        Raises
+        ------
+        InputError
+            When a frame cannot be read, or has no cell where the others have one.
+        """
+        for done, frame in enumerate(self.source.part(numbers), 1):
+            cell = (self.cell or cell_of(self.source.name, frame)) if self.periodic else None
+            yield frame._replace(cell=cell)
+            progress.report(LABEL, done / len(numbers))

@@ -1,0 +1,185 @@
+"""The density of the electrons of a wave function as Hermite Gaussians.
+
+The product of two primitives is a sum of derivatives of a Gaussian at a point between them (L. E. McMurchie, E. R.
+Davidson, J. Comput. Phys. 26 (1978) 218), whose coefficients follow from the density matrix. Primitives of the same
+exponent at the same nucleus are one, whatever shells they are of; products that add less than :data:`NEGLIGIBLE` are
+left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import progress
+from vmdpotential.orbitals.shells import in_monomials, monomials
+from vmdpotential.orbitals.wavefunction import Wavefunction
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: e; Gaussians whose largest coefficient is less add nothing that could be seen.
+NEGLIGIBLE = 1e-8
+
+#: Pairs of primitives whose products are made at once.
+_TOGETHER = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussians:
+    """Charges: derivatives of Gaussians exp(-p |r - P|^2).
+
+    Parameters
+    ----------
+    centres, exponents : (G, 3) and (G,) float64, bohr and bohr^-2
+    orders : (G,) int64
+        Largest number of derivatives of each.
+    starts : (G,) int64
+        Where the coefficients of each begin.
+    coefficients : (C,) float64
+        Of each, by t + u + v (:func:`hermite`).
+    """
+
+    centres: Floats
+    exponents: Floats
+    orders: Integers
+    starts: Integers
+    coefficients: Floats
+
+    def sizes(self, largest: float) -> Floats:
+        """Return the largest coefficient of each, (G,), as that of a derivative by r times the root of its exponent,
+        or of the `largest` exponent.
+        """
+        totals = np.array([sum(tuv) for tuv in hermite(int(self.orders.max(initial=0)))], np.int64)
+        counts = np.diff(np.append(self.starts, len(self.coefficients)))
+        owner = np.repeat(np.arange(len(counts)), counts)
+        of_each = totals[np.arange(len(owner)) - self.starts[owner]]
+        found = np.zeros(len(counts))
+        np.maximum.at(found, owner, np.abs(self.coefficients) * np.minimum(self.exponents, largest)[owner]
+                      ** (of_each / 2))
+        return found
+
+
+@cache
+def hermite(order: int) -> tuple[tuple[int, int, int], ...]:
+    """Return all (t, u, v) with a sum of at most `order`, by their sum."""
+    return tuple((t, u, total - t - u) for total in range(order + 1) for t in range(total + 1)
+                 for u in range(total - t + 1))
+
+
+def gaussians(wavefunction: Wavefunction) -> Gaussians:
+    """Return the density of the electrons as derivatives of Gaussians, e, with the potential's factor 2 pi / p."""
+    centres, exponents, momenta, blocks, occupations = _primitives(wavefunction)
+    first, second = np.triu_indices(len(exponents))
+    p = exponents[first] + exponents[second]
+    reduced = exponents[first] * exponents[second] / p
+    overlap = np.exp(-reduced * ((centres[first] - centres[second]) ** 2).sum(1))
+    sizes = np.array([np.sqrt((block**2 @ np.abs(occupations)).max(initial=0)) for block in blocks])
+    kept = overlap * sizes[first] * sizes[second] * 2 * np.pi / p > NEGLIGIBLE
+    first, second, p = first[kept], second[kept], p[kept]
+    found_centres: list[Floats] = []
+    found_exponents: list[Floats] = []
+    orders: list[int] = []
+    coefficients: list[Floats] = []
+    kinds = momenta[first] * 100 + momenta[second]
+    for kind in np.unique(kinds):
+        chosen = np.flatnonzero(kinds == kind)
+        for begin in range(0, len(chosen), _TOGETHER):
+            some = chosen[begin : begin + _TOGETHER]
+            a, b, exponent = first[some], second[some], p[some]
+            middle = (exponents[a, None] * centres[a] + exponents[b, None] * centres[b]) / exponent[:, None]
+            left, right = np.stack([blocks[n] for n in a]) * occupations, np.stack([blocks[n] for n in b])
+            matrix = np.matmul(left, right.transpose(0, 2, 1)) * np.where(a == b, 1.0, 2.0)[:, None, None]
+            made = _products(centres[a] - middle, centres[b] - middle, exponents[a], exponents[b],
+                             (int(momenta[a[0]]), int(momenta[b[0]])), matrix)
+            made *= (2 * np.pi / exponent)[:, None]
+            found_centres.append(middle)
+            found_exponents.append(exponent)
+            orders += [int(kind // 100 + kind % 100)] * len(some)
+            coefficients += list(made)
+            progress.report("products of orbitals", len(coefficients) / len(p))
+    starts = np.cumsum([0, *map(len, coefficients)], dtype=np.int64)[:-1]
+    none = np.zeros(0)
+    return Gaussians(np.concatenate([none.reshape(0, 3), *found_centres]), np.concatenate([none, *found_exponents]),
+                     np.array(orders, np.int64), starts, np.concatenate([none, *coefficients]))
+
+
+def _primitives(wavefunction: Wavefunction) -> tuple[Floats, Floats, Integers, list[Floats], Floats]:
+    """Return centres, exponents and largest momenta of primitives that differ, their orbitals' coefficients (monomials,
+    orbitals) of all monomials up to that momentum, and the orbitals' occupations.
+    """
+    if wavefunction.restricted:
+        coefficients = wavefunction.alpha.coefficients
+        occupations = wavefunction.alpha.occupations + wavefunction.beta.occupations
+    else:
+        coefficients = np.hstack([wavefunction.alpha.coefficients, wavefunction.beta.coefficients])
+        occupations = np.concatenate([wavefunction.alpha.occupations, wavefunction.beta.occupations])
+    taken = np.abs(occupations) > NEGLIGIBLE
+    coefficients, occupations = coefficients[:, taken], occupations[taken]
+    places: dict[tuple[float, ...], list[tuple[int, Floats]]] = {}
+    row = 0
+    for shell in wavefunction.shells:
+        functions = in_monomials(shell.momentum, shell.functions)
+        of_monomials = functions.T @ coefficients[row : row + len(functions)]
+        row += len(functions)
+        for exponent, weight in zip(shell.exponents.tolist(), shell.radial().tolist(), strict=True):
+            places.setdefault((*shell.centre.tolist(), exponent), []).append((shell.momentum, weight * of_monomials))
+    blocks, momenta = [], []
+    for parts in places.values():
+        most = max(momentum for momentum, _ in parts)
+        block = np.zeros((sum(len(monomials(momentum)) for momentum in range(most + 1)), len(occupations)))
+        for momentum, values in parts:
+            at = sum(len(monomials(lower)) for lower in range(momentum))
+            block[at : at + len(values)] += values
+        blocks.append(block)
+        momenta.append(most)
+    keys = np.array(list(places), float).reshape(-1, 4)
+    return keys[:, :3], keys[:, 3], np.array(momenta, np.int64), blocks, occupations
+
+
+def _products(a: Floats, b: Floats, alpha: Floats, beta: Floats, momenta: tuple[int, int], matrix: Floats) -> Floats:
+    """Return the coefficients (n, K) of Hermite Gaussians of pairs of primitives.
+
+    Parameters
+    ----------
+    a, b : (n, 3) float64
+        The two centres less that of the product.
+    alpha, beta : (n,) float64
+    momenta : (int, int)
+    matrix : (n, monomials, monomials) float64
+        Of the density.
+    """
+    x, y, z = (_expansion(a[:, d], b[:, d], alpha, beta, momenta) for d in range(3))
+    powers = [[power for momentum in range(most + 1) for power in monomials(momentum)] for most in momenta]
+    order = {tuv: n for n, tuv in enumerate(hermite(sum(momenta)))}
+    found = np.zeros((len(alpha), len(order)))
+    for m, (i, j, k) in enumerate(powers[0]):
+        for n, (q, r, s) in enumerate(powers[1]):
+            weight = matrix[:, m, n]
+            for t in range(i + q + 1):
+                along_x = weight * x[i, q, t]
+                for u in range(j + r + 1):
+                    along_xy = along_x * y[j, r, u]
+                    for v in range(k + s + 1):
+                        found[:, order[t, u, v]] += along_xy * z[k, s, v]
+    return found
+
+
+def _expansion(a: Floats, b: Floats, alpha: Floats, beta: Floats, momenta: tuple[int, int]) -> Floats:
+    """Return E[i, j, t] (.., n), by which x_a^i x_b^j times both exponentials is a sum of Hermite Gaussians."""
+    p = alpha + beta
+    first, second = momenta
+    found = np.zeros((first + 1, second + 1, first + second + 2, len(a)))
+    found[0, 0, 0] = np.exp(-alpha * beta / p * (a - b) ** 2)
+    for i in range(first + 1):
+        for j in range(second + 1):
+            if i == j == 0:
+                continue
+            before, apart = (found[i - 1, j], -a) if i else (found[i, j - 1], -b)
+            for t in range(i + j + 1):
+                found[i, j, t] = apart * before[t] + (t + 1) * before[t + 1] + (
+                    before[t - 1] / (2 * p) if t else 0.0)
+    return found
