@@ -81,10 +81,10 @@ def test_help_states_units_defaults_and_exit_codes():
     assert "[default: none]" not in words
     assert "--tcl" not in words
     # not those of 2007, which can be used by their names
-    assert re.search(r"--method auto\|direct\|cutoff\|msm\|pme\|ewald\|pb(\|apbs)? how", words)
+    assert re.search(r"--method auto\|direct\|cutoff\|pme\|ewald\|pb(\|apbs)?\|msm(\|apbs)? how", words)
     (method,) = (p for p in registry.get("command", "map").parameters if p.name == "method")
     assert method.convert("largebin") == "largebin"
-    with pytest.raises(UsageError, match=r"choose one of auto, direct, cutoff, msm, pme, ewald, pb(, apbs)?$"):
+    with pytest.raises(UsageError, match=r"choose one of auto, direct, cutoff, pme, ewald, pb(, apbs)?, msm(, apbs)?$"):
         method.convert("largest")
 
 
@@ -92,7 +92,7 @@ def test_commands_for_structures_and_maps_stand_first():
     names = re.findall(r"^    (\w+)", program("--help").stdout, re.MULTILINE)
     assert names[: names.index("devices")] == [
         "map", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf",
-        "density", "probe", "orbital", "live", "view", "prepare"]
+        "density", "probe", "orbital", "live", "view", "prepare", "batch"]
 
 
 def test_devices_names_no_parameter_of_python(capsys, monkeypatch):

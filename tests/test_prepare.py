@@ -362,7 +362,7 @@ def test_a_batch_of_models_without_hydrogens(tmp_path, capsys):
             for atom in residue:
                 atom.b_iso = confidence
         model.make_mmcif_document().write_file(str(folder / f"model{number}.cif"))
-    code, out, _ = shell(capsys, "map", folder, "--batch", "-o", tmp_path / "maps", "--spacing", "2", "--boundary",
+    code, out, _ = shell(capsys, "batch", "map", folder, "-o", tmp_path / "maps", "--spacing", "2", "--boundary",
                          "open", "--workers", "1", "--json")
     assert code == 0
     assert json.loads(out)["done"] == 2
