@@ -140,11 +140,12 @@ def compared(made: Structure, theirs: Places, minimum: Places) -> list[Compared]
             continue
         there = theirs.get(names[holder])
         beside = [place for place in others.get(names[holder][:2], []) if np.linalg.norm(place - centre) < 1.3]
-        moved = there is None or np.linalg.norm(there - centre) > 0.01
+        moved = there is None or any(np.linalg.norm(theirs[names[k]] - made.positions[k]) > 0.01
+                                     for k in (holder, *near) if names[k] in theirs)
         for row in rows:
             name, label = names[row][2], made.label(holder)
             if moved or len(beside) != len(rows):
-                result.append(Compared(label, name, np.nan, np.nan, "turned" if moved else "another state"))
+                result.append(Compared(label, name, np.nan, np.nan, "turned, or built otherwise" if moved else "another state"))
                 continue
             ours = made.positions[row] - centre
             place = min(beside, key=lambda one: np.linalg.norm(one - made.positions[row])) - centre

@@ -1,8 +1,10 @@
-"""Many structures: one that fails, or ends its process, stops nothing, and a run that was stopped goes on."""
+"""Many inputs: one that fails, or ends its process, stops no other, and a run that was stopped is continued."""
 
 import csv
+import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,11 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import shell
+from structure_files import MDA, TOOLS
 
 from vmdpotential import registry
 from vmdpotential.errors import CheckError, InputError, UsageError
-from vmdpotential.execution.batch import names, run_batch, structures_of
-from vmdpotential.io import read_map
+from vmdpotential.execution.batch import Item, inputs_of, names, run_batch
+from vmdpotential.io import read_map, read_structure
+from vmdpotential.io.files.recognise import is_structure
 
 WATER = """\
 ATOM      1  O   HOH A   1       0.000   0.000   0.000  1.00  0.00           O
@@ -25,8 +30,9 @@ END
 """
 
 
-def make(structure, output):
-    """Write what a structure says into a file, or do what it says."""
+def make(item):
+    """Write what an input says into a file, or do what it says."""
+    structure, (output,) = item.path, item.files
     text = structure.read_text()
     if text == "die":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -41,7 +47,7 @@ def make(structure, output):
         raise InputError(f"{structure}: has no atoms", "use another {cell}")
     logging.getLogger("vmdpotential.test").warning("%s: is %s", structure, text)
     output.write_text(text.upper())
-    return {"net_charge": 1.0, "atoms": len(text), "error": None}
+    return {"net_charge": 1.0, "atoms": len(text), "error": None, "file": output.name}
 
 
 def table(folder):
@@ -57,7 +63,9 @@ def write(folder, **texts):
 
 
 def run(paths, folder, options=(("spacing", 1.0),), **more):
-    return run_batch(make, paths, folder, ".txt", dict(options), **more)
+    items = [Item(name, path.absolute(), outputs={"output": [folder.absolute() / f"{name}.txt"]})
+             for path, name in zip(paths, names(paths), strict=True)]
+    return run_batch(make, items, folder, dict(options), **more)
 
 
 def test_structures_are_those_of_a_folder_or_a_list(tmp_path):
@@ -65,16 +73,16 @@ def test_structures_are_those_of_a_folder_or_a_list(tmp_path):
         (tmp_path / name).touch()
     (tmp_path / "g.pdb").mkdir()
     (tmp_path / "h.pdb").symlink_to(tmp_path / "gone.pdb")  # it is reported as one that failed
-    assert [path.name for path in structures_of(tmp_path)] == ["a.cif.gz", "b.pdb", "c.PDB", "d.gro", "h.pdb"]
+    assert [path.name for path in inputs_of(tmp_path, is_structure)] == ["a.cif.gz", "b.pdb", "c.PDB", "d.gro", "h.pdb"]
     listed = tmp_path / "list"
     listed.write_text("# all of them\r\nx/1abc.pdb\n\n  with blank.pdb \n")
-    assert structures_of(listed) == [Path("x/1abc.pdb"), Path("with blank.pdb")]
+    assert inputs_of(listed, is_structure) == [Path("x/1abc.pdb"), Path("with blank.pdb")]
     listed.write_text("# none\n")
     for nothing in (listed, tmp_path / "g.pdb"):
-        with pytest.raises(InputError, match="no structure"):
-            structures_of(nothing)
+        with pytest.raises(InputError, match=r"no structure|no files"):
+            inputs_of(nothing, is_structure)
     with pytest.raises(InputError, match="missing"):
-        structures_of(tmp_path / "missing")
+        inputs_of(tmp_path / "missing", is_structure)
 
 
 def test_names_are_without_suffixes_and_no_two_alike():
@@ -128,15 +136,15 @@ def test_links_whose_target_is_missing_and_files_that_return(tmp_path):
     (one,) = write(tmp_path / "in", one="one")
     (tmp_path / "in" / "two.pdb").symlink_to(tmp_path / "gone.pdb")
     out = tmp_path / "out"
-    assert [row["name"] for row in run(structures_of(tmp_path / "in"), out).failed] == ["two"]
+    assert [row["name"] for row in run(inputs_of(tmp_path / "in", is_structure), out).failed] == ["two"]
     (tmp_path / "gone.pdb").write_text("two")
     one.unlink()
     one.symlink_to(tmp_path / "gone.pdb")  # another file under the same name is another run's
     with pytest.raises(UsageError):
-        run(structures_of(tmp_path / "in"), out)
+        run(inputs_of(tmp_path / "in", is_structure), out)
     one.unlink()
     one.write_text("again")
-    assert not run(structures_of(tmp_path / "in"), out).failed
+    assert not run(inputs_of(tmp_path / "in", is_structure), out).failed
     assert (out / "one.txt").read_text() == "AGAIN"
     assert (out / "two.txt").read_text() == "TWO"
 
@@ -171,37 +179,148 @@ def test_a_killed_run_goes_on(tmp_path):
     assert not list(out.glob(".*"))
 
 
+# ---- the command ---------------------------------------------------------------------------------------
+
+
 @pytest.mark.slow
 def test_maps_of_many_structures_are_those_of_each(tmp_path, monkeypatch):
     monkeypatch.setenv("VMDPOTENTIAL_THREADS", "1")
-    command = registry.get("command", "map")
+    command = registry.get("command", "batch")
     folder, out = tmp_path / "in", tmp_path / "maps"
     one, *_ = write(folder, one=WATER, cut=WATER[:90] + "\n", none="")
-    with pytest.raises(CheckError, match="2 of 3 structures failed") as caught:
-        command(structure=folder, batch=True, output=out, spacing=1.0, format="dx")
+    options = {"task": "map", "inputs": folder, "output": out, "spacing": 1.0, "format": "dx"}
+    with pytest.raises(CheckError, match="2 of 3 inputs failed") as caught:
+        command(**options)
     report = caught.value.report
     assert caught.value.exit_code == 3
-    assert report.lines[0] == "3 structures: 1 done, 2 failed"
-    assert [row["structure"] for row in report.data["failed"]] == [str(folder / "cut.pdb"), str(folder / "none.pdb")]
+    assert [Path(row["structure"]).name for row in report.data["failed"]] == ["cut.pdb", "none.pdb"]
     row = table(out)["one"]
-    assert (row["atoms"], row["net_charge"], row["message"]) == ("3", "0", "")
+    assert (row["atoms"], row["net_charge"], row["message"], row["file"]) == ("3", "0", "", "one.dx")
     assert row["points"] == " x ".join(map(str, read_map(out / "one.dx").lattice.shape))
-    command(structure=one, output=tmp_path / "one.dx", spacing=1.0)
+    registry.get("command", "map")(structure=one, output=tmp_path / "one.dx", spacing=1.0)
     assert np.array_equal(read_map(out / "one.dx").values, read_map(tmp_path / "one.dx").values)
     for name in ("cut", "none"):
         (folder / f"{name}.pdb").unlink()
-    assert command(structure=folder, batch=True, output=out, spacing=1.0, format="dx").data["done_before"] == 1
+    before = (out / "one.dx").stat().st_mtime_ns
+    assert command(**options).data["done_before"] == 1
+    assert (out / "one.dx").stat().st_mtime_ns == before
+    assert command(**options, resume=False).data["done_before"] == 0
+    assert (out / "one.dx").stat().st_mtime_ns != before
 
 
-def test_what_does_not_fit_a_batch_is_refused(tmp_path):
-    command = registry.get("command", "map")
-    given = {"structure": tmp_path, "batch": True}
-    for more, message in (
-            ({}, "output: a folder is needed"), ({"output": "-"}, "output: a folder is needed"),
-            ({"output": "m", "field": "f.npz"}, "field: is of one structure"),
-            ({"output": "m", "topology": "a.psf"}, "topology: is of one structure"),
-            ({"output": "m", "format": "xyz"}, "of no map format"),
-            ({"output": "m", "workers": 2, "batch": False}, "workers=?.*is for many structures"),
-            ({"output": "m", "scheduler": "tcp://a:1", "batch": False}, "scheduler.*is for many structures")):
-        with pytest.raises(UsageError, match=message):
-            command(**{**given, **more})
+@pytest.fixture
+def models(tmp_path, monkeypatch):
+    """Return a folder of deposited structures: mmCIF without hydrogens, and PDB with and without."""
+    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "1")
+    monkeypatch.chdir(tmp_path)
+    folder = Path("models")
+    folder.mkdir()
+    for path in (MDA / "mmcif" / "1YJP.cif", MDA / "nmr_neopetrosiamide.pdb"):
+        shutil.copy(path, folder)
+    shutil.copy(MDA / "1osm.pdb.gz", folder)
+    with (folder / "1osm.pdb.gz").open("r+b") as stream:  # as after a download that was cut
+        stream.truncate(20_000)
+    (folder / "notes.txt").write_text("none of them")
+    return folder
+
+
+@pytest.mark.slow
+def test_any_command_over_a_folder_of_models(models, capsys):
+    """Each of them, by real files: what is written, the figures, and the exit code."""
+    code, _, err = shell(capsys, "batch", "prepare", models, "-o", "prepared", "--format", "pqr", "csv", "--json")
+    assert code == 3, err
+    rows = table(Path("prepared"))
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "1YJP": "done", "1osm": "failed", "nmr_neopetrosiamide": "done"}
+    assert not list(Path("prepared").glob("1osm*"))
+    for name in ("1YJP", "nmr_neopetrosiamide"):
+        assert rows[name]["file"] == f"{name}.pqr; {name}.csv"
+        assert int(rows[name]["atoms"]) == len(read_structure(Path("prepared") / f"{name}.pqr"))
+    # the files of a batch are the folder of the next
+    code, out, err = shell(capsys, "batch", "map", "prepared", "-o", "maps", "--spacing", "2", "--boundary", "open",
+                           "--json", "--workers", "2")
+    assert code == 0, err
+    assert json.loads(out)["done"] == 2
+    for name in ("1YJP", "nmr_neopetrosiamide"):
+        structure = read_structure(Path("prepared") / f"{name}.pqr")
+        values = read_map(Path("maps") / f"{name}.npz")
+        assert float(table(Path("maps"))[name]["minimum"]) == pytest.approx(values.values.min(), rel=1e-5)
+        assert float(table(Path("maps"))[name]["net_charge"]) == pytest.approx(structure.net_charge, abs=1e-3)
+    assert shell(capsys, "batch", "slice", "maps", "-o", "pictures", "--dpi", "50")[0] == 0
+    assert sorted(path.name for path in Path("pictures").glob("*.png")) == ["1YJP.png", "nmr_neopetrosiamide.png"]
+    # rows of a table: other options for each
+    Path("rows.csv").write_text("name,structure,map,probe\nsmall,prepared/1YJP.pqr,maps/1YJP.npz,1.4\n"
+                                "wide,prepared/1YJP.pqr,maps/1YJP.npz,3\n")
+    code, out, err = shell(capsys, "batch", "surface", "rows.csv", "-o", "surfaces", "--figure", ".png", "--atoms",
+                           "all")
+    assert code == 0, err
+    found = table(Path("surfaces"))
+    assert float(found["wide"]["probe"]) == 3
+    assert found["small"]["file"] == "small.csv; small.png"
+    assert float(found["wide"]["area"]) != float(found["small"]["area"])
+    assert json.loads(shell(capsys, "batch", "surface", "rows.csv", "-o", "surfaces", "--figure", ".png", "--atoms",
+                            "all", "--json")[1])["done_before"] == 2
+
+
+@pytest.mark.slow
+def test_energies_of_rows_with_their_own_files(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    peptide = TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide"
+    Path("rows.csv").write_text("structure,topology,electrostatics,between\n" + "".join(
+        f"{peptide}.crd,{peptide}.prmtop,{kind},protein water\n" for kind in ("pme", "rf")))
+    code, _, err = shell(capsys, "batch", "energy", "rows.csv", "-o", "energies", "--cutoff", "9")
+    assert code == 0, err
+    for kind, row in zip(("pme", "rf"), table(Path("energies")).values(), strict=True):
+        _, out, _ = shell(capsys, "energy", f"{peptide}.crd", "--topology", f"{peptide}.prmtop", "--between", "protein",
+                          "water", "--electrostatics", kind, "--cutoff", "9", "--json")
+        assert row["electrostatics"] == kind
+        assert row["boundary"] == json.loads(out)["boundary"] == "periodic"
+
+
+@pytest.mark.slow
+def test_the_former_spelling(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "1")
+    write(tmp_path / "in", one=WATER)
+    code, out, err = shell(capsys, "map", tmp_path / "in", "--batch", "-o", tmp_path / "maps", "--spacing", "1",
+                           "--workers", "1", "--json")
+    assert code == 0
+    assert "batch map" in err
+    data = json.loads(out)
+    assert {"structures", "done", "done_before", "failed", "seconds", "folder", "report_file"} <= set(data)
+    assert {"name", "structure", "file", "status", "net_charge", "atoms", "points", "method", "error", "error_away",
+            "seconds", "prepared", "message", "run"} <= set(table(tmp_path / "maps")["one"])
+    assert (tmp_path / "maps" / "one.npz").exists()
+
+
+@pytest.mark.parametrize(("words", "parameter"), [
+    (["map", "in"], "output"), (["map", "in", "-o", "-"], ""), (["devices", "in", "-o", "m"], "task"),
+    (["live", "in", "-o", "m"], "task"), (["batch", "in", "-o", "m"], "task"),
+    (["map", "in", "-o", "m", "--field", "f.npz"], "field"),
+    (["map", "in", "-o", "m", "--format", "dx", "npz"], "format"), (["compare", "in", "-o", "m"], ""),
+    (["energy", "in", "-o", "m"], "between"),
+    (["map", "in", "-o", "m", "--spacing", "x"], "spacing"), (["map", "in", "-o", "m", "--batch"], "")])
+def test_what_does_not_fit_is_refused(words, parameter, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "in", one=WATER)
+    code, out, err = shell(capsys, "batch", *words, "--json")
+    assert code == 2, err
+    assert json.loads(out)["error"]["parameter"] == parameter
+    assert not Path("m").exists()
+
+
+def test_results_of_a_batch_are_no_stream(tmp_path):
+    write(tmp_path, one=WATER)
+    with pytest.raises(UsageError) as caught:
+        registry.get("command", "batch")(task="map", inputs=tmp_path, output="-")
+    assert caught.value.parameter == "output"
+
+
+@pytest.mark.parametrize("content", [
+    "structure,spacings\na.pdb,1\n", "structure,spacing\na.pdb,x\n", "structure,spacing\na.pdb\n",
+    "structure,spacing\n,1\n", "structure,spacing\n", "structure,output\na.pdb,a.npz\n", "", "structure\na.pdb,b\n"])
+def test_tables_that_are_wrong(content, tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text(content)
+    code, _, err = shell(capsys, "batch", "map", tmp_path / "rows.csv", "-o", tmp_path / "m")
+    assert code == 2
+    assert "rows.csv" in err
+    assert not (tmp_path / "m").exists()

@@ -92,7 +92,7 @@ def test_commands_for_structures_and_maps_stand_first():
     names = re.findall(r"^    (\w+)", program("--help").stdout, re.MULTILINE)
     assert names[: names.index("devices")] == [
         "map", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf",
-        "density", "probe", "orbital", "live", "view", "prepare"]
+        "density", "probe", "orbital", "live", "view", "prepare", "batch"]
 
 
 def test_devices_names_no_parameter_of_python(capsys, monkeypatch):

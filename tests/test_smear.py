@@ -152,6 +152,18 @@ def test_cells_that_a_plan_cannot_go_to_are_refused():
                       Charges.of(POSITIONS, CHARGES, cell), error=0.1)
     with pytest.raises(TaskError, match="levels are made for one cell"):
         registry.get("method", "msm").plan(request, engine).in_cell(cell)
+    with pytest.raises(TaskError):
+        registry.get("method", "ewald").plan(request, engine).in_cell(cell)
+
+
+def test_plans_without_a_mean_of_their_own_have_that_of_their_results():
+    cell, engine = CELLS["orthorhombic"], get_engine("cpu")
+    request = Request(LATTICE, cell, maps.bind(maps.SumOptions(), cell), Charges.of(POSITIONS, CHARGES, cell))
+    plan = registry.get("method", "ewald").plan(request, engine)
+    mean = plan.new_mean()
+    mean.add(POSITIONS, CHARGES)
+    mean.add(POSITIONS, 2 * CHARGES)
+    assert relative_rms(mean.result().values(), 1.5 * plan.run(POSITIONS, CHARGES).values()) < 1e-6
 
 
 def test_one_gaussian_charge():

@@ -13,6 +13,8 @@ import golden
 import numpy as np
 import pytest
 
+from vmdpotential.io import read_structure, write_structure
+
 ROOT = Path(__file__).resolve().parent.parent
 PLUGIN = ROOT / "plugins" / "vmd"
 TCLSH = shutil.which("tclsh")
@@ -36,7 +38,7 @@ def home(tmp_path_factory):
     golden.write(folder)
     entry = gemmi.read_pdb_string(gzip.decompress((ROOT / "data" / "1hvr.pdb.gz").read_bytes()))
     entry.write_pdb(str(folder / "deposited.pdb"))
-    entry.make_mmcif_document().write_file(str(folder / "deposited.cif"))
+    write_structure(read_structure(folder / "deposited.pdb"), folder / "deposited.cif")
     entry.remove_ligands_and_waters()  # of which a few residues in their cell are left
     entry[0].remove_chain("B")
     while len(entry[0]["A"]) > 12:

@@ -31,12 +31,13 @@ import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from io import BytesIO
 from keyword import iskeyword
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmdpotential.errors import UsageError, similar
 
@@ -78,6 +79,8 @@ class Option:
         Whether dialogs show it at once, as what everybody sets; the others are folded under "Advanced".
     name : str
         Name of the parameter, where it differs from that of the argument or field.
+    suffix : str
+        Of the files that the command ``batch`` writes by this parameter unless another is chosen; none where empty.
     """
 
     help: str
@@ -98,6 +101,7 @@ class Option:
     words: Sequence[str] = ()
     front: bool = False
     name: str = ""
+    suffix: str = ""
 
     def allowed(self) -> Sequence[str]:
         """Return the allowed values, empty where anything goes."""
@@ -253,9 +257,8 @@ def _boolean(text: str) -> bool:
     return words[text.lower()]
 
 
-@dataclass(frozen=True)
 class Report:
-    """What a command gives back.
+    """What a command gives back; see :mod:`vmdpotential.results` for those that compute something.
 
     Parameters
     ----------
@@ -267,12 +270,36 @@ class Report:
         Python objects for viewers and notebooks (``grid``, ``structure``, ``placement``, ``figure``).
     """
 
-    lines: Sequence[str]
-    data: Mapping[str, Any]
-    objects: Mapping[str, Any] = field(default_factory=dict)
+    def __init__(self, lines: Sequence[str], data: Mapping[str, Any], objects: Mapping[str, Any] | None = None) -> None:
+        self._parts = lines, data, objects or {}
+
+    @cached_property
+    def lines(self) -> Sequence[str]:
+        """For people."""
+        return self._parts[0]
+
+    @cached_property
+    def data(self) -> Mapping[str, Any]:
+        """For programs."""
+        return self._parts[1]
+
+    @cached_property
+    def objects(self) -> Mapping[str, Any]:
+        """For viewers and notebooks."""
+        return self._parts[2]
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """The numbers and words that a table of many runs has of this one."""
+        row = {name: value for name, value in self.data.items() if isinstance(value, (str, int, float, type(None)))}
+        if "shape" in self.data:
+            row["points"] = " x ".join(map(str, self.data["shape"]))
+        if "structure" in self.objects:
+            row.setdefault("atoms", len(self.objects["structure"]))
+        return row
 
     def __repr__(self) -> str:
-        return f"Report({next(iter(self.lines), '')!r}, objects: {', '.join(self.objects) or 'none'})"
+        return f"{type(self).__name__}({next(iter(self.lines), '')!r}, objects: {', '.join(self.objects) or 'none'})"
 
     def _repr_png_(self) -> bytes | None:
         """Return the figure, where there is one, that notebooks show."""
@@ -285,16 +312,22 @@ class Report:
 
 @dataclass(frozen=True)
 class Command:
-    """A function and its declared parameters."""
+    """A function and its declared parameters; `repeatable` is whether ``batch`` can run it for many inputs."""
 
     name: str
     function: Callable[..., Report]
     parameters: tuple[Parameter, ...]
+    repeatable: bool = True
 
     @classmethod
-    def of(cls, function: Callable[..., Report], name: str = "") -> Command:
+    def of(cls, function: Callable[..., Report], name: str = "", repeatable: bool = True) -> Self:
         """Return the command a function declares; its name is the function's unless given."""
-        return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)))
+        return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)), repeatable)
+
+    def for_words(self, words: Sequence[str]) -> Command:
+        """Return the command with the parameters that it has in a call: those of ``batch`` follow from its first word.
+        """
+        return self
 
     @property
     def summary(self) -> str:
@@ -417,6 +450,8 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
     groups = {name: (kind, default) for name, kind, default in groups_of(function)}
     result: list[Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:  # of parameters that are known when it is called
+            continue
         if name in groups:
             result += _fields(name, *groups[name])
         else:

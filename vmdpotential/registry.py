@@ -25,8 +25,8 @@ _entries: dict[str, dict[str, Any]] = {
     "command": {
         name: f"vmdpotential.{'frontend' if name in ('plugins', 'install') else 'commands'}.{name}:command"
         for name in ("map", "prepare", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy",
-                     "forces", "rdf", "density", "probe", "orbital", "live", "devices", "plugins", "install", "verify",
-                     "benchmark")
+                     "forces", "rdf", "density", "probe", "orbital", "batch", "live", "devices", "plugins", "install",
+                     "verify", "benchmark")
     },
     "method": {
         name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "pme", "ewald", "pb")},

@@ -94,7 +94,7 @@ proc ::vmdpotential::copies {all given} {
         error "-sel: atoms of an assembly or a cell are selected by words; [dict get $given sel] is of this molecule"
     }
     set molecule [find_molecule $given]
-    foreach file [lindex [molinfo $molecule get filespec] 0] type [lindex [molinfo $molecule get filetype] 0] {
+    foreach file [lindex [molinfo $molecule get filename] 0] type [lindex [molinfo $molecule get filetype] 0] {
         if {$type in {pdb pdbx} && [file exists $file]} {
             set source [full_path $file]
         }
@@ -102,17 +102,14 @@ proc ::vmdpotential::copies {all given} {
     if {![info exists source]} {
         error "molecule $molecule was read from no PDB or mmCIF file, which lists the operators; load that"
     }
-    set output [file join [job::make_folder] copies.cif]
+    set output [file join [job::make_folder] copies.pdb]
     set failed [catch {
-        set answer [json::parse [job::ask [find_program {}] prepare --json --prepare=never {*}$words --output=$output $source]]
-        mol new $output type pdbx waitfor all
+        job::ask [find_program {}] prepare --json --prepare=never {*}$words --output=$output $source
+        mol new $output type pdb waitfor all
     } made options]
     file delete -force -- [file dirname $output]
     if {$failed} {
         return -options $options $made
-    }
-    if {[llength [dict get $answer cell]] == 6} {
-        molinfo $made set {a b c alpha beta gamma} [dict get $answer cell]
     }
     mol rename $made "copies of [molinfo $molecule get name]"
     mol off $molecule
@@ -319,7 +316,7 @@ proc ::vmdpotential::find_maps {job names required} {
     }
     set molecule [dict get $job molecule]
     set known {}
-    foreach file [lindex [molinfo $molecule get filespec] 0] type [lindex [molinfo $molecule get filetype] 0] {
+    foreach file [lindex [molinfo $molecule get filename] 0] type [lindex [molinfo $molecule get filetype] 0] {
         if {[lsearch -exact {dx ccp4 mrc cube map} $type] >= 0 && [file exists $file]} {
             lappend known [full_path $file]
         }

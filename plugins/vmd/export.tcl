@@ -130,10 +130,13 @@ proc ::vmdpotential::export::write_atoms {molecule selection every number folder
         foreach index [$every list] {
             lappend marks [info exists chosen($index)]
         }
-        write_cif $structure [$every get $keywords] $cell $marks
+        set atoms [$every get $keywords]
+        check_names $molecule $atoms
+        write_cif $structure $atoms $cell $marks
         return [list $structure {} 0 0]
     }
     set atoms [$selection get $keywords]
+    check_names $molecule $atoms
     write_cif $structure $atoms $cell {}
     if {!$charged} {
         return [list $structure {} 0 $complete]
@@ -141,6 +144,21 @@ proc ::vmdpotential::export::write_atoms {molecule selection every number folder
     set psf [file join $folder structure.psf]
     write_psf $psf $molecule $atoms [terms $molecule $selection]
     return [list $structure $psf 1 $complete]
+}
+
+# Raise an error for atoms of an mmCIF file whose names VMD's reader (1.9.4) has not read, but taken elements for them.
+proc ::vmdpotential::export::check_names {molecule atoms} {
+    if {"pdbx" ni [lindex [molinfo $molecule get filetype] 0]} {
+        return
+    }
+    foreach atom $atoms {
+        if {![string equal -nocase [lindex $atom 0] [lindex $atom 6]]} {
+            return
+        }
+    }
+    set file [lindex [molinfo $molecule get filename] 0 0]
+    error "VMD reads no names of atoms from mmCIF files; make a PDB file of it, and load that:\
+        vmdpotential prepare --prepare never $file -o [file rootname [file tail $file]].pdb"
 }
 
 # Tell whether the selected atoms have charges in VMD, where who has none has 0. A molecule that has some may have a few

@@ -49,7 +49,8 @@ def view(
     viewer_script: Annotated[Path | None, Option(
         "3Dmol.js, or the folder of its npm package, where it is not found by itself", viewer=False)] = None,
     output: Annotated[Path | None, Option(
-        "page to write, .html; - is standard output", short="o", metavar="FILE", written=True, front=True)] = None,
+        "page to write, .html; - is standard output", short="o", metavar="FILE", written=True, suffix=".html",
+        front=True)] = None,
     force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
 ) -> Report:
     """Make a web page of a structure, isosurfaces and slices of maps, and ions.

@@ -153,6 +153,8 @@ SOL 2
 1 3 1
 """
 #: Of other programs: what their dialects have and ours lack.
+AUTODOCK = ("GRID_PARAMETER_FILE a.gpf\nGRID_DATA_FILE a.maps.fld\nMACROMOLECULE a.pdbqt\nSPACING 0.375\n"
+            "NELEMENTS 2 2 2\nCENTER 1.5 -2 3\n" + "0.125\n" * 27)
 APBS = """# Data from APBS
 # POTENTIAL (kT/e)
 object 1 class gridpositions counts 2 2 2
@@ -213,7 +215,8 @@ def seeds() -> dict[str, list[tuple[str, bytes]]]:
     found["structure"] += [(".pdb", models), (".gro", gro().encode()), (".mol2", MOL2.encode())]
     found["topology"] += [(".prmtop", prmtop().encode()), (".psf", PSF_NAMD.encode()), (".itp", ITP.encode()),
                           *found["structure"][:3]]
-    found["map"] += [(".dx", APBS.encode()), (".dx", APBS.encode()), (".map", found["map"][2][1])]
+    found["map"] += [(".dx", APBS.encode()), (".dx", APBS.encode()), (".map", found["map"][2][1]),
+                     (".map", AUTODOCK.encode())]
     values = np.arange(8, dtype=">f4").tobytes()
     binary = APBS.replace("items 8 data", "items 8 ieee msb binary data").replace("double", "float").encode()
     found["map"].append((".dx", binary.replace(b"1 2 3\n4 5 6\n7 8\n", values + b"\n")))

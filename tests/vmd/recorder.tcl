@@ -181,13 +181,6 @@ proc molinfo {args} {
         return
     }
     if {$get eq "set"} {
-        if {$keywords eq {a b c alpha beta gamma}} {
-            set here [::recorder::molecule $id]
-            set frames [dict get $molecules($here) frames]
-            set now [dict get $molecules($here) frame]
-            dict set molecules($here) frames [lreplace $frames $now $now [list [lindex $frames $now 0] $frame]]
-            return
-        }
         foreach keyword $keywords value $frame {
             dict set molecules([::recorder::molecule $id]) $keyword $value
         }
@@ -213,7 +206,7 @@ proc molinfo {args} {
             numframes { lappend result [llength [dict get $data frames]] }
             frame { lappend result [dict get $data frame] }
             drawn { lappend result [dict get $data drawn] }
-            filespec { lappend result [dict get $data files] }
+            filename { lappend result [dict get $data files] }
             filetype { lappend result [dict get $data types] }
             a { lappend result [format %f [lindex $cell 0]] }
             b { lappend result [format %f [lindex $cell 1]] }

@@ -103,7 +103,7 @@ proc ::recorder::load_pdb {id path} {
     dict set molecules($id) frame [expr {[llength [dict get $molecules($id) frames]] - 1}]
 }
 
-# An mmCIF file as our program writes it: a row of words for each atom.
+# An mmCIF file with a row of words for each atom, as VMD 1.9.4 reads it: elements for names, and no cell.
 proc ::recorder::load_pdbx {id path} {
     variable molecules
     set tags {}
@@ -126,7 +126,7 @@ proc ::recorder::load_pdbx {id path} {
             incr residue
             set before $key
         }
-        lappend result [dict create name $value(label_atom_id) resname $value(label_comp_id) resid $value(auth_seq_id) \
+        lappend result [dict create name $value(type_symbol) resname $value(label_comp_id) resid $value(auth_seq_id) \
             insertion $value(pdbx_PDB_ins_code) chain $value(auth_asym_id) segname $value(auth_asym_id) charge 0.0 mass 1.0 \
             type X residue $residue occupancy 1.0 beta 0.0 element $value(type_symbol)]
         lappend places [list [single $value(Cartn_x)] [single $value(Cartn_y)] [single $value(Cartn_z)]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,9 +12,10 @@ from typing import Annotated, Any
 import numpy as np
 
 from vmdpotential import progress
+from vmdpotential.commands.gridded import LATTICE, SUM, GridResult
 from vmdpotential.commands.map import MapOutput
 from vmdpotential.commands.options import CompleteSource, FramesOption, TrajectoryOptions
-from vmdpotential.errors import StoppedError, UsageError
+from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import Run, run_blocks
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
 from vmdpotential.frames.options import PartialExecution
@@ -26,8 +27,10 @@ from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.maps import MapOptions
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import complete, key, part, shown
 
 
 def statistic_files(output: Path | None, text: str) -> tuple[tuple[str, ...], list[Path]]:
@@ -55,7 +58,7 @@ class MeanOutput(MapOutput):
     output: Annotated[Path | None, Option(
         "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; if it needs more memory than there "
         "is, .zarr, .cmap, .mrc, .map and .ccp4 are written slab by slab; - is standard output", short="o",
-        viewer=False, written=True)] = None
+        viewer=False, written=True, suffix=".npz")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +100,7 @@ def average(
     like: Annotated[Path | Grid | None, Option("map whose grid is used instead of spacing and padding")] = None,
     execution: PartialExecution = PartialExecution(),
     output: MeanOutput = MeanOutput(),
-) -> Report:
+) -> Mean:
     """Average the potential over the frames of a trajectory.
 
     Molecules are made whole, and the atoms to fit moved onto their place in the structure: in a periodic cell by
@@ -162,19 +165,16 @@ def average(
         with files.writing(written, force, names[: len(written)]) as places:
             for place, grid in zip(places, found.grids.values(), strict=False):
                 put_map(grid, place)
-    whole = found.frames == len(planning.numbers)
-    if whole:
+    total, numbers = len(planning.numbers), planning.numbers[: found.frames]
+    if found.frames == total:
         for run in runs:
             run.clear()
-    grid = found.grids["mean"]
-    report = Report(
-        [str(charge_report), *_lines(planning, found, seconds), *(f"wrote {path}" for path in written)],
-        {"files": [str(path) for path in written], **charge_report.data, **_data(planning, found, options.smear),
-         "seconds": seconds},
-        {"grid": grid, "structure": structure, **{name: made for name, made in found.grids.items() if name != "mean"}})
-    if not whole:
-        raise StoppedError(f"interrupted after {found.frames} of {len(planning.numbers)} frames", report)
-    return report
+    result = Mean(
+        charges=charge_report, grid=found.grids["mean"], std=found.grids.get("std"), sem=found.grids.get("sem"),
+        structure=structure, found=found, planning=planning, options=options, first_frame=numbers[0],
+        last_frame=numbers[-1], frame_step=numbers.step, cell=None if found.cell is None else Cell(found.cell),
+        seconds=seconds, files=written)
+    return complete(result, found.frames, total)
 
 
 def _in_slabs(planning: Planning, execution: PartialExecution, files_of: Mapping[str, tuple[Path, Path]],
@@ -200,29 +200,54 @@ def _in_slabs(planning: Planning, execution: PartialExecution, files_of: Mapping
     return found, runs
 
 
-def _lines(planning: Planning, found: Average, seconds: float) -> list[str]:
+class Mean(GridResult):
+    """A mean map over frames."""
+
+    charges: ChargeReport = part()
+    grid: Grid = part(*LATTICE, *SUM, "temperature", shown=True)
+    std: Grid | None = shown()
+    sem: Grid | None = shown()
+    found: Average = part(
+        "frames", "inefficiency", "correlation_time", "interval", "zero", "cell_deviation", time_step="step",
+        standard_error="error", standard_deviation="deviation", cell_vectors="cell")
+    options: MapOptions = part("smear")
+    planning: Planning = part(net_charge="charge")
+    first_frame: int
+    last_frame: int
+    frame_step: int
+    cell: Cell | None = part(cell="parameters")
+
+    blocks = key(lambda self: len(self.found.blocks))
+    block_frames = key(lambda self: self.found.blocks[0])
+    alignment = key(lambda self: str(self.planning.work.alignment))
+    background = key(lambda self: -self.planning.charge if self.planning.map.request.neutralised else 0.0)
+
+    def text(self) -> Iterator[str]:
+        """Yield how the mean was computed, its errors and its range."""
+        yield str(self.charges)
+        yield from _lines(self.planning, self.found, self)
+
+
+def _lines(planning: Planning, found: Average, result: Mean) -> list[str]:
     """Return what was done, for people."""
-    grid, plan, count = found.grids["mean"], planning.map, found.frames
+    grid, plan, count, seconds = result.grid, planning.map, found.frames, result.seconds
     made, unit = grid.provenance, grid.unit
-    periodic = None if found.cell is None else Cell(found.cell)
     lines = []
     if made.atoms != "all":
         lines.append(f"potential of {made.atoms}: {len(plan.charges)} atoms, net charge {planning.charge:.3f} e")
     lines += [
         str(planning.work.alignment),
-        f"{made.method} sum, {boundary_text(periodic)}, {made.interaction}, {made.precision} precision",
+        f"{made.method} sum, {boundary_text(result.cell)}, {made.interaction}, {made.precision} precision",
     ]
     deviations = np.zeros(3) if found.cell_deviation is None else np.linalg.norm(found.cell_deviation, axis=1)
     if deviations.max() > 1e-3:
         lines.append("the cell is the mean of the frames', which deviate by "
                      f"{', '.join(f'{x:.3g}' for x in deviations)} A along a, b and c")
-    points = f"{' x '.join(map(str, grid.lattice.shape))} points"
-    lines.append(f"{points}, {' x '.join(f'{h:.4g}' for h in dict.fromkeys(grid.lattice.spacing.round(9)))} A apart")
+    lines.append(result.points)
     if made.error is not None and made.error_away is not None:
         lines.append(f"relative rms error {made.error:.1e} of the potential, {made.error_away:.1e} of it away from "
                      f"charges, on the first frame (asked {made.tolerance:g})")
-    low, high = _extremes(grid)
-    lines.append(f"mean {low:.4g} to {high:.4g} {unit} at {grid.temperature:g} K, {made.medium}; "
+    lines.append(f"mean {result.minimum:.4g} to {result.maximum:.4g} {unit} at {grid.temperature:g} K, {made.medium}; "
                  f"zero: {found.zero}")
     if plan.request.neutralised and abs(planning.charge) > 5e-4:
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
@@ -241,38 +266,6 @@ def _lines(planning: Planning, found: Average, seconds: float) -> list[str]:
     lines.append(f"{made.frames.partition(':')[0]} frames ({made.frames.partition(': ')[2]}) in {seconds:.2f} s, "
                  f"{count / seconds:.3g} a second, on the {made.engine} engine")
     return lines
-
-
-def _data(planning: Planning, found: Average, smear: float) -> dict[str, Any]:
-    """Return the same for programs."""
-    grid, numbers = found.grids["mean"], planning.numbers[: found.frames]
-    made, (low, high) = grid.provenance, _extremes(grid)
-    periodic = None if found.cell is None else Cell(found.cell)
-    return {
-        "frames": found.frames, "first_frame": numbers[0], "last_frame": numbers[-1], "frame_step": numbers.step,
-        "time_step": found.step, "blocks": len(found.blocks), "block_frames": found.blocks[0],
-        "inefficiency": found.inefficiency, "correlation_time": found.correlation_time,
-        "standard_error": found.error, "interval": found.interval, "standard_deviation": found.deviation,
-        "alignment": str(planning.work.alignment), "zero": found.zero, "background": -planning.charge
-        if planning.map.request.neutralised else 0.0,
-        "shape": list(grid.lattice.shape), "origin": grid.lattice.origin.tolist(),
-        "spacing": grid.lattice.spacing.tolist(), "unit": grid.unit, "temperature": grid.temperature,
-        "dielectric": grid.dielectric, "medium": made.medium, "minimum": low, "maximum": high,
-        "display_limit": grid.display_limit(),
-        "net_charge": planning.charge, "method": made.method,
-        "boundary": made.boundary, "interaction": made.interaction, "cutoff": made.cutoff, "smear": smear,
-        "cell": None if periodic is None else list(periodic.parameters),
-        "cell_vectors": None if found.cell is None else found.cell.tolist(),
-        "cell_deviation": None if found.cell_deviation is None else found.cell_deviation.tolist(),
-        "precision": made.precision, "tolerance": made.tolerance, "error": made.error, "error_away": made.error_away,
-        "engine": made.engine,
-    }
-
-
-def _extremes(grid: Grid) -> tuple[float, float]:
-    """Return the least and the largest value of a map, which may be larger than memory."""
-    found = [(float(values.min()), float(values.max())) for _, values in grid.slabs()]
-    return min(low for low, _ in found), max(high for _, high in found)
 
 
 command = Command.of(average)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from vmdpotential.errors import StoppedError, UsageError, Words
-from vmdpotential.frames.pairs import PairCounts, PairEnergies
+from vmdpotential.errors import UsageError, Words
+from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.maps import LEAST_TOLERANCE
 from vmdpotential.maps.options import Boundary, Engine
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.nonbonded import Nonbonded
@@ -20,7 +21,8 @@ from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import TOLERANCE, Between
 from vmdpotential.pairs.potentials import ELECTROSTATICS
-from vmdpotential.parameters import Option, Report
+from vmdpotential.parameters import Option
+from vmdpotential.results import Result, hidden, key, part, shown
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +57,7 @@ class PairOptions(ParameterOptions):
     boundary: Boundary = "auto"
     electrostatics: Annotated[str, Option(
         "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
-        "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=tuple(ELECTROSTATICS))] = "pme"
+        "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=ELECTROSTATICS)] = "pme"
     cutoff: Annotated[float, Option(
         "of Lennard-Jones, and of electrostatics but for pme and ewald", unit="A", low=1, high=1000)] = 12.0
     dielectric: Annotated[float, Option(
@@ -104,9 +106,32 @@ def warn_of_mixture(structure: Structure, charges: ChargeReport, terms: Nonbonde
                           "by {force_field} or {parameters}"), where, first[0], charges.source, second[0], terms.source)
 
 
-def stopped(work: PairEnergies | PairCounts, count: int, report: Report) -> StoppedError:
-    """Return the error that a run ends with whose first frames alone are reported."""
-    return StoppedError(f"interrupted after {count} of {len(work.frames.numbers())} frames", report)
+class PairResult(Result):
+    """What energies and forces between selections have in common."""
+
+    charges: ChargeReport = part()
+    unit: str
+    options: PairOptions = part("electrostatics", "cutoff", "tolerance", "dielectric")
+    sums: Sequence[Between] = hidden()
+    cell: Cell | None = hidden()
+    parameters: str
+    structure: Structure = shown()
+
+    @key
+    def engine(self) -> str:
+        """Name of the engine."""
+        return self.sums[0].engine.name
+
+    @key
+    def boundary(self) -> str:
+        """Boundary of the frames."""
+        return "open" if self.cell is None else "periodic"
+
+    def text(self) -> Iterator[str]:
+        """Yield where charges and parameters come from, and how pairs are summed."""
+        yield str(self.charges)
+        yield (f"{self.parameters} parameters, {self.options.electrostatics}, {boundary_text(self.cell)}, cutoff "
+               f"{self.options.cutoff:g} A, dielectric {self.options.dielectric:g}")
 
 
 def error_line(pair: Between, error: float | None, what: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +11,13 @@ import numpy as np
 
 from vmdpotential.commands.options import UnitOfFile, with_unit
 from vmdpotential.errors import UsageError
-from vmdpotential.grid.compare import difference, likeness, same_lattice, without
+from vmdpotential.grid.compare import Likeness, difference, likeness, same_lattice, without
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.grid.planes import Plane
+from vmdpotential.grid.planes import Plane, middle
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Axes, Figure, Result, hidden, part, shown
 
 
 def compare(
@@ -37,7 +39,7 @@ def compare(
         "figure of both maps and their difference: .png, .pdf or .svg", viewer=False, written=True)] = None,
     unit_of_file: UnitOfFile = None,
     force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
-) -> Report:
+) -> Comparison:
     """Compare two maps: difference, correlation and Hodgkin index.
 
     The second map is converted to the first's unit. With a structure, points may be left out that are near its atoms,
@@ -48,7 +50,7 @@ def compare(
     InputError
         For maps of different quantities or without common points.
     """
-    from vmdpotential.figures.page import Panel, check_figure_format, compose, render
+    from vmdpotential.figures.page import check_figure_format, render
     from vmdpotential.io import read_structure
     from vmdpotential.io.maps import check_map_format, map_name, put_map, read_map
 
@@ -73,39 +75,61 @@ def compare(
         found = without(found, (distance < away) | (distance > (np.inf if within is None else within)))
         if not np.isfinite(found.values).any():
             raise UsageError("within" if within is not None else "away", "leaves no point of the maps")
-    like = likeness(a, found)
-    drawn = None
-    if figure is not None or not paths:
-        from vmdpotential.grid import planes
-
-        chosen = [Plane.parse(item) if isinstance(item, str) else item for item in plane] or [planes.middle(a.lattice)]
-        whole = difference(a, b) if structure is not None else found
-        other = replace(a.with_values(a.values - whole.values), provenance=b.provenance)
-        drawn = compose([Panel(grid, one, name) for one in chosen for grid, name in zip(
-            (a, other, whole), (*names, "difference"), strict=True)], width=183.0).figure
+    whole = difference(a, b) if structure is not None else found
+    other = replace(a.with_values(a.values - whole.values), provenance=b.provenance)
+    result = Comparison(
+        like=likeness(a, found), unit=a.unit, media=[grid.provenance.medium for grid in (a, b)],
+        same_lattice=same_lattice(a, b), names=names, maps=(a, other, whole), grid=found, written=output, files=paths,
+        planes=[Plane.parse(item) if isinstance(item, str) else item for item in plane] or [middle(a.lattice)],
+        draws=not paths)
     with files.writing(paths, force) as places:
         if output is not None:
             put_map(found.with_values(np.nan_to_num(found.values)), places[0])
-        if figure is not None and drawn is not None:
-            places[-1].write_bytes(render(drawn, figure, title=f"{names[0]} and {names[1]}"))
-    unit = f" {a.unit}".rstrip()
-    alike = same_lattice(a, b)
-    lines = [
-        f"{names[0]} and {names[1]} at {like.points} points"
-        + ("" if alike else f", {names[1]} interpolated to those of {names[0]}"),
-        f"correlation {like.correlation:.4f}, Hodgkin index {like.hodgkin:.4f}, slope {like.slope:.4g}",
-        f"difference: rms {like.rms:.4g}{unit}, mean {like.mean:.4g}, largest {like.largest:.4g}; rms of the maps "
-        f"{like.rms_first:.4g} and {like.rms_second:.4g}",
-        *([] if output is None or np.isfinite(found.values).all() else [
-            "the written map is 0 where nothing was compared"]),
-        *(f"wrote {path}" for path in paths),
-    ]
-    media = [grid.provenance.medium for grid in (a, b)]
-    if any(media):
-        lines.insert(1, " and ".join(dict.fromkeys(medium or "an unknown medium" for medium in media)))
-    data = {**{key: value if np.isfinite(value) else None for key, value in asdict(like).items()}, "unit": a.unit,
-            "media": media, "same_lattice": alike, "files": [str(path) for path in paths]}
-    return Report(lines, data, {"grid": found} | ({} if drawn is None else {"figure": drawn}))
+        if figure is not None:
+            places[-1].write_bytes(render(result.draw(), figure, title=f"{names[0]} and {names[1]}"))
+    return result
+
+
+class Comparison(Result):
+    """How alike two maps are."""
+
+    like: Likeness = part("points", "correlation", "hodgkin", "slope", "rms", "mean", "largest", "rms_first",
+                          "rms_second")
+    unit: str
+    media: Sequence[str]
+    same_lattice: bool
+    names: Sequence[str] = hidden()
+    maps: Sequence[Grid] = hidden()
+    planes: Sequence[Plane] = hidden()
+    written: Path | None = hidden()
+    grid: Grid = shown()
+
+    def text(self) -> Iterator[str]:
+        """Yield the indices of likeness, and the difference."""
+        like, unit, (first, second) = self.like, f" {self.unit}".rstrip(), self.names
+        yield (f"{first} and {second} at {like.points} points"
+               + ("" if self.same_lattice else f", {second} interpolated to those of {first}"))
+        if any(self.media):
+            yield " and ".join(dict.fromkeys(medium or "an unknown medium" for medium in self.media))
+        yield f"correlation {like.correlation:.4f}, Hodgkin index {like.hodgkin:.4f}, slope {like.slope:.4g}"
+        yield (f"difference: rms {like.rms:.4g}{unit}, mean {like.mean:.4g}, largest {like.largest:.4g}; rms of the "
+               f"maps {like.rms_first:.4g} and {like.rms_second:.4g}")
+        if self.written is not None and not np.isfinite(self.grid.values).all():
+            yield "the written map is 0 where nothing was compared"
+
+    def plot(self, ax: Axes) -> Axes:
+        """Draw the difference on the first plane."""
+        from vmdpotential.figures.slices import draw_slice
+
+        draw_slice(ax, self.maps[-1], self.planes[0])
+        return ax
+
+    def draw(self) -> Figure:
+        """Return both maps and their difference on the planes."""
+        from vmdpotential.figures.page import Panel, compose
+
+        return compose([Panel(grid, plane, name) for plane in self.planes for grid, name in zip(
+            self.maps, (*self.names, "difference"), strict=True)], width=183.0).figure
 
 
 command = Command.of(compare)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,10 +12,11 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.average import FitOptions, statistic_files
+from vmdpotential.commands.gridded import LATTICE, GridResult
 from vmdpotential.commands.options import CompleteSource, Force, Format, FramesOption, TrajectoryOptions
 from vmdpotential.densities.quantities import UNITS, count
 from vmdpotential.densities.sites import Site, find_sites
-from vmdpotential.errors import StoppedError, UsageError
+from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.frames.density import Density, DensityOptions, Planning, merge, plan_density
 from vmdpotential.frames.options import PartialExecution
@@ -27,7 +27,8 @@ from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Columns, complete, hidden, key, part, put_table, shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,8 @@ class DensityOutput:
         "what is written: mean, and in further files std (standard deviation over the frames) and sem (standard error "
         "of the mean)", metavar="mean,std,sem")] = "mean"
     output: Annotated[Path | None, Option(
-        "map file of the mean: .dx, .mrc, .cube, .npz ...", short="o", viewer=False, written=True)] = None
+        "map file of the mean: .dx, .mrc, .cube, .npz ...", short="o", viewer=False, written=True,
+        suffix=".npz")] = None
     format: Format = ""
     force: Force = False
 
@@ -78,7 +80,7 @@ def density(
     table: SiteOptions = SiteOptions(),
     output: DensityOutput = DensityOutput(),
     execution: PartialExecution = PartialExecution(),
-) -> Report:
+) -> DensityMap:
     """Compute the density of atoms over the frames of a trajectory.
 
     Every atom counts at the grid point nearest to it, or is spread as a Gaussian. In a periodic cell, of any shape and
@@ -141,23 +143,50 @@ def density(
         check_finite(path, grid.lattice, grid.values)
     with files.writing([*tables, *paths], force, [*tables, *names]) as places:
         if maxima is not None:
-            _write_sites(maxima, places[0], found.grids["mean"].unit)
+            put_table(_table(maxima, found.grids["mean"].unit), places[0])
         for place, grid in zip(places[len(tables):], maps, strict=False):
             put_map(grid, place)
-    whole = found.frames == len(planning.numbers)
-    if whole:
+    total, numbers = len(planning.numbers), planning.numbers[: found.frames]
+    if found.frames == total:
         run.clear()
-    written = [*paths, *tables]
-    report = Report(
-        [*head, *_lines(planning, found, seconds), *([] if maxima is None else _site_lines(maxima, table.site_radius)),
-         *(f"wrote {path}" for path in written)],
-        {"files": [str(path) for path in written], **about, **_data(planning, found), "seconds": seconds,
-         "sites": None if maxima is None else [_row(site) for site in maxima]},
-        {"grid": found.grids["mean"], "structure": structure,
-         **{name: grid for name, grid in found.grids.items() if name in wanted[1:]}})
-    if not whole:
-        raise StoppedError(f"interrupted after {found.frames} of {len(planning.numbers)} frames", report)
-    return report
+    others = {name: grid for name, grid in found.grids.items() if name in wanted}
+    result = DensityMap(
+        head=head, charges=about, grid=found.grids["mean"], structure=structure, found=found, planning=planning,
+        std=others.get("std"), sem=others.get("sem"), first_frame=numbers[0], last_frame=numbers[-1],
+        frame_step=numbers.step, maxima=maxima, radius=table.site_radius,
+        cell=None if found.cell is None else Cell(found.cell), seconds=seconds, files=[*paths, *tables])
+    return complete(result, found.frames, total)
+
+
+class DensityMap(GridResult):
+    """A mean density over frames."""
+
+    grid: Grid = part(*LATTICE, "provenance.boundary", shown=True)
+    std: Grid | None = shown()
+    sem: Grid | None = shown()
+    found: Density = part("bulk", "total", "frames", "cell_deviation", standard_error="error")
+    planning: Planning = part(quantity="work.counted.quantity", smear="work.width", engine="work.engine")
+    first_frame: int
+    last_frame: int
+    frame_step: int
+    cell: Cell | None = part(cell="parameters")
+    charges: Mapping[str, Any] = part()
+    head: Sequence[str] = hidden()
+    maxima: Sequence[Site] | None = hidden()
+    radius: float = hidden()
+
+    atoms = key(lambda self: len(self.planning.work.counted.rows))
+    blocks = key(lambda self: len(self.found.blocks))
+    block_frames = key(lambda self: self.found.blocks[0])
+    alignment = key(lambda self: str(self.planning.work.alignment or "none"))
+    sites = key(lambda self: None if self.maxima is None else [_row(site) for site in self.maxima])
+
+    def text(self) -> Iterator[str]:
+        """Yield what was counted, its errors and the sites."""
+        yield from self.head
+        yield from _lines(self.planning, self.found, self)
+        if self.maxima is not None:
+            yield from _site_lines(self.maxima, self.radius)
 
 
 def _sites(planning: Planning, found: Density, radius: float, least: float | None) -> list[Site]:
@@ -174,20 +203,16 @@ def _sites(planning: Planning, found: Density, radius: float, least: float | Non
                       cell=cell if work.cell is not None else None, wraps=wraps)
 
 
-_COLUMNS = ("site", "x (A)", "y (A)", "z (A)", "peak", "atoms", "standard error")
-
-
 def _row(site: Site) -> dict[str, Any]:
     return {"position": site.position.tolist(), "peak": site.peak, "atoms": site.occupancy, "error": site.error}
 
 
-def _write_sites(table: Sequence[Site], path: Path, unit: str) -> None:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([f"{column} ({unit})" if column == "peak" else column for column in _COLUMNS])
-        for number, site in enumerate(table, 1):
-            writer.writerow([number, *(f"{x:.3f}" for x in site.position), f"{site.peak:.6g}", f"{site.occupancy:.4f}",
-                             "" if site.error is None else f"{site.error:.4f}"])
+def _table(sites: Sequence[Site], unit: str) -> Columns:
+    """Return the columns of the table of sites."""
+    return {"site": range(1, len(sites) + 1), **{f"{x} (A)": [site.position[n] for site in sites]
+                                                 for n, x in enumerate("xyz")},
+            f"peak ({unit})": [site.peak for site in sites], "atoms": [site.occupancy for site in sites],
+            "standard error": [site.error for site in sites]}
 
 
 def _site_lines(table: Sequence[Site], radius: float) -> list[str]:
@@ -198,18 +223,16 @@ def _site_lines(table: Sequence[Site], radius: float) -> list[str]:
         for number, site in enumerate(table[:10], 1)]
 
 
-def _lines(planning: Planning, found: Density, seconds: float) -> list[str]:
+def _lines(planning: Planning, found: Density, result: DensityMap) -> list[str]:
     """Return what was done, for people."""
-    grid, work = found.grids["mean"], planning.work
+    grid, work, seconds = result.grid, planning.work, result.seconds
     counted, made = work.counted, grid.provenance
-    periodic = None if found.cell is None else Cell(found.cell)
     lines = [
         ", ".join(filter(None, (f"{made.quantity} of {planning.name}: {len(counted.rows)} atoms", counted.source))),
         "frames are not moved" if work.alignment is None else str(work.alignment),
-        f"{made.method}, {boundary_text(periodic)}",
-        f"{' x '.join(map(str, grid.lattice.shape))} points, "
-        f"{' x '.join(f'{h:.4g}' for h in dict.fromkeys(grid.lattice.spacing.round(9)))} A apart",
-        f"mean {float(grid.values.min()):.4g} to {float(grid.values.max()):.4g} {grid.unit}" + (
+        f"{made.method}, {boundary_text(result.cell)}",
+        result.points,
+        f"mean {result.minimum:.4g} to {result.maximum:.4g} {grid.unit}" + (
             "" if counted.unit != "relative" else f" ({found.bulk:.4g} {UNITS[counted.quantity][0]} is 1)"),
     ]
     if counted.radii is None:
@@ -225,24 +248,6 @@ def _lines(planning: Planning, found: Density, seconds: float) -> list[str]:
     lines.append(f"{made.frames.partition(':')[0]} frames ({made.frames.partition(': ')[2]}) in {seconds:.2f} s, "
                  f"{1000 * seconds / found.frames:.3g} ms a frame, on the {work.engine} engine")
     return lines
-
-
-def _data(planning: Planning, found: Density) -> dict[str, Any]:
-    """Return the same for programs."""
-    grid, work, numbers = found.grids["mean"], planning.work, planning.numbers[: found.frames]
-    periodic = None if found.cell is None else Cell(found.cell)
-    return {
-        "quantity": work.counted.quantity, "unit": grid.unit, "bulk": found.bulk, "atoms": len(work.counted.rows),
-        "total": found.total, "frames": found.frames, "first_frame": numbers[0], "last_frame": numbers[-1],
-        "frame_step": numbers.step, "blocks": len(found.blocks), "block_frames": found.blocks[0],
-        "standard_error": found.error, "alignment": "none" if work.alignment is None else str(work.alignment),
-        "boundary": grid.provenance.boundary, "shape": list(grid.lattice.shape), "origin": grid.lattice.origin.tolist(),
-        "spacing": grid.lattice.spacing.tolist(), "smear": work.width, "minimum": float(grid.values.min()),
-        "maximum": float(grid.values.max()), "display_limit": grid.display_limit(),
-        "cell": None if periodic is None else list(periodic.parameters),
-        "cell_deviation": None if found.cell_deviation is None else found.cell_deviation.tolist(),
-        "engine": work.engine,
-    }
 
 
 command = Command.of(density)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,10 @@ from vmdpotential import progress
 from vmdpotential.commands.between import (
     BetweenOption,
     PairOptions,
+    PairResult,
     error_line,
     label,
     selections,
-    stopped,
     warn_of_mixture,
 )
 from vmdpotential.commands.continuum import binding_data, binding_line
@@ -27,16 +27,20 @@ from vmdpotential.commands.options import CrystalSource, TableOutput, Trajectory
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
+from vmdpotential.figures import pairs as figures
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, beside, without_nan
-from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import by_residue
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Axes, Columns, Figure, complete, hidden
+
+if TYPE_CHECKING:
+    from vmdpotential.maps.binding import Binding
 
 Floats = NDArray[np.float64]
 
@@ -118,7 +122,7 @@ def energy(
     solvent: SolventOptions = SolventOptions(),
     execution: PartialExecution = PartialExecution(),
     output: EnergyOutput = EnergyOutput(),
-) -> Report:
+) -> Energies:
     """Compute Coulomb and Lennard-Jones energies between selections, in kcal/mol.
 
     Every pair of atoms counts once, also where selections overlap; pairs that the force field excludes do not count,
@@ -161,46 +165,81 @@ def energy(
         work = PairEnergies(CellFrames.of(structure, frames, options.boundary, source.cell), tuple(sums), structure, by)
         whole = over_frames(work, add, execution.partial, **replace(execution, folder=kept).blocks)
     seconds = time.perf_counter() - start - clock.compiling
-    count = len(rows[0].frames)
     bound = [] if solvent.solvent == "none" else [
         binding_energy(structure, a, b, spacing=solvent.spacing, radii=solvent.radii, engine=options.engine)
         for _, _, a, b in chosen]
 
-    drawn = _draw(rows[0]) if by == "residue" and output.draws else None
-    output.write(lambda path: _write(rows, path, trajectory.trajectory is not None), drawn,
-                 f"{rows[0].a} with {rows[0].b}")
+    result = Energies(
+        charges=report, pairs=[item for row in rows for item in row.data()], by=by, unit="kcal/mol", options=options,
+        errors=[pair.error for pair in sums], frames=len(rows[0].frames), cell=last, parameters=terms.source, sums=sums,
+        rows=rows, solvent=[binding_data(row.a, row.b, one) for row, one in zip(rows, bound, strict=False)] or None,
+        binding=bound, seconds=seconds, structure=structure, series=trajectory.trajectory is not None,
+        files=output.paths, draws=by == "residue" and output.draws)
+    output.write(result, f"{rows[0].a} with {rows[0].b}")
     if whole:
         clear(kept)
-    lines = [
-        str(report),
-        f"{terms.source} parameters, {options.electrostatics}, {boundary_text(last)}, cutoff {options.cutoff:g} A, "
-        f"dielectric {options.dielectric:g}",
-        *(error_line(pair, pair.error, "Coulomb energies of atoms") + (
-            f", {row.a} with {row.b}" if len(rows) > 1 else "") for pair, row in zip(sums, rows, strict=True)),
-        *(line for row in rows for line in _lines(row)),
-        *(binding_line(row.a, row.b, one) for row, one in zip(rows, bound, strict=False)),
-        f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {sums[0].engine.name} engine",
-        *(f"wrote {path}" for path in output.paths),
-    ]
-    data = {
-        **report.data, "pairs": [item for row in rows for item in row.data()], "by": by, "unit": "kcal/mol",
-        "electrostatics": options.electrostatics, "cutoff": options.cutoff,
-        "tolerance": options.tolerance, "errors": [pair.error for pair in sums],
-        "dielectric": options.dielectric, "frames": count,
-        "boundary": "open" if last is None else "periodic", "parameters": terms.source,
-        "engine": sums[0].engine.name, "seconds": seconds, "files": [str(path) for path in output.paths],
-    }
-    if bound:
-        data["solvent"] = [binding_data(row.a, row.b, one) for row, one in zip(rows, bound, strict=True)]
-    objects: dict[str, Any] = {"structure": structure}
-    if by != "total":
-        objects["values"] = _coloured(structure, rows[0], sums[0].atoms)
-    if drawn is not None:
-        objects["figure"] = drawn
-    made = Report(lines, data, objects)
-    if not whole:
-        raise stopped(work, count, made)
-    return made
+    return complete(result, result.frames, len(work.frames.numbers()))
+
+
+class Energies(PairResult):
+    """Energies between pairs of selections, kcal/mol."""
+
+    pairs: Sequence[Mapping[str, Any]]
+    by: str
+    errors: Sequence[float | None]
+    frames: int
+    solvent: Sequence[Mapping[str, Any]] | None
+    seconds: float
+    rows: Sequence[_Rows] = hidden()
+    binding: Sequence[Binding] = hidden()
+    series: bool = hidden()
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """The figures, with the energies of every pair of selections."""
+        energies = {f"{name}{f'_{n}' if n else ''}": value for n, row in enumerate(self.rows)
+                    for name, value in zip(_COLUMNS, row.mean.sum(0).tolist(), strict=True)}
+        bound = {f"solvent{f'_{n}' if n else ''}": one.total for n, one in enumerate(self.binding)}
+        return {**super().row, **energies, **bound}
+
+    def text(self) -> Iterator[str]:
+        """Yield the parameters, errors and rows."""
+        yield from super().text()
+        for pair, row in zip(self.sums, self.rows, strict=True):
+            yield (error_line(pair, pair.error, "Coulomb energies of atoms")
+                   + (f", {row.a} with {row.b}" if len(self.rows) > 1 else ""))
+        for row in self.rows:
+            yield from _lines(row)
+        for row, bound in zip(self.rows, self.binding, strict=False):
+            yield binding_line(row.a, row.b, bound)
+        yield (f"{self.frames} frame{'s' * (self.frames != 1)} in {self.seconds:.2f} s on the {self.engine} engine")
+
+    def table(self) -> Columns:
+        """Return the rows; by total with a trajectory, those of every frame."""
+        rows = self.pairs
+        if self.series and self.by == "total":
+            rows = [{"frame": number, "a": row.a, "b": row.b, **dict(zip(_COLUMNS, values.tolist(), strict=True))}
+                    for row in self.rows for number, values in row.frames]
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        return {name: column for name, column in columns.items() if any(value is not None for value in column)}
+
+    def plot(self, ax: Axes) -> Axes:
+        """Draw the rows of the first pair of selections whose energies are largest."""
+        row = self.rows[0]
+        known = row.sums.uncertainty()
+        return figures.draw_residues(ax, row.names, row.mean[:, 0], row.mean[:, 1],
+                                     None if known is None else known.interval[:, 2], f"{row.a} with {row.b}")
+
+    def draw(self) -> Figure | None:
+        """Return the figure of residues."""
+        return figures.residues(self.plot, len(self.rows[0].names)) if self.by == "residue" else None
+
+    @cached_property
+    def objects(self) -> Mapping[str, Any]:
+        """The structure, by residue or atom also with energies in the place of B factors, and the figure."""
+        if self.by == "total":
+            return super().objects
+        return {**super().objects, "values": _coloured(self.structure, self.rows[0], self.sums[0].atoms)}
 
 
 def _lines(row: _Rows) -> list[str]:
@@ -222,33 +261,6 @@ def _lines(row: _Rows) -> list[str]:
     if len(row.frames) > 1:
         lines.append(TOO_SHORT if of_all is None or np.isnan(of_all.error[2]) else PLUS_MINUS)
     return lines
-
-
-def _write(rows: Sequence[_Rows], path: Path, series: bool) -> None:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        by_frame = series and rows[0].by == "total"
-        if by_frame:
-            writer.writerow(("frame", "a", "b", *_COLUMNS))
-            writer.writerows((number, row.a, row.b, *map(_number, values)) for row in rows
-                             for number, values in row.frames)
-            return
-        items = [item for row in rows for item in row.data()]
-        columns = [name for name in items[0] if any(item[name] is not None for item in items)]
-        writer.writerow(columns)
-        writer.writerows([_number(item[name]) for name in columns] for item in items)
-
-
-def _number(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else f"{value:.8g}"
-
-
-def _draw(row: _Rows) -> Any:
-    from vmdpotential.figures.pairs import residues
-
-    known = row.sums.uncertainty()
-    return residues(row.names, row.mean[:, 0], row.mean[:, 1], None if known is None else known.interval[:, 2],
-                    f"{row.a} with {row.b}")
 
 
 def _coloured(structure: Structure, row: _Rows, atoms: NDArray[np.int64]) -> Structure:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,14 +17,17 @@ from vmdpotential.commands.between import label
 from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
+from vmdpotential.figures import profiles as figures
 from vmdpotential.frames.field import FieldOptions, FieldSeries, Places, bonds_between, field_at
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, beside, each_uncertainty, uncertainty, without_nan
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
+from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Axes, Columns, Figure, Result, hidden, part, shown
 
 Floats = NDArray[np.float64]
 
@@ -86,7 +89,7 @@ class FieldOutput(TableOutput):
 
     output: Annotated[Path | None, Option(
         "file of every frame: .csv, a row for each place and contribution, or .npz, arrays", short="o", viewer=False,
-        written=True)] = None
+        written=True, suffix=".csv")] = None
     figure: Annotated[Path | None, Option("figure over time: .png, .pdf or .svg", viewer=False, written=True)] = None
 
 
@@ -101,7 +104,7 @@ def field(
     field_unit: Annotated[str, Option("unit of the field", choices=tuple(FIELD_UNITS))] = "V/A",
     execution: Execution = Execution(),
     output: FieldOutput = FieldOutput(),
-) -> Report:
+) -> Field:
     """Compute electric field and potential at atoms, at bonds, or at points, in every frame of a trajectory.
 
     Full long range: with all periodic images, or all atoms in an open boundary. An atom's own charge is left out.
@@ -122,7 +125,7 @@ def field(
     output.check()
     atoms, report, frames = source.over(trajectory)
     places = sites.places(atoms)
-    left_out, unit = options.left_out(places), options.unit
+    left_out = options.left_out(places)
     start, kept = time.perf_counter(), execution.beside(path)
     with progress.clock() as clock:
         found = field_at(
@@ -131,37 +134,73 @@ def field(
             replace(execution, folder=kept))
     seconds = time.perf_counter() - start - clock.compiling
     scale = 1 / FIELD_UNITS[field_unit]
-    drawn = _draw(found, scale, field_unit) if output.draws else None
-    writer = _write_arrays if path is not None and path.suffix.lower() == ".npz" else _write_rows
-    output.write(lambda place: writer(found, scale, field_unit, place), drawn, "electric field")
-    clear(kept)
-    count = len(found.frames)
-    own = "nothing is left out" if places.kind == "points" else f"a place does not feel its own {left_out}"
     summary, series = _summary(found, scale)
-    lines = [
-        str(report),
-        f"{boundary_text(found.cell)}; {found.medium}; "
-        + (f"rms error of the field {found.error * scale:.1e} {field_unit}, relative errors "
-           f"{found.relative_errors[1]:.1e} of the field and {found.relative_errors[0]:.1e} of the potential "
-           f"(asked {options.tolerance:g})" if found.error else "all pairs, exactly")
-        + f"; {own}",
-        f"{len(places)} {sites.words(places.kind)}, {count} frame{'s' * (count != 1)}, " + (
-            "field along the bond" if found.along is not None else "size of the field")
-        + f" ({field_unit}) and potential ({unit}):",
-        *_lines(found, summary, series),
-        f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {found.engine} engine",
-        *(f"wrote {path}" for path in output.paths),
-    ]
-    data = {
-        **report.data, "places": list(places.names), "kind": places.kind,
-        "names": list(found.names), "frames": count, "exclude": left_out, "unit": unit, "field_unit": field_unit,
-        "temperature": options.temperature,
-        "medium": found.medium, "boundary": "open" if found.cell is None else "periodic", "fit": sites.fit,
-        "error": found.error * scale, "tolerance": options.tolerance, "error_potential": found.relative_errors[0],
-        "error_field": found.relative_errors[1], "engine": found.engine,
-        **summary, "seconds": seconds, "files": [str(path) for path in output.paths],
-    }
-    return Report(lines, data, {"structure": atoms, **({} if drawn is None else {"figure": drawn})})
+    result = Field(
+        charges=report, found=found, frames=len(found.frames), exclude=left_out, field_unit=field_unit, options=options,
+        boundary="open" if found.cell is None else "periodic", fit=sites.fit, error=found.error * scale,
+        error_potential=found.relative_errors[0], error_field=found.relative_errors[1], summary=summary, series=series,
+        words=sites.words(places.kind), seconds=seconds, structure=atoms, files=output.paths, draws=output.draws)
+    arrays = path is not None and path.suffix.lower() == ".npz"
+    output.write(result, "electric field", partial(_write_arrays, found, scale, field_unit) if arrays else None)
+    clear(kept)
+    return result
+
+
+class Field(Result):
+    """Electric field and potential at places in every frame."""
+
+    charges: ChargeReport = part()
+    found: FieldSeries = part("names", "unit", "medium", "engine", "places.kind", places="places.names")
+    frames: int
+    exclude: str
+    field_unit: str
+    options: FieldOptions = part("temperature", "tolerance")
+    boundary: str
+    fit: str | None
+    error: float
+    error_potential: float
+    error_field: float
+    summary: Mapping[str, Any] = part()
+    seconds: float
+    series: Floats = hidden()
+    words: str = hidden()
+    structure: Structure = shown()
+
+    def text(self) -> Iterator[str]:
+        """Yield the error, and the largest means."""
+        found, places, unit, frames = self.found, self.found.places, self.field_unit, "s" * (self.frames != 1)
+        own = "nothing is left out" if places.kind == "points" else f"a place does not feel its own {self.exclude}"
+        yield str(self.charges)
+        yield f"{boundary_text(found.cell)}; {found.medium}; " + (
+            f"rms error of the field {self.error:.1e} {unit}, relative errors {self.error_field:.1e} of the field and "
+            f"{self.error_potential:.1e} of the potential (asked {self.options.tolerance:g})" if found.error else
+            "all pairs, exactly") + f"; {own}"
+        yield f"{len(places)} {self.words}, {self.frames} frame{frames}, " + (
+            "field along the bond" if found.along is not None else "size of the field"
+            ) + f" ({unit}) and potential ({found.unit}):"
+        yield from _lines(found, self.summary, self.series)
+        yield f"{self.frames} frame{frames} in {self.seconds:.2f} s on the {found.engine} engine"
+
+    def table(self) -> Columns:
+        """Return a row for each frame, place and contribution."""
+        found, scale, unit = self.found, 1 / FIELD_UNITS[self.field_unit], self.field_unit
+        potential, field = found.potential.swapaxes(1, 2), scale * found.field.swapaxes(1, 2)
+        frames, places, names = potential.shape
+        along = {} if found.along is None else {f"along ({unit})": scale * found.along.swapaxes(1, 2).ravel()}
+        return {
+            "frame": np.repeat(found.frames, places * names),
+            "place": np.tile(np.repeat(np.array(found.places.names, object), names), frames),
+            "from": [*found.names] * (frames * places), f"potential ({found.unit})": potential.ravel(),
+            **{f"E{axis} ({unit})": field[..., k].ravel() for k, axis in enumerate("xyz")},
+            f"E ({unit})": np.linalg.norm(field, axis=3).ravel(), **along}
+
+    def plot(self, ax: Axes) -> Axes:
+        """Draw the field over frames, or of one frame over places."""
+        return figures.draw_series(0, ax, *_curves(self.found, self.field_unit))
+
+    def draw(self) -> Figure:
+        """Return field and potential over frames, or of one frame over places."""
+        return figures.series(*_curves(self.found, self.field_unit))
 
 
 def _summary(found: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:
@@ -183,7 +222,7 @@ def _summary(found: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:
     return result, series
 
 
-def _lines(found: FieldSeries, summary: dict[str, Any], series: Floats) -> Iterator[str]:
+def _lines(found: FieldSeries, summary: Mapping[str, Any], series: Floats) -> Iterator[str]:
     """Return the rows for people, the largest ones of many; and the mean over all places."""
     mean = series.mean(0)
     places = each_uncertainty(series[:, 0])
@@ -198,24 +237,6 @@ def _lines(found: FieldSeries, summary: dict[str, Any], series: Floats) -> Itera
         yield f"  {PLUS_MINUS}" if uncertainty(series[:, 0].mean(1)) is not None else f"  {TOO_SHORT}"
 
 
-def _write_rows(found: FieldSeries, scale: float, unit: str, path: Path) -> None:
-    bonds = found.along is not None
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["frame", "place", "from", f"potential ({found.unit})",
-                         *(f"E{axis} ({unit})" for axis in "xyz"), f"E ({unit})",
-                         *([f"along ({unit})"] if bonds else [])])
-        for f, number in enumerate(found.frames.tolist()):
-            field = scale * found.field[f]
-            sizes = np.linalg.norm(field, axis=2)
-            for m, place in enumerate(found.places.names):
-                for n, name in enumerate(found.names):
-                    values = [found.potential[f, n, m], *field[n, m], sizes[n, m]]
-                    if found.along is not None:
-                        values.append(scale * found.along[f, n, m])
-                    writer.writerow([number, place, name, *(f"{x:.8g}" for x in values)])
-
-
 def _write_arrays(found: FieldSeries, scale: float, unit: str, path: Path) -> None:
     from vmdpotential.io.maps.npz import put_arrays
 
@@ -227,10 +248,9 @@ def _write_arrays(found: FieldSeries, scale: float, unit: str, path: Path) -> No
         "medium": np.array(found.medium)})
 
 
-def _draw(found: FieldSeries, scale: float, unit: str) -> Any:
-    """Return the figure over frames: means over the places and their spread, or of one frame over the places."""
-    from vmdpotential.figures.profiles import series
-
+def _curves(found: FieldSeries, unit: str) -> tuple[Any, ...]:
+    """Return what is drawn: means over the places and their spread over frames, or of one frame over the places."""
+    scale = 1 / FIELD_UNITS[unit]
     if found.along is not None:
         field, text = scale * found.along, "Field along bonds"
     else:  # of contributions the part along the total, so that they add up to it
@@ -241,9 +261,9 @@ def _draw(found: FieldSeries, scale: float, unit: str) -> Any:
     both = np.stack([field, found.potential], axis=2)  # (F, names, 2, M)
     labels = [f"{text} ({unit})".replace("/A", "/Å"), f"Potential, {found.medium} ({found.unit})"]
     if len(found.frames) == 1:
-        return series(np.arange(1.0, len(found.places) + 1), "Place", found.names, both[0], None, labels)
+        return (np.arange(1.0, len(found.places) + 1), "Place", found.names, both[0], None, labels)
     spread = both.std(3) if len(found.places) > 1 else None
-    return series(found.frames.astype(np.float64), "Frame", found.names, np.moveaxis(both.mean(3), 0, -1),
+    return (found.frames.astype(np.float64), "Frame", found.names, np.moveaxis(both.mean(3), 0, -1),
                   None if spread is None else np.moveaxis(spread, 0, -1), labels)
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import csv
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential.commands.between import (
     BetweenOption,
     PairOptions,
+    PairResult,
     error_line,
     label,
     selections,
-    stopped,
     warn_of_mixture,
 )
 from vmdpotential.commands.options import CrystalSource, Force, TrajectoryOptions
@@ -26,9 +27,12 @@ from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.io.files import output as files
-from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.pairs.energy import Between
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Columns, complete, hidden, part, put_table
+
+Floats = NDArray[np.float64]
 
 
 def forces(
@@ -39,9 +43,9 @@ def forces(
     execution: PartialExecution = PartialExecution(),
     output: Annotated[Path | None, Option(
         "file of the forces: .csv, a row for each atom and frame, or .npz, arrays (frames, atoms, 3)", short="o",
-        viewer=False, written=True)] = None,
+        viewer=False, written=True, suffix=".csv")] = None,
     force: Force = False,
-) -> Report:
+) -> Forces:
     """Compute the forces on the atoms of one selection by another, in kcal/mol/A.
 
     Those of Coulomb and Lennard-Jones energies as the command energy has them, bonded terms left out.
@@ -75,47 +79,53 @@ def forces(
     numbers = np.concatenate([found["frames"] for found in blocks])
     values = np.concatenate([found["rows 0"] for found in blocks])
     mean = values.mean(0)
-    sum_of_all = mean.sum(0)
-    names = [label(structure, int(n), False) for n in pair.atoms]
+    result = Forces(
+        charges=report, a=a, b=b, unit="kcal/mol/A", frames=len(numbers), forces=mean, sum=mean.sum(0), options=options,
+        pair=pair, sums=[pair], cell=last, parameters=terms.source, numbers=numbers, values=values,
+        names=[label(structure, int(n), False) for n in pair.atoms], structure=structure, file=output,
+        files=[] if output is None else [output])
     if output is not None:
         with files.writing([output], force) as (place,):
             if output.suffix.lower() == ".npz":
                 with place.open("wb") as binary:
                     np.savez(binary, forces=values, frames=numbers, atoms=pair.atoms)
             else:
-                with place.open("w", newline="", encoding="utf-8") as stream:
-                    writer = csv.writer(stream, lineterminator="\n")
-                    writer.writerow(("frame", "index", "atom", "fx", "fy", "fz"))
-                    writer.writerows(
-                        (number, int(n), name, *(f"{x:.8g}" for x in row))
-                        for number, rows in zip(numbers.tolist(), values, strict=True)
-                        for n, name, row in zip(pair.atoms, names, rows, strict=True))
+                put_table(result.table(), place)
     if whole:
         clear(kept)
-    sizes = np.linalg.norm(mean, axis=1)
-    most = int(sizes.argmax())
-    lines = [
-        str(report),
-        f"{terms.source} parameters, {options.electrostatics}, {boundary_text(last)}, cutoff {options.cutoff:g} A, "
-        f"dielectric {options.dielectric:g}",
-        error_line(pair, pair.error_forces, "forces on atoms"),
-        f"on {len(names)} atoms of {a} by {b}, {len(numbers)} frame{'s' * (len(numbers) != 1)}: "
-        f"sum ({', '.join(f'{x:.4f}' for x in sum_of_all)}) kcal/mol/A; the largest on {names[most]}, "
-        f"{sizes[most]:.4f}",
-        *([] if output is None else [f"wrote {output}"]),
-    ]
-    data = {
-        **report.data, "a": a, "b": b, "unit": "kcal/mol/A", "frames": len(numbers), "atoms": pair.atoms.tolist(),
-        "forces": mean.tolist(), "sum": sum_of_all.tolist(),
-        "electrostatics": options.electrostatics, "cutoff": options.cutoff,
-        "tolerance": options.tolerance, "error": pair.error_forces, "dielectric": options.dielectric,
-        "boundary": "open" if last is None else "periodic", "parameters": terms.source,
-        "engine": pair.engine.name, "file": None if output is None else str(output),
-    }
-    made = Report(lines, data, {"structure": structure})
-    if not whole:
-        raise stopped(work, len(numbers), made)
-    return made
+    return complete(result, len(numbers), len(work.frames.numbers()))
+
+
+class Forces(PairResult):
+    """Forces on the atoms of one selection by another, kcal/mol/A; `forces` is the mean over frames."""
+
+    a: str
+    b: str
+    frames: int
+    forces: Floats
+    sum: Floats
+    pair: Between = part("atoms", error="error_forces")
+    file: Path | None
+    numbers: NDArray[np.int64] = hidden()
+    values: Floats = hidden()
+    names: Sequence[str] = hidden()
+
+    def text(self) -> Iterator[str]:
+        """Yield the parameters, the error, the sum and the largest force."""
+        yield from super().text()
+        sizes = np.linalg.norm(self.forces, axis=1)
+        most = int(sizes.argmax())
+        yield error_line(self.pair, self.pair.error_forces, "forces on atoms")
+        yield (f"on {len(self.names)} atoms of {self.a} by {self.b}, {self.frames} frame{'s' * (self.frames != 1)}: "
+               f"sum ({', '.join(f'{x:.4f}' for x in self.sum)}) kcal/mol/A; the largest on {self.names[most]}, "
+               f"{sizes[most]:.4f}")
+
+    def table(self) -> Columns:
+        """Return a row for each atom and frame."""
+        frames, atoms, _ = self.values.shape
+        return {"frame": np.repeat(self.numbers, atoms), "index": np.tile(self.pair.atoms, frames),
+                "atom": [*self.names] * frames,
+                **{f"f{axis}": self.values[..., k].ravel() for k, axis in enumerate("xyz")}}
 
 
 command = Command.of(forces)

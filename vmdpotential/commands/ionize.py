@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from vmdpotential.commands.options import ChargedSource, Force, Format
 from vmdpotential.errors import UsageError, Words
@@ -16,8 +17,12 @@ from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.files.recognise import PRMTOP
 from vmdpotential.io.files.text import suffix
 from vmdpotential.ions import IonOptions, PlacedIon, Placement, place_replicas
+from vmdpotential.ions.report import least_distances, radial_distributions, replica_lines, summary
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Report, items
+from vmdpotential.parameters import Command, Option, items
+from vmdpotential.results import Columns, Result, key, part, shown
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +52,7 @@ class IonOutput:
 
     output: Annotated[tuple[Path, ...], Option(
         "structure to write, several for several formats; the suffix chooses; - is standard output", short="o",
-        viewer=False, written=True)] = ()
+        viewer=False, written=True, suffix=".pdb")] = ()
     table: Annotated[Path | None, Option(
         "CSV file with every ion's site, distances and energy", viewer=False, written=True)] = None
     format: Format = ""
@@ -69,7 +74,7 @@ def ionize(
         metavar="FILE", viewer=False)] = (),
     dry_run: Annotated[bool, Option("report ions and sites, write nothing", viewer=False)] = False,
     outputs: IonOutput = IonOutput(),
-) -> Report:
+) -> Ionized:
     """Replace waters of a solvated structure by neutralising ions and salt.
 
     One after the other, each ion goes to the water where its energy in the potential of the solute and of the
@@ -90,7 +95,6 @@ def ionize(
     """
     from vmdpotential.io import can_be_written, check_formats, read_structure
     from vmdpotential.io.topologies.ion_parameters import attached
-    from vmdpotential.ions.report import least_distances, radial_distributions, replica_lines, summary
 
     output, table, format, force = outputs.output, outputs.table, outputs.format, outputs.force
     from_file = not isinstance(source.structure, Structure)
@@ -115,27 +119,50 @@ def ionize(
     if system.cell is None:
         log.warning(Words("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it "
                           "one"), system.where)
-    written: list[str] = []
+    written: list[Path] = []
     for placement, group, suffixes in zip(placements, groups, names, strict=True):
         if not dry_run and group.all:
             _write(placement, group, force, suffixes)
-            written += map(str, group.all)
-    least, curves = least_distances(placements), radial_distributions(placements, str(options.engine))
-    where = f"{boundary_text(system.cell)}, Ewald's sum" if system.cell else boundary_text(None)
-    first = placements[0]
-    lines = [str(charge_report), where, *(first.lines if replicas == 1 else replica_lines(placements)),
-             *summary(least, curves), *(f"wrote {name}" for name in written)]
-    data = {
-        **charge_report.data, "boundary": "open" if system.cell is None else "periodic",
-        "cell": None if system.cell is None else list(system.cell.parameters),
-        **first.data, "least_distances": least, "distributions": curves, "dry_run": dry_run, "files": written,
-    }
-    if replicas > 1:
-        data["replicas"] = [{key: each.data[key] for key in ("seed", "waters_removed", "sampling", "ions")}
-                            for each in placements]
-        del data["seed"], data["waters_removed"], data["sampling"], data["ions"]
-    objects = {"placement": first, "structure": first.structure}
-    return Report(lines, data, objects if replicas == 1 else {**objects, "placements": placements})
+            written += group.all
+    return Ionized(
+        charges=charge_report, cell=system.cell, placement=placements[0], structure=placements[0].structure,
+        placements=placements if replicas > 1 else None, least_distances=least_distances(placements),
+        distributions=radial_distributions(placements, str(options.engine)), dry_run=dry_run, files=written)
+
+
+class Ionized(Result):
+    """Ions in a solvated structure, of one or several placements."""
+
+    charges: ChargeReport = part()
+    cell: Cell | None = part(cell="parameters")
+    placement: Placement = shown()
+    structure: Structure = shown()
+    placements: Sequence[Placement] | None = shown()
+    least_distances: dict[str, dict[str, float | None]]
+    distributions: dict[str, Any]
+    dry_run: bool
+
+    boundary = key(lambda self: "open" if self.cell is None else "periodic")
+
+    @cached_property
+    def data(self) -> Mapping[str, Any]:
+        """What ``--json`` prints."""
+        found, own = {**super().data, **self.placement.data}, ("seed", "waters_removed", "sampling", "ions")
+        if self.placements is None:
+            return found
+        each = [{name: one.data[name] for name in own} for one in self.placements]
+        return {**{name: value for name, value in found.items() if name not in own}, "replicas": each}
+
+    def text(self) -> Iterator[str]:
+        """Yield the ions, their energies and distances."""
+        yield str(self.charges)
+        yield boundary_text(self.cell) + (", Ewald's sum" if self.cell else "")
+        yield from self.placement.lines if self.placements is None else replica_lines(self.placements)
+        yield from summary(self.least_distances, self.distributions)
+
+    def table(self) -> Columns:
+        """Return a row for each ion of the first placement."""
+        return dict(zip(PlacedIon.COLUMNS, zip(*(ion.row for ion in self.placement.ions), strict=True), strict=False))
 
 
 class _Outputs(NamedTuple):

@@ -111,4 +111,4 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
                cell_of(cell, f"frame {words[1]}", "") if cell else None)
 
 
-command = Command.of(live)
+command = Command.of(live, repeatable=False)

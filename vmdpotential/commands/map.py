@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import progress, registry
 from vmdpotential.commands.continuum import solvation_data, solvation_lines
+from vmdpotential.commands.gridded import LATTICE, SUM, GridResult
 from vmdpotential.commands.options import CrystalSource, Force, Format, Like, at_frame, copies, read
-from vmdpotential.errors import CheckError, UsageError
+from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.trajectories.frames import Frames, are_models
 from vmdpotential.maps import MapOptions, potential_map
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Report
-
-#: Structures of a batch that failed, and that the report names; the table has all.
-SHOWN = 20
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import hidden, key, part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,7 @@ class MapOutput:
         "electron microscopy and viewers, .ccp4 for those of crystallography and gemmi, which ignore the origin of the "
         "others; a map larger than memory goes to "
         ".zarr, .cmap, .mrc, .map or .ccp4 in slabs; - is standard output", short="o", viewer=False,
-        written=True)] = None
+        written=True, suffix=".npz")] = None
     field: Annotated[Path | None, Option(
         "electric field to write, V/A: one .npz, or three files in another map format, their names ending in _x, _y "
         "and _z", viewer=False, written=True)] = None
@@ -71,16 +72,7 @@ def map_(
     options: MapOptions = MapOptions(),
     like: Like = None,
     output: MapOutput = MapOutput(),
-    batch: Annotated[bool, Option(
-        "STRUCTURE is a folder of structures, or a text file with a path on each line, and -o a folder: a map of each, "
-        "an .npz unless the format is another, and report.csv; run again, it goes on where it was",
-        viewer=False, shell=True)] = False,
-    workers: Annotated[int | None, Option(
-        "processes of a batch; one for each processor unless given", viewer=False, shell=True, low=1,
-        high=4096)] = None,
-    scheduler: Annotated[str, Option(
-        "address of a Dask scheduler whose workers make a batch", viewer=False, shell=True, metavar="ADDRESS")] = "",
-) -> Report:
+) -> Map:
     """Compute the electrostatic potential on a lattice.
 
     In a periodic cell the map covers the cell and counts every image of every atom; in an open
@@ -98,13 +90,6 @@ def map_(
     TaskError
         When the tolerance cannot be kept.
     """
-    if batch:
-        return _batch(source, options, like, output, workers, scheduler)
-    for option, value in (("workers", workers), ("scheduler", scheduler)):
-        if value:
-            raise UsageError(option, "is for many structures", "give {batch}")
-
-    from vmdpotential.grid.stored import StoredGrid
     from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map, read_map
     from vmdpotential.io.maps.field import field_paths, put_field
     from vmdpotential.io.maps.mapformat import check_finite
@@ -119,9 +104,6 @@ def map_(
         check_map_format(name)
     files.check(paths, force, names)
 
-    from vmdpotential.engines import get_engine, reason
-    from vmdpotential.interactions.gaussian import ewald_factor
-    from vmdpotential.methods.accuracy import POINTS, Errors
     from vmdpotential.molecule.selection import select
 
     atoms = options.atoms
@@ -135,8 +117,8 @@ def map_(
         if isinstance(grid, StoredGrid):
             writers.finish(grid)
     seconds = time.perf_counter() - start - clock.compiling
+    limits = (grid.extremes or (0.0, 0.0)) if isinstance(grid, StoredGrid) else None
     if isinstance(grid, StoredGrid):
-        low, high = grid.extremes or (0.0, 0.0)
         if path is not None:
             grid = open_map(path, 0)
     else:
@@ -148,113 +130,62 @@ def map_(
                 put_map(grid, places[0])
             if grid.field is not None:
                 put_field(grid.field, places[-len(fields) :])
-        low, high = float(grid.values.min()), float(grid.values.max())
-
-    made, lattice, smear = grid.provenance, grid.lattice, options.smear
-    points = " x ".join(map(str, lattice.shape))
-    net_charge = charge_report.net_charge
-    of_atoms = []
-    if str(atoms) != "all":
-        chosen = structure.known_charges[select(structure, atoms)]
-        net_charge = float(chosen.sum())
-        of_atoms = [f"potential of {atoms}: {len(chosen)} atoms, net charge {round(net_charge, 3) + 0.0:g} e"]
-    periodic = structure.cell if made.boundary == "periodic" else None
-    superposes = registry.get("method", made.method).superposes
-    on_mesh = " on a mesh" if made.interaction.startswith("shifted") and made.tolerance is not None else ""
-    lines = [
-        str(charge_report),
-        *of_atoms,
-        f"{made.method} sum{on_mesh}, {boundary_text(periodic)}, {made.interaction}, {made.precision} precision",
-        *([] if not smear else [f"charges are Gaussians of {smear:.4g} A, an Ewald factor of "
-                                f"{ewald_factor(smear):.4g}/A"]),
-        f"{points} points, {' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart, "
-        f"from ({', '.join(f'{x:.3f}' for x in lattice.origin)}) to ({', '.join(f'{x:.3f}' for x in lattice.last)}) A",
-        *([] if made.error is None or made.error_away is None or not superposes else [
-            f"relative rms error {Errors(made.error, made.error_away, made.error_field, made.error_field_away)}, "
-            f"at {POINTS} points (asked {made.tolerance:g})"]),
-        *([] if superposes or made.error is None else [
-            f"error, from two grids: {made.error:.1e} of the potential outside of the molecule, {made.error_away:.1e} "
-            "at its surface"]),
-        *([] if superposes or made.error is not None else ["error: not stated by this method"]),
-        *([] if grid.solvation is None else solvation_lines(grid.solvation, structure)),
-        f"{low:.4g} to {high:.4g} {grid.unit} at {options.temperature:g} K, {made.medium}",
-        f"{seconds:.2f} s on the {made.engine} engine ({get_engine(options.engine).describe()})",
-    ]
-    if options.engine == "auto" and reason() and find_spec("pycuda"):  # who never installed PyCUDA asks `devices`
-        lines.append(reason())
-    if path is not None:
-        lines.append(f"wrote {path}")
-    if field is not None:
-        lines.append(f"wrote {', '.join(map(str, fields))}")
-    data = {
-        "file": None if path is None else str(path),
-        "field_files": [str(each) for each in fields],
-        "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
-        "unit": grid.unit,
-        "temperature": options.temperature, "dielectric": grid.dielectric, "medium": made.medium, "minimum": low,
-        "maximum": high,
-        "display_limit": None if path is None and isinstance(grid, StoredGrid) else grid.display_limit(),
-        **charge_report.data, "net_charge": net_charge, "method": made.method,
-        "boundary": made.boundary, "cell": None if periodic is None else list(periodic.parameters),
-        "interaction": made.interaction, "cutoff": made.cutoff, "smear": smear,
-        "precision": made.precision, "tolerance": made.tolerance, "error": made.error,
-        "error_away": made.error_away, "error_field": made.error_field, "error_field_away": made.error_field_away,
-        "engine": made.engine, "seconds": seconds,
-    }
-    if grid.solvation is not None:
-        data["solvation"] = solvation_data(grid.solvation, structure)
-    return Report(lines, data, {"grid": grid, "structure": structure})
+    chosen = structure.known_charges[select(structure, atoms)]
+    return Map(
+        charges=charge_report, grid=grid, structure=structure, options=options, seconds=seconds, file=path,
+        net_charge=charge_report.net_charge if str(atoms) == "all" else float(chosen.sum()), count=len(chosen),
+        limits=limits, field_files=fields, cell=structure.cell if grid.provenance.boundary == "periodic" else None,
+        solvation=None if grid.solvation is None else solvation_data(grid.solvation, structure), files=paths)
 
 
-def _batch(source: FrameSource, options: MapOptions, like: Path | None, output: MapOutput, workers: int | None,
-           scheduler: str) -> Report:
-    """Make a map of each structure of a folder or a list."""
-    from vmdpotential.compiling import threads
-    from vmdpotential.execution.batch import REPORT, run_batch, structures_of
-    from vmdpotential.execution.processes import sharers
-    from vmdpotential.io.maps import check_map_format
+class Map(GridResult):
+    """A potential map."""
 
-    folder = output.output
-    if folder is None or files.is_standard(folder):
-        raise UsageError("output", "a folder is needed for the maps", "such as {output maps}")
-    for name, value in (("topology", source.topology), ("index", source.index), ("field", output.field), ("like", like),
-                        ("trajectory", source.trajectory), ("frame", source.frame)):
-        if value is not None:
-            raise UsageError(name, "is of one structure", "leave out {batch}")
-    if isinstance(source.structure, Structure):
-        raise UsageError("structure", "is one; a batch is of a folder or a list of files")
-    suffix = f".{(output.format or 'npz').removeprefix('.')}"
-    check_map_format(folder / f"name{suffix}")
-    if workers is None:  # reading and writing takes longer than a GPU's part
-        workers = threads.count() if scheduler else sharers(options.engine, threads.count())
-    found = run_batch(partial(_one, source, options), structures_of(source.structure), folder, suffix,
-                      {**vars(source), **vars(options), "structure": None}, workers=workers, scheduler=scheduler,
-                      engine=options.engine, force=output.force)
-    made, failed = len(found.rows) - found.before, found.failed
-    lines = [
-        f"{len(found.rows)} structures: {len(found.rows) - len(failed)} done"
-        + (f" ({found.before} of them before)" if found.before else "") + f", {len(failed)} failed",
-        *(f"{row['structure']}: {row['message']}" for row in failed[:SHOWN]),
-        *([f"and {len(failed) - SHOWN} more"] if len(failed) > SHOWN else []),
-        f"{found.seconds:.2f} s, {made / max(found.seconds, 1e-9):.1f} structures a second",
-        f"wrote {folder / REPORT}",
-    ]
-    data = {"structures": len(found.rows), "done": len(found.rows) - len(failed), "done_before": found.before,
-            "failed": [{"structure": row["structure"], "message": row["message"]} for row in failed],
-            "seconds": found.seconds, "folder": str(folder), "report_file": str(folder / REPORT)}
-    report = Report(lines, data)
-    if failed:
-        raise CheckError(f"{len(failed)} of {len(found.rows)} structures failed", report)
-    return report
+    charges: ChargeReport = part()
+    grid: Grid = part(*LATTICE, *SUM, "provenance.error_field", "provenance.error_field_away", shown=True)
+    options: MapOptions = part("temperature", "smear")
+    net_charge: float
+    cell: Cell | None = part(cell="parameters")
+    solvation: Mapping[str, Any] | None
+    file: Path | None
+    field_files: Sequence[Path]
+    count: int = hidden()
 
+    display_limit = key(lambda self: None if self.file is None and isinstance(self.grid, StoredGrid)
+                        else self.grid.display_limit())
 
-def _one(source: FrameSource, options: MapOptions, structure: Path, output: Path) -> dict[str, Any]:
-    """Make the map of a structure; return its figures for the table of a batch."""
-    report = map_(replace(source, structure=structure), options, output=MapOutput(output=output, force=True))
-    data = report.data
-    return {**{name: data[name] for name in ("method", "error", "error_away")}, "prepared": data["prepared"] or "",
-            "net_charge": round(data["net_charge"], 4) + 0.0, "atoms": len(report.objects["structure"]),
-            "points": " x ".join(map(str, data["shape"]))}
+    def text(self) -> Iterator[str]:
+        """Yield how the map was computed, its errors and its range."""
+        from vmdpotential.engines import get_engine, reason
+        from vmdpotential.interactions.gaussian import ewald_factor
+        from vmdpotential.methods.accuracy import POINTS, Errors
+
+        made, lattice, options = self.grid.provenance, self.grid.lattice, self.options
+        superposes = registry.get("method", made.method).superposes
+        yield str(self.charges)
+        if str(options.atoms) != "all":
+            yield f"potential of {options.atoms}: {self.count} atoms, net charge {round(self.net_charge, 3) + 0.0:g} e"
+        on_mesh = " on a mesh" if made.interaction.startswith("shifted") and made.tolerance is not None else ""
+        yield f"{made.method} sum{on_mesh}, {boundary_text(self.cell)}, {made.interaction}, {made.precision} precision"
+        if options.smear:
+            yield (f"charges are Gaussians of {options.smear:.4g} A, an Ewald factor of "
+                   f"{ewald_factor(options.smear):.4g}/A")
+        yield (f"{self.points}, from ({', '.join(f'{x:.3f}' for x in lattice.origin)}) to "
+               f"({', '.join(f'{x:.3f}' for x in lattice.last)}) A")
+        if not superposes:
+            yield "error: not stated by this method" if made.error is None else (
+                f"error, from two grids: {made.error:.1e} of the potential outside of the molecule, "
+                f"{made.error_away:.1e} at its surface")
+        elif made.error is not None and made.error_away is not None:
+            errors = Errors(made.error, made.error_away, made.error_field, made.error_field_away)
+            yield f"relative rms error {errors}, at {POINTS} points (asked {made.tolerance:g})"
+        if self.grid.solvation is not None:
+            yield from solvation_lines(self.grid.solvation, self.structure)
+        low, high = self.extremes
+        yield f"{low:.4g} to {high:.4g} {self.grid.unit} at {options.temperature:g} K, {made.medium}"
+        yield f"{self.seconds:.2f} s on the {made.engine} engine ({get_engine(options.engine).describe()})"
+        if options.engine == "auto" and reason() and find_spec("pycuda"):  # who never installed PyCUDA asks `devices`
+            yield reason()
 
 
 command = Command.of(map_, "map")

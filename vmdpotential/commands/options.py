@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.molecule.water import CHOICES
 from vmdpotential.parameters import Option
+from vmdpotential.results import Result, put_table
 from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS, coulomb_constant
 
 log = logging.getLogger(__name__)
@@ -242,7 +244,7 @@ class TableOutput:
     """A table and a figure of it."""
 
     output: Annotated[Path | None, Option(
-        "CSV file of the curves; - is standard output", short="o", viewer=False, written=True)] = None
+        "CSV file of the curves; - is standard output", short="o", viewer=False, written=True, suffix=".csv")] = None
     figure: Annotated[Path | None, Option(
         "figure of the curves: .png, .pdf or .svg", viewer=False, written=True)] = None
     force: Force = False
@@ -265,14 +267,14 @@ class TableOutput:
             check_figure_format(self.figure)
         files.check(self.paths, self.force)
 
-    def write(self, table: Callable[[Path], None], drawn: Any, title: str) -> None:
-        """Write the table by a function that takes its path, and the figure; both or none."""
+    def write(self, result: Result, title: str, table: Callable[[Path], None] | None = None) -> None:
+        """Write the table of a result, or another by a function that takes its path, and the figure; both or none."""
         from vmdpotential.figures.page import render
 
         with files.writing(self.paths, self.force) as places:
             if self.output is not None:
-                table(places[0])
-            if self.figure is not None:
+                (table or partial(put_table, result.table()))(places[0])
+            if self.figure is not None and (drawn := result.draw()) is not None:
                 places[-1].write_bytes(render(drawn, self.figure, title=title))
 
 

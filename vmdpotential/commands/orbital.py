@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -11,17 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.commands.gridded import LATTICE, GridResult
 from vmdpotential.commands.options import Force, Like
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import isovalue
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import output as files
 from vmdpotential.maps.options import Engine, GridOptions
 from vmdpotential.orbitals.evaluate import LENGTHS, density_map, orbital_map
 from vmdpotential.orbitals.potential import potential_map
 from vmdpotential.orbitals.read import read_wavefunction
 from vmdpotential.orbitals.wavefunction import Wavefunction
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import hidden, key, part
 from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 
 
@@ -30,7 +33,7 @@ class OrbitalOutput:
     """The files of a map and of its nuclei."""
 
     output: Annotated[Path | None, Option(
-        "map file to write: .cube, .dx, .mrc, .npz ...", short="o", viewer=False, written=True)] = None
+        "map file to write: .cube, .dx, .mrc, .npz ...", short="o", viewer=False, written=True, suffix=".cube")] = None
     atoms: Annotated[Path | None, Option(
         "structure file to write with the nuclei, for viewers: .pdb, .cif, .gro", viewer=False, written=True)] = None
     force: Force = False
@@ -72,7 +75,7 @@ def orbital_(
     like: Like = None,
     values: OrbitalValues = OrbitalValues(),
     output: OrbitalOutput = OrbitalOutput(),
-) -> Report:
+) -> OrbitalMap:
     """Compute a molecular orbital, an electron density or the electrostatic potential on a grid.
 
     The file states the basis functions (s to h shells, Cartesian or spherical) and the orbitals; every value is their
@@ -126,29 +129,45 @@ def orbital_(
     maps = {} if path is None else {path: lambda place: put_map(made, place)}
     write_structures(structure, [] if atoms is None else [atoms], force, maps)
     total = None if potential else _integral(made.values, lattice, unit, bool(orbital))
-    low, high = float(made.values.min()), float(made.values.max())
-    lines = [
-        _contents(wavefunction),
-        *([_orbital(wavefunction, index, channel)] if orbital else []),
-        f"{' x '.join(map(str, lattice.shape))} points, "
-        f"{' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing))} A apart",
-        f"{low:.4g} to {high:.4g} {made.unit}",
-        f"{wavefunction.nuclear_charges.sum() - wavefunction.electrons:.4g} e in all" if total is None else
-        f"integral over the grid: {total:.4f} of the squared orbital, which is 1 in all space" if orbital else
-        f"integral over the grid: {total:.4f} electrons" + ("" if spin else f" of {wavefunction.electrons:g}"),
-        f"{seconds:.2f} s on the {made.provenance.engine} engine", *(f"wrote {each}" for each in written),
-    ]
-    data = {
-        "quantity": made.provenance.quantity, "unit": made.unit, "orbital": index + 1 if orbital else None,
-        "channel": channel if orbital and not wavefunction.restricted else None,
-        "energy": _energy(wavefunction, index, channel) if orbital else None,
-        "electrons": wavefunction.electrons, "integral": total, "shape": list(lattice.shape),
-        "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
-        "minimum": low, "maximum": high,
-        "display_limit": isovalue(made), "file": None if path is None else str(path),
-        "structure_file": None if atoms is None else str(atoms), "seconds": seconds, "engine": made.provenance.engine,
-    }
-    return Report(lines, data, {"grid": made, "structure": structure})
+    return OrbitalMap(
+        grid=made, structure=structure, wavefunction=wavefunction, orbital=index + 1 if orbital else None, spin=spin,
+        channel=channel if orbital and not wavefunction.restricted else None, integral=total,
+        energy=_energy(wavefunction, index, channel) if orbital else None, seconds=seconds, file=path,
+        structure_file=atoms, words=_orbital(wavefunction, index, channel) if orbital else "", files=written)
+
+
+class OrbitalMap(GridResult):
+    """A map of an orbital, a density or a potential from quantum chemistry."""
+
+    grid: Grid = part(*LATTICE, "provenance.quantity", "provenance.engine", shown=True)
+    orbital: int | None
+    channel: str | None
+    energy: float | None
+    wavefunction: Wavefunction = part("electrons")
+    integral: float | None
+    file: Path | None
+    structure_file: Path | None
+    spin: bool = hidden()
+    words: str = hidden()
+
+    display_limit = key(lambda self: isovalue(self.grid))
+
+    def text(self) -> Iterator[str]:
+        """Yield what the file has, and the map's range and integral."""
+        whole = self.wavefunction
+        yield _contents(whole)
+        if self.orbital:
+            yield self.words
+        yield self.points
+        yield f"{self.minimum:.4g} to {self.maximum:.4g} {self.grid.unit}"
+        if self.integral is None:
+            yield f"{whole.nuclear_charges.sum() - whole.electrons:.4g} e in all"
+        elif self.orbital:
+            yield f"integral over the grid: {self.integral:.4f} of the squared orbital, which is 1 in all space"
+        else:
+            yield (f"integral over the grid: {self.integral:.4f} electrons"
+                   + ("" if self.spin else f" of {whole.electrons:g}"))
+        yield f"{self.seconds:.2f} s on the {self.grid.provenance.engine} engine"
 
 
 def _integral(values: NDArray[np.float32], lattice: Lattice, unit: str, squared: bool) -> float:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+
+import numpy as np
 
 from vmdpotential.commands.options import (
     CopyOptions,
@@ -20,9 +24,12 @@ from vmdpotential.commands.options import (
 from vmdpotential.errors import UsageError
 from vmdpotential.io import can_be_written, check_formats, write_structures
 from vmdpotential.io.files import output as files
+from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.radii import SETS
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.prepare.report import COLUMNS, Prepared
+from vmdpotential.results import Columns, Result, part, put_table, shown
 
 
 def prepare(
@@ -39,7 +46,7 @@ def prepare(
         choices=("auto", "never"))] = "auto",
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .pqr has charges and radii, .pdb, .cif or .gro the atoms; .csv the table of all residues",
-        short="o", viewer=False, written=True)] = (),
+        short="o", viewer=False, written=True, suffix=".pqr")] = (),
     force: Force = False,
 ) -> Report:
     """Complete a structure: hydrogens, missing atoms, protonation states, charges and radii.
@@ -70,6 +77,8 @@ def prepare(
     start = time.perf_counter()
     whole = copies(read(structure, None), structure, symmetry.assembly, symmetry.expand)
     if prepare == "never":
+        if structures and all(path.suffix.lower() == ".pdb" for path in structures):
+            whole = _with_short_chains(whole)
         if tables:
             raise UsageError("output", "nothing is done to residues", "leave out the table", value=str(tables[0]))
         write_structures(whole, structures, force)
@@ -81,22 +90,47 @@ def prepare(
         whole, ph=ph, pka=pka, force_field=templates.force_field,
         water=templates.water, charges=residue_charges(templates.charges), leave_out=leave_out, radii=radii)
     seconds = time.perf_counter() - start
+    result = Completed(charges=made.charges, prepared=made, seconds=seconds, files=output)
     write_structures(made.structure, structures, force,
-                     {path: lambda place: _write(made, place) for path in tables}, structures)
-    lines = [*made.lines(), str(made.charges), f"{len(made.structure)} atoms in {seconds:.2f} s",
-             *(f"wrote {path}" for path in output)]
-    data = {**made.charges.data, **made.data, "net_charge": made.charges.net_charge, "atoms": len(made.structure),
-            "seconds": seconds, "files": [str(path) for path in output]}
-    return Report(lines, data, {"structure": made.structure, "prepared": made})
+                     {path: lambda place: put_table(result.table(), place) for path in tables}, structures)
+    return result
 
 
-def _write(made: Prepared, path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in made.rows:
-            values = row.values()
-            writer.writerow(values | {"pka": "" if row.pka is None else f"{row.pka:.2f}"})
+class Completed(Result):
+    """A completed structure."""
+
+    charges: ChargeReport = part(net_charge="net_charge", shown=False)
+    prepared: Prepared = shown()
+    seconds: float
+
+    @cached_property
+    def data(self) -> Mapping[str, Any]:
+        """What ``--json`` prints."""
+        return {**self.charges.data, **self.prepared.data, **super().data, "atoms": len(self.prepared.structure)}
+
+    @cached_property
+    def objects(self) -> Mapping[str, Any]:
+        """The structure, and what was done to it."""
+        return {"structure": self.prepared.structure, **super().objects}
+
+    def text(self) -> Iterator[str]:
+        """Yield what was done."""
+        yield from self.prepared.lines()
+        yield str(self.charges)
+        yield f"{len(self.prepared.structure)} atoms in {self.seconds:.2f} s"
+
+    def table(self) -> Columns:
+        """Return a row for each residue."""
+        rows = [row.values() for row in self.prepared.rows]
+        return {name: [row[name] for row in rows] for name in COLUMNS}
+
+
+def _with_short_chains(structure: Structure) -> Structure:
+    """Return a structure as PDB files can hold it: the chain A2, a copy of A, is chain A with the segment A2."""
+    if not (np.char.str_len(structure.chain_ids) > 1).any():
+        return structure
+    return replace(structure, chain_ids=structure.chain_ids.astype("<U1"), segment_ids=structure.chain_ids)
+
 
 
 command = Command.of(prepare)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.between import ParameterOptions
+from vmdpotential.commands.gridded import GridResult
 from vmdpotential.commands.options import CrystalSource
 from vmdpotential.commands.probe_options import Run
 from vmdpotential.engines import get_engine
@@ -17,12 +21,12 @@ from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
-from vmdpotential.parameters import Report
 from vmdpotential.probes.autodock import CUTOFF, autodock_maps, receptor
 from vmdpotential.probes.energies import ProbeSum, probe_sum, type_sum
+from vmdpotential.results import hidden, key
 
 
-def map_atoms(run: Run, source: CrystalSource, force_field: ParameterOptions) -> Report:
+def map_atoms(run: Run, source: CrystalSource, force_field: ParameterOptions) -> ProbeMaps:
     """Compute maps of probe atoms with one structure."""
     from vmdpotential.io.maps import check_map_format, put_map
     from vmdpotential.io.maps.autodock import check_lattice, write_autodock
@@ -70,18 +74,37 @@ def map_atoms(run: Run, source: CrystalSource, force_field: ParameterOptions) ->
                 write_autodock(grid, place, run.output.stem)
             else:
                 put_map(grid, place)
-    lines += [
-        f"{' x '.join(map(str, lattice.shape))} points, {lattice.spacing[0]:.4g} A apart, {int(chosen.sum())} atoms",
-        *(f"  {name}: {grid.provenance.quantity} {float(grid.values.min()):.4g} to {float(grid.values.max()):.4g} "
-          f"{grid.unit}" for name, grid in zip(by_name, maps, strict=True)),
-        f"{seconds:.2f} s on the {engine.name} engine", *(f"wrote {path}" for path in paths)]
-    data = {"probes": {name: {"minimum": float(grid.values.min()), "maximum": float(grid.values.max())}
-                       for name, grid in zip(by_name, maps, strict=True)},
-            "unit": "kcal/mol", "cutoff": CUTOFF if len(plain) == len(by_name) else run.options.cutoff,
-            "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
-            "engine": engine.name, "seconds": seconds, "files": [str(path) for path in paths]}
-    return Report(lines, data, {"structure": structure, "grid": maps[0],
-                                **dict(zip(list(by_name)[1:], maps[1:], strict=True))})
+    return ProbeMaps(
+        head=lines, grid=maps[0], maps=dict(zip(by_name, maps, strict=True)), atoms=int(chosen.sum()), seconds=seconds,
+        cutoff=CUTOFF if len(plain) == len(by_name) else run.options.cutoff, engine=engine.name, structure=structure,
+        files=paths)
+
+
+class ProbeMaps(GridResult):
+    """Maps of the energies of probe atoms; `grid` is that of the first."""
+
+    head: Sequence[str] = hidden()
+    maps: Mapping[str, Grid] = hidden()
+    atoms: int
+    cutoff: float
+    engine: str
+
+    probes = key(lambda self: {name: {"minimum": grid.values.min(), "maximum": grid.values.max()}
+                               for name, grid in self.maps.items()})
+
+    @cached_property
+    def objects(self) -> Mapping[str, Any]:
+        """The structure and the maps."""
+        return {**super().objects, **dict(list(self.maps.items())[1:])}
+
+    def text(self) -> Iterator[str]:
+        """Yield the ranges of the maps."""
+        yield from self.head
+        yield f"{self.points}, {self.atoms} atoms"
+        for name, grid in self.maps.items():
+            yield (f"  {name}: {grid.provenance.quantity} {float(grid.values.min()):.4g} to "
+                   f"{float(grid.values.max()):.4g} {grid.unit}")
+        yield f"{self.seconds:.2f} s on the {self.engine} engine"
 
 
 def _probe(text: str) -> tuple[str, str | tuple[float, float] | None]:

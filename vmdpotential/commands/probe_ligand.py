@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,24 +12,25 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.average import statistic_files
+from vmdpotential.commands.gridded import LATTICE, GridResult
 from vmdpotential.commands.options import TrajectoryOptions
 from vmdpotential.commands.probe_options import Run
-from vmdpotential.errors import StoppedError, UsageError
+from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.frames.ligand import HIGHEST, FreeEnergy, Planning, merge, plan_insertions
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.frames.whole import reference_group
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
-from vmdpotential.parameters import Report
 from vmdpotential.probes.energies import ProbeSum, probe_sum
-from vmdpotential.probes.ligands import ligand_of
+from vmdpotential.probes.ligands import Ligand, ligand_of
 from vmdpotential.probes.paths import Minimum, minima_and_barriers
+from vmdpotential.results import Columns, complete, hidden, key, part, put_table, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Over:
     execution: PartialExecution
 
 
-def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> Report:
+def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyMap:
     """Compute the free energy of a molecule over frames."""
     from vmdpotential.io.maps import check_map_format, put_map
 
@@ -84,24 +84,54 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> Report:
     made = [found.grids[word] for word in wanted if word in found.grids]
     with files.writing([*tables, *maps], run.force) as temporary:
         if minima is not None:
-            _write_minima(minima, temporary[0])
+            put_table(_table(minima), temporary[0])
         for place, grid in zip(temporary[len(tables):], made, strict=False):
             put_map(grid, place)
-    whole = found.frames == len(planning.numbers)
-    if whole:
+    if found.frames == len(planning.numbers):
         blocks.clear()
-    written = [*maps, *tables]
-    report = Report(
-        [f"{molecule.name}: {len(molecule.sigma)} atoms, {molecule.source}",
-         f"Lennard-Jones parameters: {terms.source}", *_lines(planning, found, seconds),
-         *([] if minima is None else _minimum_lines(minima)),
-         *(f"wrote {path}" for path in written)],
-        {**_data(planning, found), "seconds": seconds, "files": [str(path) for path in written],
-         "minima": None if minima is None else [_row(one) for one in minima]},
-        {"grid": found.grids["mean"], "structure": structure, **{k: v for k, v in found.grids.items() if k != "mean"}})
-    if not whole:
-        raise StoppedError(f"interrupted after {found.frames} of {len(planning.numbers)} frames", report)
-    return report
+    result = FreeEnergyMap(
+        molecule=molecule, source=terms.source, grid=found.grids["mean"], sem=found.grids.get("sem"), found=found,
+        planning=planning, structure=structure, places=planning.work.parts**3, least=minima, seconds=seconds,
+        files=[*maps, *tables])
+    return complete(result, found.frames, len(planning.numbers))
+
+
+class FreeEnergyMap(GridResult):
+    """The free energy of a small molecule over frames."""
+
+    grid: Grid = part(*LATTICE, "provenance.boundary", shown=True)
+    sem: Grid | None = shown()
+    molecule: Ligand = part(ligand="name")
+    source: str = hidden()
+    found: FreeEnergy = part("frames", "solvation", "solvation_error", standard_error="error")
+    planning: Planning = part("temperature", "work.engine")
+    places: int
+    least: Sequence[Minimum] | None = hidden()
+
+    blocks = key(lambda self: len(self.found.blocks))
+    orientations = key(lambda self: len(self.planning.work.orientations))
+    cutoff = key(lambda self: self.planning.work.sums[0].cutoff)
+    minima = key(lambda self: None if self.least is None else [_row(one) for one in self.least])
+
+    def text(self) -> Iterator[str]:
+        """Yield how the molecule was inserted, the free energies and their errors."""
+        grid, work, found = self.grid, self.planning.work, self.found
+        error = "" if found.solvation_error is None else f" +- {found.solvation_error:.3f}"
+        yield f"{self.molecule.name}: {len(self.molecule.sigma)} atoms, {self.molecule.source}"
+        yield f"Lennard-Jones parameters: {self.source}"
+        yield "frames are not moved" if work.alignment is None else str(work.alignment)
+        yield (f"{self.orientations} orientations, {self.places} places in the box of a grid point, "
+               f"{boundary_text(found.cell)}, cutoff {self.cutoff:g} A")
+        yield self.points
+        yield (f"free energy {self.minimum:.3f} to {self.maximum:.3f} {grid.unit} at {self.planning.temperature:g} K; "
+               f"zero: the molecule in vacuum; {HIGHEST:g} stands for all that is higher")
+        yield f"of the whole map: {found.solvation:.3f}{error} kcal/mol"
+        yield TOO_SHORT if found.error is None else (
+            f"standard error {found.error:.3g} kcal/mol (median), by {len(found.blocks)} blocks of {found.blocks[0]} "
+            "frames")
+        yield f"{found.frames} frames in {self.seconds:.2f} s on the {work.engine} engine"
+        if self.least is not None:
+            yield from _minimum_lines(self.least)
 
 
 def _among(one: ProbeSum, rows: Any) -> ProbeSum:
@@ -115,57 +145,23 @@ def _wraps(found: FreeEnergy) -> bool:
         grid.lattice.spacing * grid.lattice.shape, np.abs(np.diagonal(cell.vectors)), rtol=1e-4))
 
 
-def _lines(planning: Planning, found: FreeEnergy, seconds: float) -> list[str]:
-    """Return what was done, for people."""
-    grid, work = found.grids["mean"], planning.work
-    error = "" if found.solvation_error is None else f" +- {found.solvation_error:.3f}"
-    return [
-        "frames are not moved" if work.alignment is None else str(work.alignment),
-        f"{len(work.orientations)} orientations, {work.parts**3} places in the box of a grid point, "
-        f"{boundary_text(found.cell)}, cutoff {work.sums[0].cutoff:g} A",
-        f"{' x '.join(map(str, grid.lattice.shape))} points, "
-        f"{' x '.join(f'{h:.4g}' for h in dict.fromkeys(grid.lattice.spacing.round(9)))} A apart",
-        f"free energy {float(grid.values.min()):.3f} to {float(grid.values.max()):.3f} kcal/mol at "
-        f"{planning.temperature:g} K; zero: the molecule in vacuum; {HIGHEST:g} stands for all that is higher",
-        f"of the whole map: {found.solvation:.3f}{error} kcal/mol",
-        TOO_SHORT if found.error is None else
-        f"standard error {found.error:.3g} kcal/mol (median), by {len(found.blocks)} blocks of {found.blocks[0]} "
-        "frames",
-        f"{found.frames} frames in {seconds:.2f} s on the {work.engine} engine",
-    ]
-
-
-def _data(planning: Planning, found: FreeEnergy) -> dict[str, Any]:
-    """Return the same for programs."""
-    grid, work = found.grids["mean"], planning.work
-    return {
-        "ligand": planning.ligand.name, "unit": "kcal/mol", "temperature": planning.temperature, "frames": found.frames,
-        "blocks": len(found.blocks), "orientations": len(work.orientations), "places": work.parts**3,
-        "minimum": float(grid.values.min()), "maximum": float(grid.values.max()), "standard_error": found.error,
-        "solvation": found.solvation, "solvation_error": found.solvation_error, "cutoff": work.sums[0].cutoff,
-        "boundary": grid.provenance.boundary, "shape": list(grid.lattice.shape), "origin": grid.lattice.origin.tolist(),
-        "spacing": grid.lattice.spacing.tolist(), "engine": work.engine,
-    }
-
-
-_COLUMNS = ("minimum", "x (A)", "y (A)", "z (A)", "free energy (kcal/mol)", "barrier (kcal/mol)", "to minimum",
-            "barrier x (A)", "barrier y (A)", "barrier z (A)")
-
-
 def _row(one: Minimum) -> dict[str, Any]:
     return {"position": one.position.tolist(), "energy": one.energy, "barrier": one.barrier,
             "lower": None if one.lower is None else one.lower + 1,
             "saddle": None if one.saddle is None else one.saddle.tolist()}
 
 
-def _write_minima(minima: Sequence[Minimum], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        for number, one in enumerate(minima, 1):
-            way = ["", ""] if one.barrier is None or one.lower is None else [f"{one.barrier:.3f}", one.lower + 1]
-            saddle = [""] * 3 if one.saddle is None else [f"{x:.3f}" for x in one.saddle]
-            writer.writerow([number, *(f"{x:.3f}" for x in one.position), f"{one.energy:.3f}", *way, *saddle])
+def _table(minima: Sequence[Minimum]) -> Columns:
+    """Return the columns of the table of minima."""
+    def axes(what: str, places: Sequence[Any]) -> dict[str, list[float | None]]:
+        return {f"{what}{x} (A)": [None if place is None else place[n] for place in places]
+                for n, x in enumerate("xyz")}
+
+    return {"minimum": range(1, len(minima) + 1), **axes("", [one.position for one in minima]),
+            "free energy (kcal/mol)": [one.energy for one in minima],
+            "barrier (kcal/mol)": [one.barrier for one in minima],
+            "to minimum": [None if one.lower is None else one.lower + 1 for one in minima],
+            **axes("barrier ", [one.saddle for one in minima])}
 
 
 def _minimum_lines(minima: Sequence[Minimum]) -> list[str]:

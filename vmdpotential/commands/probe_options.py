@@ -66,7 +66,7 @@ class ProbeOutput:
         metavar="FILE.csv")] = None
     output: Annotated[Path | None, Option(
         "map file; of several probes with their names in it: receptor.map (AutoDock's format) makes receptor.C.map ...",
-        short="o", viewer=False, written=True)] = None
+        short="o", viewer=False, written=True, suffix=".npz")] = None
     force: Force = False
 
 

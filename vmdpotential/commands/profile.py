@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import csv
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
+from vmdpotential.figures import profiles as figures
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.profile import QUANTITIES, Profile, ProfileOptions
 from vmdpotential.frames.profile import profile as of_frames
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Axes, Columns, Figure, Result, hidden, part, shown
+
+Floats = NDArray[np.float64]
+
+_NAMES = [name.replace(" ", "_") for name in QUANTITIES]
 
 #: Where the potential may be 0 beside a selection's place.
 _ZEROS = ("mean", "left")
@@ -53,7 +60,7 @@ def profile(
     options: ProfileOptions = ProfileOptions(),
     execution: Execution = Execution(),
     output: TableOutput = TableOutput(),
-) -> Report:
+) -> AxisProfile:
     """Compute charge density (e/A^3), electric field (V/A) and potential along an axis of a periodic cell.
 
     The mean over the planes across the axis, and over the frames of a trajectory, with standard errors by blocks of
@@ -67,7 +74,6 @@ def profile(
     InputError
         For atoms without charges, frames without a cell, or a trajectory of other atoms.
     """
-    from vmdpotential.figures.profiles import profiles
     from vmdpotential.io.maps import is_map
 
     output.check()
@@ -92,62 +98,94 @@ def profile(
                     "smear": options.smear, "center": center}
             head, objects = [str(report)], {"structure": atoms}
     seconds = time.perf_counter() - start - clock.compiling
-    where = {"mean": "the mean over the cell", "left": "the left edge"}.get(zero, f"the mean over {zero}")
-    labels = [f"{name[0].upper()}{name[1:]} ({u})".replace("A^3", "Å³").replace("/A", "/Å")
-              for name, u in zip(QUANTITIES, found.units, strict=True)]
-    drawn = None
-    if output.draws:
-        drawn = profiles(found.z, found.names, found.values, found.intervals, labels, axis,
-                         found.integral if integral else None)
-    output.write(lambda path: _write(found, path, integral), drawn, f"profile along {axis}")
+    def per_quantity(values: Floats | None) -> dict[str, Any] | None:
+        return None if values is None else {
+            name: [None if np.isnan(curve[0]) else curve for curve in values[:, n]] for n, name in enumerate(_NAMES)}
+
+    result = AxisProfile(
+        source=data, head=head, found=found, axis=axis, zero=zero, seconds=seconds, structure=objects.get("structure"),
+        curves={axis: found.z, **{name: found.values[:, n] for n, name in enumerate(_NAMES)},
+                "errors": per_quantity(found.errors), "intervals": per_quantity(found.intervals)},
+        integral=found.integral if integral else None, files=output.paths, draws=output.draws)
+    output.write(result, f"profile along {axis}")
     clear(kept)
-    phi, unit = found.values[0, 2], options.unit
-    error = None if found.errors is None or np.isnan(found.errors[0, 2, 0]) else found.errors[0, 2]
-    low, high = int(phi.argmin()), int(phi.argmax())
+    return result
 
-    def told(n: int) -> str:
-        return f"{phi[n]:.4f}{'' if error is None else f' +- {error[n]:.4f}'} at {axis} = {found.z[n]:.2f} A"
 
-    many = f"{found.frames} frames in {found.blocks} blocks" if found.frames > 1 else "1 frame"
-    of = ", ".join(filter(None, (unit, found.medium)))
-    lines = [
-        *head,
-        f"potential from {told(low)} to {told(high)}, in {of}; 0 is {where}"
-        + ("" if zero == "mean" else f", which is {found.shift:.4f} {unit} over the mean of the cell"),
-        f"{len(found.z)} nodes, {found.period / len(found.z):.4g} A apart, over a period of {found.period:.4f} A"
-        + (f" (+- {found.deviation:.4f} A over frames)" if found.deviation > 1e-6 else ""),
-    ]
-    if found.corrected:
-        lines.append(f"slab correction: without it there is a field of {found.artificial:.4g} V/A in the vacuum; the "
-                     f"potential has a step of {abs(found.artificial) * found.period:.4g} V there")
-    else:
-        lines.append("conducting (tinfoil) surroundings: the mean field over the cell is 0" + (
-            f", which makes an artificial field of {found.artificial:.4g} V/A in the vacuum; the slab correction "
-            "removes it" if found.artificial else ""))
-    if abs(found.charge) > 1e-3:
-        lines.append(f"the net charge of the cell, {found.charge:.4f} e, has a neutralising background")
-    if found.frames > 1:
-        lines.append(TOO_SHORT if error is None or found.intervals is None else
-                     "+- is the standard error of the mean; the mean is known to +- "
-                     f"{float(found.intervals[0, 2].max()):.4f} {unit} or better with a confidence of 95 %")
-    if integral:
-        lines.append(f"the double integral from the left edge ends at {found.integral[-1]:.4f} {unit}, where the "
-                     "periodic potential is what it was at the beginning")
-    lines += [f"{many} in {seconds:.2f} s", *(f"wrote {path}" for path in output.paths)]
-    data |= {
-        "axis": axis, axis: found.z.tolist(), "names": list(found.names), "unit": unit, "medium": found.medium,
-        "units": list(found.units),
-        **{name.replace(" ", "_"): found.values[:, n].tolist() for n, name in enumerate(QUANTITIES)},
-        **{key: None if values is None else {
-            name.replace(" ", "_"): [None if np.isnan(curve[0]) else curve.tolist() for curve in values[:, n]]
-            for n, name in enumerate(QUANTITIES)}
-           for key, values in (("errors", found.errors), ("intervals", found.intervals))},
-        "artificial_field": found.artificial, "slab_correction": found.corrected, "zero": zero, "shift": found.shift,
-        "period": found.period, "period_std": found.deviation,
-        "net_charge": found.charge, "frames": found.frames, "blocks": found.blocks, "seconds": seconds,
-        "integral": found.integral.tolist() if integral else None, "files": [str(path) for path in output.paths],
-    }
-    return Report(lines, data, {**objects, **({} if drawn is None else {"figure": drawn})})
+class AxisProfile(Result):
+    """Charge density, field and potential along an axis."""
+
+    source: Mapping[str, Any] = part()
+    found: Profile = part(
+        "names", "unit", "medium", "units", "shift", "period", "frames", "blocks", artificial_field="artificial",
+        slab_correction="corrected", period_std="deviation", net_charge="charge")
+    axis: str
+    zero: str
+    curves: Mapping[str, Any] = part()
+    integral: Floats | None
+    seconds: float
+    head: Sequence[str] = hidden()
+    structure: Structure | None = shown()
+
+    def text(self) -> Iterator[str]:
+        """Yield the extremes of the potential, the period and the surroundings."""
+        found, axis, unit = self.found, self.axis, self.found.unit
+        where = {"mean": "the mean over the cell", "left": "the left edge"}.get(self.zero, f"the mean over {self.zero}")
+        phi = found.values[0, 2]
+        error = None if found.errors is None or np.isnan(found.errors[0, 2, 0]) else found.errors[0, 2]
+        low, high = (f"{phi[n]:.4f}{'' if error is None else f' +- {error[n]:.4f}'} at {axis} = {found.z[n]:.2f} A"
+                     for n in (phi.argmin(), phi.argmax()))
+        yield from self.head
+        yield (f"potential from {low} to {high}, in {', '.join(filter(None, (unit, found.medium)))}; 0 is {where}"
+               + ("" if self.zero == "mean" else f", which is {found.shift:.4f} {unit} over the mean of the cell"))
+        yield (f"{len(found.z)} nodes, {found.period / len(found.z):.4g} A apart, over a period of {found.period:.4f} A"
+               + (f" (+- {found.deviation:.4f} A over frames)" if found.deviation > 1e-6 else ""))
+        if found.corrected:
+            yield (f"slab correction: without it there is a field of {found.artificial:.4g} V/A in the vacuum; the "
+                   f"potential has a step of {abs(found.artificial) * found.period:.4g} V there")
+        else:
+            yield "conducting (tinfoil) surroundings: the mean field over the cell is 0" + (
+                f", which makes an artificial field of {found.artificial:.4g} V/A in the vacuum; the slab correction "
+                "removes it" if found.artificial else "")
+        if abs(found.charge) > 1e-3:
+            yield f"the net charge of the cell, {found.charge:.4f} e, has a neutralising background"
+        if found.frames > 1:
+            yield TOO_SHORT if error is None or found.intervals is None else (
+                "+- is the standard error of the mean; the mean is known to +- "
+                f"{float(found.intervals[0, 2].max()):.4f} {unit} or better with a confidence of 95 %")
+        if self.integral is not None:
+            yield (f"the double integral from the left edge ends at {self.integral[-1]:.4f} {unit}, where the "
+                   "periodic potential is what it was at the beginning")
+        many = f"{found.frames} frames in {found.blocks} blocks" if found.frames > 1 else "1 frame"
+        yield f"{many} in {self.seconds:.2f} s"
+
+    def table(self) -> Columns:
+        """Return the curves, with their standard errors."""
+        found = self.found
+        columns = {f"{self.axis} (A)": found.z}
+        for n, name in enumerate(found.names):
+            for k, (quantity, unit) in enumerate(zip(QUANTITIES, found.units, strict=True)):
+                of = "" if n == 0 else f" of {name}"
+                columns[f"{quantity}{of} ({unit})"] = found.values[n, k]
+                if found.errors is not None and np.isfinite(found.errors[n, k, 0]):
+                    columns[f"{quantity}{of} error ({unit})"] = found.errors[n, k]
+        if self.integral is not None:
+            columns[f"potential by double integral ({found.unit})"] = self.integral[:-1]
+        return columns
+
+    def _drawn(self) -> tuple[Any, ...]:
+        found = self.found
+        labels = [f"{name[0].upper()}{name[1:]} ({u})".replace("A^3", "Å³").replace("/A", "/Å")
+                  for name, u in zip(QUANTITIES, found.units, strict=True)]
+        return found.z, found.names, found.values, found.intervals, labels, self.axis, self.integral
+
+    def plot(self, ax: Axes) -> Axes:
+        """Draw the potential."""
+        return figures.draw_profile(len(QUANTITIES) - 1, ax, *self._drawn())
+
+    def draw(self) -> Figure:
+        """Return the curves, one quantity below the other."""
+        return figures.profiles(*self._drawn())
 
 
 def _of_map(path: Path, axis: str, zero: str, unit: str, given: dict[str, Any]) -> tuple[
@@ -162,25 +200,6 @@ def _of_map(path: Path, axis: str, zero: str, unit: str, given: dict[str, Any]) 
         raise UsageError("zero", "a map has no atoms to select", "use {zero mean}", value=zero)
     found = profile_of_map(read_map(path), "xyz".index(axis), zero=zero, unit=unit, name=str(path))
     return found, [f"mean over the planes of {path}"], {"map": str(path)}
-
-
-def _write(found: Profile, path: Path, integral: bool) -> None:
-    columns, table = [f"{'xyz'[found.axis]} (A)"], [found.z]
-    for n, name in enumerate(found.names):
-        for k, (quantity, unit) in enumerate(zip(QUANTITIES, found.units, strict=True)):
-            of = "" if n == 0 else f" of {name}"
-            columns.append(f"{quantity}{of} ({unit})")
-            table.append(found.values[n, k])
-            if found.errors is not None and np.isfinite(found.errors[n, k, 0]):
-                columns.append(f"{quantity}{of} error ({unit})")
-                table.append(found.errors[n, k])
-    if integral:
-        columns.append(f"potential by double integral ({found.unit})")
-        table.append(found.integral[:-1])
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([f"{x:.8g}" for x in row] for row in np.column_stack(table))
 
 
 command = Command.of(profile)

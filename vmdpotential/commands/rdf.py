@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.between import BetweenOption, selections, stopped
+from vmdpotential.commands.between import BetweenOption, selections
 from vmdpotential.commands.options import CopiedSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
+from vmdpotential.figures import pairs as figures
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairCounts, over_frames
@@ -24,7 +24,10 @@ from vmdpotential.maps.options import Engine
 from vmdpotential.molecule.overlaps import check_overlaps
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.rdf import Counts, Distribution, same_residue
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Axes, Columns, Figure, Result, complete, hidden, shown
+
+Floats = NDArray[np.float64]
 
 
 def rdf(
@@ -39,7 +42,7 @@ def rdf(
     engine: Engine = "auto",
     execution: PartialExecution = PartialExecution(),
     output: TableOutput = TableOutput(),
-) -> Report:
+) -> Distributions:
     """Compute radial distribution functions g(r) and running coordination numbers.
 
     Several pairs of selections are counted in one pass over the frames. All periodic images count, and an atom with
@@ -83,43 +86,58 @@ def rdf(
         work = PairCounts(frames, tuple(counts))
         whole = over_frames(work, add, execution.partial, **replace(execution, folder=kept).blocks)
     seconds = time.perf_counter() - start - clock.compiling
-    found = [one.result() for one in counts]
-    names = [f"{a} - {b}" for a, b, _, _ in chosen]
-    drawn = None
-    if output.draws:
-        from vmdpotential.figures.pairs import distributions
-
-        drawn = distributions(found, names)
-    output.write(lambda path: _write(found, names, path), drawn, ", ".join(names))
+    curves = [one.result() for one in counts]
+    result = Distributions(
+        between=[(a, b) for a, b, _, _ in chosen], r=curves[0].r, g=[one.g for one in curves],
+        count=[one.count for one in curves], range=range, bins=bins, exclude=exclude, frames=curves[0].frames,
+        engine=get_engine(engine).name, seconds=seconds, files=output.paths, draws=output.draws, curves=curves,
+        structure=structure)
+    output.write(result, ", ".join(result.names))
     if whole:
         clear(kept)
-    lines = []
-    for name, curve in zip(names, found, strict=True):
-        top = int(curve.g.argmax())
-        lines.append(f"{name}: highest g(r) {curve.g[top]:.3f} at {curve.r[top]:.3f} A; {curve.count[-1]:.2f} atoms "
-                     f"within {range:g} A")
-    count = found[0].frames
-    lines += [f"{count} frame{'s' * (count != 1)} in {seconds:.2f} s on the {get_engine(engine).name} engine",
-              *(f"wrote {path}" for path in output.paths)]
-    data = {
-        "r": found[0].r.tolist(), "g": [one.g.tolist() for one in found],
-        "count": [one.count.tolist() for one in found],
-        "between": [[a, b] for a, b, _, _ in chosen], "range": range, "bins": bins, "exclude": exclude,
-        "frames": count, "engine": get_engine(engine).name, "seconds": seconds,
-        "files": [str(path) for path in output.paths],
-    }
-    made = Report(lines, data, {"structure": structure, **({} if drawn is None else {"figure": drawn})})
-    if not whole:
-        raise stopped(work, count, made)
-    return made
+    return complete(result, result.frames, len(work.frames.numbers()))
 
 
-def _write(curves: Sequence[Distribution], names: Sequence[str], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["r", *(f"{kind} {name}" for name in names for kind in ("g", "count"))])
-        table = np.column_stack([curves[0].r, *(part for one in curves for part in (one.g, one.count))])
-        writer.writerows([f"{x:.8g}" for x in row] for row in table)
+class Distributions(Result):
+    """Radial distribution functions of pairs of selections, and their running coordination numbers."""
+
+    between: Sequence[tuple[str, str]]
+    r: Floats
+    g: Sequence[Floats]
+    count: Sequence[Floats]
+    range: float
+    bins: int
+    exclude: str
+    frames: int
+    engine: str
+    seconds: float
+    curves: Sequence[Distribution] = hidden()
+    structure: Structure = shown()
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The pairs of selections."""
+        return [" - ".join(pair) for pair in self.between]
+
+    def text(self) -> Iterator[str]:
+        """Yield the highest value of each curve."""
+        for name, g, count in zip(self.names, self.g, self.count, strict=True):
+            yield (f"{name}: highest g(r) {g.max():.3f} at {self.r[g.argmax()]:.3f} A; {count[-1]:.2f} atoms "
+                   f"within {self.range:g} A")
+        yield f"{self.frames} frame{'s' * (self.frames != 1)} in {self.seconds:.2f} s on the {self.engine} engine"
+
+    def table(self) -> Columns:
+        """Return the curves."""
+        return {"r": self.r} | {f"{kind} {name}": getattr(self, kind)[n] for n, name in enumerate(self.names)
+                                for kind in ("g", "count")}
+
+    def plot(self, ax: Axes) -> Axes:
+        """Draw g(r)."""
+        return figures.draw_distributions(ax, self.curves, self.names)
+
+    def draw(self) -> Figure:
+        """Return g(r), and below it the coordination numbers."""
+        return figures.distributions(self.curves, self.names)
 
 
 def _bonded(structure: Structure) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:

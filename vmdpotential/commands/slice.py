@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from vmdpotential.figures.colours import SHOWN, Range, check_range, standard_lim
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Axes, Columns, Figure, Result, hidden, key
 
 if TYPE_CHECKING:
     from vmdpotential.figures.page import Page, Panel
@@ -126,7 +127,7 @@ class FigureOutput:
 
     output: Annotated[Path | None, Option(
         "figure to write: .png, .pdf or .svg; - is standard output", short="o", metavar="FILE", written=True,
-        front=True)] = None
+        suffix=".png", front=True)] = None
     format: Annotated[str, Option(
         "of an output whose name tells none (-, a pipe): png, pdf or svg", viewer=False, metavar="SUFFIX")] = ""
     force: Force = False
@@ -138,7 +139,7 @@ def slice_(
     atoms: AtomsOptions = AtomsOptions(),
     style: StyleOptions = StyleOptions(),
     output: FigureOutput = FigureOutput(),
-) -> Report:
+) -> Slices:
     """Draw planes through maps as a figure for a paper.
 
     Several maps or planes become panels on one colour scale. With a profile alone, the curve of the
@@ -175,55 +176,91 @@ def slice_(
     )
     if path is not None:
         figures.save(page.figure, path, style.dpi, output.force, quantity_label(grids[0]), name)
-    return _report(page, grids, panels, profile, path, style.dpi, style.range is None)
+    return Slices(page=page, grids=grids, planes=panels, profile=profile, figure_file=path, dpi=style.dpi,
+                  chosen=style.range is None, panels=[_panel(*item) for item in zip(panels, page.ranges, strict=True)])
 
 
-def _report(
-    page: Page, grids: Sequence[Grid], panels: Sequence[Panel], profile: str | None, output: Path | None, dpi: int,
-    chosen: bool,
-) -> Report:
+def _panel(panel: Panel, limits: tuple[float, float]) -> dict[str, Any]:
+    """Return what a panel shows."""
     from vmdpotential.grid.planes import values_on
 
-    width, height = (round(float(inches) * 25.4, 1) for inches in page.figure.get_size_inches())
-    size = f"{width:g} x {height:g} mm, {dpi} dots per inch"
-    lines = [f"{output}: {size}" if output else f"figure: {size}, kept in no file"]
-    unit = grids[0].unit
-    media = list(dict.fromkeys(grid.provenance.medium for grid in grids))
-    shown = []
-    for n, (panel, limits) in enumerate(zip(panels, page.ranges, strict=True)):
-        values = values_on(panel.grid, panel.plane)[0]
-        values = values[np.isfinite(values)]
-        plane = panel.plane
-        low, high = float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
-        inside = float(((values >= limits[0]) & (values <= limits[1])).mean())
-        shown.append({
-            "map": panel.name, "plane": plane.label, "point": plane.point.tolist(), "normal": plane.normal.tolist(),
-            "right": plane.right.tolist(), "up": plane.up.tolist(), "minimum": low, "maximum": high,
-            "range": list(limits), "within_range": inside, "unit": panel.grid.unit,
-            "medium": panel.grid.provenance.medium,
-        })
-        where = f"through {' '.join(f'{x:.6g}' for x in plane.point)} A, " if plane.axis is None else ""
-        letter = f"{page.axes[n].get_label()}: " if len(page.axes) > 1 else ""
-        lines.append(" ".join(
-            f"{letter}{panel.name} {plane.label}, {where}{low:.6g} to {high:.6g} {unit}, "
-            f"{100 * inside:.1f} % within the colours".split())
-            + (f"; {panel.grid.provenance.medium}" if len(media) > 1 else ""))
-    if len(media) == 1 and media[0]:
-        lines.append(media[0])
-    ranges = list(dict.fromkeys(page.ranges))
-    if ranges:
-        by_values = chosen and any(standard_limit(grid) is None for grid in grids)
-        lines.append(f"colours: {' or '.join(f'{low:g} to {high:g}' for low, high in ranges)} {unit}".rstrip()
-                     + (f", for {100 * SHOWN:g} % of the values shown" if by_values and len(ranges) == 1 else "")
-                     + (", each medium on its own scale" if len(ranges) > 1 else ""))
-    if profile:
-        lines.append(f"profile: mean over planes along {profile}")
-    data = {
-        "figure": str(output) if output else None, "width_mm": width, "height_mm": height, "dpi": dpi, "unit": unit,
-        "medium": media[0] if len(media) == 1 else None,  # of several, each panel has its own
-        "range": list(ranges[0]) if len(ranges) == 1 else None, "panels": shown, "profile": profile,
-    }
-    return Report(lines, data, {"figure": page.figure})
+    values, plane = values_on(panel.grid, panel.plane)[0], panel.plane
+    values = values[np.isfinite(values)]
+    return {
+        "map": panel.name, "plane": plane.label, "point": plane.point, "normal": plane.normal, "right": plane.right,
+        "up": plane.up, "minimum": float(values.min(initial=np.inf)), "maximum": float(values.max(initial=-np.inf)),
+        "range": limits, "within_range": float(((values >= limits[0]) & (values <= limits[1])).mean()),
+        "unit": panel.grid.unit, "medium": panel.grid.provenance.medium}
+
+
+class Slices(Result):
+    """A figure of planes through maps."""
+
+    page: Page = hidden()
+    grids: Sequence[Grid] = hidden()
+    planes: Sequence[Panel] = hidden()
+    panels: Sequence[Mapping[str, Any]]
+    profile: str | None
+    figure_file: Path | None = hidden()
+    dpi: int
+    chosen: bool = hidden()
+    draws: bool = hidden(default=True)
+
+    figure = key(lambda self: self.figure_file)
+    width_mm = key(lambda self: round(float(self.page.figure.get_size_inches()[0]) * 25.4, 1))
+    height_mm = key(lambda self: round(float(self.page.figure.get_size_inches()[1]) * 25.4, 1))
+    unit = key(lambda self: self.grids[0].unit)
+    # of several, each panel has its own
+    medium = key(lambda self: self.media[0] if len(self.media) == 1 else None)
+    range = key(lambda self: self.ranges[0] if len(self.ranges) == 1 else None)
+
+    @property
+    def media(self) -> Sequence[str]:
+        """The different media of the maps."""
+        return list(dict.fromkeys(grid.provenance.medium for grid in self.grids))
+
+    @property
+    def ranges(self) -> Sequence[tuple[float, float]]:
+        """The different ranges of the colours."""
+        return list(dict.fromkeys(self.page.ranges))
+
+    def draw(self) -> Figure:
+        """Return the figure."""
+        return self.page.figure
+
+    def table(self) -> Columns:
+        """Return a row for each panel."""
+        return {name: [panel[name] for panel in self.panels] for name in (
+            "map", "plane", "minimum", "maximum", "within_range", "unit", "medium")}
+
+    def plot(self, ax: Axes) -> Axes:
+        """Draw the first plane."""
+        from vmdpotential.figures.slices import draw_slice
+
+        draw_slice(ax, self.planes[0].grid, self.planes[0].plane)
+        return ax
+
+    def text(self) -> Iterator[str]:
+        """Yield the size, the range on each plane, and what the colours are."""
+        unit, media, ranges, axes = self.unit, self.media, self.ranges, self.page.axes
+        size = f"{self.width_mm:g} x {self.height_mm:g} mm, {self.dpi} dots per inch"
+        yield f"{self.figure_file}: {size}" if self.figure_file else f"figure: {size}, kept in no file"
+        for n, (panel, found) in enumerate(zip(self.planes, self.panels, strict=True)):
+            plane, medium = panel.plane, f"; {found['medium']}" if len(media) > 1 else ""
+            where = f"through {' '.join(f'{x:.6g}' for x in plane.point)} A, " if plane.axis is None else ""
+            letter = f"{axes[n].get_label()}: " if len(axes) > 1 else ""
+            yield " ".join(f"{letter}{panel.name} {plane.label}, {where}{found['minimum']:.6g} to "
+                           f"{found['maximum']:.6g} {unit}, {100 * found['within_range']:.1f} % within the "
+                           "colours".split()) + medium
+        if len(media) == 1 and media[0]:
+            yield media[0]
+        if ranges:
+            by_values = self.chosen and any(standard_limit(grid) is None for grid in self.grids)
+            yield (f"colours: {' or '.join(f'{low:g} to {high:g}' for low, high in ranges)} {unit}".rstrip()
+                   + (f", for {100 * SHOWN:g} % of the values shown" if by_values and len(ranges) == 1 else "")
+                   + (", each medium on its own scale" if len(ranges) > 1 else ""))
+        if self.profile:
+            yield f"profile: mean over planes along {self.profile}"
 
 
 command = Command.of(slice_, "slice")

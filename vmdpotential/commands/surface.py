@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +21,8 @@ from vmdpotential.figures.colours import Range, check_range, colour_range
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Columns, Figure, Result, hidden, key, part, put_table
 from vmdpotential.surface import KINDS, PROBE, Row, Surface, molecular_surface, rows
 
 _COLUMNS = ("area", "mean", "minimum", "maximum")
@@ -51,7 +52,7 @@ class SurfaceOutput:
 
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,
-        written=True)] = ()
+        written=True, suffix=".csv")] = ()
     figure: Annotated[Path | None, Option("figure to write: .png, .pdf or .svg", viewer=False, written=True)] = None
     force: Force = False
 
@@ -74,7 +75,7 @@ def surface(
         "from where the figure looks: x, -x, y, -y, z or -z; several become panels", metavar="AXIS")] = ("z", "-z"),
     unit_of_file: UnitOfFile = None,
     output: SurfaceOutput = SurfaceOutput(),
-) -> Report:
+) -> OnSurface:
     """Put a map onto the surface of a molecule.
 
     The table has the area of each residue, atom or vertex, and the mean by area and the range of the map on it.
@@ -91,7 +92,6 @@ def surface(
     from vmdpotential.figures.page import check_figure_format, render
     from vmdpotential.figures.slices import quantity_label
     from vmdpotential.figures.surfaces import VIEWS, vertex_colours
-    from vmdpotential.figures.surfaces import figure as draw
     from vmdpotential.io.files.meshes import SUFFIXES, is_mesh, put_mesh
     from vmdpotential.io.maps import map_name, read_map
 
@@ -122,49 +122,93 @@ def surface(
         raise UsageError("map", "no point of the surface is in it", "give the map of this structure",
                          value=name)
     span = range or colour_range([grid], [values])
-    drawn = draw(made, values, view, span, quantity_label(grid)) if figure is not None or not paths else None
     owners = {"atom": made.atoms, "residue": structure.residue_of[made.atoms]}
     table = rows(made, values, owners["atom" if by == "atom" else "residue"])
     names = _distinct([_name(structure, row, by == "atom") for row in table])
+    whole = rows(made, values, np.zeros(len(values), np.int64))[0]
+    result = OnSurface(
+        prepared=prepared or None, shape=shape, surface=made, grid=grid, whole=whole, span=span, by=by, names=names,
+        table_rows=table, values=values, structure=structure, inside=float(made.areas[inside].sum()) / made.area,
+        view=view, head=f"{shape.kind} surface of {atoms}", of=name, seconds=seconds, files=paths, draws=not paths)
     with files.writing(paths, force) as places:
         for path, place in zip(output.output, places, strict=False):
             if is_mesh(path):
                 put_mesh(made.vertices, made.triangles, made.normals,
                          np.round(255 * vertex_colours(values, span)).astype(np.uint8), values, place, path)
-            elif by == "vertex":
-                _write_vertices(made, values, structure, place)
             else:
-                _write(names, table, by, place)
-        if figure is not None and drawn is not None:
-            places[-1].write_bytes(render(drawn, figure, title=quantity_label(grid)))
-    whole = rows(made, values, np.zeros(len(values), np.int64))[0]
-    unit = f" {grid.unit}".rstrip()
-    lines = [
-        *filter(None, [prepared]),
-        f"{shape.kind} surface of {atoms}, probe {shape.probe:g} A: {made.area:.1f} A^2, "
-        f"{len(made.vertices)} vertices, {len(made.triangles)} triangles",
-        f"{name}, {f'{shape.outwards:g} A outwards' if shape.outwards else 'on it'}: mean {whole.mean:.4g}, "
-        f"{whole.low:.4g} to {whole.high:.4g}{unit}"
-        + (f", {grid.provenance.medium}" if grid.provenance.medium else ""),
-        *([] if inside.all() else [f"{100 * float(made.areas[~inside].sum()) / made.area:.2g} % of the area is outside "
-                                   "of the map"]),
-    ]
-    order = np.argsort([row.mean for row in table])
-    order = order[np.isfinite([table[n].mean for n in order])]
-    for word, some in (("lowest", order[:_PRINTED]), ("highest", order[::-1][:_PRINTED])):
-        lines.append(f"{word}: " + ", ".join(f"{names[n]} {table[n].mean:.4g}" for n in some))
-    lines += [f"{seconds:.2f} s", *(f"wrote {path}" for path in paths)]
-    data: dict[str, Any] = {
-        "prepared": prepared or None,
-        **asdict(shape), "area": made.area, "unit": grid.unit, "medium": grid.provenance.medium,
-        "mean": whole.mean, "minimum": whole.low, "maximum": whole.high,
-        "inside": float(made.areas[inside].sum()) / made.area, "vertices": len(made.vertices),
-        "triangles": len(made.triangles), "range": list(span), "by": "residue" if by == "vertex" else by,
-        "rows": [{"name": n, "area": row.area, "mean": _or_none(row.mean), "minimum": _or_none(row.low),
-                  "maximum": _or_none(row.high)} for n, row in zip(names, table, strict=True)],
-        "files": [str(path) for path in paths], "seconds": seconds,
-    }
-    return Report(lines, data, {"surface": made} | ({} if drawn is None else {"figure": drawn}))
+                put_table(result.table(), place)
+        if figure is not None:
+            places[-1].write_bytes(render(result.draw(), figure, title=quantity_label(grid)))
+    return result
+
+
+class OnSurface(Result):
+    """A map on the surface of a molecule."""
+
+    prepared: str | None
+    shape: SurfaceShape = part("kind", "probe", "outwards", "spacing")
+    surface: Surface = part("area", shown=True)
+    grid: Grid = part("unit", "provenance.medium")
+    whole: Row = part("mean", minimum="low", maximum="high")
+    span: Sequence[float] = hidden()
+    inside: float
+    by: str = hidden()
+    table_rows: Sequence[Row] = hidden()
+    names: Sequence[str] = hidden()
+    values: NDArray[np.float64] = hidden()
+    view: Sequence[str] = hidden()
+    head: str = hidden()
+    of: str = hidden()
+    structure: Structure = hidden()
+    seconds: float
+
+    vertices = key(lambda self: len(self.surface.vertices))
+    triangles = key(lambda self: len(self.surface.triangles))
+    range = key(lambda self: list(self.span))
+    rows = key(lambda self: [
+        {"name": name, "area": row.area, "mean": row.mean, "minimum": row.low, "maximum": row.high}
+        for name, row in zip(self.names, self.table_rows, strict=True)])
+
+    @cached_property
+    def data(self) -> Mapping[str, Any]:
+        """What ``--json`` prints, by residue or atom."""
+        return {**super().data, "by": "residue" if self.by == "vertex" else self.by}
+
+    def text(self) -> Iterator[str]:
+        """Yield the area, the mean and the rows with the lowest and highest means."""
+        shape, made, whole, names = self.shape, self.surface, self.whole, self.names
+        if self.prepared:
+            yield self.prepared
+        yield (f"{self.head}, probe {shape.probe:g} A: {made.area:.1f} A^2, {self.vertices} vertices, "
+               f"{self.triangles} triangles")
+        yield (f"{self.of}, {f'{shape.outwards:g} A outwards' if shape.outwards else 'on it'}: mean {whole.mean:.4g}, "
+               + f"{whole.low:.4g} to {whole.high:.4g} {self.grid.unit}".rstrip()
+               + (f", {self.grid.provenance.medium}" if self.grid.provenance.medium else ""))
+        if not np.isfinite(self.values).all():
+            yield f"{100 * (1 - self.inside):.2g} % of the area is outside of the map"
+        means = np.array([row.mean for row in self.table_rows])
+        order = np.argsort(means)
+        order = order[np.isfinite(means[order])]
+        for word, some in (("lowest", order[:_PRINTED]), ("highest", order[::-1][:_PRINTED])):
+            yield f"{word}: " + ", ".join(f"{names[n]} {means[n]:.4g}" for n in some)
+        yield f"{self.seconds:.2f} s"
+
+    def table(self) -> Columns:
+        """Return a row for each residue, atom or vertex."""
+        if self.by != "vertex":
+            return {self.by: self.names} | {name: [row[name] for row in self.rows] for name in _COLUMNS}
+        made, numbers = self.surface, np.unique(self.surface.atoms).tolist()
+        atoms = dict(zip(numbers, _distinct([label(self.structure, n, False) for n in numbers]), strict=True))
+        return {**{x: made.vertices[:, n] for n, x in enumerate("xyz")},
+                **{f"n{x}": made.normals[:, n] for n, x in enumerate("xyz")}, "area": made.areas,
+                "value": self.values, "atom": [atoms[n] for n in made.atoms.tolist()]}
+
+    def draw(self) -> Figure:
+        """Return pictures of the surface."""
+        from vmdpotential.figures import slices, surfaces
+
+        return surfaces.figure(self.surface, self.values, self.view, Range(*self.span),
+                               slices.quantity_label(self.grid))
 
 
 def _name(structure: Structure, row: Row, atom: bool) -> str:
@@ -179,34 +223,6 @@ def _distinct(names: Sequence[str]) -> list[str]:
         so_far[name] += 1
         result.append(f"{name} ({so_far[name]})" if equal[name] > 1 else name)
     return result
-
-
-def _or_none(value: float) -> float | None:
-    return value if np.isfinite(value) else None
-
-
-def _write(names: list[str], table: list[Row], by: str, path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow((by, *_COLUMNS))
-        writer.writerows((name, *map(_text, (row.area, row.mean, row.low, row.high)))
-                         for name, row in zip(names, table, strict=True))
-
-
-def _text(value: float) -> str:
-    return f"{value:.8g}" if np.isfinite(value) else ""
-
-
-def _write_vertices(made: Surface, values: NDArray[np.float64], structure: Structure, path: Path) -> None:
-    rows = np.unique(made.atoms).tolist()
-    atoms = dict(zip(rows, _distinct([label(structure, n, False) for n in rows]), strict=True))
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(("x", "y", "z", "nx", "ny", "nz", "area", "value", "atom"))
-        writer.writerows(
-            (*(f"{x:.6g}" for x in (*place, *normal, area)), _text(value), atoms[int(n)])
-            for place, normal, area, value, n in zip(
-                made.vertices, made.normals, made.areas, values, made.atoms, strict=True))
 
 
 command = Command.of(surface)

@@ -1,8 +1,8 @@
-"""The same of many structures: each in a process that may die, its figures in a table, to be gone on with after a stop.
+"""One command for many inputs: each in a process that may end, its figures in a table, continued after a stop.
 
-The table is written again and again while the work goes on, whole each time. It lists every structure from the start,
-with a digest of the options, the program's version and the path, and one of the file as it was. A run that finds a
-table computes only what is missing, has failed, or whose file has changed.
+The table is written repeatedly while the work goes on, whole each time. It lists every input from the start, with a
+digest of the options, the program's version and the path, and one of the files as they were. A run that finds a table
+computes only what is missing, has failed, or whose files have changed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,28 +24,64 @@ from vmdpotential.execution.pools import WorkerError, collect
 from vmdpotential.execution.processes import Processes
 from vmdpotential.execution.work import Needs, Work, fingerprint
 from vmdpotential.io.files import output as files
-from vmdpotential.io.files import recognise
 from vmdpotential.io.files import text as text_files
 from vmdpotential.io.files.hidden import remove_abandoned
 
 #: The table's name.
 REPORT = "report.csv"
 
-COLUMNS = ("name", "structure", "file", "status", "net_charge", "atoms", "points", "method", "error", "error_away",
-           "seconds", "prepared", "message", "run")
+#: Its first and last columns, between which are those of the results' figures; ``structure`` is the input file.
+FIRST, LAST = ("name", "structure", "file", "status"), ("seconds", "message", "run")
+
+#: Between the names of an input's files.
+BETWEEN = "; "
 
 #: Seconds between two writings of the table, and how many times longer than one writing that is at least.
 INTERVAL, TIMES = 2.0, 20.0
 
-#: Makes a file of a structure's file and returns figures for the table's columns.
-Make = Callable[[Path, Path], Mapping[str, Any]]
+
+@dataclass(frozen=True)
+class Item:
+    """One input of a batch.
+
+    Parameters
+    ----------
+    name : str
+        Of its row and its files.
+    path : Path
+        The input file.
+    values : mapping
+        What else differs between inputs, by the names of parameters.
+    outputs : mapping of sequences of Path
+        The files to write, by the names of parameters.
+    """
+
+    name: str
+    path: Path
+    values: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+
+    @property
+    def files(self) -> list[Path]:
+        """All files to write."""
+        return [path for paths in self.outputs.values() for path in paths]
 
 
-def structures_of(source: Path) -> list[Path]:
-    """Return the structure files in a folder, by name, or those that a text file has, one a line.
+def paths_in(value: Any) -> list[Path]:
+    """Return the files that a value of a parameter names."""
+    return [path for path in (value if isinstance(value, tuple) else [value]) if isinstance(path, Path)]
+
+
+#: Computes an input and returns figures for the table's columns; ``file`` are the names of the files written, if they
+#: are others than expected.
+Make = Callable[[Item], Mapping[str, Any]]
+
+
+def inputs_of(source: Path, fits: Callable[[Path], bool], what: str = "structure") -> list[Path]:
+    """Return the files in a folder that fit, by name, or those that a text file lists, one on each line.
 
     Empty lines, and what begins with ``#``, are left out. A link in a folder whose target is missing is listed, so that
-    it is reported as a structure that failed.
+    it is reported as an input that failed.
 
     Raises
     ------
@@ -54,21 +90,21 @@ def structures_of(source: Path) -> list[Path]:
     """
     if source.is_dir():
         found = sorted(path for path in source.iterdir()
-                       if recognise.is_structure(path) and not path.name.startswith(".")
+                       if fits(path) and not path.name.startswith(".")
                        and (path.is_file() or (path.is_symlink() and not path.exists())))
         if not found:
-            raise InputError(f"{source}: there are no structure files in this folder")
+            raise InputError(f"{source}: there are no {what} files in this folder")
         return found
     with text_files.reading(source):
         lines = text_files.read_text(text_files.held(source)).decode("utf-8", "surrogateescape").split("\n")
     found = [Path(line.strip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if not found:
-        raise InputError(f"{source}: lists no structures", "give a path on each line")
+        raise InputError(f"{source}: lists no files", "give a path on each line")
     return found
 
 
 def names(paths: Sequence[Path]) -> list[str]:
-    """Return a name for each structure: its file's without suffixes, and a number where others have it before."""
+    """Return a name for each input: its file's without suffixes, and a number where others have it before."""
     taken: set[str] = set()
     result = []
     for path in paths:
@@ -86,12 +122,11 @@ def names(paths: Sequence[Path]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Structures(Work):
-    """The work: a block is a structure."""
+class _Inputs(Work):
+    """The work: a block is an input."""
 
     make: Make
-    paths: Sequence[Path]
-    outputs: Sequence[Path]
+    items: Sequence[Item]
     engine: str
 
     def needs(self) -> Needs:
@@ -99,16 +134,16 @@ class _Structures(Work):
         return Needs(self.engine)
 
     def block(self, numbers: range) -> Mapping[str, Any]:
-        """Make the file of a structure; return its figures, and what was said meanwhile."""
-        (number,) = numbers
+        """Compute an input; return its figures, and the warnings meanwhile."""
+        item = self.items[numbers[0]]
         said = _Said()
         logger = logging.getLogger("vmdpotential")
         logger.addHandler(said)
         try:
-            figures = self.make(self.paths[number], self.outputs[number])
+            figures = self.make(item)
         finally:
             logger.removeHandler(said)
-        return {**figures, "message": "; ".join(line.removeprefix(f"{self.paths[number]}: ") for line in said.lines)}
+        return {**figures, "message": "; ".join(line.removeprefix(f"{item.path}: ") for line in said.lines)}
 
 
 class _Said(logging.Handler):
@@ -125,7 +160,7 @@ class _Said(logging.Handler):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a batch: a row of the table for each structure, how many were done before, and seconds."""
+    """What became of a batch: a row of the table for each input, how many were done before, and seconds."""
 
     rows: Sequence[Mapping[str, str]]
     before: int
@@ -133,39 +168,39 @@ class Outcome:
 
     @property
     def failed(self) -> list[Mapping[str, str]]:
-        """The rows of structures that failed."""
+        """The rows of inputs that failed."""
         return [row for row in self.rows if row["status"] == "failed"]
 
 
-def run_batch(make: Make, paths: Sequence[Path], folder: Path, suffix: str, options: Mapping[str, Any], *,
-              workers: int = 1, scheduler: str = "", engine: str = "cpu", force: bool = False) -> Outcome:
-    """Make a file in a folder of each structure, and the table ``report.csv``.
+def run_batch(make: Make, items: Sequence[Item], folder: Path, options: Mapping[str, Any], *, workers: int = 1,
+              scheduler: str = "", engine: str = "cpu", resume: bool = True, force: bool = False) -> Outcome:
+    """Compute all inputs, and write the table ``report.csv`` into a folder.
 
     Parameters
     ----------
     make : callable
-        Makes the file; it is pickled.
-    paths : sequence of Path
-        The structures.
+        Computes one input; it is pickled.
+    items : sequence of Item
+        The inputs, with names that differ and paths that are absolute, as workers may have another folder.
     folder : Path
-        Made where it is not there.
-    suffix : str
-        Of the files, such as ``.npz``.
+        Made where it does not exist.
     options : mapping
-        All that the result follows from beside the structure.
+        All that the results follow from in addition to the inputs.
     workers : int
         Processes of this machine.
     scheduler : str
         Address of a Dask scheduler; its workers see the same folders.
     engine : str
         Whose GPUs, where it has some, the processes take in turn.
+    resume : bool
+        Whether what an earlier run has done is kept.
     force : bool
         Whether files may be replaced that no run with this table has made.
 
     Raises
     ------
     UsageError
-        When such files are there.
+        When such files exist.
     OutputError
         When the folder or the table cannot be written.
     """
@@ -176,29 +211,9 @@ def run_batch(make: Make, paths: Sequence[Path], folder: Path, suffix: str, opti
     report = folder / REPORT
     files.check([report], force=True)
     former = _former(report, force)
-    rows: list[dict[str, str]] = []
-    for path, name in zip(paths, names(paths), strict=True):
-        task = fingerprint(__version__, options, os.path.realpath(path))[:16]
-        try:
-            content = fingerprint(path)[:16]
-        except InputError:  # reported when it is read
-            content = ""
-        digest = f"{task}-{content}"
-        file = folder / f"{name}{suffix}"
-        old = former.get(file.name, {})
-        fits = old.get("run", "").partition("-")[0] == task
-        if old.get("run") == digest and content and old["status"] == "done" and file.exists():
-            rows.append({**old, "structure": str(path)})
-            continue
-        # what was under way when a run was killed is that run's
-        if file.exists() and not fits and not force and old.get("status") != "pending":
-            raise UsageError("", f"{file}: exists, and is of another run", "use {force} to replace it")
-        rows.append({**dict.fromkeys(COLUMNS, ""), "name": name, "structure": str(path), "file": file.name,
-                     "status": "pending", "run": digest})
+    rows = [_row(item, former.get(item.name, {}), options, resume, force) for item in items]
     todo = [n for n, row in enumerate(rows) if row["status"] != "done"]
-    # of full names, as workers may have another folder
-    work = _Structures(make, [Path(os.path.abspath(path)) for path in paths],
-                       [Path(os.path.abspath(folder / row["file"])) for row in rows], engine)
+    work = _Inputs(make, items, engine)
     start = time.perf_counter()
     _write(report, rows)
     interval, written = INTERVAL, time.perf_counter()
@@ -208,7 +223,7 @@ def run_batch(make: Make, paths: Sequence[Path], folder: Path, suffix: str, opti
             pool = stack.enter_context(cluster(scheduler, work) if scheduler else contextlib.closing(
                 Processes(work, min(workers, len(todo)))))
             for index, future in collect(pool, [range(n, n + 1) for n in todo], lambda *_: None,
-                                         label="structures", ordered=False, retries=0):
+                                         label="inputs", ordered=False, retries=0):
                 row = rows[todo[index]]
                 try:
                     figures, seconds = future.result()
@@ -221,12 +236,42 @@ def run_batch(make: Make, paths: Sequence[Path], folder: Path, suffix: str, opti
                     _write(report, rows)
                     written = time.perf_counter()
                     interval = max(INTERVAL, TIMES * (written - now))
-    remove_abandoned(folder)  # what processes left that died
+    remove_abandoned(folder)  # what processes left that ended
     return Outcome(rows, len(rows) - len(todo), time.perf_counter() - start)
 
 
+def _row(item: Item, old: Mapping[str, str], options: Mapping[str, Any], resume: bool, force: bool) -> dict[str, str]:
+    """Return the row of an input: as it was where that is done and nothing has changed, else pending."""
+    read = [item.path, *(path for value in item.values.values() for path in paths_in(value))]
+    task = fingerprint(__version__, options, [os.path.realpath(path) for path in read],
+                       [path.name for path in item.files],
+                       {name: value for name, value in item.values.items() if not paths_in(value)})[:16]
+    try:
+        content = fingerprint(*read)[:16]
+    except InputError:  # reported when it is read
+        content = ""
+    folder = item.files[0].parent if item.files else Path()
+    written = [folder / name for name in old.get("file", "").split(BETWEEN) if name]
+    if (resume and old.get("run") == f"{task}-{content}" and content and old["status"] == "done"
+            and all(path.exists() for path in written)):
+        return {**old, "structure": _shown(item)}
+    # what was under way when a run was killed is that run's
+    if not force and old.get("status") != "pending" and old.get("run", "").partition("-")[0] != task:
+        for path in item.files:
+            if path.exists():
+                raise UsageError("", f"{path}: exists, and is of another run", "use {force} to replace it")
+    return {"name": item.name, "structure": _shown(item), "file": BETWEEN.join(path.name for path in item.files),
+            "status": "pending", "run": f"{task}-{content}"}
+
+
+def _shown(item: Item) -> str:
+    """Return the path of an input, from the folder that this process is in."""
+    path = os.path.relpath(item.path)
+    return str(item.path) if path.startswith(os.pardir) else path
+
+
 def _former(report: Path, force: bool) -> dict[str, dict[str, str]]:
-    """Return the rows of a table that is there, by their files."""
+    """Return the rows of an existing table, by their names."""
     if not report.exists():
         return {}
     with report.open(newline="", encoding="utf-8", errors="surrogateescape") as stream:
@@ -235,24 +280,25 @@ def _former(report: Path, force: bool) -> dict[str, dict[str, str]]:
             rows = list(reader)
         except csv.Error:
             rows = []
-        known = reader.fieldnames is not None and tuple(reader.fieldnames) == COLUMNS
+        known = {*FIRST, *LAST} <= set(reader.fieldnames or ())
     if not known and not force:
         raise UsageError("", f"{report}: exists, and is no table of a batch", "use {force} to replace it")
     # a row with more or fewer fields is damaged
     whole = (row for row in rows if None not in row and None not in row.values())
-    return {row["file"]: row for row in whole} if known else {}
+    return {row["name"]: row for row in whole} if known else {}
 
 
 def _write(report: Path, rows: Sequence[Mapping[str, str]]) -> None:
+    columns = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in FIRST + LAST]
     with (files.writing([report], force=True) as (temporary,),
           temporary.open("w", newline="", encoding="utf-8", errors="surrogateescape") as stream):
-        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(stream, (*FIRST, *columns, *LAST), "", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 
 
-def _message(error: VmdpotentialError, structure: str) -> str:
-    return " ".join(error.message().removeprefix(f"{os.path.abspath(structure)}: ").split())
+def _message(error: VmdpotentialError, path: str) -> str:
+    return " ".join(error.message().removeprefix(f"{os.path.abspath(path)}: ").split())
 
 
 def _text(value: Any) -> str:

@@ -17,10 +17,11 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -135,50 +136,52 @@ class _Process:
     def __init__(self, folder: Path, place: int, environment: Mapping[str, str]) -> None:
         self.folder, self.place, self.environment = folder, place, environment
         self._stopped = False
-        self._process: BaseProcess | None = None
-        self._pipe: Any = None
+        self._running: tuple[BaseProcess, Connection] | None = None
 
     def compute(self, block: range) -> Result:
         """Return the result of a block; raise LostError where the process ends."""
-        self._start()
+        pipe = self._started()
         try:
-            self._pipe.send(block)
-            reply: _Reply = self._pipe.recv()
+            pipe.send(block)
+            reply: _Reply = pipe.recv()
         except (EOFError, OSError):
             raise LostError(f"its process ended ({_end(self.join())})") from None
         if reply.error is not None:
             raise reply.error
         return _loaded(reply), reply.seconds
 
-    def _start(self) -> None:
+    def _started(self) -> Connection:
+        """Start the process where it does not run, and return its pipe."""
         with _starting:
             if self._stopped:
                 raise KeyboardInterrupt
-            if self._process is not None:
-                return
+            if self._running is not None:
+                return self._running[1]
             spawn = multiprocessing.get_context("spawn")
-            self._pipe, theirs = spawn.Pipe()
+            pipe, theirs = spawn.Pipe()
             given = theirs, self.place, self.folder, self.environment
             process = spawn.Process(target=_serve, args=given, daemon=True)
             with _without_script():
                 process.start()
             theirs.close()
-            self._process = process
+            self._running = process, pipe
+            return pipe
 
     def stop(self) -> None:
         """End the process: it has nothing to put away, and Python and CUDA take a second to end by themselves."""
         with _starting:
             self._stopped = True
-            if self._process is not None:
-                self._process.terminate()
+            if self._running is not None:
+                self._running[0].terminate()
 
     def join(self) -> int | None:
         """Wait for the end of the process, and return its exit code."""
-        process, self._process = self._process, None
-        if process is None:
+        running, self._running = self._running, None
+        if running is None:
             return None
+        process, pipe = running
         process.join()
-        self._pipe.close()
+        pipe.close()
         return process.exitcode
 
 
@@ -201,7 +204,7 @@ def _without_script() -> Iterator[None]:
         sys.modules["__main__"] = script
 
 
-def _serve(pipe: Any, place: int, folder: Path, environment: Mapping[str, str]) -> None:
+def _serve(pipe: Connection, place: int, folder: Path, environment: Mapping[str, str]) -> None:
     """Compute what comes by a pipe until it ends."""
     os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one

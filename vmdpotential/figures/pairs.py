@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from vmdpotential.figures.page import WIDTHS, style
 from vmdpotential.figures.slices import SHADES, drawable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from vmdpotential.pairs.rdf import Distribution
@@ -28,40 +29,55 @@ LONG = 16
 _MM = 1 / 25.4
 
 
-def residues(names: Sequence[str], coulomb: Floats, lennard_jones: Floats, spread: Floats | None = None,
-             title: str = "") -> Figure:
-    """Return a bar chart of the residues whose energies are largest, of either sign.
+def residues(draw: Callable[[Axes], Axes], count: int) -> Figure:
+    """Return the bar chart that a function draws of some number of residues, see :func:`draw_residues`."""
+    prepare()
+    from matplotlib.figure import Figure
+
+    with style():
+        figure = Figure(figsize=(WIDTHS["single"] * _MM, (18 + 4 * min(count, MOST)) * _MM), layout="constrained")
+        draw(figure.add_subplot())
+    return figure
+
+
+def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones: Floats, spread: Floats | None = None,
+                  title: str = "") -> Axes:
+    """Draw bars of the residues whose energies are largest, of either sign, into axes.
 
     Parameters
     ----------
+    ax : Axes
     names : sequence of str
     coulomb, lennard_jones : (n,) float64, kcal/mol
     spread : (n,) float64, optional
         Half the widths of the 95 % intervals of their sum over frames; not a number where there is none.
     title : str
     """
-    prepare()
-    from matplotlib.figure import Figure
-
     total = coulomb + lennard_jones
     rows = np.argsort(-np.abs(total), kind="stable")[:MOST]
     rows = rows[np.argsort(total[rows], kind="stable")]
     place = np.arange(len(rows))
-    with style():
-        figure = Figure(figsize=(WIDTHS["single"] * _MM, (18 + 4 * len(rows)) * _MM), layout="constrained")
-        ax = figure.add_subplot()
-        ax.barh(place - 0.2, coulomb[rows], 0.4, color=SHADES[0], label="Coulomb")
-        ax.barh(place + 0.2, lennard_jones[rows], 0.4, color=SHADES[1], label="Lennard-Jones")
-        ax.errorbar(total[rows], place, xerr=None if spread is None else spread[rows], fmt="D", color="black",
-                    markersize=2.5, elinewidth=0.6, label="total")
-        ax.axvline(0, color="#808080", linewidth=0.4)
-        ax.set_yticks(place, [drawable(names[n]) for n in rows])
-        ax.invert_yaxis()
-        ax.set_xlabel("Energy (kcal/mol)")
-        if title:
-            ax.set_title(drawable(title))
-        ax.legend(frameon=False)
-    return figure
+    ax.barh(place - 0.2, coulomb[rows], 0.4, color=SHADES[0], label="Coulomb")
+    ax.barh(place + 0.2, lennard_jones[rows], 0.4, color=SHADES[1], label="Lennard-Jones")
+    ax.errorbar(total[rows], place, xerr=None if spread is None else spread[rows], fmt="D", color="black",
+                markersize=2.5, elinewidth=0.6, label="total")
+    ax.axvline(0, color="#808080", linewidth=0.4)
+    ax.set_yticks(place, [drawable(names[n]) for n in rows])
+    ax.invert_yaxis()
+    ax.set_xlabel("Energy (kcal/mol)")
+    if title:
+        ax.set_title(drawable(title))
+    ax.legend(frameon=False)
+    return ax
+
+
+def draw_distributions(ax: Axes, found: Sequence[Distribution], names: Sequence[str]) -> Axes:
+    """Draw curves of g(r) into axes."""
+    for n, (one, name) in enumerate(zip(found, names, strict=True)):
+        ax.plot(one.r, one.g, color=SHADES[n % len(SHADES)], label=drawable(name))
+    ax.axhline(1, color="#808080", linewidth=0.4, zorder=0)
+    ax.set(xlabel="r (Å)", ylabel="g(r)")
+    return ax
 
 
 def distributions(found: Sequence[Distribution], names: Sequence[str]) -> Figure:
@@ -72,11 +88,10 @@ def distributions(found: Sequence[Distribution], names: Sequence[str]) -> Figure
     with style():
         figure = Figure(figsize=(WIDTHS["single"] * _MM, 90 * _MM), layout="constrained")
         above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
-        for n, (one, name) in enumerate(zip(found, names, strict=True)):
-            above.plot(one.r, one.g, color=SHADES[n % len(SHADES)], label=drawable(name))
+        draw_distributions(above, found, names)
+        for n, one in enumerate(found):
             below.plot(one.edges[1:], one.count, color=SHADES[n % len(SHADES)])
-        above.axhline(1, color="#808080", linewidth=0.4, zorder=0)
-        above.set_ylabel("g(r)")
+        above.set_xlabel("")
         columns = 1 if max(map(len, names)) > LONG else min(3, len(names))
         figure.legend(loc="outside upper center", ncols=columns, frameon=False)
         below.set_ylabel("Atoms within r")

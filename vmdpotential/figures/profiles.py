@@ -49,25 +49,29 @@ def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | N
 
     with style():
         figure = Figure(figsize=(WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
-        edges = np.append(z, 2 * z[-1] - z[-2])
-        values = np.concatenate([values, values[..., :1]], axis=-1)  # from edge to edge of the period
-        errors = None if errors is None else np.concatenate([errors, errors[..., :1]], axis=-1)
-        for q, (ax, label) in enumerate(zip(np.atleast_1d(figure.subplots(len(labels), sharex=True)), labels,
-                                            strict=True)):
-            ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
-            for n in reversed(range(len(names))):  # the total on top
-                _curve(ax, edges, values[n, q], None if errors is None else errors[n, q], n, names[n])
-            if integral is not None and q == len(labels) - 1:
-                ax.plot(edges, integral, color=_COLOURS[0], linestyle="dotted", label="double integral")
-            ax.set_ylabel(_wrapped(label))
-            ax.set_xlim(float(edges[0]), float(edges[-1]))
+        for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
+            draw_profile(q, ax, z, names, values, errors, labels, axis if q == len(labels) - 1 else "", integral)
         handles, texts = ax.get_legend_handles_labels()
         if len(texts) > 1:
             order = [*reversed(range(len(names))), *range(len(names), len(texts))]
             figure.legend([handles[n] for n in order], [texts[n] for n in order], loc="outside upper center",
                           ncols=min(3, len(texts)), frameon=False)
-        ax.set_xlabel(f"{axis} (Å)")
     return figure
+
+
+def draw_profile(quantity: int, ax: Axes, z: Floats, names: Sequence[str], values: Floats, errors: Floats | None,
+                 labels: Sequence[str], axis: str = "z", integral: Floats | None = None) -> Axes:
+    """Draw the curves of one quantity of :func:`profiles` into axes."""
+    edges, q = np.append(z, 2 * z[-1] - z[-2]), quantity
+    values = np.concatenate([values, values[..., :1]], axis=-1)  # from edge to edge of the period
+    errors = None if errors is None else np.concatenate([errors, errors[..., :1]], axis=-1)
+    ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
+    for n in reversed(range(len(names))):  # the total on top
+        _curve(ax, edges, values[n, q], None if errors is None else errors[n, q], n, names[n])
+    if integral is not None and q == len(labels) - 1:
+        ax.plot(edges, integral, color=_COLOURS[0], linestyle="dotted", label="double integral")
+    ax.set(xlabel=axis and f"{axis} (Å)", ylabel=_wrapped(labels[q]), xlim=(float(edges[0]), float(edges[-1])))
+    return ax
 
 
 def _wrapped(label: str) -> str:
@@ -102,17 +106,22 @@ def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads
 
     with style():
         figure = Figure(figsize=(WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
-        for q, (ax, label) in enumerate(zip(np.atleast_1d(figure.subplots(len(labels), sharex=True)), labels,
-                                            strict=True)):
-            ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
-            for n in reversed(range(len(names))):
-                _curve(ax, x, values[n, q], None if spreads is None or n else spreads[n, q], n, names[n])
-            ax.set_ylabel(_wrapped(label))
+        for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
+            draw_series(q, ax, x, xlabel if q == len(labels) - 1 else "", names, values, spreads, labels)
         handles, texts = ax.get_legend_handles_labels()
         if len(texts) > 1:
             figure.legend(handles[::-1], texts[::-1], loc="outside upper center", ncols=min(3, len(texts)),
                           frameon=False)
-        ax.set_xlabel(xlabel)
-        if len(x) > 1:
-            ax.set_xlim(float(x[0]), float(x[-1]))
     return figure
+
+
+def draw_series(quantity: int, ax: Axes, x: Floats, xlabel: str, names: Sequence[str], values: Floats,
+                spreads: Floats | None, labels: Sequence[str]) -> Axes:
+    """Draw the curves of one quantity of :func:`series` into axes."""
+    ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
+    for n in reversed(range(len(names))):
+        _curve(ax, x, values[n, quantity], None if spreads is None or n else spreads[n, quantity], n, names[n])
+    ax.set(xlabel=xlabel, ylabel=_wrapped(labels[quantity]))
+    if len(x) > 1:
+        ax.set_xlim(float(x[0]), float(x[-1]))
+    return ax

@@ -171,7 +171,8 @@ class BlockMean:
         self.counts: list[int] = []
         self._mean, self._between = np.zeros(shape), np.zeros(shape)
         self._m2 = np.zeros(shape) if spread else self._between
-        self._sample, self._series = sample, []  # type: ignore[var-annotated]
+        self._sample = sample
+        self._series: list[Floats] = []
 
     @classmethod
     def of_sums(cls, counts: Sequence[int], series: Sequence[Floats], totals: Floats) -> BlockMean:

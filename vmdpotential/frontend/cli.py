@@ -6,6 +6,7 @@ import argparse
 import codecs
 import contextlib
 import gc
+import itertools
 import json
 import os
 import shlex
@@ -59,8 +60,14 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def build_parser(only: str = "") -> argparse.ArgumentParser:
-    """Return the parser of all registered commands, or of one, which is sooner: others need not be imported."""
+def _command(arguments: Sequence[str]) -> Command:
+    """Return the command that arguments begin with, with the parameters that it has in this call."""
+    command: Command = registry.get("command", arguments[0])
+    return command.for_words(arguments[1:])
+
+
+def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return the parser of all registered commands, or of the one called, which is faster: others are not imported."""
     parser = _Parser(
         prog="vmdpotential", epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Electrostatic potential maps, ion placement and slice images of molecular structures.",
@@ -68,9 +75,10 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"vmdpotential {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     found: list[tuple[str, Command]] = []
-    for name in (only,) if only in registry.available("command") else registry.available("command"):
+    only = [name for name in arguments[:1] if name in registry.available("command")]
+    for name in only or registry.available("command"):
         with contextlib.suppress(BackendError):  # of another package; `vmdpotential plugins` says why
-            found.append((name, registry.get("command", name)))
+            found.append((name, _command([name, *arguments[1:]])))
     # what is for structures and maps stands together, whoever registered it
     for name, command in sorted(found, key=lambda item: not takes_data(item[1])):
         sub = commands.add_parser(
@@ -127,8 +135,11 @@ def run(arguments: Sequence[str]) -> None:
     first = next(iter(arguments), "")
     if first and not first.startswith("-"):
         registry.get("command", first)  # which says what is similar, where there is none of this name
+    if first == "map" and "--batch" in arguments:
+        arguments = ["batch", "map", *(word for word in arguments[1:] if word != "--batch")]
+        _tell("'map --batch' is now the command 'batch map', and will go in a later version")
     try:
-        parser = build_parser(first)
+        parser = build_parser(arguments)
         known, unknown = parser.parse_known_args(_join_negative_values(arguments))
     except SystemExit:  # after --help: a reader that has gone is noticed here, not while Python ends
         sys.stdout.flush()
@@ -136,12 +147,13 @@ def run(arguments: Sequence[str]) -> None:
     values = vars(known)
     command: Command
     if unknown:
-        command = registry.get("command", values["command"])
+        command = _command(arguments)
         options = [f"--{parameter.flag}" for parameter in command.parameters if not parameter.option.positional]
         hint = similar(unknown[0].partition("=")[0], options)
         raise UsageError(
             "", f"unrecognized arguments: {' '.join(unknown)}{hint}", f"see 'vmdpotential {values['command']} --help'")
-    command = registry.get("command", values.pop("command"))
+    command = _command(arguments)
+    del values["command"]
     as_json = values.pop("json")
     for_vmd = values.pop("tcl")
     del values["verbose"]
@@ -273,11 +285,10 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
     What is no option of the command stays bare: files without a name, parameters of an interaction, environment
     variables.
     """
-    name = next((word for word in arguments if not word.startswith("-")), "")
+    words = list(itertools.dropwhile(lambda word: word.startswith("-"), arguments))
     parameters: dict[str, Parameter] = {}
     with contextlib.suppress(VmdpotentialError):  # no such command
-        command: Command = registry.get("command", name)
-        parameters = {p.name: p for p in command.parameters}
+        parameters = {p.name: p for p in _command(words).parameters} if words else {}
 
     def tcl(name: str, value: str) -> str:
         if name not in parameters:

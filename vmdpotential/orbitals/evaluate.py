@@ -145,7 +145,7 @@ def _evaluate(shells: tuple[Shell, ...], lattice: Lattice, coefficients: Floats,
         row, primitive, monomial = row + len(rows), table[at, 2], monomial + polynomials.shape[1]
     return engine.orbitals(OrbitalSum(
         Lattice(lattice.origin / BOHR, lattice.spacing / BOHR, lattice.shape), table,
-        np.array([shell.centre for shell in shells]), np.array([shell.reach() for shell in shells]),
+        np.array([shell.centre for shell in shells]), np.array([shell.reach for shell in shells]),
         np.concatenate([shell.exponents for shell in shells]), np.concatenate([shell.radial() for shell in shells]),
         np.ascontiguousarray(np.concatenate(in_powers).T, np.float32), weights))
 

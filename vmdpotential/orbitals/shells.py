@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,9 @@ class Shell:
         found: Floats = self.coefficients * norm
         return found
 
+    @cached_property
     def reach(self) -> float:
-        """Return the distance from the centre, bohr, beyond which all functions are negligible."""
+        """Distance from the centre, bohr, beyond which all functions are negligible."""
         # r^l exp(-a r^2) decreases beyond sqrt(l / 2a); the angular part of a function is at most 4 sqrt(pi) or so
         size, peak = np.abs(self.radial()), float(np.sqrt(self.momentum / (2 * self.exponents.min())))
         low, high = peak, peak + 1.0

@@ -28,16 +28,15 @@ def factor(kind, power, cosine, out_of_plane, in_plane):
     `cosine` is of the angle between the atom's direction and that to the probe; `out_of_plane` that of the angle with
     the normal of the lone pairs' plane, and `in_plane` that between the direction and what lies in the plane.
     """
-    if kind == DONOR:
-        return cosine**power if cosine > 0 else 0.0
-    if kind == ONE_PAIR:
-        return cosine * cosine if cosine > 0 else 0.0
+    square = cosine * cosine
+    if kind != TWO_PAIRS:
+        return 0.0 if cosine <= 0 else square if power == 2 else square * square
     lift = math.sqrt(max(0.0, 1 - out_of_plane * out_of_plane))  # the cosine of the angle with the plane
     if cosine >= 0:
-        angle = math.acos(min(1.0, abs(in_plane)))  # 0 along the direction
-        return (0.9 + 0.1 * math.sin(2 * angle)) * lift
+        # the sine of twice the angle with the direction
+        return (0.9 + 0.2 * in_plane * math.sqrt(max(0.0, 1 - in_plane * in_plane))) * lift
     if cosine >= BEHIND:
-        return 562.25 * (0.116978 - cosine * cosine) ** 3 * lift
+        return 562.25 * (0.116978 - square) ** 3 * lift
     return 0.0
 
 
@@ -52,7 +51,7 @@ def run(positions, kinds, directions, normals, powers, types, distances, depths,
     directions, normals : (N, 3)
         Unit vectors from the bonded atoms to each, and of planes of two lone pairs.
     powers : (N,) float64
-        Of the cosine at a hydrogen.
+        Of the cosine at a hydrogen or nitrogen, 2 or 4.
     types : (N,) int64
     distances, depths : (P, T)
         Of the wells of probes with types.

@@ -1,0 +1,266 @@
+"""The command ``batch``: any command over many input files, or over the rows of a table of options."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from vmdpotential import registry
+from vmdpotential.commands.options import Force
+from vmdpotential.errors import CheckError, InputError, UsageError, similar
+from vmdpotential.execution.batch import BETWEEN, FIRST, LAST, REPORT, Item, inputs_of, names, paths_in, run_batch
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.io.files import output as files
+from vmdpotential.io.files import recognise
+from vmdpotential.io.files import text as text_files
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import Command, Option, Parameter, Report, parameters_of
+
+#: Inputs that failed, and that the report names; the table has all.
+SHOWN = 20
+
+#: Parameters of commands that mean nothing in a batch, whose inputs are computed whole.
+_LEFT_OUT = ("partial",)
+
+Suffixes = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions:
+    """Which command is run on what, and how."""
+
+    task: Annotated[str, Option("command to run for each input, such as map or energy", positional=True,
+                                metavar="COMMAND")]
+    inputs: Annotated[Path, Option(
+        "folder of input files; text file with a path on each line; or .csv table with a row for each input, whose "
+        "columns are parameters of the command", positional=True, metavar="INPUTS")]
+    output: Annotated[Path, Option(
+        "folder of the results, which are named after the inputs, and of report.csv", short="o", metavar="FOLDER",
+        written=True)]
+    format: Annotated[Suffixes, Option(
+        "suffix of the files that the command would write with its own output, such as npz; several where it writes "
+        "several", metavar="SUFFIX")] = ()
+    workers: Annotated[int | None, Option(
+        "number of processes on this machine; one for each processor unless given", low=1, high=4096)] = None
+    scheduler: Annotated[str, Option(
+        "address of a Dask scheduler whose workers compute the inputs; without TLS, everybody who can connect to a "
+        "Dask cluster can run code on it as you", metavar="ADDRESS")] = ""
+    resume: Annotated[bool, Option("keep what an earlier run in the same folder has done")] = True
+    force: Force = False
+
+
+def batch(settings: BatchOptions, **options: Any) -> Report:
+    """Run a command for each file of a folder or a list, or for each row of a table.
+
+    All options of the command can be given, and hold for every input: "batch energy poses -o energies --between
+    protein ligand". Options that name files to write are endings of their names here: "--figure .png". The table
+    report.csv in the output folder has a row for each input, with its figures, its files, its warnings and what went
+    wrong. An input that fails, or ends its process, does not stop the others; the exit code is then 3. Run again, the
+    command computes what is missing, has failed, or whose files have changed.
+
+    Raises
+    ------
+    UsageError
+        For options that do not fit together, or results of another run.
+    InputError
+        When there are no inputs, or the table cannot be read.
+    CheckError
+        When inputs failed.
+    OutputError
+        When the folder or the table cannot be written.
+    """
+    from vmdpotential.compiling import threads
+    from vmdpotential.execution.processes import sharers
+
+    command, folder = _command(settings.task), settings.output
+    source = _source(command)
+    if files.is_standard(folder):
+        raise UsageError("output", "a folder is needed for the results", "such as {output results}")
+    rows = (_of_table(settings.inputs, command) if settings.inputs.suffix.lower() == ".csv" else
+            [("", {source.name: path}) for path in inputs_of(settings.inputs, partial(_fits, source), source.name)])
+    for parameter in command.parameters:
+        if parameter.required and parameter.name not in options and not all(parameter.name in row for _, row in rows):
+            raise UsageError(parameter.name, f"{command.name} needs it")
+    endings = _endings(command, settings.format, options)
+    items = []
+    paths = [paths_in(row[source.name])[0] for _, row in rows]
+    for name, path, (_, row) in zip(names([Path(name or path) for (name, _), path in zip(rows, paths, strict=True)]),
+                                    paths, rows, strict=True):
+        outputs = {key: [Path(os.path.abspath(folder / f"{name}{ending}")) for ending in some]
+                   for key, some in endings.items()}
+        items.append(Item(name, Path(os.path.abspath(path)), _absolute(row), outputs))
+    given = _absolute({name: value for name, value in options.items() if name not in endings})
+    engine = given.get("engine") or next((p.default for p in command.parameters if p.name == "engine"), "cpu")
+    workers = settings.workers
+    if workers is None:  # reading and writing takes longer than a GPU's part
+        workers = threads.count() if settings.scheduler else sharers(engine, threads.count())
+    outcome = run_batch(partial(_one, command.name, source.name, given), items, folder, given, workers=workers,
+                        scheduler=settings.scheduler, engine=engine, resume=settings.resume, force=settings.force)
+    count, failed = len(outcome.rows), outcome.failed
+    made = count - outcome.before
+    lines = [
+        f"{count} inputs: {count - len(failed)} done"
+        + (f" ({outcome.before} of them before)" if outcome.before else "") + f", {len(failed)} failed",
+        *(f"{row['structure']}: {row['message']}" for row in failed[:SHOWN]),
+        *([f"and {len(failed) - SHOWN} more"] if len(failed) > SHOWN else []),
+        f"{outcome.seconds:.2f} s, {made / max(outcome.seconds, 1e-9):.1f} inputs a second",
+        f"wrote {folder / REPORT}",
+    ]
+    data = {"command": command.name, "structures": count, "done": count - len(failed), "done_before": outcome.before,
+            "failed": [{"structure": row["structure"], "message": row["message"]} for row in failed],
+            "seconds": outcome.seconds, "folder": str(folder), "report_file": str(folder / REPORT)}
+    report = Report(lines, data)
+    if failed:
+        raise CheckError(f"{len(failed)} of {count} inputs failed", report)
+    return report
+
+
+def _command(name: str) -> Command:
+    """Return a command that takes an input file.
+
+    Raises
+    ------
+    UsageError
+        For one that does not.
+    """
+    command: Command = registry.get("command", name)
+    if not command.repeatable or not any(p.option.positional and p.type is Path for p in command.parameters):
+        raise UsageError("task", "takes no input file that could be one of many", "choose a command such as map",
+                         value=name)
+    return command
+
+
+def _source(command: Command) -> Parameter:
+    """Return the parameter that the inputs are values of."""
+    return next(p for p in command.parameters if p.option.positional and p.type is Path)
+
+
+def _fits(source: Parameter, path: Path) -> bool:
+    """Return whether a file of a folder is an input."""
+    from vmdpotential.io.maps import is_map
+
+    if Structure in source.objects or source.name == "structure":
+        return recognise.is_structure(path)
+    return is_map(path) if Grid in source.objects else True
+
+
+def _absolute(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values whose files have absolute paths, as workers may have another folder."""
+    def absolute(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(absolute, value))
+        return Path(os.path.abspath(value)) if isinstance(value, Path) else value
+    return {name: absolute(value) for name, value in values.items()}
+
+
+def _endings(command: Command, formats: Suffixes, options: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the endings of the files that each input has, by the parameters that name these."""
+    endings = {}
+    for parameter in command.parameters:
+        if parameter.option.written and parameter.name == "output":
+            chosen = [f".{word.removeprefix('.')}" for word in formats] or list(filter(None, [parameter.option.suffix]))
+            if len(chosen) > 1 and not parameter.several:
+                raise UsageError("format", f"{command.name} writes one file for each input", value=" ".join(formats))
+            if chosen:
+                endings["output"] = chosen
+        elif parameter.option.written and parameter.name in options:
+            endings[parameter.name] = [str(path) for path in paths_in(options[parameter.name])]
+            for ending in endings[parameter.name]:
+                if ending[0] not in "._-" or os.path.basename(ending) != ending:
+                    raise UsageError(parameter.name, "is the ending of the files' names in a batch", "such as _x.csv "
+                                     "or .png", value=ending)
+    if formats and "output" not in endings:
+        raise UsageError("format", f"{command.name} has no output", value=" ".join(formats))
+    return endings
+
+
+def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
+    """Return the name and the values of each row of a table.
+
+    Raises
+    ------
+    InputError
+        When it cannot be read, or a cell is wrong.
+    """
+    known, source = {p.name: p for p in _inner(command)}, _source(command)
+    known[source.name] = source
+    with text_files.reading(path):
+        text = text_files.read_text(text_files.held(path)).decode("utf-8-sig", "surrogateescape")
+    reader = csv.DictReader(text.splitlines())
+    columns = {column: column.strip().replace("-", "_") for column in reader.fieldnames or ()}
+    for column in columns.values():
+        if column != "name" and (column not in known or known[column].option.written):
+            raise InputError(f"{path}: the column '{column}' is no parameter of {command.name} in a table"
+                             f"{similar(column, known)}", f"name columns after parameters, such as {source.name}")
+    found = []
+    for row in reader:
+        values: dict[str, Any] = {}
+        try:
+            for column, cell in row.items():
+                if column is None or cell is None:
+                    raise InputError("has more or fewer cells than the first line")
+                if cell.strip() and columns[column] != "name":
+                    parameter = known[columns[column]]
+                    values[parameter.name] = parameter.convert(shlex.split(cell) if parameter.several else cell.strip())
+            if source.name not in values:
+                raise InputError(f"has no {source.name}")
+        except (InputError, UsageError, ValueError) as error:
+            raise InputError(f"{path}: line {reader.line_num}: {error}") from None
+        found.append((next((cell.strip() for column, cell in row.items() if columns[column] == "name"), ""), values))
+    if not found:
+        raise InputError(f"{path}: has no rows", "give a row for each input")
+    return found
+
+
+def _one(name: str, source: str, options: Mapping[str, Any], item: Item) -> dict[str, Any]:
+    """Run the command for an input; return its figures for the table."""
+    command: Command = registry.get("command", name)
+    known = {parameter.name: parameter for parameter in command.parameters}
+    written = {key: tuple(paths) if known[key].several else paths[0] for key, paths in item.outputs.items()}
+    force = {"force": True} if "force" in known else {}
+    report = command(**{source: item.path, **options, **item.values, **written, **force})
+    figures = {key: round(value, 4) + 0.0 if key == "net_charge" else value for key, value in report.row.items()
+               if key not in FIRST + LAST}
+    # by what it reports, as names of several replicas or probes have numbers or names in them
+    folders = {path.parent for path in item.files}
+    made = [path.name for value in report.data.values() for text in (value if isinstance(value, list) else [value])
+            if isinstance(text, str) and (path := Path(text)).parent in folders]
+    return {**figures, "file": BETWEEN.join(dict.fromkeys(made))}
+
+
+def _inner(command: Command) -> list[Parameter]:
+    """Return the parameters of a command that a batch of it has in addition to its own."""
+    own = {parameter.name for parameter in parameters_of(batch)}
+    taken = {_source(command).name, *own, *_LEFT_OUT}
+    found = []
+    for parameter in command.parameters:
+        option = parameter.option
+        if option.written:
+            option = replace(option, help=f"{option.help}; in a batch, the ending of the names, such as .png or _x.csv")
+        if parameter.name not in taken:
+            found.append(replace(parameter, option=option, group="", argument=parameter.name,
+                                 default=None if parameter.required else parameter.default))
+    return found
+
+
+class BatchCommand(Command):
+    """The command, whose parameters are also those of the command that it runs."""
+
+    def for_words(self, words: Sequence[str]) -> Command:
+        """Return the command with the parameters of the command that the first word names."""
+        if not words or words[0].startswith("-"):
+            return self
+        return replace(self, parameters=(*parameters_of(batch), *_inner(_command(words[0]))))
+
+    def __call__(self, **values: Any) -> Report:
+        """Check the values and run."""
+        return Command.__call__(self.for_words([str(values.get("task", "-"))]), **values)
+
+
+command = BatchCommand.of(batch, repeatable=False)

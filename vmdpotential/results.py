@@ -1,0 +1,196 @@
+"""What commands return: dataclasses, from which the report, ``--json``, tables and data frames are made.
+
+The fields of a result are the keys of ``--json``, and so are the attributes of other objects that it names::
+
+    class Distributions(Result):
+        r: Floats
+        frames: int
+        options: Options = part("range", "bins")
+        structure: Structure = shown()  # for viewers and notebooks, no key
+
+        @key
+        def highest(self) -> float: ...
+
+        def text(self) -> Iterator[str]: ...  # the report
+        def table(self) -> Columns: ...
+        def plot(self, ax: Axes) -> Axes: ...
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+
+import numpy as np
+
+from vmdpotential.errors import BackendError, StoppedError, UsageError
+from vmdpotential.parameters import Report
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # names for annotations, without the time that matplotlib takes
+    Axes = Figure = Any
+
+T = TypeVar("T")
+
+#: A table: its columns by name, all of one length.
+Columns = Mapping[str, Iterable[Any]]
+
+
+def part(*names: str, shown: bool = False, **renamed: str) -> Any:
+    """Return a field whose attributes of these names are keys; without names, what it or its `data` has.
+
+    A name may be that of a part, ``lattice.shape``, whose key is the last word; ``std="deviation"`` is the key ``std``.
+    """
+    keys = {name.rpartition(".")[2]: name for name in names} | renamed
+    return dataclasses.field(metadata={"keys": keys, "shown": shown, "data": not keys and not shown})
+
+
+def shown(**default: Any) -> Any:
+    """Return a field with an object that viewers and notebooks get."""
+    return dataclasses.field(metadata={"keys": {}, "shown": True}, **default)
+
+
+def hidden(**default: Any) -> Any:
+    """Return a field that only the methods of the result use."""
+    return dataclasses.field(metadata={"keys": {}}, **default)
+
+
+class key(cached_property[T]):  # noqa: N801 (a decorator)
+    """A property that is a key."""
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: arrays as lists, files as text, and what is no finite number as null."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(part, shown, hidden))
+class _Declared(Report):
+    def __init_subclass__(cls) -> None:
+        dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
+
+
+class Result(_Declared):
+    """What a command computed.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        The files written.
+    draws : bool
+        Whether the figure is among the objects, as no file shows the result.
+    """
+
+    files: Sequence[Path] = ()
+    draws: bool = hidden(default=False)
+
+    def text(self) -> Iterator[str]:
+        """Yield the lines of the report, without the files."""
+        raise NotImplementedError
+
+    def table(self) -> Columns:
+        """Return the columns of the table: one row of figures unless a result has more."""
+        return {name: [value] for name, value in self.row.items()}
+
+    def plot(self, ax: Axes) -> Axes:
+        """Draw the result into axes, and return them.
+
+        Raises
+        ------
+        UsageError
+            Where there is no figure of such a result.
+        """
+        raise UsageError("", f"there is no figure of {type(self).__name__}", "use its table")
+
+    def draw(self) -> Figure | None:
+        """Return the figure for files and viewers, where there is one."""
+        return None
+
+    def to_dataframe(self) -> Any:
+        """Return the table as a :class:`pandas.DataFrame`.
+
+        Raises
+        ------
+        BackendError
+            When pandas is not installed.
+        """
+        try:
+            import pandas  # type: ignore[import-untyped]
+        except ImportError:
+            raise BackendError("data frames need the package pandas", "pip install pandas") from None
+        return pandas.DataFrame({name: list(column) for name, column in self.table().items()})
+
+    @cached_property
+    def lines(self) -> Sequence[str]:
+        """The report."""
+        return [*self.text(), *(f"wrote {path}" for path in self.files)]
+
+    @cached_property
+    def data(self) -> Mapping[str, Any]:
+        """What ``--json`` prints."""
+        found: dict[str, Any] = {}
+        for item in dataclasses.fields(self):  # type: ignore[arg-type]
+            value, keys = getattr(self, item.name), item.metadata.get("keys")
+            if keys is None:
+                found[item.name] = value
+            elif item.metadata.get("data"):
+                found |= value if isinstance(value, Mapping) else value.data
+            else:
+                found |= {name: None if value is None else attrgetter(where)(value) for name, where in keys.items()}
+        for kind in reversed(type(self).__mro__):
+            found |= {name: getattr(self, name) for name, value in vars(kind).items() if isinstance(value, key)}
+        return {name: plain(value) for name, value in found.items()}
+
+    @cached_property
+    def objects(self) -> Mapping[str, Any]:
+        """What viewers and notebooks show."""
+        found = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)  # type: ignore[arg-type]
+                 if item.metadata.get("shown")}
+        found["figure"] = self.draw() if self.draws else None
+        return {name: value for name, value in found.items() if value is not None}
+
+
+R = TypeVar("R", bound=Result)
+
+
+def complete(result: R, done: int, total: int) -> R:
+    """Return the result of all frames.
+
+    Raises
+    ------
+    StoppedError
+        With the result of the first frames, where the run was stopped.
+    """
+    if done < total:
+        raise StoppedError(f"interrupted after {done} of {total} frames", result)
+    return result
+
+
+def put_table(columns: Columns, path: Path) -> None:
+    """Write a table as CSV, numbers with eight digits; cells are empty where there is no number."""
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(columns)
+        lists = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()]
+        writer.writerows(map(_cells, zip(*lists, strict=True)))
+
+
+def _cells(row: Iterable[Any]) -> list[str]:
+    return ["" if value is None or value != value else f"{value:.8g}" if isinstance(value, float) else str(value)
+            for value in row]
