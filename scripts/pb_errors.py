@@ -17,9 +17,9 @@ import openmmtools
 
 from vmdpotential import read_structure
 from vmdpotential.continuum import region
+from vmdpotential.engines.result import Result, Solvated
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import MapOptions, plan_map
-from vmdpotential.methods.pb import Continued
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.structure import Structure
 
@@ -60,12 +60,12 @@ def structures() -> Iterator[tuple[str, Structure, float]]:
     yield "DHFR", protein, 0.6
 
 
-def solve(structure: Structure, radii: str, lattice: Lattice) -> Continued:
-    """Return the solution on a lattice."""
+def solve(structure: Structure, radii: str, lattice: Lattice) -> tuple[Result, Solvated]:
+    """Return the solution on a lattice, and its energies."""
     result = plan_map(structure, MapOptions(method="pb", radii=radii, boundary="open", tolerance=1e-3),
                       lattice=lattice)[1]
-    assert isinstance(result, Continued)
-    return result
+    assert result.solvated is not None
+    return result, result.solvated
 
 
 def compare(structure: Structure, spacing: float) -> tuple[list[float], list[float], int]:
@@ -76,7 +76,7 @@ def compare(structure: Structure, spacing: float) -> tuple[list[float], list[flo
     finer = Lattice(lattice.origin, lattice.spacing / ratio, (shape[0], shape[1], shape[2]))
     radii = "auto" if structure.radii is not None else "bondi"
     values = atomic_radii(structure, np.ones(len(structure), bool), radii)[0]
-    found, exact = (solve(structure, radii, one) for one in (lattice, finer))
+    (found, solvated), (exact, solvated_finer) = (solve(structure, radii, each) for each in (lattice, finer))
     own = (slice(None, None, ratio),) * 3
     inside = region.signed_distances(structure.positions, values, 1.4, lattice) < 0
     outside = ~(inside | (region.signed_distances(structure.positions, values, 1.4, finer)[own] < 0))
@@ -89,9 +89,10 @@ def compare(structure: Structure, spacing: float) -> tuple[list[float], list[flo
     def relative(chosen: np.ndarray) -> float:
         return float(np.sqrt(np.mean((a - b)[chosen] ** 2) / np.mean(b[chosen] ** 2)))
 
-    total = float(exact.energies.sum())
-    stated = [found.errors.everywhere, found.errors.away, found.energy_error / abs(total)]
-    return stated, [relative(outside), relative(near & outside), abs(float(found.energies.sum()) / total - 1)], ratio
+    total = float(solvated_finer.energies.sum())
+    assert found.errors is not None
+    stated = [found.errors.everywhere, found.errors.away, solvated.error / abs(total)]
+    return stated, [relative(outside), relative(near & outside), abs(float(solvated.energies.sum()) / total - 1)], ratio
 
 
 def main() -> None:

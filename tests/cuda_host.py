@@ -7,6 +7,7 @@ Fourier transforms are scipy's, and the kernels of other files do nothing.
 
 import ctypes
 import zlib
+from pathlib import Path
 from types import SimpleNamespace
 
 import compiled
@@ -228,7 +229,7 @@ class HostGpu:
     def kernel(self, file, function, macros, radial, size):
         def run(grid, block, stream, argument, shared_size=0):
             self.used.add(function)
-            if file in TASKS:
+            if Path(file).name in TASKS:
                 assert shared_size <= 48_000
                 library = self.library(file, macros, radial)
                 library.run(library[function], argument, (ctypes.c_uint * 3)(*grid), ctypes.c_uint(block[0]))
@@ -237,9 +238,9 @@ class HostGpu:
             grid, block, None, argument))
 
     def library(self, file, macros, radial=""):
-        name = file + "".join(map(str, macros.values())) + str(zlib.crc32(radial.encode()))
+        name = Path(file).name + "".join(map(str, macros.values())) + str(zlib.crc32(radial.encode()))
         if name not in self.libraries:
-            text = build.source(file, macros | {"TASK": TASKS[file]}, radial)
+            text = build.source(file, macros | {"TASK": TASKS[Path(file).name]}, radial)
             text = text.replace("extern __shared__ double dynamic[]", "static double dynamic[6000]")
             self.libraries[name] = compiled.library(HEAD + text + TAIL, "-U_FORTIFY_SOURCE", "-std=c++17", "-w")
         return self.libraries[name]

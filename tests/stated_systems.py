@@ -188,7 +188,7 @@ def main():
             assert stated <= options.tolerance
         print(f"{name} ({len(system[0])} atoms): {', '.join(words)}", flush=True)
     print(f"largest ratio of the actual error to the stated one: {worst:.2f}")
-    sys.exit(worst > MORE)
+    sys.exit(int(worst > MORE))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from vmdpotential.engines import LatticeSum, PointSum, get_engine
 from vmdpotential.grid.lattice import Box
 from vmdpotential.methods import Charges, Request, accuracy
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting import levels, mesh
+from vmdpotential.plugins.historical import levels
+from vmdpotential.splitting import mesh
 
 #: Boundaries of a box of water of 30 A.
 CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),

@@ -10,11 +10,12 @@ from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 
 from vmdpotential.engines import LatticeSum
-from vmdpotential.engines.cpu.maps import levels as cpu
 from vmdpotential.engines.cpu.maps import mesh as cpu_mesh
-from vmdpotential.engines.cuda import build, device, levels, maps
+from vmdpotential.engines.cuda import build, device, maps
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.plugins.historical import msm_cpu as cpu
+from vmdpotential.plugins.historical import msm_cuda as levels
 
 LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 9, 20))
 CELL = Cell(np.diag([24.0, 33.0, 18.0]))
@@ -105,7 +106,7 @@ def test_level_kernels_compile(real, order, architecture, tmp_path):
         *((name, getattr(levels, name)) for name in ("ROWS", "GROUP", "TILE_Y", "TILE_Z", "PARTS", "STRIP")),
         *((f"__builtin_offsetof({struct}, {name})", dtype.fields[name][1])
           for struct, dtype in (("Level", levels.LEVEL), ("LevelTask", levels.TASK)) for name in dtype.names)))
-    compile_for_all(build.source("levels.cu", macros) + same, macros, tmp_path, architectures=(architecture,))
+    compile_for_all(build.source(levels.FILE, macros) + same, macros, tmp_path, architectures=(architecture,))
 
 
 def test_no_atoms_need_no_gpu():

@@ -13,7 +13,8 @@ from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import ELECTROSTATICS, Between, by_residue, interaction_energy
+from vmdpotential.pairs.energy import Between, by_residue, interaction_energy
+from vmdpotential.pairs.potentials import ELECTROSTATICS
 from vmdpotential.units import coulomb_constant
 
 C = coulomb_constant("kcal/mol/e")

@@ -16,7 +16,7 @@ from vmdpotential import registry
 from vmdpotential.engines import LatticeSum
 from vmdpotential.interactions import Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import exp
-from vmdpotential.methods import Estimate, Method, Plan
+from vmdpotential.methods import Estimate, Method, Plan, Planned
 
 
 def radial(r2, rinv, p):
@@ -61,9 +61,10 @@ class Wrong(Pairs):
 
     def plan(self, request, engine):
         @dataclasses.dataclass
-        class Less:
-            plan: object
+        class Less(Planned):
+            plan: Planned
             error = None
+            method, estimate = "wrong", Estimate(0.0, 0)
 
             def run(self, positions, charges):
                 return self.plan.run(positions[1:], charges[1:])

@@ -30,7 +30,7 @@ from vmdpotential.units import coulomb_constant
 def test_the_transform_far_out_is_that_of_quadrature(radius, mesh, order):
     splitting, _ = optimal(radius, mesh, order)
     count = 100_000
-    table = splitting.window_table(count)
+    table = splitting.window_table(PER_RADIUS * splitting.radius, count)
     chosen = np.r_[65_500:65_600, count - 50 : count]  # on both sides of where another way begins
     expected = splitting.window(chosen / PER_RADIUS / radius)
     assert len(table) == count

@@ -14,7 +14,8 @@ from helpers import EVERYTHING, definition
 from historical_sums import CASES, LATTICE, atoms, run, shifted
 
 from vmdpotential import registry
-from vmdpotential.engines.cuda import build, device, pinned, radial
+from vmdpotential.engines.cuda import build, radial
+from vmdpotential.engines.cuda import kernels as interface
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import bins, cutoff, direct
@@ -184,10 +185,10 @@ def host(monkeypatch):
         def memcpy_dtoh(array, address):
             ctypes.memmove(array.ctypes.data, address, array.nbytes)
 
-    monkeypatch.setattr(device, "gpus", lambda: (Gpu(),))
-    monkeypatch.setattr(device, "driver", lambda: Driver)
-    monkeypatch.setattr(device, "errors", lambda *_: contextlib.nullcontext())
-    monkeypatch.setattr(pinned, "empty", lambda shape: np.empty(shape, np.float32))
+    monkeypatch.setattr(interface, "idlest", lambda count: [Gpu()])
+    monkeypatch.setattr(interface, "driver", lambda: Driver)
+    monkeypatch.setattr(interface, "errors", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(interface, "empty", lambda shape: np.empty(shape, np.float32))
 
 
 def aligned(data):

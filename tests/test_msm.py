@@ -12,10 +12,10 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb
-from vmdpotential.methods import Charges, Request, msm
+from vmdpotential.methods import Charges, Request
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.splitting import images, levels
+from vmdpotential.plugins.historical import images, levels, msm
 
 ENGINE = get_engine("cpu")
 COULOMB = coulomb.INTERACTION.bind()

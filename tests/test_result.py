@@ -81,7 +81,7 @@ def test_mean_and_variance_are_those_of_numpy(make, count):
     frames = [random_maps(count, seed, 0.1, offset=50.0) for seed in range(9)]
     found = make(frames[0]).new_sums()
     for frame in frames:
-        make(frame).add_to(found)
+        found.add(make(frame))
     assert found.count == 9
     stack = np.array(frames, np.float64)
     one = (lambda a: a[0]) if count == 1 else (lambda a: a)
@@ -124,6 +124,6 @@ def test_results_do_not_share_what_they_give(make):
     """Whoever changes values changes neither the sums nor what is asked for again."""
     maps = random_maps(1)
     result, found = make(maps.copy()), make(maps).new_sums()
-    result.add_to(found)
+    found.add(result)
     np.testing.assert_array_equal(found.mean(), maps[0])
     assert result.device_seconds in (None, 0.5)

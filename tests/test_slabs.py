@@ -4,9 +4,8 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.maps import open_map, read_map
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import Charges, Request, accuracy
+from vmdpotential.methods import Charges, Estimate, Plan, Planned, Request, accuracy
 from vmdpotential.methods.slabs import LAYER, by_slabs
 from vmdpotential.molecule.cell import Cell
 
@@ -109,11 +108,21 @@ def test_a_better_plan_makes_the_slabs_again(monkeypatch):
 
 
 def test_a_plan_of_another_package_is_one_for_each_slab(monkeypatch):
+    @dataclass
+    class OtherPlan(Planned):
+        plan: Plan
+        method, estimate, error = "other", Estimate(0.0, 0), None
+
+        def on(self, lattice):
+            return replace(self, plan=replace(self.plan, work=replace(self.plan.work, lattice=lattice)))
+
+        def run(self, positions, charges):
+            shapes.append(self.plan.work.lattice.shape[2])
+            return self.plan.run(positions, charges)
+
     class Other(type(registry.get("method", "direct"))):
         def plan(self, request, engine):
-            made = super().plan(request, engine)
-            shapes.append(request.lattice.shape[2])
-            return SimpleNamespace(run=made.run, error=None, estimate=made.estimate)
+            return OtherPlan(super().plan(request, engine))
 
     shapes, structure = [], water(10)
     whole = potential_map(structure, method="direct", spacing=0.4, padding=3, engine="cpu")
@@ -121,7 +130,7 @@ def test_a_plan_of_another_package_is_one_for_each_slab(monkeypatch):
     in_slabs(monkeypatch)
     sink = Kept()
     potential_map(structure, method="direct", spacing=0.4, padding=3, engine="cpu", sink=sink)
-    assert shapes == [whole.lattice.shape[2], 16, 16, whole.lattice.shape[2] - 32]
+    assert shapes == [16, 16, whole.lattice.shape[2] - 32]
     assert relative_rms(sink.values(), whole.values) < ROUNDING
 
 

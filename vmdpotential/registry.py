@@ -29,7 +29,7 @@ _entries: dict[str, dict[str, Any]] = {
                      "verify", "benchmark")
     },
     "method": {
-        name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "msm", "pme", "ewald", "pb")},
+        name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "pme", "ewald", "pb")},
     "interaction": {
         name: f"vmdpotential.interactions.{name}:INTERACTION"
         for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent", "sigmoidal_dielectric",

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine, LatticeSum, get_engine
 from vmdpotential.engines.costs import CPU
-from vmdpotential.engines.cuda import device, maps, pinned, radial
-from vmdpotential.engines.cuda.build import struct
+from vmdpotential.engines.cuda import kernels
 from vmdpotential.methods import Estimate, Request
 from vmdpotential.methods.cutoff import pairwise
 
@@ -36,11 +35,11 @@ from .early import COPY, Early, Timed, four
 HERE = Path(__file__).parent
 
 #: Bins in a kernel's list: its arguments, which lie in constant memory, may have 4 kB.
-LISTED = (4080 - maps.TASK.itemsize) // 4
+LISTED = (4080 - kernels.TASK.itemsize) // 4
 
 #: Struct ListTask of cutoff_smallbin.cu.
-LIST_TASK = struct("ListTask", [
-    ("task", maps.TASK),  # index: the home bin of a region along x, then y, then z; zero of the list's steps
+LIST_TASK = kernels.struct("ListTask", [
+    ("task", kernels.TASK),  # index: the home bin of a region along x, then y, then z; zero of the list's steps
     ("count", np.int32),  # steps in the list
     ("steps", np.int32, LISTED),
 ], "cutoff_smallbin.cu")
@@ -63,9 +62,9 @@ def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> 
         charges = charges[index]
     if not len(positions):
         return Timed(np.zeros((1, *lattice.shape), np.float32))
-    scaled = interaction.scaled(maps.unit(lattice, reach))
+    scaled = interaction.scaled(kernels.unit(lattice, reach))
     placed = place(name, lattice, positions, four(lattice, positions, charges, scaled.length), reach)
-    task = maps.base_task(lattice, scaled)
+    task = kernels.base_task(lattice, scaled)
     task["count"] = len(positions)
     task["low"] = (placed.bins.low - lattice.origin) / scaled.length
     task["cells"], task["inverse_cell"] = placed.bins.shape, scaled.length / placed.bins.side
@@ -74,13 +73,13 @@ def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> 
         knobs |= {"COMPENSATED": int(work.precision == "compensated"), "CAPACITY": CAPACITY, "LISTED": LISTED}
     nx, ny, nz = (-(-n // REGION) for n in lattice.shape)
     clock.append(time.perf_counter())
-    (gpu,) = device.idlest(1)
+    (gpu,) = kernels.idlest(1)
     needed = 4 * lattice.size + sum(array.nbytes for array in placed.arrays.values())
-    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
-        drv = device.driver()
+    with gpu, kernels.errors(f"GPU {gpu.number} ({gpu.name})", needed):
+        drv = kernels.driver()
         start, lanes = gpu.lanes()
         stream, end = lanes[0]
-        out = pinned.empty(lattice.shape)
+        out = kernels.empty(lattice.shape)
         task["out"] = gpu.buffer("map 0", out.nbytes)
         drv.memset_d8(int(task["out"]), 0, out.nbytes)
         for field, array in placed.arrays.items():
@@ -88,7 +87,8 @@ def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> 
         clock.append(time.perf_counter())
         arguments = list_tasks(task, placed.steps) if placed.kernel == "smallbin" else [task.tobytes()]
         function = f"cutoff_{placed.kernel}"
-        kernel = gpu.kernel(HERE / f"{function}.cu", function, knobs, radial.source(scaled, "float"), len(arguments[0]))
+        text = kernels.source(scaled, "float")
+        kernel = gpu.kernel(HERE / f"{function}.cu", function, knobs, text, len(arguments[0]))
         start.record(stream)
         for argument in arguments:
             kernel.prepared_async_call((nz, ny, nx), (128, 1, 1), stream, argument)

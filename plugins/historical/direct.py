@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine, LatticeSum
-from vmdpotential.engines.cuda import device, maps
+from vmdpotential.engines.cuda import kernels
 from vmdpotential.methods import Estimate, Request, map_bytes
 
 from .early import COPY, Early, Timed, four
@@ -45,16 +45,16 @@ def all_pairs(name: str, work: LatticeSum, positions: Floats, charges: Floats) -
     assert work.pairs is not None
     scaled = work.pairs.scaled(float(lattice.spacing.max()))
     atoms = four(lattice, positions, charges, scaled.length)
-    task = maps.base_task(lattice, scaled)
+    task = kernels.base_task(lattice, scaled)
     nx, ny, nz = lattice.shape
     grid = (-(-nz // POINTS[name]), -(-ny // 8), nx)
     size = BATCH.get(name, len(atoms))
     macros: dict[str, object] = {"REAL": "float"} | ({"BATCH": size} if name in BATCH else {})
     file = HERE / f"direct_{name}.cu"
-    (gpu,) = device.idlest(1)
-    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
-        drv = device.driver()
-        kernel = gpu.kernel(file, f"direct_{name}", macros, "", maps.TASK.itemsize)
+    (gpu,) = kernels.idlest(1)
+    with gpu, kernels.errors(f"GPU {gpu.number} ({gpu.name})"):
+        drv = kernels.driver()
+        kernel = gpu.kernel(file, f"direct_{name}", macros, "", kernels.TASK.itemsize)
         start, lanes = gpu.lanes()
         stream, end = lanes[0]
         task["out"] = gpu.buffer("map 0", out.nbytes)

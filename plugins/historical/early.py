@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,10 @@ class EarlyPlan(Planned):
             When no GPU works.
         """
         return self.kernel(self.method, self.work, *charges_and_positions(positions, charges))
+
+    def on(self, lattice: Lattice) -> EarlyPlan:
+        """Return the same plan for a part of the lattice."""
+        return replace(self, work=replace(self.work, lattice=lattice))
 
     def __str__(self) -> str:
         points = " x ".join(map(str, self.work.lattice.shape))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import units
-from vmdpotential.engines import Engine, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import coulomb, distance_dependent, lennard_jones, sigmoidal_dielectric
@@ -69,7 +69,7 @@ def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 
 def gravity(positions: ArrayLike, masses: ArrayLike, velocities: ArrayLike | None = None, softening: float = 0.0,
-            constant: float = 1.0, engine: str | Engine = "auto", precision: str = "single") -> Gravity:
+            constant: float = 1.0, engine: str = "auto", precision: str = "single") -> Gravity:
     """Return accelerations, jerks and the energy of masses, in units of their own.
 
     The acceleration of i is the sum of G m_j d / (d^2 + softening^2)^(3/2), with d from i to j.
@@ -83,7 +83,7 @@ def gravity(positions: ArrayLike, masses: ArrayLike, velocities: ArrayLike | Non
     softening : float
     constant : float
         G.
-    engine : str or Engine
+    engine : str
     precision : str
         ``single`` (relative error about 1e-6) or ``double``.
 
@@ -96,14 +96,15 @@ def gravity(positions: ArrayLike, masses: ArrayLike, velocities: ArrayLike | Non
     weights = _array("masses", masses, places.shape[:1])
     motion = None if velocities is None else _array("velocities", velocities, places.shape)
     work = PairSum(gravity_potential(float(softening)), precision=precision, energy=True, jerk=motion is not None)
-    result = _engine(engine).prepare_pairs(work).run(Atoms(places, {"source": -constant * weights}, velocities=motion))
+    bodies = Atoms(places, {"source": -constant * weights}, velocities=motion)
+    result = get_engine(engine).prepare_pairs(work).run(bodies)
     assert result.energies is not None
     return Gravity(result.forces, result.jerks, float(weights @ result.energies[:, 0]))
 
 
 def lennard_jones_coulomb(positions: ArrayLike, charges: ArrayLike, half_rmin: ArrayLike, depth: ArrayLike,
                           dielectric: str = "constant", exclusions: ArrayLike | None = None,
-                          engine: str | Engine = "auto", precision: str = "single") -> PairResult:
+                          engine: str = "auto", precision: str = "single") -> PairResult:
     """Return forces (kcal/mol/A) and energies (kcal/mol) of all pairs of atoms by Lennard-Jones and Coulomb.
 
     Parameters
@@ -116,7 +117,7 @@ def lennard_jones_coulomb(positions: ArrayLike, charges: ArrayLike, half_rmin: A
         One of :data:`DIELECTRICS`: 1, growing by 4 per A, or sigmoidal.
     exclusions : (E, 2), optional
         Pairs that are left out.
-    engine : str or Engine
+    engine : str
     precision : str
         ``single`` or ``double``.
 
@@ -141,8 +142,4 @@ def lennard_jones_coulomb(positions: ArrayLike, charges: ArrayLike, half_rmin: A
         if len(left_out) and not 0 <= left_out.min() <= left_out.max() < len(places):
             raise UsageError("exclusions", "are of atoms that are not there")
     work = PairSum(ljc_potential(dielectric), precision=precision, energy=True)
-    return _engine(engine).prepare_pairs(work).run(Atoms(places, parameters, exclusions=left_out))
-
-
-def _engine(engine: str | Engine) -> Engine:
-    return get_engine(engine) if isinstance(engine, str) else engine
+    return get_engine(engine).prepare_pairs(work).run(Atoms(places, parameters, exclusions=left_out))

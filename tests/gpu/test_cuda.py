@@ -129,7 +129,7 @@ class TestResult:
             copy = HostResult(np.stack([result.values(), *(result.field() if field else [])]))
             if not n:
                 found = result.new_sums()
-            (copy if n == 3 else result).add_to(found)
+            found.add(copy if n == 3 else result)
             host.add(copy)
         assert found.count == host.count == 6
         np.testing.assert_allclose(found.mean(), host.mean(), rtol=1e-10, atol=1e-10)

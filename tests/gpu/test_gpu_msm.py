@@ -10,12 +10,12 @@ from helpers import random_charges, relative_rms
 
 from vmdpotential import engines
 from vmdpotential.engines import LatticeSum
-from vmdpotential.engines.cuda.levels import LevelSum
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.splitting import levels
+from vmdpotential.plugins.historical import levels
+from vmdpotential.plugins.historical.msm_cuda import LevelSum
 
 pytestmark = pytest.mark.gpu
 

@@ -10,7 +10,8 @@ from vmdpotential.engines.cuda import device, maps
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.splitting import levels, mesh
+from vmdpotential.plugins.historical import levels
+from vmdpotential.splitting import mesh
 
 pytestmark = pytest.mark.gpu
 

@@ -19,7 +19,8 @@ from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import ELECTROSTATICS, TOLERANCE, Between
+from vmdpotential.pairs.energy import TOLERANCE, Between
+from vmdpotential.pairs.potentials import ELECTROSTATICS
 from vmdpotential.parameters import Option
 from vmdpotential.results import Result, hidden, key, part, shown
 

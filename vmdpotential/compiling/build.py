@@ -47,13 +47,13 @@ _no_vectors = threading.Event()
 _under_way = threading.local()
 
 
-def load(template: str, **constants: Hashable) -> ModuleType:
+def load(template: str | Path, **constants: Hashable) -> ModuleType:
     """Return the kernel file `template` of this package as a module made for some constants.
 
     Parameters
     ----------
-    template : str
-        Name of the file.
+    template : str or Path
+        Name of the file, or the path of another package's.
     **constants
         Values, which ``repr`` tells apart, of the names in capitals that the file declares and does not set.
 
@@ -140,11 +140,11 @@ def _files() -> dict[str, Path]:
 
 
 @cache
-def _load(template: str, **constants: Hashable) -> ModuleType:
-    path = _files()[template]
+def _load(template: str | Path, **constants: Hashable) -> ModuleType:
+    path = template if isinstance(template, Path) else _files()[template]
     values = {name.upper(): value for name, value in constants.items()}
     depends = f"{_versions()}\n{path.read_text()}\n{sorted(values.items())!r}"
-    name = f"vmdpotential_{template}_{hashlib.sha256(depends.encode()).hexdigest()[:16]}"
+    name = f"vmdpotential_{path.stem}_{hashlib.sha256(depends.encode()).hexdigest()[:16]}"
     if name in sys.modules:  # asked for by other arguments
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
@@ -175,7 +175,7 @@ class Kept:
 
     cache_path = None
 
-    def __init__(self, function: Any, in_its_place: tuple[str, dict[str, Hashable]] | None) -> None:
+    def __init__(self, function: Any, in_its_place: tuple[str | Path, dict[str, Hashable]] | None) -> None:
         self._name = function.py_func.__name__
         self._module = function.__module__
         self._compile = function.compile

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import registry
 from vmdpotential.errors import BackendError, InputError, UsageError, in_words
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
-    from vmdpotential.splitting.levels import Levels
     from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
@@ -84,7 +83,7 @@ class LatticeSum:
         One of :data:`PRECISIONS`.
     field : bool
         Whether the field is summed beside the potential.
-    smooth : Mesh, Levels or None
+    smooth : Mesh, SmoothPart or None
         The rest of a potential of which the pairs are the short-range part.
     """
 
@@ -93,7 +92,7 @@ class LatticeSum:
     cell: Cell | None = None
     precision: str = "single"
     field: bool = False
-    smooth: Mesh | Levels | None = None
+    smooth: Mesh | SmoothPart | None = None
 
     def __post_init__(self) -> None:
         check_precision(self.precision)
@@ -101,7 +100,7 @@ class LatticeSum:
             raise UsageError("cell", f"the sum of {self.pairs} over its images has no end: it has no cutoff")
 
     @classmethod
-    def split(cls, lattice: Lattice, smooth: Mesh | Levels, precision: str = "single",
+    def split(cls, lattice: Lattice, smooth: Mesh | SmoothPart, precision: str = "single",
               field: bool = False) -> LatticeSum:
         """Return the sum of a smooth part and the pairs that it leaves."""
         return cls(lattice, smooth.short, smooth.cell, precision, field, smooth)
@@ -114,7 +113,7 @@ class LatticeSum:
         UsageError
             In an open boundary, or where the axes of the lattice would not stay along x, y and z.
         TaskError
-            For a smooth part on levels.
+            For a smooth part that is for one cell.
         """
         if self.cell is None:
             raise UsageError("cell", "an open boundary has none")
@@ -172,6 +171,52 @@ class PointSum:
         if self.cell is None or self.pairs is None or self.pairs.cutoff is None:
             return True
         return bool(2 * self.pairs.cutoff <= np.linalg.norm(self.cell.reduced, axis=1).min())
+
+
+class SmoothPart(Protocol):
+    """A smooth part that is not on one mesh: nodes that charges are spread to, with a sum of its own on each engine."""
+
+    @property
+    def origin(self) -> Floats:
+        """(3,) first node, A."""
+
+    @property
+    def steps(self) -> Floats:
+        """(3, 3) vectors between neighbouring nodes, as rows, A."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Nodes along each axis."""
+
+    @property
+    def order(self) -> int:
+        """Nodes along each axis that a charge goes to."""
+
+    @property
+    def periodic(self) -> tuple[bool, bool, bool]:
+        """Which axes are."""
+
+    @property
+    def cell(self) -> Cell | None:
+        """Whose images the pairs have."""
+
+    @property
+    def box(self) -> Box | None:
+        """In an open boundary, the box that charges must be in."""
+
+    @property
+    def end(self) -> float:
+        """Where it ends, A; infinite where it does nowhere."""
+
+    @property
+    def short(self) -> Bound:
+        """The pair interaction that it leaves."""
+
+    def in_cell(self, cell: Cell) -> SmoothPart:
+        """Return the same in another periodic cell, or raise TaskError."""
+
+    def prepare(self, engine: str, work: LatticeSum) -> Prepared:
+        """Return a sum of which this is the smooth part, ready to run, on an engine by its name."""
 
 
 class Prepared(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,12 +15,75 @@ Floats = NDArray[np.float64]
 Maps = NDArray[np.float32]
 
 
+@dataclass(frozen=True)
+class Errors:
+    """Relative rms errors of a map.
+
+    Parameters
+    ----------
+    everywhere : float
+        Of the potential, over all points.
+    away : float
+        Of the potential, over the points away from charges.
+    field, field_away : float or None
+        The same of the field, where there is one.
+    """
+
+    everywhere: float
+    away: float
+    field: float | None = None
+    field_away: float | None = None
+
+    @property
+    def largest(self) -> float:
+        """The largest of them, to which a tolerance applies."""
+        errors = (self.everywhere, self.away, self.field, self.field_away)
+        return float(np.max([error for error in errors if error is not None]))  # not a number where one is none
+
+    def __str__(self) -> str:
+        text = f"{self.everywhere:.1e} of the potential, {self.away:.1e} of it away from charges"
+        if self.field is None:
+            return text
+        return f"{text}, {self.field:.1e} of the field, {self.field_away:.1e} of it away from charges"
+
+
+@dataclass(frozen=True, eq=False)
+class Solvated:
+    """What a solution around charges adds to their energy.
+
+    Parameters
+    ----------
+    reaction : (N,) float64, kT/e
+        The reaction potential at each charge: what the charges do not make in a medium of the molecule's permittivity.
+    energies : (N,) float64, kT
+        Half of each charge times that.
+    error : float, kT
+        Of the sum of the energies.
+    """
+
+    reaction: Floats
+    energies: Floats
+    error: float
+
+
 class Result(Protocol):
-    """The potential on a lattice, and the field beside it where it was asked for."""
+    """The potential on a lattice, and the field where it was requested."""
 
     @property
     def device_seconds(self) -> float | None:
         """Seconds that a GPU computed, without transfers; None where none did."""
+
+    @property
+    def errors(self) -> Errors | None:
+        """The errors that the sum knows itself; None where they have to be measured."""
+
+    @property
+    def solvated(self) -> Solvated | None:
+        """What a solution around the charges adds to their energy; None without one."""
+
+    @property
+    def extremes(self) -> tuple[float, float] | None:
+        """Lowest and highest potential of a map that was written slab by slab; None where it is in memory."""
 
     def values(self) -> Maps:
         """Return the potential, (nx, ny, nz), e/A."""
@@ -38,9 +102,6 @@ class Result(Protocol):
 
     def new_sums(self) -> Sums:
         """Return sums of no results yet, to which this one and others of the same plan can be added."""
-
-    def add_to(self, sums: Sums) -> None:
-        """Add the maps, and their squares, to sums."""
 
 
 class Sums(Protocol):
@@ -93,7 +154,7 @@ class MeanOfResults:
         result = self.run(positions, charges)
         if self._sums is None:
             self._sums = result.new_sums()
-        result.add_to(self._sums)
+        self._sums.add(result)
         self.count += 1
 
     def result(self) -> HostResult:
@@ -114,7 +175,26 @@ def check_frames(count: int) -> None:
         raise InputError("there are no frames to take a mean of")
 
 
-class HostResult:
+class StatedNothing:
+    """What a sum states of itself that only adds up terms: nothing; see :class:`Result`."""
+
+    @property
+    def errors(self) -> Errors | None:
+        """None: they have to be measured."""
+        return None
+
+    @property
+    def solvated(self) -> Solvated | None:
+        """None: there is no solution around the charges."""
+        return None
+
+    @property
+    def extremes(self) -> tuple[float, float] | None:
+        """None: the map is in memory."""
+        return None
+
+
+class HostResult(StatedNothing):
     """Maps in the memory of the host.
 
     Parameters
@@ -152,10 +232,6 @@ class HostResult:
     def new_sums(self) -> HostSums:
         """Return sums, of no results yet."""
         return HostSums()
-
-    def add_to(self, sums: Sums) -> None:
-        """Add the maps to the sums."""
-        sums.add(self)
 
 
 def _sum_of_squares(values: Maps) -> float:

@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine, stretch
-from vmdpotential.errors import InputError, TaskError
+from vmdpotential.errors import InputError
 from vmdpotential.execution.blocks import LABEL, LEAST, piece_size
 from vmdpotential.execution.work import Arrays, Cost, Needs, Work
 from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
-from vmdpotential.io.trajectories.frames import Frame, Frames, Trajectory, ahead, periodic_cell
+from vmdpotential.io.trajectories.frames import Frame, Frames, ahead, periodic_cell
 from vmdpotential.maps import MapOptions, MapPlan, choose_cell, lay_lattice, plan_map
-from vmdpotential.methods import Method, Plan, Planned, Request
+from vmdpotential.methods import Method, Planned, Request
 from vmdpotential.methods.slabs import planes_at_once
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.selection import select
@@ -124,14 +124,13 @@ class MeanMap(Work):
 
     def needs(self) -> Needs:
         """Return engine and memory: a frame's map, its sums, and a result that waits."""
-        memory = 0  # other plans may not compute two maps at once
-        if isinstance(self.plan, Plan):
+        memory = 0  # one map is computed at a time
+        if self.plan.concurrent:
             memory = self.plan.estimate.bytes + self.request.lattice.size * (24 + 48 * self.spread)
-        return Needs(self.engine, isinstance(self.frames, Trajectory), memory)
+        return Needs(self.engine, self.frames.portable, memory)
 
     def cost(self) -> Cost:
         """Return what a frame and a block's result take."""
-        assert isinstance(self.frames, Trajectory)
         size = 8 * self.request.lattice.size * (1 + self.spread)
         return Cost(self.plan.estimate.seconds, self.frames.seconds(), size)
 
@@ -147,7 +146,7 @@ class MeanMap(Work):
         if self.request.cell is None:
             return frame.cell
         assert self.cell is not None
-        name = str(getattr(self.frames, "path", "frames"))
+        name = str(self.frames)
         cell = periodic_cell(name, frame, self.cell)
         if stretch(self.request.cell, cell) is None:
             raise InputError(
@@ -167,9 +166,6 @@ class MeanMap(Work):
         assert cell is not None
         if same_cell(planned, cell, SAME):
             return self.plan, 0
-        if not hasattr(self.plan, "in_cell"):
-            raise TaskError(f"the method {self.plan.method} makes no plans for cells that change",
-                            "use {method pme}, or give {cell}")
         return self.plan.in_cell(cell), None
 
     def _larger(self, steps: int) -> Planned:
@@ -211,7 +207,7 @@ class _Tally:
         plan, shared = work.plan_for(positions, cell)
         if cell is not None:
             self.cells.add(cell.vectors)
-        if not work.spread and shared is not None and hasattr(plan, "new_mean"):
+        if not work.spread and shared is not None:
             if shared not in self.means:
                 self.means[shared] = plan.new_mean()
             self.means[shared].add(positions, work.charges)
@@ -221,7 +217,7 @@ class _Tally:
         result = plan.run(positions, work.charges)
         if self.sums is None:
             self.sums = result.new_sums()
-        result.add_to(self.sums)
+        self.sums.add(result)
 
     def arrays(self) -> Arrays:
         """Return the sums."""

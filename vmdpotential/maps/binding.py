@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import PointSum, get_engine
+from vmdpotential.engines.result import Solvated
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.maps.options import MapOptions, SumOptions
 from vmdpotential.maps.places import lay_lattice
 from vmdpotential.maps.plan import plan_map
-from vmdpotential.methods.pb import Continued
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
@@ -91,16 +91,17 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     both = a | b
     lattice = lay_lattice(structure, structure.positions[both], None, spacing, PADDING)
 
-    def solved(atoms: NDArray[np.bool_], sources: NDArray[np.bool_]) -> tuple[NDArray[np.float64], Continued]:
-        """Return the reaction potential (N,) at all atoms, kT/e, and the result."""
+    def solved(atoms: NDArray[np.bool_], sources: NDArray[np.bool_]) -> tuple[NDArray[np.float64], Solvated]:
+        """Return the reaction potential (N,) at all atoms, kT/e, and the energies."""
         planned, result = plan_map(structure, MapOptions(
             method="pb", parameters=parameters, radii=radii, sources=sources, boundary="open", spacing=spacing,
             padding=PADDING, atoms=atoms, temperature=temperature, dielectric=dielectric, engine=engine),
             lattice=lattice)
-        assert isinstance(result, Continued)
-        found = np.zeros(len(structure))
-        found[planned.chosen] = result.reaction
-        return found, result
+        solvated = result.solvated
+        assert solvated is not None
+        reaction = np.zeros(len(structure))
+        reaction[planned.chosen] = solvated.reaction
+        return reaction, solvated
 
     charges = structure.known_charges
     reactions, screening, errors = [], [], []
@@ -109,7 +110,7 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
         _, alone = solved(part, part)
         reactions.append(float(within.energies.sum() - alone.energies.sum()))
         screening.append(float(charges[other] @ reaction[other]))
-        errors += [within.energy_error, alone.energy_error]
+        errors += [within.error, alone.error]
     kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
     potential = get_engine(engine).prepare_points(PointSum(COULOMB.bind())).at(
         structure.positions[b], structure.positions[a], charges[a])[0]

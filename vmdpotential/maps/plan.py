@@ -21,8 +21,8 @@ from vmdpotential.maps.interaction import bind, check_tolerance, medium_of_sum
 from vmdpotential.maps.medium import Medium, stated_medium
 from vmdpotential.maps.options import TOLERANCE, MapOptions
 from vmdpotential.maps.places import choose_cell, lay_lattice
-from vmdpotential.methods import Charges, Method, Plan, Planned, Request, Solution, accuracy
-from vmdpotential.methods.slabs import Sink, SlabResult, by_slabs
+from vmdpotential.methods import Charges, Method, Planned, Request, Solution, accuracy
+from vmdpotential.methods.slabs import Sink, by_slabs
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import is_solvated, is_water, named_selection, select
@@ -97,9 +97,8 @@ class MapPlan:
         unit, temperature, dielectric = self.options.unit, self.medium.temperature, self.medium.dielectric
         volts = coulomb_constant("V", dielectric=dielectric) / self.medium.constant(unit)
         lattice = self.request.lattice
-        if isinstance(result, SlabResult):
-            described = StoredGrid.described(lattice, unit, temperature, dielectric, self.provenance,
-                                             (result.low, result.high))
+        if result.extremes is not None:
+            described = StoredGrid.described(lattice, unit, temperature, dielectric, self.provenance, result.extremes)
             if self.request.field:
                 x, y, z = (StoredGrid.described(lattice, "V/A", None, dielectric, made)
                            for made in _of_field(self.provenance))
@@ -110,13 +109,13 @@ class MapPlan:
 
     def _solvation(self, result: Result) -> Solvation | None:
         """Return the energy of solvation of a result, where its method has it."""
-        found = self.method.solvation(result)
-        if found is None:
+        solvated = result.solvated
+        if solvated is None:
             return None
         kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", self.medium.temperature)
         energies = np.zeros(len(self.structure))
-        energies[self.chosen] = kt * found[0]
-        return Solvation(energies, kt * found[1])
+        energies[self.chosen] = kt * solvated.energies
+        return Solvation(energies, kt * solvated.error)
 
 
 def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | None = None, field: bool = False,
@@ -181,9 +180,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     if not np.isfinite(result.mean_squares()).all():
         raise InputError(f"{structure.where}: its potential is too large for a map (3e38 {unit})",
                          "correct the charges, {temperature} or {dielectric}")
-    summed = plan.work.pairs if isinstance(plan, Plan) else None
-    if summed is None or summed.end is None:  # where the method has not ended it
-        summed = bound
+    summed = plan.summed or bound
     provenance = Provenance(
         method=summing.name, interaction=summing.sums(request, summed),
         medium=stated_medium(summing.medium(request, medium.dielectric, medium.temperature), structure, chosen),

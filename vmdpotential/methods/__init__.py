@@ -12,7 +12,7 @@ that the charges are in.
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -42,7 +42,6 @@ from vmdpotential.splitting.long_range import long_range
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Floats
-    from vmdpotential.methods.accuracy import Errors
 
 
 @dataclass(frozen=True)
@@ -242,7 +241,11 @@ class Refusal:
 
 
 class Planned(abc.ABC):
-    """A method's plan of a map, small and picklable; :class:`Plan` is one."""
+    """What a method's plan of a map offers; :class:`Plan` is that of an engine's sum.
+
+    A plan of another kind inherits from this one, and declares three attributes and :meth:`run`. It can be pickled, and
+    its text states what was chosen.
+    """
 
     #: The method's name.
     method: str
@@ -250,6 +253,16 @@ class Planned(abc.ABC):
     estimate: Estimate
     #: The rms error of the potential that is expected, e/A; None where the sum is exact to rounding.
     error: float | None
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether several maps may be computed at the same time, from several threads, if memory allows."""
+        return False
+
+    @property
+    def summed(self) -> Bound | None:
+        """The interaction as the method ends it; None where that is as requested."""
+        return None
 
     @abc.abstractmethod
     def run(self, positions: ArrayLike, charges: ArrayLike) -> Result:
@@ -260,15 +273,28 @@ class Planned(abc.ABC):
         return MeanOfResults(self.run)
 
     def in_cell(self, cell: Cell) -> Planned:
-        """Return the same plan for another periodic cell.
+        """Return the same plan for another periodic cell; see :meth:`vmdpotential.engines.LatticeSum.in_cell`.
+
+        Raises
+        ------
+        UsageError
+        TaskError
+        """
+        raise TaskError(f"the method {self.method} makes no plans for cells that change",
+                        "use {method pme}, or give {cell}")
+
+    def on(self, lattice: Lattice) -> Planned:
+        """Return the same plan for a part of the lattice.
 
         Raises
         ------
         TaskError
-            When the method makes no such plans.
         """
-        raise TaskError(f"the method {self.method} makes no plans for cells that change",
-                        "use {method pme}, or give {cell}")
+        raise TaskError(f"the method {self.method} makes no maps in slabs", "use another {method}")
+
+    def parts(self, positions: ArrayLike, charges: ArrayLike, parts: Iterable[Lattice]) -> Iterator[Result]:
+        """Yield the sum on parts of the lattice, one after the other, so that no more than one is in memory."""
+        return (self.on(part).run(positions, charges) for part in parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,9 +325,24 @@ class Plan(Planned):
         """The sum on its engine; made where and when it is first run."""
         return get_engine(self.engine).prepare(self.work)
 
+    @property
+    def concurrent(self) -> bool:
+        """Whether several maps may be computed at the same time: engines do."""
+        return True
+
+    @property
+    def summed(self) -> Bound | None:
+        """The pair interaction, where the method has ended it."""
+        pairs = self.work.pairs
+        return pairs if pairs is not None and pairs.end is not None else None
+
     def run(self, positions: ArrayLike, charges: ArrayLike) -> Result:
         """Return the sum for positions (N, 3), A, and charges (N,), e."""
         return self.prepared.run(np.asarray(positions, np.float64), np.asarray(charges, np.float64))
+
+    def parts(self, positions: ArrayLike, charges: ArrayLike, parts: Iterable[Lattice]) -> Iterator[Result]:
+        """Yield the sum on parts of the lattice; the mesh is solved once."""
+        return self.prepared.parts(np.asarray(positions, np.float64), np.asarray(charges, np.float64), parts)
 
     def new_mean(self) -> Mean:
         """Return the mean of no sums yet: charges are spread to one mesh, whose transform is made at the end."""
@@ -414,14 +455,6 @@ class Method(abc.ABC):
     def plan_points(self, request: Request, engine: Engine) -> PointPlan:
         """Return the plan of a sum at points; raises where the sum cannot be done."""
         raise NotImplementedError
-
-    def measured(self, result: Result) -> Errors | None:
-        """Return the errors of a result that the method knows by itself; None where it knows none."""
-        return None
-
-    def solvation(self, result: Result) -> tuple[Floats, float] | None:
-        """Return the energies of solvation (N,) of the charges, kT, and the error of their sum; None without any."""
-        return None
 
     def closed_form(self, engine: Engine) -> tuple[float, float] | None:
         """Return the relative error of a case with a closed form, and its limit, where a method does not superpose."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import SOFT_CORE, Engine, PointSum
+from vmdpotential.engines.result import Errors as Errors
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, TaskError
 from vmdpotential.grid.lattice import Lattice
@@ -50,38 +51,6 @@ FINER_BY = 1e-3
 #: A, between points whose potentials make a field by their difference: good to 4e-6 where a charge is 0.1 A away, and
 #: nearer to one a step of this part of it (1e-6 at 0.01 A), where rounding is small beside the field.
 STEP, CLOSE, FINER = 2e-4, 0.1, 0.05
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Relative rms errors of a map.
-
-    Parameters
-    ----------
-    everywhere : float
-        Of the potential, over all points.
-    away : float
-        Of the potential, over the points away from charges.
-    field, field_away : float or None
-        The same of the field, where there is one.
-    """
-
-    everywhere: float
-    away: float
-    field: float | None = None
-    field_away: float | None = None
-
-    @property
-    def largest(self) -> float:
-        """The largest of them, to which a tolerance applies."""
-        errors = (self.everywhere, self.away, self.field, self.field_away)
-        return float(np.max([error for error in errors if error is not None]))  # not a number where one is none
-
-    def __str__(self) -> str:
-        text = f"{self.everywhere:.1e} of the potential, {self.away:.1e} of it away from charges"
-        if self.field is None:
-            return text
-        return f"{text}, {self.field:.1e} of the field, {self.field_away:.1e} of it away from charges"
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +291,7 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
     positions : (N, 3) float64, A
     charges : (N,) float64, e
     exact : Sample or None
-        None for a method that is exact to rounding, or states its errors itself (:meth:`Method.measured`).
+        None for a method that is exact to rounding, or states its errors itself (:attr:`Result.errors`).
     engine : Engine
     sink : Sink, optional
         What a map that is requested in slabs goes to.
@@ -343,10 +312,10 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
         result: Result
         if request.planes and sink:
             points = np.zeros((0, 3), np.int64) if exact is None else exact.indices
-            result = slabs.run(method, plan, asked, positions, charges, engine, points, sink)
+            result = slabs.run(plan, asked, positions, charges, points, sink)
         else:
             result = plan.run(positions, charges)
-        errors = method.measured(result) if exact is None else exact.errors(result)
+        errors = result.errors if exact is None else exact.errors(result)
         measured = 0.0 if exact is None or errors is None else errors.largest
         return Attempt((plan, result, errors), measured, plan.error, str(plan))
 

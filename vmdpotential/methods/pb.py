@@ -21,7 +21,7 @@ from vmdpotential.continuum.ions import ions_of, named, neutral, strength
 from vmdpotential.continuum.molecule import Continuum, Membrane, Sum
 from vmdpotential.engines import MULTIGRID_BYTES as BYTES
 from vmdpotential.engines import Engine, PointSum, charges_and_positions, get_engine
-from vmdpotential.engines.result import HostResult, Result
+from vmdpotential.engines.result import HostResult, Solvated
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.interactions import Bound, Quantity
@@ -73,13 +73,23 @@ class Continued(HostResult):
     def __init__(self, maps: NDArray[np.float32], errors: Errors, charges: Floats, reaction: Floats,
                  energy_error: float) -> None:
         super().__init__(maps)
-        self.errors, self.charges, self.reaction, self.energy_error = errors, charges, reaction, energy_error
+        self._errors, self.charges, self.reaction, self.energy_error = errors, charges, reaction, energy_error
+
+    @property
+    def errors(self) -> Errors:
+        """Outside of the molecule, and at its surface."""
+        return self._errors
 
     @property
     def energies(self) -> Floats:
         """The electrostatic energy of solvation of each atom (N,), kT: half its charge times the reaction potential."""
         result: Floats = 0.5 * self.charges * self.reaction
         return result
+
+    @property
+    def solvated(self) -> Solvated:
+        """What the solution around the charges adds to their energy."""
+        return Solvated(self.reaction, self.energies, self.energy_error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,14 +238,6 @@ class PoissonBoltzmann(ContinuumMethod):
         estimate = self.require(request, engine)
         assert request.solution is not None
         return PbPlan(request, request.solution, engine.name, estimate)
-
-    def measured(self, result: Result) -> Errors | None:
-        """Return the errors of a result: outside of the molecule, and at its surface."""
-        return result.errors if isinstance(result, Continued) else None
-
-    def solvation(self, result: Result) -> tuple[Floats, float] | None:
-        """Return the energies of solvation (N,) of the charges, kT, and the error of their sum."""
-        return (result.energies, result.energy_error) if isinstance(result, Continued) else None
 
     def closed_form(self, engine: Engine) -> tuple[float, float]:
         """Return the error of the energy of Born's ion in a solution of ions, and its limit."""

@@ -6,7 +6,6 @@ and every slab only takes its part of it. Values equal those of the map made at 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol
 
@@ -14,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines import Engine, Floats
-from vmdpotential.engines.result import HostSums, Maps, Result, Sums
+from vmdpotential.engines import Floats
+from vmdpotential.engines.result import HostSums, Maps, Result, StatedNothing
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Method, Plan, Planned, Request, interpolated_bytes
+from vmdpotential.methods import Planned, Request, interpolated_bytes
 
 #: Planes of a slab are a multiple of this: of a tile of every engine, and a file's blocks.
 LAYER = 16
@@ -57,8 +56,8 @@ def planes_at_once(request: Request, needed: int) -> int:
     return min(max(planes, LAYER), nz)
 
 
-class SlabResult:
-    """What is known of a map that went by: its values at some points, mean squares and extremes.
+class SlabResult(StatedNothing):
+    """What is known of a map that went to a sink: its values at some points, mean squares and extremes.
 
     Parameters
     ----------
@@ -73,22 +72,27 @@ class SlabResult:
 
     def __init__(self, lattice: Lattice, indices: NDArray[np.int64], maps: int) -> None:
         self.lattice, self.indices = lattice, indices
-        self.found = np.zeros((maps, len(indices)))
-        self.squares = np.zeros(1 if maps == 1 else 2)
-        self.low, self.high = np.inf, -np.inf
+        self._values = np.zeros((maps, len(indices)))
+        self._squares = np.zeros(1 if maps == 1 else 2)
+        self._low, self._high = np.inf, -np.inf
 
     def add(self, start: int, slab: Maps, result: Result) -> None:
         """Note what is needed of a slab."""
         stop = start + slab.shape[3]
         here = (self.indices[:, 2] >= start) & (self.indices[:, 2] < stop)
-        self.found[:, here] = slab[(slice(None), *(self.indices[here] - [0, 0, start]).T)]
-        self.squares += result.mean_squares() * (stop - start) / self.lattice.shape[2]
-        self.low, self.high = min(self.low, float(slab[0].min())), max(self.high, float(slab[0].max()))
+        self._values[:, here] = slab[(slice(None), *(self.indices[here] - [0, 0, start]).T)]
+        self._squares += result.mean_squares() * (stop - start) / self.lattice.shape[2]
+        self._low, self._high = min(self._low, float(slab[0].min())), max(self._high, float(slab[0].max()))
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """Lowest and highest potential."""
+        return self._low, self._high
 
     def at(self, indices: NDArray[np.int64]) -> Floats:
         """Return the values at points, of those that were noted."""
         rows = [np.flatnonzero((self.indices == place).all(1))[0] for place in indices]
-        return self.found[:, rows]
+        return self._values[:, rows]
 
     def values(self) -> Maps:
         """Return the map, which went to the sink.
@@ -112,33 +116,21 @@ class SlabResult:
         """Return sums of no results yet."""
         return HostSums()
 
-    def add_to(self, sums: Sums) -> None:
-        """Add the map to sums.
-
-        Raises
-        ------
-        InputError
-        """
-        sums.add(self)
-
     def mean_squares(self) -> Floats:
         """Return the means of the squares of the potential and of the field."""
-        return self.squares
+        return self._squares
 
 
-def run(method: Method, plan: Planned, request: Request, positions: Floats, charges: Floats, engine: Engine,
-        indices: NDArray[np.int64], sink: Sink) -> SlabResult:
+def run(plan: Planned, request: Request, positions: Floats, charges: Floats, indices: NDArray[np.int64],
+        sink: Sink) -> SlabResult:
     """Compute a map slab by slab.
 
     Parameters
     ----------
-    method : Method
     plan : Planned
-        One that is not a :class:`vmdpotential.methods.Plan` is followed by one of each slab's own.
     request : Request
     positions : (N, 3) float64, A
     charges : (N,) float64, e
-    engine : Engine
     indices : (M, 3) int64
         Points of the lattice whose values are noted.
     sink : Sink
@@ -150,7 +142,7 @@ def run(method: Method, plan: Planned, request: Request, positions: Floats, char
     noted = SlabResult(lattice, indices, 4 if request.field else 1)
     sink.begin(lattice)
     with progress.parts("map in slabs", len(parts)) as part_done:
-        results = _results(method, plan, request, positions, charges, engine, parts)
+        results = plan.parts(positions, charges, parts)
         for start in starts:
             result = next(results)
             field = result.field()
@@ -160,12 +152,3 @@ def run(method: Method, plan: Planned, request: Request, positions: Floats, char
             part_done()
             del result, field, slab  # while the next one is made
     return noted
-
-
-def _results(method: Method, plan: Planned, request: Request, positions: Floats, charges: Floats, engine: Engine,
-             parts: list[Lattice]) -> Iterator[Result]:
-    if isinstance(plan, Plan):
-        yield from plan.prepared.parts(positions, charges, parts)
-        return
-    for part in parts:
-        yield method.plan(replace(request, target=part, planes=None), engine).run(positions, charges)

@@ -18,30 +18,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential import registry
 from vmdpotential.engines import PreparedPoints, get_engine
 from vmdpotential.engines.pairs import Atoms, PairSum, PreparedPairs
 from vmdpotential.errors import InputError, TaskError, UsageError
-from vmdpotential.interactions import coulomb, distance_dependent, lennard_jones, reaction_field
-from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, LORENTZ_BERTHELOT, TABLE, PairPotential, Rule, Term
+from vmdpotential.interactions.pairs import PairPotential
 from vmdpotential.maps import check_tolerance
-from vmdpotential.methods import PointPlan, Request
+from vmdpotential.methods import Method, PointPlan, Request
 from vmdpotential.methods.accuracy import Attempt, until_within
 from vmdpotential.methods.points import START, exact_values, plan_points, relative, request_at, sample
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.pairs.potentials import ELECTROSTATICS, lennard_jones_energy, lennard_jones_rule, sums
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-#: How the Coulomb energy is summed: in full, by a mesh or by Ewald's waves; with a medium beyond the cutoff; shifted to
-#: zero there; and with a permittivity that grows with the distance.
-ELECTROSTATICS = ("pme", "ewald", "rf", "cutoff", "ddd")
-
-#: Permittivity of the medium of ``rf``, water's, and that of ``ddd`` at 1 A.
-MEDIUM, SLOPE = 78.5, 4.0
 
 #: Energies of opposite sign nearly cancel, and those of excluded pairs, 1e6 kcal/mol, are taken away again.
 PRECISION = "double"
@@ -93,7 +87,7 @@ def interaction_energy(
     a, b : (n,) int or (N,) bool
         Indices or masks.
     electrostatics : {"pme", "ewald", "rf", "cutoff", "ddd"}
-        See :data:`ELECTROSTATICS`.
+        See :data:`vmdpotential.pairs.potentials.ELECTROSTATICS`.
     cutoff : float, A
         Of Lennard-Jones, and of electrostatics but for ``pme`` and ``ewald``.
     dielectric : float
@@ -168,7 +162,7 @@ class Between:
         self.pairs14 = self._towards(nonbonded.pairs14)
         inner = self.in_a & self.in_b
         self.excluded_apart = self.excluded.some(~(inner[self.excluded.first] & inner[self.excluded.second]))
-        self._rule, self._parameters = _lennard_jones(nonbonded)
+        self._rule, self._parameters = lennard_jones_rule(nonbonded)
         self._own_exclusions = nonbonded.take(self.both).exclusions
         self._sums: list[PairPotential] = []
         self._pairs: list[PreparedPairs] = []
@@ -251,36 +245,29 @@ class Between:
 
     def _plan(self, positions: Floats, cell: Cell | None, error: float) -> None:
         """Choose the potentials that are summed pair by pair, and a mesh for an error (e/A)."""
-        cutoff = self.cutoff
         self._pairs = []
-        bound, self._removed = coulomb.INTERACTION.bind(), coulomb.INTERACTION.bind().truncated(cutoff)
-        if self.electrostatics == "rf":
-            bound = reaction_field.INTERACTION.bind(cutoff=cutoff, permittivity=MEDIUM)
-        elif self.electrostatics == "cutoff":
-            bound = self._removed = coulomb.CUT.bind(cutoff=cutoff)
-        elif self.electrostatics == "ddd":
-            bound = self._removed = distance_dependent.INTERACTION.bind(slope=SLOPE).truncated(cutoff)
-        else:
-            self._long = self._mesh(positions, cell, error)
-            bound = self._removed = bound if self._long is None or self._long.short is None else self._long.short
-        lj = Term("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), self._rule)
-        term = Term("coulomb", bound, CHARGES)
-        self._sums = [PairPotential((term, lj))] if bound.cutoff is not None else [
-            PairPotential((term,)), PairPotential((lj,))]
+        form = ELECTROSTATICS[self.electrostatics]
+        if form.method:
+            self._long = self._beyond(form.method, positions, cell, error)
+        short = None if self._long is None else self._long.short
+        summed = short or form.within(self.cutoff)
+        self._removed = form.excluded(self.cutoff, summed)
+        self._sums = sums(summed, self.cutoff, self._rule)
 
-    def _mesh(self, positions: Floats, cell: Cell | None, error: float) -> PointPlan | None:
-        """Return the plan of the smooth part beyond the cutoff; None where all pairs of an open boundary are summed."""
+    def _beyond(self, name: str, positions: Floats, cell: Cell | None, error: float) -> PointPlan | None:
+        """Return a method's plan of the smooth part; None where all pairs of an open boundary are summed."""
+        method: Method = registry.get("method", name)
         request, costs = self._request(positions, cell).with_error(error), self.engine.point_costs
         if cell is not None:
-            return plan_points(request, self.engine, self.electrostatics)
+            return plan_points(request, self.engine, name)
         all_pairs = costs.pair * len(self.atoms) * len(self.others)
-        if self.electrostatics == "ewald" or all_pairs < 2 * costs.fixed:  # hardly longer than a mesh at best
+        if "open" not in method.boundaries or all_pairs < 2 * costs.fixed:  # hardly longer than a mesh at best
             return None
         try:
-            found = plan_points(request, self.engine, self.electrostatics)
+            plan = plan_points(request, self.engine, name)
         except TaskError:
             return None
-        return found if found.estimate.seconds < all_pairs else None
+        return plan if plan.estimate.seconds < all_pairs else None
 
     def _prepare(self, positions: Floats, cell: Cell | None) -> None:
         """Prepare pair sums and mesh for a cell, unless the last frame had the same."""
@@ -337,7 +324,6 @@ class Between:
             product: Floats = q[pairs.first] * q[pairs.second]
             return product
 
-        whole = coulomb.INTERACTION.bind()
         if self._field is not None and len(self.excluded.first):  # the smooth part: 1/r less the short range
             d, r = displacement(self.excluded)
             qq = charges(self.excluded)
@@ -349,15 +335,15 @@ class Between:
             qq, inside, law = charges(apart), r < self.cutoff, self._removed
             add(apart, d, 0, -qq * law(r), qq * law.derivative(r) / r)
             types = nonbonded.types[apart.first], nonbonded.types[apart.second]
-            value, slope = _lj(nonbonded.c6[types] * inside, nonbonded.c12[types] * inside, r)
+            value, slope = lennard_jones_energy(nonbonded.c6[types] * inside, nonbonded.c12[types] * inside, r)
             add(apart, d, 1, -value, -slope)
         near = self.pairs14
         if len(near.first):
             d, r = displacement(near)
             qq = charges(near) * nonbonded.charges14[near.pair]
-            law = distance_dependent.INTERACTION.bind(slope=SLOPE) if self.electrostatics == "ddd" else whole
+            law = ELECTROSTATICS[self.electrostatics].bonded
             add(near, d, 0, qq * law(r), -qq * law.derivative(r) / r)
-            add(near, d, 1, *_lj(nonbonded.c6_14[near.pair], nonbonded.c12_14[near.pair], r))
+            add(near, d, 1, *lennard_jones_energy(nonbonded.c6_14[near.pair], nonbonded.c12_14[near.pair], r))
 
     def _towards(self, pairs: Integers) -> Oriented:
         """Return those of pairs (E, 2) that have an atom in A and the other in B, from A to B.
@@ -394,22 +380,3 @@ def _mask(selection: ArrayLike, count: int) -> NDArray[np.bool_]:
     if not mask.any():
         raise UsageError("between", "a selection holds no atoms")
     return mask
-
-
-def _lj(c6: Floats, c12: Floats, r: Floats) -> tuple[Floats, Floats]:
-    """Return Lennard-Jones energies, and -1/r dE/dr."""
-    r2 = 1 / (r * r)
-    r6 = r2**3
-    return r6 * (c12 * r6 - c6), r2 * r6 * (12 * c12 * r6 - 6 * c6)
-
-
-def _lennard_jones(nonbonded: Nonbonded) -> tuple[Rule, dict[str, Floats]]:
-    """Return the rule that makes a pair's Lennard-Jones, and what it takes of each atom."""
-    types = nonbonded.types
-    if nonbonded.rule == "geometric":
-        return GEOMETRIC, {"root_a6": np.sqrt(6 * np.diagonal(nonbonded.c6))[types],
-                           "root_a12": np.sqrt(12 * np.diagonal(nonbonded.c12))[types]}
-    if nonbonded.rule == "lorentz-berthelot":
-        return LORENTZ_BERTHELOT, {"half_rmin": (2 ** (1 / 6) / 2 * nonbonded.sigma)[types],
-                                   "root_depth": np.sqrt(12 * nonbonded.epsilon)[types]}
-    return TABLE, {}

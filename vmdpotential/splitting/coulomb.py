@@ -46,6 +46,8 @@ class Splitting:
     legendre: Floats
     #: Inverse Debye length, 1/A: nothing screens it.
     kappa = 0.0
+    #: 1 / (sqrt(2) s) of a Gaussian charge, 1/A: it is none.
+    ewald_factor = 0.0
 
     @property
     def end(self) -> float:
@@ -75,8 +77,8 @@ class Splitting:
         result: Floats = np.tensordot(self.legendre, transforms(len(self.legendre), np.asarray(k) * self.radius), 1)
         return result
 
-    def window_table(self, count: int) -> Floats:
-        """Return the same at wave numbers n / (:data:`PER_RADIUS` radius), n from 0 to `count` - 1."""
+    def window_table(self, scale: float, count: int) -> Floats:
+        """Return the same at wave numbers n / `scale`, n from 0 to `count` - 1, for :data:`PER_RADIUS` radius."""
         near = min(count, _BLOCK * _NEAR)
         result: Floats = self.legendre @ _transform_table(len(self.legendre), -(-near // _BLOCK))[:, :near]
         return result if count == near else np.concatenate([result, self._far(np.arange(near, count) / PER_RADIUS)])

@@ -39,6 +39,16 @@ class Gaussian:
         return REACH * self.width
 
     @property
+    def ewald_factor(self) -> float:
+        """1 / (sqrt(2) s), 1/A."""
+        return gaussian.ewald_factor(self.width)
+
+    @property
+    def polynomial(self) -> Floats:
+        """No coefficients: the error function is evaluated."""
+        return np.zeros(0)
+
+    @property
     def end(self) -> float:
         """From here on the smooth part is zero: nowhere."""
         return np.inf
@@ -62,6 +72,10 @@ class Gaussian:
         """Return the potential's transform at wave numbers k (1/A) over 4 pi / k^2."""
         result: Floats = np.exp(-0.5 * np.square(np.asarray(k, np.float64) * self.width))
         return result
+
+    def window_table(self, scale: float, count: int) -> Floats:
+        """Return the same at wave numbers n / `scale` (1/A), n from 0 to `count` - 1."""
+        return self.window(np.arange(count) / scale)
 
     def short(self) -> None:
         """Return that no pairs are left to sum."""

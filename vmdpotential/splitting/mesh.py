@@ -188,9 +188,7 @@ class Mesh:
 
     def window_table(self, scale: float, count: int) -> Floats:
         """Return the smooth part's transform over 4 pi / (k^2 + kappa^2) at k = n / scale."""
-        if isinstance(self.splitting, Splitting | Screened):
-            return self.splitting.window_table(count)
-        return self.splitting.window(np.arange(count) / scale)
+        return self.splitting.window_table(scale, count)
 
     @property
     def squared_distances(self) -> list[Floats]:

@@ -50,6 +50,8 @@ class Screened:
 
     inner: Splitting
     length: float
+    #: 1 / (sqrt(2) s) of a Gaussian charge, 1/A: it is none.
+    ewald_factor = 0.0
 
     @property
     def radius(self) -> float:
@@ -114,9 +116,9 @@ class Screened:
         """Return the smooth part's transform at wave numbers k (1/A) over 4 pi / (k^2 + kappa^2)."""
         return self.inner.window(k) / self.strength
 
-    def window_table(self, count: int) -> Floats:
+    def window_table(self, scale: float, count: int) -> Floats:
         """Return the same at the wave numbers of :meth:`Splitting.window_table`."""
-        return self.inner.window_table(count) / self.strength
+        return self.inner.window_table(scale, count) / self.strength
 
     def short(self) -> Bound:
         """Return the short-range part as an interaction."""

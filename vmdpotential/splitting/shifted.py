@@ -53,6 +53,8 @@ class SmoothCutoff:
     cutoff: float
     #: Inverse Debye length, 1/A: nothing screens it.
     kappa = 0.0
+    #: 1 / (sqrt(2) s) of a Gaussian charge, 1/A: it is none.
+    ewald_factor = 0.0
 
     @property
     def radius(self) -> float:
@@ -80,6 +82,15 @@ class SmoothCutoff:
         within = 4 * part**2 * (np.sinc(turns) - np.sinc(turns / 2) ** 2 / 2)
         result: Floats = self.inner.window(k) + within + _beyond(k * self.cutoff)
         return result
+
+    def window_table(self, scale: float, count: int) -> Floats:
+        """Return the same at wave numbers n / `scale` (1/A), n from 0 to `count` - 1."""
+        return self.window(np.arange(count) / scale)
+
+    @property
+    def polynomial(self) -> Floats:
+        """No coefficients: nothing samples the smooth part."""
+        return np.zeros(0)
 
     def short(self) -> Bound:
         """Return the short-range part as an interaction."""

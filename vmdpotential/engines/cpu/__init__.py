@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines.costs import CPU, CPU_POINTS, Costs, PointCosts
+from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import ChargePotential, LatticeSum, PointSum
+    from vmdpotential.engines import ChargePotential, LatticeSum, PointSum, Prepared
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.counting import CpuCounter
-    from vmdpotential.engines.cpu.maps.sums import CpuSum
     from vmdpotential.engines.cpu.points.sums import CpuPoints
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
@@ -55,11 +55,15 @@ class CpuEngine:
         """Return 1: no GPU is shared."""
         return 1
 
-    def prepare(self, work: LatticeSum) -> CpuSum:
+    def prepare(self, work: LatticeSum) -> Prepared:
         """Return a lattice sum, ready to run, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu.maps.sums import CpuSum
+        from vmdpotential.engines.cpu.maps.sums import CpuMeshSum, CpuSum
 
-        return CpuSum(work)
+        if work.smooth is None:
+            return CpuSum(work)
+        if isinstance(work.smooth, Mesh):
+            return CpuMeshSum(work, work.smooth)
+        return work.smooth.prepare(self.name, work)
 
     def prepare_points(self, work: PointSum) -> CpuPoints:
         """Return a sum at points, ready to run, see :mod:`vmdpotential.engines`."""

@@ -107,7 +107,7 @@ class CudaEngine:
         BackendError
             When a mesh is wanted and pyvkfft is missing.
         """
-        from vmdpotential.engines.cuda import fft, levels, maps, mesh
+        from vmdpotential.engines.cuda import fft, maps, mesh
         from vmdpotential.splitting.mesh import Mesh
 
         if work.smooth is None:
@@ -115,7 +115,7 @@ class CudaEngine:
         if isinstance(work.smooth, Mesh):
             fft.application()
             return mesh.MeshSum(work)
-        return levels.LevelSum(work)
+        return work.smooth.prepare(self.name, work)
 
     def prepare_points(self, work: PointSum) -> PreparedPoints:
         """Return a sum at points, ready to run, see :mod:`vmdpotential.engines`.

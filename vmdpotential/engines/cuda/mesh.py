@@ -12,11 +12,7 @@ from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cuda import fft, maps
 from vmdpotential.engines.cuda.nodes import NodeSum
 from vmdpotential.engines.result import Mean
-from vmdpotential.interactions.gaussian import ewald_factor
-from vmdpotential.splitting.coulomb import Splitting
-from vmdpotential.splitting.gaussian import Gaussian
 from vmdpotential.splitting.mesh import Mesh, spline_correction
-from vmdpotential.splitting.screened import Screened
 
 Floats = NDArray[np.float64]
 
@@ -98,12 +94,9 @@ def set_influence(task: Any, mesh: Mesh) -> None:
         task["factor"] *= 4 * np.pi / volume
         task["constant"] = mesh.splitting.integral / (volume * counts.prod())
     else:
-        if isinstance(mesh.splitting, Gaussian):
-            task["gaussian"] = ewald_factor(mesh.splitting.width)
-        else:
-            assert isinstance(mesh.splitting, Splitting | Screened)
-            coefficients = mesh.splitting.polynomial
-            task["inverse_square"], task["smooth"][: len(coefficients)] = mesh.splitting.radius**-2, coefficients
+        coefficients = mesh.splitting.polynomial
+        task["gaussian"], task["inverse_square"] = mesh.splitting.ewald_factor, mesh.splitting.radius**-2
+        task["smooth"][: len(coefficients)] = coefficients
 
 
 @lru_cache(maxsize=64)

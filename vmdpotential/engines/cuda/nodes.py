@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import LatticeSum
+from vmdpotential.engines import LatticeSum, SmoothPart
 from vmdpotential.engines.cuda import maps
 from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.errors import TaskError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.splitting.levels import Levels
 from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
@@ -175,7 +174,7 @@ class NodeSum(maps.Sum, ABC):
         kernel.prepared_async_call(grid, (threads, 1, 1), stream or job.stream, job.nodes.tobytes(), shared_size=shared)
 
 
-def node_task(nodes: Mesh | Levels, shape: tuple[int, int, int], lattice: Lattice) -> Any:
+def node_task(nodes: Mesh | SmoothPart, shape: tuple[int, int, int], lattice: Lattice) -> Any:
     """Return a record of :data:`TASK` with what spreading and interpolation need, without addresses and charges."""
     task = np.zeros((), TASK)
     inverse = np.linalg.inv(nodes.steps)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vmdpotential.engines.cuda import pinned
 from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.engines.cuda.device import Block, Gpu, driver, errors
-from vmdpotential.engines.result import Result
+from vmdpotential.engines.result import Result, StatedNothing
 
 Floats = NDArray[np.float64]
 Maps = NDArray[np.float32]
@@ -33,7 +33,7 @@ TASK = struct("ResultTask", [
 ], "result.cu")
 
 
-class DeviceResult:
+class DeviceResult(StatedNothing):
     """Maps in the memory of a GPU; see :class:`vmdpotential.engines.result.Result`.
 
     Parameters
@@ -111,10 +111,6 @@ class DeviceResult:
     def new_sums(self) -> DeviceSums:
         """Return sums on the same GPU, of no results yet."""
         return DeviceSums(self.gpu, self.shape)
-
-    def add_to(self, sums: Any) -> None:
-        """Add the maps to the sums."""
-        sums.add(self)
 
 
 class DeviceSums:

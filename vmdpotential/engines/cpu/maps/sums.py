@@ -1,15 +1,15 @@
-"""Lattice sums on the CPU, prepared once and run for any charges: pairs, and the smooth part of a mesh or of levels."""
+"""Lattice sums on the CPU, prepared once and run for any charges: pairs and a smooth part."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import LatticeSum, charges_and_positions, in_box
-from vmdpotential.engines.cpu.maps import levels, mesh, tiles
+from vmdpotential.engines.cpu.maps import mesh, tiles
 from vmdpotential.engines.result import HostResult, Maps, Mean, MeanOfResults, check_frames
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
@@ -17,16 +17,21 @@ from vmdpotential.splitting.mesh import Mesh
 Floats = NDArray[np.float64]
 
 
+class SmoothSum(Protocol):
+    """The smooth part of a sum."""
+
+    def potential(self, positions: Floats, charges: Floats) -> NDArray[Any]:
+        """Return it at its nodes."""
+
+    def on(self, part: Lattice, potential: NDArray[Any], field: bool) -> Maps:
+        """Return it interpolated to a part of the lattice."""
+
+
 class CpuSum:
     """A lattice sum; see :class:`vmdpotential.engines.Prepared`."""
 
-    def __init__(self, work: LatticeSum) -> None:
-        self.work = work
-        self.smooth: mesh.MeshSum | levels.LevelSum | None = None
-        if isinstance(work.smooth, Mesh):
-            self.smooth = mesh.MeshSum(work.smooth, work.lattice, work.precision)
-        elif work.smooth is not None:
-            self.smooth = levels.LevelSum(work.smooth, work.lattice, work.precision)
+    def __init__(self, work: LatticeSum, smooth: SmoothSum | None = None) -> None:
+        self.work, self.smooth = work, smooth
 
     def run(self, positions: Any, charges: Any) -> HostResult:
         """Return the sum for positions (N, 3), A, and charges (N,), e.
@@ -58,7 +63,19 @@ class CpuSum:
 
     def new_mean(self) -> Mean:
         """Return the mean of no frames yet."""
-        return MeshMean(self, self.smooth) if isinstance(self.smooth, mesh.MeshSum) else MeanOfResults(self.run)
+        return MeanOfResults(self.run)
+
+
+class CpuMeshSum(CpuSum):
+    """One whose smooth part is on a mesh."""
+
+    def __init__(self, work: LatticeSum, nodes: Mesh) -> None:
+        self.by_mesh = mesh.MeshSum(nodes, work.lattice, work.precision)
+        super().__init__(work, self.by_mesh)
+
+    def new_mean(self) -> Mean:
+        """Return the mean of no frames yet."""
+        return MeshMean(self, self.by_mesh)
 
 
 class MeshMean:

@@ -9,7 +9,7 @@ J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164)::
 Charges go to the finest lattice and from each to the next coarser one, the lattices' potentials back,
 by piecewise polynomials through the nodes: cubic, quintic or septic ones with a continuous slope. Each
 level's part is a sum over the nodes within 2a of it; the coarsest level has the rest, which along
-periodic axes is an exact sum over all images (:mod:`vmdpotential.splitting.images`).
+periodic axes is an exact sum over all images (:mod:`vmdpotential.plugins.historical.images`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential.engines import LatticeSum, Prepared
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound, short_range
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting.images import all_images, near_images
+
+from .images import all_images, near_images
 
 Floats = NDArray[np.float64]
 #: Nodes (P, taps) and weights (P, taps) of a linear map along one axis; None leaves the axis as it is.
@@ -124,6 +126,16 @@ class Levels:
         coefficients = {f"c{n}": float(c) / self.radius ** (2 * n + 1) for n, c in enumerate(shifted.coef)}
         # of its own degree: with a mesh's the pairs would take a quarter longer
         return short_range.interaction(self.smoothness).bind(cutoff=self.radius, **coefficients)
+
+    def prepare(self, engine: str, work: LatticeSum) -> Prepared:
+        """Return a sum of which this is the smooth part, on an engine by its name."""
+        if engine == "cuda":
+            from .msm_cuda import LevelSum
+
+            return LevelSum(work)
+        from .msm_cpu import prepared
+
+        return prepared(self, work)
 
     def in_cell(self, cell: Cell) -> Levels:
         """Refuse another cell: the stencils between nodes hold the sums over this one's images.

@@ -1,7 +1,7 @@
 """Multilevel summation: the full potential in a time proportional to the number of points, without transforms.
 
 Pairs within a radius, and the rest on lattices each twice as coarse as the one before
-(:mod:`vmdpotential.splitting.levels`; R. D. Skeel, I. Tezcan, D. J. Hardy, J. Comput. Chem. 23 (2002) 673;
+(:mod:`vmdpotential.plugins.historical.levels`; R. D. Skeel, I. Tezcan, D. J. Hardy, J. Comput. Chem. 23 (2002) 673;
 D. J. Hardy, J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164). A periodic cell, of any shape, has
 a conducting boundary and a neutralising background as in :mod:`vmdpotential.methods.pme`.
 
@@ -20,7 +20,8 @@ from vmdpotential.engines import Engine, LatticeSum
 from vmdpotential.engines.costs import Costs
 from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, interpolated_bytes, slabs_cure
 from vmdpotential.methods.costs import Size, seconds
-from vmdpotential.splitting import levels
+
+from . import levels
 
 #: Radii over spacings, and the error at each by order: root mean square of the potential in liquid
 #: water over sqrt(spacing * sum of q^2 / volume), with half the order for the smoothness.

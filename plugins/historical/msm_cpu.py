@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.compiling import build, threads
+from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cpu.maps import mesh
+from vmdpotential.engines.cpu.maps.sums import CpuSum
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.splitting.levels import Level, Levels, Table
+
+from .levels import Level, Levels, Table
 
 Floats = NDArray[np.float64]
+
+#: Of :class:`Stencil`.
+KERNEL = Path(__file__).parent / "msm_kernel.py"
+
+
+def prepared(levels: Levels, work: LatticeSum) -> CpuSum:
+    """Return a sum with pairs, ready to run."""
+    return CpuSum(work, LevelSum(levels, work.lattice, work.precision))
 
 
 class LevelSum:
@@ -26,7 +38,7 @@ class LevelSum:
         self.levels, self.lattice = levels, lattice
         self.kernel = mesh.load(levels, precision, "nodal")
         self.real = "single" if self.kernel.REAL is np.float32 else "double"
-        self.stencils = [Stencil(level, build.load("msm_kernel", precision=self.real)) for level in levels.levels]
+        self.stencils = [Stencil(level, build.load(KERNEL, precision=self.real)) for level in levels.levels]
 
     def maps(self, positions: Floats, charges: Floats, field: bool) -> NDArray[np.float32]:
         """Return the smooth part on the lattice, see :func:`~vmdpotential.engines.cpu.maps.mesh.smooth_maps`."""

@@ -6,18 +6,22 @@ All levels stay on the GPU. What takes long, the sums within the levels, is one 
 from __future__ import annotations
 
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import LatticeSum
-from vmdpotential.engines.cuda import maps
-from vmdpotential.engines.cuda.build import address, struct
-from vmdpotential.engines.cuda.nodes import NodeSum
-from vmdpotential.splitting.levels import Level, Levels, halfway
+from vmdpotential.engines.cuda import kernels
+
+from .levels import Level, Levels, halfway
 
 Floats = NDArray[np.float64]
+
+#: The kernels.
+FILE = Path(__file__).parent / "levels.cu"
+
 #: A level's stencil, the planes and the groups of it that count.
 Tables = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int32]]
 
@@ -29,12 +33,15 @@ ROWS, GROUP, TILE_Y, TILE_Z, PARTS, STRIP = 4, 4, 16, 32, 8, 128
 LEVELS = 32
 
 #: Struct Level of levels.cu.
-LEVEL = struct("Level", [
-    ("nodes", address("REAL")),  # (shape, rows padded) charges, then the potential
-    ("around", address("REAL")),  # (wide) charges with what lies around them: images, or nothing
-    ("stencil", address("const REAL")),  # (width[0], width[1] + 2 ROWS - 2, width[2]), first and last rows of zeros
-    ("planes", address("const int")),  # (width[0], 2) the offsets along x at which a plane of the stencil counts
-    ("used", address("const int")),  # (width[0], width[1] + ROWS - 1, 2) groups along z between which it is not zero
+LEVEL = kernels.struct("Level", [
+    ("nodes", kernels.address("REAL")),  # (shape, rows padded) charges, then the potential
+    ("around", kernels.address("REAL")),  # (wide) charges with what lies around them: images, or nothing
+    # (width[0], width[1] + 2 ROWS - 2, width[2]), first and last rows of zeros
+    ("stencil", kernels.address("const REAL")),
+    # (width[0], 2) the offsets along x at which a plane of the stencil counts
+    ("planes", kernels.address("const int")),
+    # (width[0], width[1] + ROWS - 1, 2) groups along z between which it is not zero
+    ("used", kernels.address("const int")),
     ("shape", np.int32, 3),
     ("wide", np.int32, 3),
     ("width", np.int32, 3),  # of the stencil; the last a multiple of GROUP
@@ -44,7 +51,7 @@ LEVEL = struct("Level", [
 ], "levels.cu")
 
 #: Struct LevelTask of levels.cu.
-TASK = struct("LevelTask", [
+TASK = kernels.struct("LevelTask", [
     ("levels", LEVEL, LEVELS),  # finest first
     ("half", np.float64, 8),  # weights of the nodes around the middle between two
     ("periodic", np.int32, 3),
@@ -53,7 +60,7 @@ TASK = struct("LevelTask", [
 ], "levels.cu")
 
 
-class LevelSum(NodeSum):
+class LevelSum(kernels.NodeSum):
     """A sum by levels: the pairs, to which the smooth part is put first."""
 
     def __init__(self, work: LatticeSum) -> None:
@@ -80,7 +87,7 @@ class LevelSum(NodeSum):
         """Return the bytes that a GPU needs for some atoms beside the map."""
         return super().fixed_bytes(count) + sum(map(sum, self.sizes.values()))
 
-    def prepare(self, gpu: Any, positions: Floats, charges: Floats, stream: Any = None) -> maps.Job:
+    def prepare(self, gpu: Any, positions: Floats, charges: Floats, stream: Any = None) -> kernels.Job:
         """Upload the atoms and, once, the stencils, and return the job."""
         job = super().prepare(gpu, positions, charges, stream)
         job.levels = self.level_task.copy()
@@ -96,7 +103,7 @@ class LevelSum(NodeSum):
         levels["nodes"][0] = job.nodes["nodes"]
         return job
 
-    def solve(self, job: maps.Job) -> None:
+    def solve(self, job: kernels.Job) -> None:
         """Queue the sums on the levels."""
         a, b, _ = self.shape
         self.queue(job, "unpack", (b, a, 1), 128)
@@ -109,15 +116,15 @@ class LevelSum(NodeSum):
         for level in reversed(range(count - 1)):
             self.queue_rows(job, "prolongation", level)
 
-    def queue_rows(self, job: maps.Job, name: str, level: int) -> None:
+    def queue_rows(self, job: kernels.Job, name: str, level: int) -> None:
         """Queue a kernel of levels.cu for all rows of a level."""
         job.levels["level"] = level
         x, y, z = (int(n) for n in job.levels["levels"][level]["wide" if name == "surround" else "shape"])
         self.queue_level(job, name, (y, x, 1 if name == "surround" else -(-z // STRIP)), STRIP)
 
-    def queue_level(self, job: maps.Job, name: str, grid: tuple[int, int, int], threads: int) -> None:
+    def queue_level(self, job: kernels.Job, name: str, grid: tuple[int, int, int], threads: int) -> None:
         """Queue a kernel of levels.cu."""
-        kernel = job.gpu.kernel("levels.cu", name, self.knobs, "", TASK.itemsize)
+        kernel = job.gpu.kernel(FILE, name, self.knobs, "", TASK.itemsize)
         kernel.prepared_async_call(grid, (threads, 1, 1), job.stream, job.levels.tobytes())
 
 

@@ -1,4 +1,4 @@
-// Levels of a multilevel sum (vmdpotential.methods.levels): charges go to the coarser levels, each level sums
+// Levels of a multilevel sum (msm_cuda.py): charges go to the coarser levels, each level sums
 // the charges within reach of its nodes, and potentials come back. Macros that the host sets:
 //   REAL   float or double, the type of the levels
 //   ORDER  of the interpolation between levels, even

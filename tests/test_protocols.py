@@ -1,0 +1,143 @@
+"""Each implementation has all that the interfaces of engines, methods, plans, results, frames and works declare."""
+
+import ast
+import inspect
+import itertools
+import typing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import water
+
+import vmdpotential
+from vmdpotential import engines, registry
+from vmdpotential.engines import cpu, cuda, get_engine, result
+from vmdpotential.engines import pairs as pair_sums
+from vmdpotential.engines.cpu.continuum import multigrid as cpu_multigrid
+from vmdpotential.engines.cpu.maps import sums as cpu_sums
+from vmdpotential.engines.cpu.pairs import nbody as cpu_nbody
+from vmdpotential.engines.cpu.pairs import pairs as cpu_pairs
+from vmdpotential.engines.cpu.points import ewald_pair
+from vmdpotential.engines.cpu.points import sums as cpu_points
+from vmdpotential.engines.cuda import anywhere, clusters, kernels, maps, mean, mesh, multigrid, nbody, points
+from vmdpotential.engines.cuda import result as cuda_result
+from vmdpotential.execution import work
+from vmdpotential.frames import average, density, field, ligand, pairs, profile
+from vmdpotential.io.trajectories.frames import Frames, Loaded, Trajectory
+from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, Points, Refusal, Request, ewald, pb
+from vmdpotential.methods.slabs import SlabResult
+from vmdpotential.plugins import historical
+from vmdpotential.plugins.apbs import method as apbs
+from vmdpotential.plugins.historical import early, levels, msm_cuda
+
+IMPLEMENTATIONS = {
+    engines.Engine: [cpu.CpuEngine, cuda.CudaEngine],
+    engines.Prepared: [cpu_sums.CpuSum, cpu_sums.CpuMeshSum, maps.Sum, mesh.MeshSum, msm_cuda.LevelSum],
+    engines.SmoothPart: [levels.Levels],
+    engines.PreparedPoints: [cpu_points.CpuPoints, points.PairsAtPoints, anywhere.AtPoints, ewald.EwaldSum],
+    engines.Multigrid: [cpu_multigrid.Multigrid, multigrid.CudaMultigrid],
+    engines.ChargePotential: [ewald_pair.EwaldPair],
+    engines.Waiting: [ewald_pair.EwaldSites],
+    pair_sums.PreparedPairs: [cpu_nbody.AllPairs, cpu_pairs.ClusterPairs, nbody.AllPairs, clusters.PairsInRange],
+    pair_sums.PairList: [cpu_pairs.ClusterList, clusters.ClusterList],
+    result.Result: [result.HostResult, cuda_result.DeviceResult, SlabResult, early.Timed, pb.Continued],
+    result.Sums: [result.HostSums, cuda_result.DeviceSums],
+    result.Mean: [result.MeanOfResults, cpu_sums.MeshMean, mean.MeshMean],
+    Frames: [Trajectory, Loaded],
+    work.Work: [average.MeanMap, density.Densities, field.Fields, ligand.Insertions, pairs.PairEnergies,
+                pairs.PairCounts, profile.Profiles],
+}
+
+METHODS = sorted({*registry.available("method"), *itertools.chain(*historical.METHODS.values()), "apbs"})
+
+
+def members(declaration):
+    """Return what a protocol, or an abstract class, declares."""
+    return {name: value for name, value in vars(declaration).items()
+            if not name.startswith("_") and (callable(value) or isinstance(value, property))}
+
+
+def attributes(kind):
+    """Return the names that instances have: of classes, and those that their methods set."""
+    names = set(dir(kind)) | {name for base in kind.__mro__ for name in vars(base).get("__annotations__", {})}
+    for base in kind.__mro__[:-1]:
+        if base.__module__.startswith("vmdpotential"):
+            tree = ast.parse(inspect.getsource(base))
+            names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)
+                      and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
+                      and node.value.id == "self"}
+    return names
+
+
+@pytest.mark.parametrize(("declaration", "kind"), [
+    (declaration, kind) for declaration, kinds in IMPLEMENTATIONS.items() for kind in kinds],
+    ids=lambda kind: f"{kind.__module__.removeprefix('vmdpotential.')}.{kind.__name__}")
+def test_implementation_has_what_is_declared(declaration, kind):
+    present = attributes(kind)
+    assert set(typing.get_type_hints(declaration)) | set(members(declaration)) <= present
+    for name, declared in members(declaration).items():
+        if isinstance(declared, property):
+            continue
+        implemented = getattr(kind, name)
+        ours, theirs = (list(inspect.signature(each).parameters.values()) for each in (declared, implemented))
+        assert [each.name for each in theirs[: len(ours)]] == [each.name for each in ours], name
+        assert all(each.default is not each.empty for each in theirs[len(ours):]), name
+        assert [each.default for each in theirs[: len(ours)]] == [each.default for each in ours], name
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_method_plans_what_it_declares(name):
+    """Each target that a method declares gives a plan, or a refusal, and each plan has all that is declared."""
+    method, engine, structure = registry.get("method", name), get_engine("cpu"), water(12)
+    assert isinstance(method, Method)
+    assert {"name", "summary"} <= attributes(type(method))
+    assert set(method.targets) <= {"grid", "points"}
+    for boundary in method.boundaries:
+        cell = structure.cell if boundary == "periodic" else None
+        lattice = vmdpotential.Lattice(structure.positions.min(0), np.ones(3), (9, 10, 11))
+        bound = registry.get("interaction", method.interaction).bind()
+        charges = Charges.of(structure.positions, structure.charges, cell)
+        for target in method.targets:
+            where = lattice if target == "grid" else Points(20, charges.box)
+            request = Request(where, cell, bound.truncated(8.0) if method.cutoff and bound.cutoff is None else bound,
+                              charges, error=1e-3)
+            answer = method.refusal(request) or method.estimate(request, engine)
+            assert isinstance(answer, Estimate | Refusal)
+            if isinstance(answer, Refusal):
+                continue
+            plan = method.plan(request, engine) if target == "grid" else method.plan_points(request, engine)
+            assert isinstance(plan, Planned if target == "grid" else PointPlan)
+            assert (plan.method, plan.estimate.seconds > 0) == (name, True)
+            assert str(plan)
+
+
+@pytest.mark.parametrize("plan", [early.EarlyPlan, pb.PbPlan, apbs.PbPlan, ewald.EwaldMap], ids=str)
+def test_plans_of_other_kinds_declare_theirs(plan):
+    assert issubclass(plan, Planned)
+    assert {"method", "estimate", "error", "run", "new_mean", "in_cell", "on", "parts", "summed"} <= attributes(plan)
+
+
+def test_the_gpu_kernels_of_plugins_use_what_is_declared_for_them():
+    folder = Path(historical.__file__).parent
+    used = set()
+    for path in folder.glob("*.py"):
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vmdpotential.engines.cuda"):
+                assert [each.name for each in node.names] == ["kernels"], path.name
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "kernels":
+                used.add(node.attr)
+    assert used
+    assert used <= set(kernels.__all__)
+
+
+@pytest.mark.parametrize("folder", ["engines", "methods", "pairs", "frames", "maps", "execution"])
+def test_no_feature_is_looked_for_by_its_name(folder):
+    """A feature is declared, not discovered; the parts of dataclasses and of foreign arrays are another matter."""
+    calls = []
+    for path in (Path(vmdpotential.__file__).parent / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("hasattr", "cast"):
+                calls.append(f"{path.name}:{node.lineno}")
+    assert not calls

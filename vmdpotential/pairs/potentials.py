@@ -1,0 +1,85 @@
+"""The potentials of pairs of atoms, with their cutoffs: Coulomb in each form that it may have, and Lennard-Jones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.interactions import Bound, coulomb, distance_dependent, lennard_jones, reaction_field
+from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, LORENTZ_BERTHELOT, TABLE, PairPotential, Rule, Term
+from vmdpotential.molecule.nonbonded import Nonbonded
+
+Floats = NDArray[np.float64]
+
+#: Permittivity of the medium of ``rf``, water's, and that of ``ddd`` at 1 A.
+MEDIUM, SLOPE = 78.5, 4.0
+
+
+@dataclass(frozen=True)
+class Electrostatics:
+    """A form of the Coulomb energy of pairs.
+
+    Parameters
+    ----------
+    bonded : Bound
+        Between atoms three bonds apart.
+    within : callable
+        Returns the potential of pairs for a cutoff, A.
+    removed : callable or None
+        What of it excluded pairs do not have, where that is not all.
+    method : str
+        The method at points that sums what is beyond the cutoff; none where there is nothing.
+    """
+
+    bonded: Bound
+    within: Callable[[float], Bound]
+    removed: Callable[[float], Bound] | None = None
+    method: str = ""
+
+    def excluded(self, cutoff: float, summed: Bound) -> Bound:
+        """Return what is removed for excluded pairs of the potential that was summed for them."""
+        return summed if self.removed is None else self.removed(cutoff)
+
+
+_FULL, _GROWING = coulomb.INTERACTION.bind(), distance_dependent.INTERACTION.bind(slope=SLOPE)
+
+#: In full, by a mesh or by Ewald's waves; with a medium beyond the cutoff, which responds to excluded pairs too;
+#: shifted to zero there; and with a permittivity that grows with the distance.
+ELECTROSTATICS = {
+    "pme": Electrostatics(_FULL, lambda cutoff: _FULL, method="pme"),
+    "ewald": Electrostatics(_FULL, lambda cutoff: _FULL, method="ewald"),
+    "rf": Electrostatics(_FULL, lambda cutoff: reaction_field.INTERACTION.bind(cutoff=cutoff, permittivity=MEDIUM),
+                         _FULL.truncated),
+    "cutoff": Electrostatics(_FULL, lambda cutoff: coulomb.CUT.bind(cutoff=cutoff)),
+    "ddd": Electrostatics(_GROWING, _GROWING.truncated),
+}
+
+
+def sums(electric: Bound, cutoff: float, rule: Rule) -> list[PairPotential]:
+    """Return what is summed pair by pair: Coulomb and Lennard-Jones together where both end at the cutoff (A)."""
+    term = Term("coulomb", electric, CHARGES)
+    other = Term("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), rule)
+    return [PairPotential((term, other))] if electric.cutoff is not None else [
+        PairPotential((term,)), PairPotential((other,))]
+
+
+def lennard_jones_rule(nonbonded: Nonbonded) -> tuple[Rule, dict[str, Floats]]:
+    """Return the rule that makes a pair's Lennard-Jones, and what it takes of each atom."""
+    types = nonbonded.types
+    if nonbonded.rule == "geometric":
+        return GEOMETRIC, {"root_a6": np.sqrt(6 * np.diagonal(nonbonded.c6))[types],
+                           "root_a12": np.sqrt(12 * np.diagonal(nonbonded.c12))[types]}
+    if nonbonded.rule == "lorentz-berthelot":
+        return LORENTZ_BERTHELOT, {"half_rmin": (2 ** (1 / 6) / 2 * nonbonded.sigma)[types],
+                                   "root_depth": np.sqrt(12 * nonbonded.epsilon)[types]}
+    return TABLE, {}
+
+
+def lennard_jones_energy(c6: Floats, c12: Floats, r: Floats) -> tuple[Floats, Floats]:
+    """Return Lennard-Jones energies, and -1/r dE/dr."""
+    r2 = 1 / (r * r)
+    r6 = r2**3
+    return r6 * (c12 * r6 - c6), r2 * r6 * (12 * c12 * r6 - 6 * c6)
