@@ -123,7 +123,7 @@ def test_refusals(apbs, monkeypatch):
         ({"parameters": {"ions": 3}}, UsageError, "the method apbs has no such parameter; it has salt"),
         ({"parameters": {"inside": 0.1}}, UsageError, "the method apbs takes 1 to 200"),
         ({"parameters": {"nonlinear": 0.5}}, UsageError, "nonlinear=0. or the full one"),
-        ({"radii": "guess"}, UsageError, "choose one of auto, bondi, mbondi2, parse"),
+        ({"radii": "guess"}, UsageError, r"choose one of auto, auto\+mbondi2, bondi, mbondi2, parse"),
     ):
         with pytest.raises(error, match=words):
             in_box(ion(), **options)

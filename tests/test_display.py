@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
+from vmdpotential.commands import media
 from vmdpotential.figures import colours
 from vmdpotential.figures.page import Panel, compose
-from vmdpotential.frontend import adapters, media
+from vmdpotential.frontend import adapters
 from vmdpotential.frontend.declarations import declarations, in_front
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
@@ -97,16 +98,32 @@ def test_colours_between_the_stops_of_a_scale_are_those_of_every_value(span):
     assert colours.rgb_of([np.nan], span).tolist() == [[153, 153, 153]]
 
 
-@pytest.mark.parametrize(("medium", "given", "wanted"), [
-    ("water", {}, {"atoms": "solute", "screened": 0.15}), ("vacuum", {}, {"atoms": "solute"}),
-    ("explicit", {}, {"atoms": "all"}), ("water", {"atoms": "all"}, {"atoms": "all"}),
-    ("water", {"atoms": "protein"}, {"atoms": "protein", "screened": 0.15}),
-    ("water", {"screened": 1.0}, {"atoms": "solute", "screened": 1.0}),
+PB = {"method": "pb", "radii": "auto+mbondi2"}
+DEBYE = {"screened": 0.15}
+
+
+@pytest.mark.parametrize(("medium", "given", "values"), [
+    ("water", {}, {"atoms": "solute", **PB}), ("screened", {}, {"atoms": "solute", **DEBYE}),
+    ("vacuum", {}, {"atoms": "solute"}), ("explicit", {}, {"atoms": "all"}),
+    ("water", {"atoms": "all"}, {"atoms": "all"}),
+    ("water", {"atoms": "protein"}, {"atoms": "protein", **PB}),
+    ("screened", {"atoms": "protein"}, {"atoms": "protein", **DEBYE}), ("screened", {"atoms": "all"}, {"atoms": "all"}),
+    ("water", {"screened": 1.0}, {"atoms": "solute", "screened": 1.0, **PB}),
+    ("water", {"set": "inside=4"}, {"atoms": "solute", "set": "inside=4", **PB}),
+    ("water", {"radii": "bondi"}, {"atoms": "solute", **PB, "radii": "bondi"}),
+    ("water", {"method": "apbs"}, {"atoms": "solute", **PB, "method": "apbs"}),
+    ("water", {"method": "pme"}, {"atoms": "solute", "method": "pme", **DEBYE}),
+    ("water", {"cutoff": 9.0}, {"atoms": "solute", "cutoff": 9.0, **DEBYE}),
+    ("water", {"boundary": "periodic"}, {"atoms": "solute", "boundary": "periodic", **DEBYE}),
+    ("water", {"boundary": "open"}, {"atoms": "solute", "boundary": "open", **PB}),
     ("water", {"smear": 1.0}, {"atoms": "solute", "smear": 1.0}),
+    ("screened", {"smear": 1.0}, {"atoms": "solute", "smear": 1.0}),
+    ("water", {"interaction": "coulomb", "method": "pme"},
+     {"atoms": "solute", "interaction": "coulomb", "method": "pme"}),
 ])
-def test_a_medium_sets_what_the_user_has_not(medium, given, wanted):
+def test_a_medium_sets_what_the_user_has_not(medium, given, values):
     for name in ("map", "live", "average"):
-        assert media.in_medium(registry.get("command", name), medium, given) == wanted
+        assert media.in_medium(registry.get("command", name), medium, given) == values
     assert media.in_medium(registry.get("command", "energy"), medium, given) == given
 
 

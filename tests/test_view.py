@@ -357,9 +357,16 @@ def test_command_writes_a_page(files, npm, capsys):
     assert "<title>Other &lt;title&gt;</title>" in Path("page.html").read_text("utf-8")
 
 
-def test_command_without_maps_shows_the_structure(files, npm):
-    assert cli.main(["view", "small.pdb", "--viewer-script", str(npm), "-o", "page.html"]) == 0
-    assert '"maps":[]' in Path("page.html").read_text("utf-8")
+def test_command_without_maps_shows_the_structure(files, npm, capsys):
+    """With the potential in water where it can be computed; of residues without charges it cannot."""
+    words = ["view", "small.pdb", "--viewer-script", str(npm), "-o", "page.html", "--json", "--force"]
+    found = []
+    for more in ([], ["--prepare", "never"], ["--medium", "no"]):
+        assert cli.main([*words, *more]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert [len(data["maps"]) for data in found] == [1, 0, 0]
+    assert found[0]["maps"][0]["medium"].startswith("continuum")
+    assert len(found[1]["warnings"]) > len(found[2]["warnings"])
 
 
 @pytest.mark.parametrize(("options", "code", "message"), [

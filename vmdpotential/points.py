@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,19 +11,23 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
-from vmdpotential.maps import MediumOptions, bind, check_tolerance, choose_cell, medium_of
+from vmdpotential.maps import bind, check_tolerance, choose_cell
+from vmdpotential.maps.interaction import medium_of_sum
+from vmdpotential.maps.options import TOLERANCE, MethodOptions
+from vmdpotential.maps.refine import refined
+from vmdpotential.maps.solution import solution_of
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.parameters import changed, takes_fields
 
 
 @dataclass(frozen=True, kw_only=True)
-class PointOptions(MediumOptions):
+class PointOptions(MethodOptions):
     """All options of the potential at points, see :func:`potential_at`."""
 
-    method: str = "auto"
     boundary: str = "auto"
-    tolerance: float = 1e-4
+    tolerance: float | None = None
+    spacing: float = 0.5
     atoms: Selection = "all"
     unit: str = "kT/e"
     engine: str = "auto"
@@ -44,13 +48,19 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     method : str
         ``direct`` is exact: the sum over all pairs, in a periodic cell Ewald's sum. ``pme`` is a particle mesh
         sum, in a time proportional to atoms and points. ``auto`` takes the fastest of all methods that sum at points,
-        those of other packages too.
+        those of other packages too. ``pb`` solves the Poisson-Boltzmann equation on a lattice around the molecule, and
+        interpolates what the water and its ions make; what the charges make by themselves inside is exact.
     boundary : {"auto", "open", "periodic"}
         ``auto`` is periodic where the structure has a cell. Periodic: all images in conducting surroundings, with a
         background that neutralises the cell, so that the mean of the potential is zero.
-    tolerance : float
-        Of ``pme``: root mean square error over that of the potential at the points, 1e-6 to 0.1; measured at 200
-        of the points.
+    tolerance : float, optional
+        Root mean square error over that of the potential at the points, 1e-6 to 0.1. Of ``pme`` measured at 200 of the
+        points, and 1e-4 unless given. Where it is given, ``pb`` uses smaller spacings until the error, from two
+        lattices, is within it; it does not hold for points more than 16 A away from the molecule.
+    spacing : float
+        A, of the lattice of ``pb``.
+    parameters, radii
+        Of ``pb``, see :func:`vmdpotential.maps.potential_map`.
     atoms : str or array
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
     unit, temperature, dielectric, screened, medium
@@ -70,28 +80,36 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     UsageError
         For names and values that do not fit.
     TaskError
-        When ``pme`` cannot keep the tolerance.
+        When the method cannot keep the tolerance.
     MemoryPlanError
-        When the mesh does not fit into memory.
+        When the mesh or lattice does not fit into memory.
     """
     structure = as_structure(structure)
     from vmdpotential.methods.points import request_at, sum_at
 
     chosen = changed(PointOptions, options, keywords)
-    medium = medium_of(chosen)
+    medium = medium_of_sum(chosen)
     if chosen.method != "auto" and "points" not in registry.get("method", chosen.method).targets:
         raise UsageError("method", "makes maps alone, no sums at points", "use {method auto}", value=chosen.method)
-    check_tolerance(chosen.tolerance)
+    tolerance = check_tolerance(TOLERANCE if chosen.tolerance is None else chosen.tolerance)
     places = np.asarray(points, np.float64)
     if places.ndim != 2 or places.shape[1] != 3 or not np.isfinite(places).all():
         raise UsageError("points", f"an array of finite numbers (P, 3) is needed, not {places.shape}")
-    cell = choose_cell(structure, "auto", chosen.boundary)
+    cell = choose_cell(structure, chosen.summation if chosen.own else "auto", chosen.boundary)
     charges = structure.known_charges
     sources = select(structure, chosen.atoms)
     positions, charges = structure.positions[sources], charges[sources]
     if not len(places):
         return np.zeros(0)
-    request = request_at(places, positions, charges, cell, bind(chosen, cell), tolerance=chosen.tolerance)
-    method = "ewald" if chosen.method == "direct" and cell is not None else chosen.method
-    return medium.constant(chosen.unit) * sum_at(
-        request, places, positions, charges, get_engine(chosen.engine), method).potential
+    request = request_at(places, positions, charges, cell, bind(chosen, cell), tolerance=tolerance)
+    engine, constant = get_engine(chosen.engine), medium.constant(chosen.unit)
+    if chosen.own is None:
+        method = "ewald" if chosen.method == "direct" and cell is not None else chosen.method
+        return constant * sum_at(request, places, positions, charges, engine, method).potential
+
+    def attempt(spacing: float) -> tuple[NDArray[np.float64], float]:
+        solution = solution_of(structure, sources, chosen.radii, medium, chosen.unit, spacing)
+        found = sum_at(replace(request, solution=solution), places, positions, charges, engine, chosen.summation)
+        return constant * found.potential, found.error or 0.0
+
+    return attempt(chosen.spacing)[0] if chosen.tolerance is None else refined(tolerance, chosen.spacing, attempt)

@@ -79,6 +79,7 @@ class PoissonBoltzmann(ContinuumMethod):
     """The continuum method of APBS; see :class:`vmdpotential.methods.Method`."""
 
     name = "apbs"
+    field = False
     summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions, by APBS"
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:

@@ -9,8 +9,9 @@ from typing import Any
 
 from pymol import CmdException
 
+from vmdpotential.commands import media
 from vmdpotential.errors import UsageError, VmdpotentialError
-from vmdpotential.frontend import adapters, dialog, media, messages
+from vmdpotential.frontend import adapters, dialog, messages
 from vmdpotential.frontend.declarations import as_text, kind
 from vmdpotential.parameters import Command, Report
 

@@ -93,18 +93,24 @@ proc ::vmdpotential::in_medium {command given molecule} {
     if {![dict exists $media words $word]} {
         error "-medium '$word': choose one of [join [dict keys [dict get $media words]] {, }]"
     }
+    set continuum [expr {[dict exists $given method] && [dict get $given method] in [dict get $media continua]}]
+    foreach rule [dict get $media rules] {
+        if {$word ne [dict get $rule medium] || $continuum} {
+            continue
+        }
+        foreach option [dict get $rule options] {
+            lassign [split $option =] name value
+            if {[dict exists $given $name] && $value in [list {} [dict get $given $name]]} {
+                set word [dict get $rule instead]
+                break
+            }
+        }
+    }
     if {[only_water $given $molecule]} {
         set word explicit
     }
-    set values [dict merge [dict get $media words $word] $given]
-    set unscreened [expr {[string tolower [dict get $values atoms]] in [dict get $media with_water]}]
-    foreach name [dict get $media others] {
-        if {[dict exists $given $name]} {
-            set unscreened 1
-        }
+    if {[dict exists $given atoms] && [string tolower [dict get $given atoms]] in [dict get $media with_water]} {
+        set word explicit
     }
-    if {$unscreened && ![dict exists $given screened]} {
-        dict unset values screened
-    }
-    return $values
+    return [dict merge [dict get $media words $word] $given]
 }

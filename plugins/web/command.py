@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from vmdpotential.commands import media
 from vmdpotential.commands.options import CopyOptions, Index, Ph, Prepare, complete, copies, read
-from vmdpotential.errors import UsageError
-from vmdpotential.frontend import media
+from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.ions import Placement
-from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 
@@ -25,9 +24,8 @@ def view(
     topology: Annotated[Path | None, Option(
         "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None,
     medium: Annotated[str | None, Option(
-        "potential to compute and to show with the maps, by what surrounds the charges: water (of the solute, in water "
-        "with salt), vacuum (of the solute) or explicit (all atoms count); none unless given",
-        choices=tuple(media.MEDIA), front=True)] = None,
+        f"potential to compute and to show, by {media.HELP}; no computes none; water unless maps are given",
+        choices=(*media.MEDIA, "no"), front=True)] = None,
     prepare: Prepare = "auto",
     ph: Ph = 7.0,
     symmetry: CopyOptions = _SYMMETRY,
@@ -55,8 +53,8 @@ def view(
 ) -> Report:
     """Make a web page of a structure, isosurfaces and slices of maps, and ions.
 
-    With a medium, the potential is computed too: one command leads from a deposited structure to its coloured surface.
-    Missing hydrogens and atoms are added to what is shown, as for a map.
+    Without maps, the potential of the solute in water is computed: one command leads from a deposited structure to its
+    coloured surface. Missing hydrogens and atoms are added to what is shown, as for a map.
 
     The page is one file that holds everything and needs no network: it can be sent, kept and opened
     years later. 3Dmol.js draws it; get it once with: npm install 3dmol
@@ -87,9 +85,16 @@ def view(
     structure, done = complete(whole, prepare, ph)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
-    if medium is not None:
-        grids.append(_potential(structure, medium, prepare))
-        names.append(f"potential, {medium}")
+    warnings = []
+    if medium not in (None, "no") or (medium is None and not maps):
+        word = medium or media.DEFAULT
+        try:
+            grids.append(media.picture(structure, word, prepare=prepare))
+            names.append(f"potential, {word}")
+        except (InputError, TaskError) as error:
+            if medium is not None:
+                raise
+            warnings.append(f"no potential is shown: {error}")
     page = view_page(
         structure, grids, ions, atoms=atoms, level=level, title=title or "", names=names, margin=margin, points=points,
         viewer_script=viewer_script,
@@ -105,22 +110,11 @@ def view(
         lines.append(f"{item['name']}: {shape} points, {spacing} A apart{' (thinned)' if item['thinned'] else ''}, "
                      f"{item['minimum']:.4g} to {item['maximum']:.4g} {item['unit']}".rstrip()
                      + (f", {item['medium']}" if item["medium"] else ""))
-    lines += [f"warning: {warning}" for warning in page.warnings]
+    lines += [f"warning: {warning}" for warning in [*warnings, *page.warnings]]
     lines.append(f"{f'wrote {output}' if output else 'page'}: {size / 1e6:.1f} MB")
     data = {"prepared": done[0] if done else None, "file": None if output is None else str(output), "bytes": size,
-            "title": page.title, **summary, "warnings": list(page.warnings)}
+            "title": page.title, **summary, "warnings": [*warnings, *page.warnings]}
     return Report(lines, data, {"page": page})
-
-
-def _potential(structure: Structure, medium: str, prepare: str) -> Grid:
-    """Return the map of a structure that is complete in a medium, with the defaults of the command map."""
-    from vmdpotential import registry
-
-    map_: Command = registry.get("command", "map")
-    only_water = bool(is_water(structure).all())
-    values = media.in_medium(map_, medium, {}, only_water)
-    grid: Grid = map_(structure=structure, prepare=prepare, **values).objects["grid"]
-    return grid
 
 
 command = Command.of(view)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vmdpotential.plugins.pymol.made import Session
-from vmdpotential.units import coulomb_constant
+from vmdpotential.units import coulomb_constant, debye_length
 
 CHARGES = (1.0, -1.0, 0.5)
 
@@ -57,6 +57,36 @@ def test_it_follows(cmd, do, moving):
     assert "ended after" in do("potential_live off")
     assert not live.running
     assert "there is no live map" in do("potential_live off")
+
+
+def test_default_follows_in_water(cmd, do):
+    """Born's ion, with a radius of mbondi2, in two states; then its state of charge changes, as by another pH."""
+    cmd.pseudoatom("ion", name="C", elem="C", pos=[0.1, 0.2, 0.3])
+    cmd.alter("ion", "partial_charge=1")
+    cmd.load_coordset(np.add(cmd.get_coords("ion", 1), [3.0, 0, 0]), "ion", 2)
+    cmd.frame(1)
+    do("potential_live ion, padding=8")
+    for state in (1, 2):
+        cmd.frame(state)
+        do("potential_live wait")
+        check_born(cmd, state, 1.0)
+    do("potential_live off")
+    cmd.alter("ion", "partial_charge=-2")
+    do("potential_live ion, padding=8")
+    check_born(cmd, 2, -2.0)
+    assert "continuum" in Session.of(cmd).live.made.first.provenance.medium
+    do("potential_live off")
+
+
+def check_born(cmd, state, charge):
+    """Compare the map with Born's ion in 0.15 M of salt, out to where the first ions' centres are."""
+    values = cmd.get_volume_field("live")
+    nodes = np.indices(values.shape).reshape(3, -1).T
+    r = np.linalg.norm(np.array(cmd.get_extent("live")[0]) + nodes - cmd.get_coords("ion", state), axis=1)
+    chosen = (r > 2.7) & (r < 3.7)
+    kappa, start = 1 / debye_length(0.15, 298.15, 78.5), 1.7 + 2.0
+    exact = charge * coulomb_constant("kT/e") / 78.5 * (1 / r[chosen] - kappa / (1 + kappa * start))
+    assert np.sqrt(np.mean((values.ravel()[chosen] - exact) ** 2)) < 0.1 * np.sqrt(np.mean(exact**2))
 
 
 def test_another_selection(cmd, do, moving):

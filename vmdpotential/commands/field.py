@@ -18,7 +18,7 @@ from vmdpotential.commands.options import CrystalSource, TableOutput, Trajectory
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import profiles as figures
-from vmdpotential.frames.field import FieldOptions, FieldSeries, Places, bonds_between, field_at
+from vmdpotential.frames.field import TOLERANCE, FieldOptions, FieldSeries, Places, bonds_between, field_at
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, beside, each_uncertainty, uncertainty, without_nan
 from vmdpotential.io.files import output as files
@@ -107,7 +107,8 @@ def field(
 ) -> Field:
     """Compute electric field and potential at atoms, at bonds, or at points, in every frame of a trajectory.
 
-    Full long range: with all periodic images, or all atoms in an open boundary. An atom's own charge is left out.
+    Full long range: with all periodic images, or all atoms in an open boundary. An atom's own charge is left out. With
+    the method pb it is the field of the solute in a continuum of water and ions, whose response to all charges counts.
     Contributions of selections add up to the total, with what is in none of them as a rest, unless they overlap.
 
     Raises
@@ -126,6 +127,7 @@ def field(
     atoms, report, frames = source.over(trajectory)
     places = sites.places(atoms)
     left_out = options.left_out(places)
+    tolerance = options.tolerance or (None if options.own else TOLERANCE)
     start, kept = time.perf_counter(), execution.beside(path)
     with progress.clock() as clock:
         found = field_at(
@@ -136,7 +138,8 @@ def field(
     scale = 1 / FIELD_UNITS[field_unit]
     summary, series = _summary(found, scale)
     result = Field(
-        charges=report, found=found, frames=len(found.frames), exclude=left_out, field_unit=field_unit, options=options,
+        charges=report, found=found, frames=len(found.frames), exclude=left_out, field_unit=field_unit,
+        options=replace(options, tolerance=tolerance),
         boundary="open" if found.cell is None else "periodic", fit=sites.fit, error=found.error * scale,
         error_potential=found.relative_errors[0], error_field=found.relative_errors[1], summary=summary, series=series,
         words=sites.words(places.kind), seconds=seconds, structure=atoms, files=output.paths, draws=output.draws)
@@ -169,11 +172,12 @@ class Field(Result):
     def text(self) -> Iterator[str]:
         """Yield the error, and the largest means."""
         found, places, unit, frames = self.found, self.found.places, self.field_unit, "s" * (self.frames != 1)
+        asked = "from two grids" if self.options.tolerance is None else f"asked {self.options.tolerance:g}"
         own = "nothing is left out" if places.kind == "points" else f"a place does not feel its own {self.exclude}"
         yield str(self.charges)
         yield f"{boundary_text(found.cell)}; {found.medium}; " + (
             f"rms error of the field {self.error:.1e} {unit}, relative errors {self.error_field:.1e} of the field and "
-            f"{self.error_potential:.1e} of the potential (asked {self.options.tolerance:g})" if found.error else
+            f"{self.error_potential:.1e} of the potential ({asked})" if found.error else
             "all pairs, exactly") + f"; {own}"
         yield f"{len(places)} {self.words}, {self.frames} frame{frames}, " + (
             "field along the bond" if found.along is not None else "size of the field"

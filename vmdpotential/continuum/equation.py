@@ -9,6 +9,8 @@ few nodes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,6 +52,22 @@ def faces(shape: tuple[int, int, int]) -> NDArray[np.int64]:
     return np.argwhere(on_face)
 
 
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A solution on a lattice from which another one may start.
+
+    Parameters
+    ----------
+    lattice : Lattice
+    unknown : (nx, ny, nz) float32, kT/e
+    within : (nx, ny, nz) bool
+    """
+
+    lattice: Lattice
+    unknown: Values
+    within: NDArray[np.bool_]
+
+
 class Problem:
     """The equation on a lattice, solved for one boundary after another, each from the last solution.
 
@@ -77,7 +95,7 @@ class Problem:
     def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: Sum, engine: Engine) -> None:
         self.continuum, self.lattice, self.total = continuum, lattice, total
         c = continuum
-        distances = region.signed_distances(c.positions, c.radii, c.probe, lattice)
+        distances = self.distances()
         self.within = distances < 0
         water = self._water()
         outside = c.outside * water + (0 if c.membrane is None else c.membrane.permittivity * (1 - water))
@@ -96,6 +114,11 @@ class Problem:
         self._on_faces = tuple(faces(lattice.shape).T)
         self.faces: Floats = lattice.origin + lattice.spacing * np.stack(self._on_faces, 1)
         self._solver = engine.multigrid(*self.edges, self.k2, self.ions, depth)
+
+    def distances(self) -> Values:
+        """Return the distances (nx, ny, nz) of nodes to the surface, A, negative inside; exact next to it."""
+        c = self.continuum
+        return region.signed_distances(c.positions, c.radii, c.probe, self.lattice)
 
     def _water(self) -> Floats:
         """Return which part of the cells of nodes (nz,) at each height is outside of the membrane."""
@@ -126,6 +149,24 @@ class Problem:
         """
         self.unknown[self._on_faces] = boundary - self._of_charges(self.faces, self.within[self._on_faces])
         return self._solver.solve(self.unknown, self.nodes, self.sources, tolerance)
+
+    @property
+    def known(self) -> Known:
+        """The solution, without what belongs to the equation."""
+        return Known(self.lattice, self.unknown, self.within)
+
+    def start(self, known: Known) -> None:
+        """Start from a solution for a molecule that is almost the same, where that has the same lattice."""
+        one, other = self.lattice, known.lattice
+        if one.shape != other.shape or not (np.array_equal(one.origin, other.origin)
+                                            and np.array_equal(one.spacing, other.spacing)):
+            return
+        self.unknown[:] = known.unknown
+        nodes = np.argwhere(self.within != known.within)  # on the other side of the surface now
+        if len(nodes):
+            phi = self._of_charges(one.points(nodes), np.ones(len(nodes), bool))
+            at = tuple(nodes.T)
+            self.unknown[at] += np.where(self.within[at], -phi, phi).astype(np.float32)
 
     def agree(self, finer: Problem, ratio: int) -> None:
         """Change the equation where a finer lattice is, so that the solution there solves it.

@@ -196,6 +196,7 @@ class _Tally:
     def __init__(self, work: MeanMap) -> None:
         self.work = work
         self.means: dict[int, Any] = {}
+        self.runs: dict[int, Any] = {}  # of this block alone, so that its bits do not depend on others
         self.sums: Any = None
         self.first: Floats | None = None
         self.cells = Moments.none((3, 3))
@@ -214,7 +215,12 @@ class _Tally:
             if self.first is None:
                 self.first = plan.run(positions, work.charges).at(self.indices)[0]
             return
-        result = plan.run(positions, work.charges)
+        run = plan.run
+        if shared is not None:
+            if shared not in self.runs:
+                self.runs[shared] = plan.in_order()
+            run = self.runs[shared]
+        result = run(positions, work.charges)
         if self.sums is None:
             self.sums = result.new_sums()
         self.sums.add(result)

@@ -4,7 +4,8 @@ The full long range: in a periodic cell all images, in conducting surroundings a
 short-range part pair by pair and a smooth part on a mesh, whose derivatives the field is; in an open boundary all
 atoms. A screened potential has no background; at few places all pairs that count are summed. An atom makes neither
 field nor potential at itself. What is left out besides (:data:`EXCLUDED`) is its nearest image alone: those in other
-cells stay, as they do in a simulation.
+cells stay, as they do in a simulation. In a continuum (``pb``) the response of the water to all charges counts: what is
+left out is left out of what the charges make by themselves.
 """
 
 from __future__ import annotations
@@ -26,22 +27,18 @@ from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.whole import Molecules, rotation
-from vmdpotential.interactions import Bound
 from vmdpotential.io.trajectories.frames import Frame, Frames
-from vmdpotential.maps import (
-    LEAST_TOLERANCE,
-    MediumOptions,
-    bind,
-    check_tolerance,
-    medium_of,
-    stated_medium,
-)
-from vmdpotential.maps.options import Boundary, Unit
+from vmdpotential.maps import LEAST_TOLERANCE, Medium, bind, check_tolerance, choose_cell, stated_medium
+from vmdpotential.maps.interaction import medium_of_sum
+from vmdpotential.maps.options import Boundary, MethodOptions, Unit
 from vmdpotential.maps.options import Engine as EngineName
-from vmdpotential.methods import PointPlan, Points
+from vmdpotential.maps.refine import refined
+from vmdpotential.maps.solution import solution_of
+from vmdpotential.methods import PointPlan, Points, Solution
 from vmdpotential.methods.accuracy import Attempt, until_within
 from vmdpotential.methods.points import MEASURING, START, exact_plan, plan_points, relative, request_at, sample
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Option, changed, takes_fields
 from vmdpotential.units import coulomb_constant
@@ -229,19 +226,24 @@ class Fields(Work):
         if self.plan is not None:
             total = self.plan.prepare(places, positions, cell)
             for n, part in enumerate(self.parts):
-                parts[n, :, 0], parts[n, :, 1:] = total.at(places, positions[part], self.charges[part], True)
+                atoms, charges = positions[part], self.charges[part]
+                if self.plan.whole:
+                    atoms, charges = positions, np.zeros(len(positions))
+                    charges[part] = self.charges[part]
+                parts[n, :, 0], parts[n, :, 1:] = total.at(places, atoms, charges, True)
             if len(self.left_out):
                 kind = np.empty(len(positions), np.int64)
                 for n, part in enumerate(self.parts):
                     kind[part] = n
-                self._leave_out(parts, kind, places, positions, cell, self.plan.interaction, total)
+                self._leave_out(parts, kind, places, positions, cell, self.plan, total)
         rows = np.tensordot(self.rows.astype(np.float64), parts, 1)
         rows[..., 1:] = rows[..., 1:] @ turn
         return rows, direction
 
     def _leave_out(self, parts: Floats, kind: Integers, places: Floats, positions: Floats, cell: Cell | None,
-                   bound: Bound, total: PreparedPoints) -> None:
+                   plan: PointPlan, total: PreparedPoints) -> None:
         """Take away what places do not feel: the nearest image of each atom that is left out."""
+        bound, factor = plan.interaction, plan.permittivity
         where, atoms = self.left_out.T
         d = places[where] - positions[atoms]
         d = d if cell is None else cell.minimum_image(d)
@@ -249,8 +251,8 @@ class Fields(Work):
         q = self.charges[atoms]
         here = r < SOFT_CORE
         far = np.where(here, SOFT_CORE, r)
-        potential = np.where(here, q * total.own, q * bound(far))
-        slope = np.where(here, 0.0, -q * bound.derivative(far) / far)
+        potential = np.where(here, q * total.own, factor * q * bound(far))
+        slope = np.where(here, 0.0, -factor * q * bound.derivative(far) / far)
         np.subtract.at(parts[..., 0], (kind[atoms], where), potential)
         np.subtract.at(parts[..., 1:], (kind[atoms], where), slope[:, None] * d)
 
@@ -305,7 +307,7 @@ class FieldSeries:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FieldOptions(MediumOptions):
+class FieldOptions(MethodOptions):
     """All options of field and potential at places, see :func:`field_at`."""
 
     exclude: Annotated[str, Option(
@@ -313,9 +315,11 @@ class FieldOptions(MediumOptions):
         "the residue for bonds and the atom else", choices=("auto", *EXCLUDED))] = "auto"
     boundary: Boundary = "auto"
     unit: Unit = "V"
-    tolerance: Annotated[float, Option(
-        "largest relative rms error of field and potential, measured in the first frame", low=LEAST_TOLERANCE,
-        high=0.1)] = TOLERANCE
+    tolerance: Annotated[float | None, Option(
+        f"largest relative rms error of field and potential, measured in the first frame; {TOLERANCE:g} unless given. "
+        "The method pb then reduces its spacing", low=LEAST_TOLERANCE, high=0.1)] = None
+    spacing: Annotated[float, Option(
+        "grid spacing of a continuum (pb), from which values are interpolated", unit="A", low=0.05, high=2.0)] = 0.5
     engine: EngineName = "auto"
     sources: Mapping[str, Mask] | None = None
     cell: Cell | None = None
@@ -353,8 +357,14 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
     screened, dielectric, medium
         See :func:`vmdpotential.maps.potential_map`.
-    tolerance : float
-        Rms errors of field and potential over their rms.
+    tolerance : float, optional
+        Rms errors of field and potential over their rms; 1e-5 unless given.
+    method : str
+        ``auto``, or a method that sums at points; ``pb`` is the solute in a continuum, of which `radii` are needed.
+    parameters, radii
+        Of ``pb``, see :func:`vmdpotential.maps.potential_map`.
+    spacing : float
+        A, of the lattice of ``pb``; smaller where a tolerance is given that needs it.
     engine : str
         The CPU's takes its place for a mesh where it has no transforms.
 
@@ -366,26 +376,58 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         For molecules without bonds.
     """
     asked = changed(FieldOptions, options, keywords)
-    medium, frames = medium_of(asked), CellFrames.of(structure, trajectory, asked.boundary, asked.cell)
+    medium, boundary = medium_of_sum(asked), asked.boundary
+    if medium.method:
+        choose_cell(structure, asked.summation, boundary)  # which refuses images
+        boundary = "open"
+    frames = CellFrames.of(structure, trajectory, boundary, asked.cell)
     begin, numbers = frames.first, frames.numbers()
     names, parts, rows = parts_of(len(structure), asked.sources)
     charges = structure.known_charges
+    if medium.method:
+        charges = np.where(select(structure, "solute"), charges, 0.0)
     total = len(numbers) * len(names) * len(places)
     memory.require(80 * total, f"the field at {len(places)} places in {len(numbers)} frames",
                    "choose fewer places, or fewer {frames}")
     bound = bind(asked, begin.cell)
-    tolerance = check_tolerance(asked.tolerance)
+    tolerance = check_tolerance(TOLERANCE if asked.tolerance is None else asked.tolerance)
     where = places.of(begin.positions, begin.cell)[0]
     left_out = _left_out(structure, places, asked.left_out(places))
 
     request = request_at(where, begin.positions, charges, begin.cell, bound, tolerance=tolerance, field=True)
     backend = get_engine(asked.engine)
+    nothing = not charges.any() or not len(places)
+    method = "ewald" if asked.method == "direct" and begin.cell is not None else asked.summation
+
+    text = bound.medium(medium.dielectric, medium.temperature)
+    if asked.own is not None:
+        request = replace(request, solution=_solute(structure, asked.radii, medium))
+        text = asked.own.medium(request, medium.dielectric, medium.temperature)
+        if len(names) > 1 and medium.parameters.get("nonlinear"):
+            raise UsageError("set", "contributions add up by the linear equation alone", "leave out nonlinear")
+
+    def computes(plan: PointPlan | None) -> tuple[Fields, Mapping[str, Any]]:
+        work = Fields(frames, charges, places, parts, rows, left_out, plan)
+        return work, work.over([begin])
+
+    def in_solution(spacing: float) -> tuple[tuple[Fields, Mapping[str, Any], Floats], float]:
+        """Return what computes the frames, its result for the first one, and errors, by a spacing."""
+        assert request.solution is not None
+        plan = plan_points(replace(request, solution=replace(request.solution, spacing=spacing)), backend, method)
+        work, result = computes(plan)
+        prepared = plan.prepare(where, begin.positions, None)
+        prepared.at(where, begin.positions, charges, True)
+        absolute = plan.measured(prepared) or (0.0, 0.0)
+        values = np.asarray(result["values"], np.float64)[0, 0]
+        sizes = [float(np.sqrt(np.mean(np.square(each)))) for each in (values[:, 0], values[:, 1:])]
+        sizes[1] = max(sizes[1], sizes[0] / VANISHING)
+        errors = [error / size if size > 0 else 0.0 for error, size in zip(absolute, sizes, strict=True)]
+        return (work, result, np.array([absolute[1], *errors])), max(errors)
 
     def attempt(error: float) -> Attempt[tuple[Fields, Mapping[str, Any], Floats]]:
         """Return what computes the frames, its result for the first one, and errors of potential and field."""
-        plan = plan_points(request.with_error(error), backend) if charges.any() and len(places) else None
-        work = Fields(frames, charges, places, parts, rows, left_out, plan)
-        result = work.over([begin])
+        plan = None if nothing else plan_points(request.with_error(error), backend, method)
+        work, result = computes(plan)
         if plan is None or plan.error is None:
             return Attempt((work, result, np.zeros(3)), 0.0, None, str(plan))
         chosen = sample(len(places))
@@ -399,7 +441,11 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         errors = (relative(difference[:, 0], values[:, 0]), relative(difference[:, 1:], values[:, 1:], least))
         return Attempt((work, result, np.array([field_error, *errors])), max(errors), plan.error, str(plan))
 
-    work, first, errors = until_within("pme", tolerance, START * tolerance, attempt)
+    if asked.own is not None and not nothing:
+        work, first, errors = in_solution(asked.spacing)[0] if asked.tolerance is None else refined(
+            tolerance, asked.spacing, in_solution)
+    else:
+        work, first, errors = until_within("pme", tolerance, START * tolerance, attempt)
     # filled block by block, and no second copy of all frames
     values = np.empty((len(numbers), len(names), len(places), 4))
     along, read, count = [], [], 0
@@ -417,7 +463,17 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         places, names, np.concatenate(read).astype(np.int64), values[..., 0], field,
         np.einsum("fnmd,fmd->fnm", field, np.concatenate(along)) if places.kind == "bonds" else None, asked.unit,
         begin.cell, volts * float(errors[0]), (float(errors[1]), float(errors[2])),
-        stated_medium(bound.medium(medium.dielectric, medium.temperature), structure), work.engine)
+        stated_medium(text, structure), work.engine)
+
+
+def _solute(structure: Structure, radii: str, medium: Medium) -> Solution:
+    """Return the solution around the solute; other atoms have no radii in it."""
+    chosen = select(structure, "solute")
+    solution = solution_of(structure, chosen, radii, medium, "kT/e")
+    assert solution is not None
+    values = np.zeros(len(structure))
+    values[chosen] = solution.radii
+    return replace(solution, radii=values)
 
 
 def _left_out(structure: Structure, places: Places, exclude: str) -> Integers:

@@ -60,6 +60,7 @@ class LiveMap:
         self._cell = structure.cell if fixed_cell else None
         self._plan = replace(plan, provenance=replace(
             plan.provenance, error=None, error_away=None, error_field=None, error_field_away=None))
+        self._run = self._plan.plan.in_order()
         #: How often it was planned.
         self.plans = 1
 
@@ -86,7 +87,8 @@ class LiveMap:
         if not self._plan.fits(positions, cell):
             self._plan = self._plan.again(positions, cell)
             self.plans += 1
-        return self._plan.grid(self._plan.run(positions))
+            self._run = self._plan.plan.in_order()
+        return self._plan.grid(self._plan.run(positions, self._run))
 
 
 class Latest(Generic[Made]):

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vmdpotential import io, registry
+from vmdpotential.commands.media import has_medium
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.figures import colours
 from vmdpotential.figures.colours import Range
 from vmdpotential.frontend.declarations import kind, takes_data
-from vmdpotential.frontend.media import has_medium
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.structures.pdb import cell_of as cell_of_file
 from vmdpotential.molecule.cell import Cell

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vmdpotential import registry
-from vmdpotential.frontend import media
+from vmdpotential.commands import media
 from vmdpotential.parameters import Command, Parameter
 
 _KINDS = {bool: "boolean", int: "integer", float: "number", Path: "file"}
@@ -63,7 +63,8 @@ def in_front(command: Command, parameter: Parameter) -> bool:
 
     The grid spacing is folded, and where there is a medium to choose, what that stands for.
     """
-    if parameter.name == "spacing" or (media.has_medium(command) and parameter.name in ("atoms", "screened")):
+    stands_for = {name for values in media.MEDIA.values() for name in values}
+    if parameter.name == "spacing" or (media.has_medium(command) and parameter.name in stands_for):
         return False
     ranked = any(other.option.front for other in command.parameters)
     return parameter.required or parameter.option.front or not ranked

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
+from vmdpotential.commands import media
 from vmdpotential.figures.colours import Range
-from vmdpotential.frontend import media
 from vmdpotential.frontend.adapters import colour_range
 from vmdpotential.parameters import Command, Option, Parameter, Report
 

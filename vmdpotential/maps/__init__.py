@@ -64,8 +64,8 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
         A, standard deviation of the Gaussian that every charge is, erf(r / (sqrt(2) s)) / r; 0 for points. VMD's
         PMEPot gives it as an Ewald factor, 1 / (sqrt(2) s).
     radii : str
-        Of the atoms, for methods that need them: ``auto`` for the file's own, or one of
-        :data:`vmdpotential.molecule.radii.SETS`.
+        Of the atoms, for methods that need them: ``auto`` for the file's own, one of
+        :data:`vmdpotential.molecule.radii.SETS`, or ``auto+mbondi2`` for that set where the file has none.
     tolerance : float, optional
         Of methods that are not exact: root mean square error over that of the potential, 1e-6 to 0.1, over all
         points, and over those farther than 2 A from every charge; of the field too where it is asked for; 1e-4 unless

@@ -12,7 +12,7 @@ from vmdpotential.errors import UsageError, Words
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.maps.medium import Medium
-from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, MediumOptions, SumOptions
+from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, MediumOptions, MethodOptions, SumOptions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
@@ -40,7 +40,7 @@ def medium_of(options: MediumOptions) -> Medium:
     return medium
 
 
-def medium_of_sum(options: SumOptions) -> Medium:
+def medium_of_sum(options: MethodOptions) -> Medium:
     """Return the medium that the options of a sum describe: a continuum where its method has parameters of its own.
 
     Raises
@@ -58,7 +58,7 @@ def medium_of_sum(options: SumOptions) -> Medium:
         raise UsageError("medium", f"is not one of the method {options.summation}", "leave out {method}")
     if own is None and options.radii != "auto":
         raise UsageError("radii", "are for a method that needs them", "use {method pb}", value=options.radii)
-    if own is None and medium.salt is not None and (
+    if own is None and medium.salt is not None and isinstance(options, SumOptions) and (
             options.interaction != "auto" or options.smear or options.parameters):
         raise UsageError("screened", "is an interaction by itself", "leave out {interaction}, {set} and {smear}",
                          value=f"{medium.salt:g}")
@@ -76,8 +76,7 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
     UsageError
         For names and values that do not fit.
     """
-    summed = options if isinstance(options, SumOptions) else SumOptions(**{
-        item.name: getattr(options, item.name) for item in fields(MediumOptions)})
+    summed = options if isinstance(options, SumOptions) else _as_sum(options)
     medium = medium_of_sum(summed)
     methods, summation = summed.methods, summed.summation
     name = summed.interaction
@@ -117,6 +116,13 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
                 Words("%s is cut off at %g A, where it is still %.2g %% of q/r; {cutoff} sets another distance"),
                 name, CUTOFF, 100 * rest)
     return bound
+
+
+def _as_sum(options: MediumOptions) -> SumOptions:
+    """Return the options of a sum whose method is named only where it solves for the solution around the charges."""
+    continuum = isinstance(options, MethodOptions) and options.own is not None
+    shared = fields(MethodOptions if continuum else MediumOptions)
+    return SumOptions(**{item.name: getattr(options, item.name) for item in shared})
 
 
 def check_tolerance(tolerance: float) -> float:

@@ -14,7 +14,7 @@ from vmdpotential.interactions.gaussian import ewald_factor
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.maps.medium import Medium
 from vmdpotential.methods import Method
-from vmdpotential.molecule.radii import SETS
+from vmdpotential.molecule.radii import CHOICES
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import Option, parse_numbers
 from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
@@ -96,40 +96,19 @@ class MediumOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumOptions(MediumOptions):
-    """How a potential is summed: method, boundary, interaction and accuracy."""
+class MethodOptions(MediumOptions):
+    """The summation method, and what one that solves for the solution around the charges needs."""
 
     method: Annotated[str, Option(
         "how it is summed", choices=partial(choices, "method"), listed=partial(choices, "method", True))] = "auto"
-    boundary: Boundary = "auto"
-    cutoff: Annotated[float | None, Option(
-        f"of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A", low=0.5,
-        high=1000)] = None
-    algorithm: Annotated[str, Option(
-        "of the method cutoff: every pair, a mesh to the tolerance, or the faster",
-        choices=("pair", "mesh", "auto"))] = "pair"
-    interaction: Annotated[str, Option(
-        "potential of one charge; the method's own unless given", choices=partial(choices, "interaction"))] = "auto"
     parameters: Annotated[Mapping[str, float] | None, Option(
         "parameters of the interaction, such as debye_length=8, or of a method that has some (of pb also the ions of "
         "the solution by name and molarity, such as Mg2+=0.1,Cl-=0.2)", name="set",
         metavar="NAME=NUMBER,...", parse=parse_numbers)] = None
-    smear: Annotated[float, Option(
-        "standard deviation of the Gaussian that each charge is, or VMD's Ewald factor b = 1 / (sqrt(2) smear) with "
-        "its unit, such as 0.25/A; 0 for points", unit="A", low=0, high=1000, metavar="A|B/A",
-        parse=parse_smear)] = 0.0
     radii: Annotated[str, Option(
         "radii of the atoms, for a method that needs them (pb): auto for the file's own (PQR, prmtop), or a named set, "
-        "which other files need (PSF, PDB, TPR)",
-        choices=("auto", *SETS))] = "auto"
-    tolerance: Annotated[float | None, Option(
-        "error of methods that are not exact, over the potential's rms, everywhere and away from charges; 1e-4 unless "
-        "given. The method pb then reduces the spacing until its errors outside of the molecule and at its surface are "
-        "smaller", low=LEAST_TOLERANCE, high=0.1)] = None
-    precision: Annotated[str, Option(
-        "floating-point precision of the sums; double where auto needs it for the tolerance",
-        choices=PRECISIONS)] = "single"
-    engine: Engine = "auto"
+        "which other files need (PSF, PDB, TPR); auto+mbondi2 for the set where the file has none, with van der Waals "
+        "radii of elements that it lacks", choices=CHOICES)] = "auto"
 
     @property
     def summation(self) -> str:
@@ -149,6 +128,33 @@ class SumOptions(MediumOptions):
             return [registry.get("method", self.summation)]
         found: list[Method] = [registry.get("method", name) for name in registry.available("method")]
         return [method for method in found if method.superposes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumOptions(MethodOptions):
+    """How a potential is summed: method, boundary, interaction and accuracy."""
+
+    boundary: Boundary = "auto"
+    cutoff: Annotated[float | None, Option(
+        f"of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A", low=0.5,
+        high=1000)] = None
+    algorithm: Annotated[str, Option(
+        "of the method cutoff: every pair, a mesh to the tolerance, or the faster",
+        choices=("pair", "mesh", "auto"))] = "pair"
+    interaction: Annotated[str, Option(
+        "potential of one charge; the method's own unless given", choices=partial(choices, "interaction"))] = "auto"
+    smear: Annotated[float, Option(
+        "standard deviation of the Gaussian that each charge is, or VMD's Ewald factor b = 1 / (sqrt(2) smear) with "
+        "its unit, such as 0.25/A; 0 for points", unit="A", low=0, high=1000, metavar="A|B/A",
+        parse=parse_smear)] = 0.0
+    tolerance: Annotated[float | None, Option(
+        "error of methods that are not exact, over the potential's rms, everywhere and away from charges; 1e-4 unless "
+        "given. The method pb then reduces the spacing until its errors outside of the molecule and at its surface are "
+        "smaller", low=LEAST_TOLERANCE, high=0.1)] = None
+    precision: Annotated[str, Option(
+        "floating-point precision of the sums; double where auto needs it for the tolerance",
+        choices=PRECISIONS)] = "single"
+    engine: Engine = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)

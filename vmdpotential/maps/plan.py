@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,10 +22,10 @@ from vmdpotential.maps.interaction import bind, check_tolerance, medium_of_sum
 from vmdpotential.maps.medium import Medium, stated_medium
 from vmdpotential.maps.options import TOLERANCE, MapOptions
 from vmdpotential.maps.places import choose_cell, lay_lattice
-from vmdpotential.methods import Charges, Method, Planned, Request, Solution, accuracy
+from vmdpotential.maps.solution import solution_of
+from vmdpotential.methods import Charges, Method, Planned, Request, accuracy
 from vmdpotential.methods.slabs import Sink, by_slabs
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
-from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import is_solvated, is_water, named_selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import coulomb_constant
@@ -74,9 +75,10 @@ class MapPlan:
             return same_cell(self.request.cell, cell, SAME)
         return self.request.charges.box.holds(positions[self.chosen])
 
-    def run(self, positions: NDArray[np.float64]) -> Result:
-        """Return the sum for all atoms at other positions (N, 3), A."""
-        return self.plan.run(*_counted(self.request, positions[self.chosen], self.charges))
+    def run(self, positions: NDArray[np.float64],
+            run: Callable[[NDArray[np.float64], NDArray[np.float64]], Result] | None = None) -> Result:
+        """Return the sum for all atoms at other positions (N, 3), A; by what :meth:`Planned.in_order` returned."""
+        return (run or self.plan.run)(*_counted(self.request, positions[self.chosen], self.charges))
 
     def again(self, positions: NDArray[np.float64], cell: Cell | None) -> MapPlan:
         """Return the plan for positions, or a cell, that this one is not for; as good as this one, not measured."""
@@ -127,14 +129,11 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     """
     medium, unit = medium_of_sum(options), options.unit
     tolerance = TOLERANCE if options.tolerance is None else options.tolerance
-    in_water_twice = medium.replaces_water and is_solvated(structure)
+    in_water_twice = medium.replaces_water and not medium.method and is_solvated(structure)
     constant = medium.constant(unit)
     cell = choose_cell(structure, options.summation, options.boundary)
     chosen = select(structure, options.atoms)
     if in_water_twice and is_water(structure)[chosen].any():
-        if medium.method:
-            raise InputError(f"{structure.where}: its waters are among the charges, and the solution replaces them",
-                             "use {atoms solute}")
         log.warning(Words("%s: water is among the charges and around them, and screens twice; {atoms solute} leaves "
                           "it to the medium"), structure.where)
     # in units in which the sum of q V(r) is the potential
@@ -160,7 +159,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
         positions, charges = near(lattice, bound.cutoff, positions, charges)
     request = Request(lattice, cell, bound, _statistics(positions, charges, cell, margin), options.precision,
                       check_tolerance(tolerance), field,
-                      solution=_solution(structure, chosen, options, medium))
+                      solution=solution_of(structure, chosen, options.radii, medium, options.unit))
     volts = coulomb_constant("V", dielectric=medium.dielectric) / constant
     if sink is not None:
         request = by_slabs(request)
@@ -204,15 +203,6 @@ def _counted(request: Request, positions: NDArray[np.float64],
     if reach is None or request.cell is not None:
         return positions, charges
     return near(request.lattice, reach, positions, charges)
-
-
-def _solution(structure: Structure, chosen: NDArray[np.bool_], options: MapOptions, medium: Medium) -> Solution | None:
-    """Return what a method needs that has parameters of its own."""
-    if not medium.method:
-        return None
-    found, source = atomic_radii(structure, chosen, options.radii)
-    return Solution(medium.parameters, found, source, medium.dielectric, medium.temperature, options.unit,
-                    medium.constant(options.unit))
 
 
 def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], cell: Cell | None,

@@ -12,11 +12,11 @@ that the charges are in.
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,6 +97,8 @@ class Solution:
         Of the potential that is wanted.
     charge : float
         What 1 e is in the unit of the charges, in which the sum of q / r would be the potential.
+    spacing : float, A
+        Of the lattice from which values at points are interpolated.
     """
 
     values: Mapping[str, float]
@@ -106,6 +108,7 @@ class Solution:
     temperature: float
     unit: str
     charge: float
+    spacing: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -268,9 +271,13 @@ class Planned(abc.ABC):
     def run(self, positions: ArrayLike, charges: ArrayLike) -> Result:
         """Return the sum for positions (N, 3), A, and charges (N,), e; again and again, from any thread."""
 
+    def in_order(self) -> Callable[[ArrayLike, ArrayLike], Result]:
+        """Return what runs the plan for frames in their order, in one thread: a solution may start from the last."""
+        return self.run
+
     def new_mean(self) -> Mean:
         """Return the mean of no sums yet, to which those of many frames can be added."""
-        return MeanOfResults(self.run)
+        return MeanOfResults(self.in_order())
 
     def in_cell(self, cell: Cell) -> Planned:
         """Return the same plan for another periodic cell; see :meth:`vmdpotential.engines.LatticeSum.in_cell`.
@@ -388,6 +395,18 @@ class PointPlan:
     interaction: Bound
     error: float | None = None
     choices: str = ""
+
+    #: Whether the sum needs all atoms, also those whose charges do not count: the shape of the molecule does.
+    whole: ClassVar[bool] = False
+
+    @property
+    def permittivity(self) -> float:
+        """That by which the values have to be divided, over that in which charges are that are near each other."""
+        return 1.0
+
+    def measured(self, prepared: PreparedPoints) -> tuple[float, float] | None:
+        """Return rms errors of potential, e/A, and field, e/A^2, that a prepared sum knows of its last values."""
+        return None
 
     @property
     def short(self) -> Bound | None:

@@ -1,58 +1,42 @@
 """Poisson-Boltzmann: a molecule of low permittivity in a solution of ions, on the lattice of the map.
 
-The equation is solved twice (:mod:`vmdpotential.continuum.equation`): at the map's spacing, and at twice that or more
-on a lattice that reaches far beyond the molecule, whose faces have the sum of the charges' screened potentials. The
-second gives the first its boundary, is corrected by it where both are, and solved again for a better one. Both together
-give an error.
+On two lattices (:mod:`vmdpotential.methods.pb_solution`), which give an error. Values at points are interpolated from
+those on lattices around the molecule, without what its charges make by themselves inside of it, which is an exact sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.continuum.equation import Problem, enclosing
-from vmdpotential.continuum.ions import ions_of, named, neutral, strength
-from vmdpotential.continuum.molecule import Continuum, Membrane, Sum
+from vmdpotential.continuum.equation import Known, enclosing
+from vmdpotential.continuum.ions import ions_of, named, neutral
 from vmdpotential.engines import MULTIGRID_BYTES as BYTES
-from vmdpotential.engines import Engine, PointSum, charges_and_positions, get_engine
+from vmdpotential.engines import SOFT_CORE, Engine, PreparedPoints, charges_and_positions, get_engine
 from vmdpotential.engines.result import HostResult, Solvated
 from vmdpotential.errors import MemoryPlanError, UsageError
-from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Quantity
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
-from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.methods import Charges, Estimate, Method, Planned, Refusal, Request, Solution, map_bytes
+from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, Refusal, Request, Solution, map_bytes
 from vmdpotential.methods.accuracy import Errors
-from vmdpotential.methods.points import request_at, sum_at
-from vmdpotential.units import coulomb_constant, debye_length
+from vmdpotential.methods.pb_solution import TwoLattices, described
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
 
 #: Seconds that a node and an atom take (measured).
 SECONDS, ATOM = 6e-7, 5e-5
 
-#: The coarse lattice reaches this far beyond the molecule, A.
-BEYOND = 16.0
-
-#: Nodes that it may have in any case.
-FREE = 800_000
-
-#: Of the fine lattice's first solution, which the coarse one is corrected by.
-START = 1e-5
-
-#: What extrapolated errors of potentials and energies are multiplied by: so that at most one in twenty of 50 structures
-#: has a larger error (scripts/pb_errors.py).
-SAFETY, ENERGY_SAFETY = 0.8, 1.5
-
-#: Of the sum of charges at nodes; far from the molecule their potential is summed from nodes of this spacing, A.
-TOLERANCE, CLUSTERS = 1e-5, 5.0
+#: Around the molecule where values at points are needed, A: farther points have those of a coarser lattice.
+PADDING = 6.0
 
 
 class Continued(HostResult):
@@ -60,7 +44,8 @@ class Continued(HostResult):
 
     Parameters
     ----------
-    maps : (1, nx, ny, nz) float32
+    maps : (1 or 4, nx, ny, nz) float32
+        With the field where it was requested.
     errors : Errors
         From two lattices: outside of the molecule, and at its surface.
     charges : (N,) float64, e
@@ -111,32 +96,117 @@ class PbPlan(Planned):
         TaskError
             When the solution does not converge.
         """
+        return self.follow(positions, charges, None)[0]
+
+    def follow(self, positions: ArrayLike, charges: ArrayLike,
+               before: tuple[Known, Known] | None) -> tuple[Continued, tuple[Known, Known]]:
+        """Return the potential of a frame, from the solutions of another where there is one, and its solutions."""
         places, sources = charges_and_positions(positions, charges)
         told = self.solution
         continuum = described(told, places, sources / told.charge)
-        engine = get_engine(self.engine)
-        total: Sum = partial(_sum, engine)
-        fine, first, depth = enclosing(self.request.lattice)
-        wide, levels, ratio = around(fine, places, told)
-        far = Problem(continuum, wide, levels, total, engine)
-        far.solve(far_field(continuum, engine, far.faces))
-        solved = Problem(continuum, fine, depth, total, engine)
-        solved.solve(far.potential_at(solved.faces), START)
-        coarse = far.unknown.copy()
-        far.agree(solved, ratio)
-        far.solve(far_field(continuum, engine, far.faces))
-        solved.solve(far.potential_at(solved.faces))
-        x, y, z = (slice(a, a + n) for a, n in zip(first, self.request.lattice.shape, strict=True))
-        values = solved.potential((x, y, z))
-        reaction = solved.reaction()
-        differences = 0.5 * continuum.charges * (reaction - far.reaction(coarse))
+        solved = TwoLattices(continuum, self.request.lattice, get_engine(self.engine), before)
         unit = coulomb_constant(told.unit, told.temperature) / coulomb_constant("kT/e", told.temperature)
-        return Continued(np.ascontiguousarray(unit * values, np.float32)[None], _errors(solved, far, coarse, ratio),
-                         continuum.charges, reaction, _energy_error(differences, ratio))
+        values, errors = solved.values()[None], solved.errors()
+        if self.request.field:
+            values = np.concatenate([values, solved.field()])
+            errors = solved.with_field(errors)
+        return Continued(np.ascontiguousarray(unit * values, np.float32), errors, continuum.charges, solved.reaction,
+                         solved.energy_error()), solved.known
+
+    def in_order(self) -> Frames:
+        """Return what runs the plan for frames in their order, each from the solution of the last."""
+        return Frames(self)
 
     def __str__(self) -> str:
         nodes = " x ".join(map(str, enclosing(self.request.lattice)[0].shape))
         return f"pb, {nodes} nodes; about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}"
+
+
+class Frames:
+    """Runs a plan for one frame after another, each from the solution of the last.
+
+    Parameters
+    ----------
+    plan : PbPlan
+    """
+
+    def __init__(self, plan: PbPlan) -> None:
+        self._plan = plan
+        self._before: tuple[Known, Known] | None = None
+
+    def __call__(self, positions: ArrayLike, charges: ArrayLike) -> Continued:
+        """Return the potential of the next frame."""
+        result, self._before = self._plan.follow(positions, charges, self._before)
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class PbPointPlan(PointPlan):
+    """The potential of a molecule in a continuum at points; see :class:`vmdpotential.methods.PointPlan`.
+
+    Parameters
+    ----------
+    solution : Solution
+        Of all atoms, in their order.
+    """
+
+    solution: Solution | None = None
+    whole: ClassVar[bool] = True
+
+    @property
+    def permittivity(self) -> float:
+        """That of the solvent over that of the molecule."""
+        assert self.solution is not None
+        return self.solution.dielectric / self.solution.values["inside"]
+
+    def prepare(self, points: Floats, positions: Floats, cell: Cell | None) -> ContinuumPoints:
+        """Return the sum for a frame, which solves the equation for the charges of all of its atoms."""
+        assert self.solution is not None
+        return ContinuumPoints(self.solution, get_engine(self.engine))
+
+    def measured(self, prepared: PreparedPoints) -> tuple[float, float] | None:
+        """Return the rms errors of potential, e/A, and field, e/A^2, of the last values of a prepared sum."""
+        return prepared.errors if isinstance(prepared, ContinuumPoints) else None
+
+
+class ContinuumPoints:
+    """Values at points in a continuum; see :class:`vmdpotential.engines.PreparedPoints`.
+
+    Parameters
+    ----------
+    solution : Solution
+    engine : Engine
+    """
+
+    def __init__(self, solution: Solution, engine: Engine) -> None:
+        self._solution, self._engine = solution, engine
+        #: Rms errors of the last potential, e/A, and field, e/A^2, from two lattices.
+        self.errors = (0.0, 0.0)
+
+    @property
+    def own(self) -> float:
+        """Potential that a unit charge makes at its own place without the response of the water, 1/A."""
+        return self._solution.dielectric / self._solution.values["inside"] / SOFT_CORE
+
+    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
+           nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """Return potential (P,), e/A, and field (P, 3), e/A^2, of charges (N,) in the solvent's permittivity.
+
+        Raises
+        ------
+        TaskError
+            When the solution does not converge.
+        """
+        told = self._solution
+        if not charges.any():
+            return np.zeros(len(points)), np.zeros((len(points), 3)) if field else None
+        counted = (told.radii > 0) | (charges != 0)
+        continuum = described(replace(told, radii=told.radii[counted]), positions[counted], charges[counted])
+        solved = TwoLattices(continuum, Lattice.around(continuum.positions, told.spacing, PADDING), self._engine)
+        values, slope, *errors = solved.at(points)
+        factor = told.dielectric / continuum.constant
+        self.errors = (factor * errors[0], factor * errors[1])
+        return factor * values, factor * slope if field else None
 
 
 class ContinuumMethod(Method):
@@ -145,7 +215,6 @@ class ContinuumMethod(Method):
     boundaries = ("open",)
     boundary_reason = ": the equation is solved for one molecule in an endless solution"
     interactions = ("coulomb",)
-    field = False
     superposes = False
     dielectric = WATER
     quantities: Sequence[Quantity] = (
@@ -206,6 +275,7 @@ class PoissonBoltzmann(ContinuumMethod):
 
     name = "pb"
     summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions"
+    targets = ("grid", "points")
     quantities = (
         *ContinuumMethod.quantities,
         Quantity("membrane", "A", 0.0, 0.0, 1000.0, "thickness of a slab across z in the place of the water; 0: none"),
@@ -218,10 +288,12 @@ class PoissonBoltzmann(ContinuumMethod):
         if (refusal := self.unsuitable(request)) is not None:
             return refusal
         assert request.solution is not None
-        nodes = enclosing(request.lattice)[0].size
-        taken = map_bytes(request) + BYTES * nodes
-        if taken > memory.limit() or request.planes is not None:
-            return _too_large(request, taken)
+        lattice = _lattice(request)
+        nodes = enclosing(lattice)[0].size
+        maps = 200 * request.points.count if request.at_points else map_bytes(request)
+        taken = maps + BYTES * nodes
+        if taken > memory.limit() or (not request.at_points and request.planes is not None):
+            return _too_large(lattice, request.charges.count, taken)
         steps = 4 if request.solution.values["nonlinear"] else 1
         return Estimate(0.1 + steps * SECONDS * nodes + ATOM * request.charges.count, taken)
 
@@ -239,6 +311,21 @@ class PoissonBoltzmann(ContinuumMethod):
         assert request.solution is not None
         return PbPlan(request, request.solution, engine.name, estimate)
 
+    def plan_points(self, request: Request, engine: Engine) -> PbPointPlan:
+        """Return the plan of values at points.
+
+        Raises
+        ------
+        UsageError
+            For what the method cannot do.
+        MemoryPlanError
+            When the lattices do not fit into memory.
+        """
+        estimate = self.require(request, engine)
+        assert request.solution is not None
+        return PbPointPlan(self.name, engine.name, estimate, request.interaction, None,
+                           f"a lattice of {request.solution.spacing:g} A", request.solution)
+
     def closed_form(self, engine: Engine) -> tuple[float, float]:
         """Return the error of the energy of Born's ion in a solution of ions, and its limit."""
         places, charges, radius, start = np.array([[0.13, 0.07, 0.21]]), np.ones(1), 3.0, 5.0
@@ -253,121 +340,18 @@ class PoissonBoltzmann(ContinuumMethod):
         return abs(float(found.energies[0]) / exact - 1), 5e-3
 
 
-def described(told: Solution, positions: Floats, charges: Floats) -> Continuum:
-    """Return the continuum of a request, for charges in e."""
-    values, ions = told.values, ions_of(told.values)
-    half, centre = 0.5 * values.get("membrane", 0.0), values.get("membrane_centre", 0.0)
-    full = np.array([(z, c * z * z) for z, c in ions] if values["nonlinear"] else []).reshape(-1, 2)
-    full[:, 1] /= max(1e-30, full[:, 1].sum())
-    return Continuum(positions, charges, told.radii, coulomb_constant("kT/e", told.temperature), values["inside"],
-                     told.dielectric, values["probe"], values["ion_radius"],
-                     1 / debye_length(strength(ions), told.temperature, told.dielectric), full,
-                     Membrane(centre - half, centre + half, values["membrane_inside"]) if half else None)
+def _lattice(request: Request) -> Lattice:
+    """Return the lattice of a map, or the one that points are interpolated from."""
+    if not request.at_points:
+        return request.lattice
+    assert request.solution is not None
+    return Lattice.around(np.array([request.charges.box.low, request.charges.box.high]), request.solution.spacing,
+                          PADDING)
 
 
-def around(fine: Lattice, positions: Floats, told: Solution) -> tuple[Lattice, int, int]:
-    """Return a coarser lattice around molecule and map, with every second node of another or fewer.
-
-    With it come the levels of multigrid, and the ratio of the spacings.
-    """
-    low, high = bounds(positions)
-    margin = BEYOND + float(told.radii.max(initial=0.0)) + told.values.get("membrane", 0.0)
-    ratio = 2
-    while True:
-        spacing = ratio * fine.spacing
-        before = np.maximum(1, np.ceil((fine.origin - (low - margin)) / spacing)).astype(int)
-        after = np.maximum(1, np.ceil((high + margin - fine.origin) / spacing)).astype(int)
-        after = np.maximum(after, np.ceil((np.array(fine.shape) - 1) / ratio).astype(int) + 1)
-        a, b, c = (int(n) for n in before + after + 1)
-        if a * b * c <= max(FREE, fine.size) or ratio >= 16:
-            found, _, levels = enclosing(Lattice(fine.origin - before * spacing, spacing, (a, b, c)))
-            return found, levels, ratio
-        ratio *= 2
-
-
-def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
-    """Return the potential (P,), kT/e, far from the molecule: of charges that the ions around each screen.
-
-    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion. In a membrane it goes in a straight line from one
-    side's to the other's.
-    """
-    membrane = continuum.membrane
-    if membrane is not None:
-        share = (points[:, 2] - membrane.low) / (membrane.high - membrane.low)
-        within = (share > 0) & (share < 1)
-        solution, sides = replace(continuum, membrane=None), []
-        for z in (membrane.low, membrane.high):
-            moved = points.copy()
-            moved[within, 2] = z
-            sides.append(far_field(solution, engine, moved))
-        share = np.where(within, share, 0.0)
-        result: Floats = (1 - share) * sides[0] + share * sides[1]
-        return result
-    start = continuum.radii + continuum.ion_radius
-    charges = continuum.charges * np.exp(continuum.kappa * start) / (1 + continuum.kappa * start)
-    positions = continuum.positions
-    if len(charges) > 200:
-        positions, charges = _gathered(positions, charges)
-    bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else COULOMB.bind()
-    values = engine.prepare_points(PointSum(bound)).at(points, positions, charges)[0]
-    return continuum.constant / continuum.outside * values
-
-
-def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
-    """Return charges shared by the nodes around them, which keeps their sum and their dipole."""
-    low = positions.min(0)
-    place = (positions - low) / CLUSTERS
-    cell = place.astype(np.int64)
-    shape = cell.max(0) + 2
-    sums = np.zeros(int(shape.prod()))
-    for corner in np.ndindex(2, 2, 2):
-        weights = np.where(corner, place - cell, 1 - place + cell).prod(1)
-        sums += np.bincount(np.ravel_multi_index(tuple((cell + corner).T), tuple(shape)), weights * charges, len(sums))
-    nodes = np.flatnonzero(sums)
-    return low + CLUSTERS * np.stack(np.unravel_index(nodes, tuple(shape)), 1), sums[nodes]
-
-
-def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats) -> Floats:
-    return sum_at(request_at(points, positions, charges, None, tolerance=TOLERANCE), points, positions, charges,
-                  engine).potential
-
-
-def _errors(fine: Problem, far: Problem, coarse: NDArray[np.float32], ratio: int) -> Errors:
-    """Return the errors outside of the molecule, and next to its surface, by the nodes that both lattices have.
-
-    Extrapolated as those of a scheme of the first order (L. F. Richardson, Phil. Trans. R. Soc. A 226 (1927) 299): the
-    flow through faces that the surface cuts is no better where the field is along it.
-    """
-    part, a = far.shared(fine, ratio)
-    inside, b = far.within[part], coarse[part]
-    near = np.zeros_like(inside)
-    for axis in range(3):
-        for step in (-1, 1):
-            near |= np.roll(inside, step, axis)
-    near &= ~inside
-    difference = a - b
-
-    def relative(chosen: NDArray[np.bool_]) -> float:
-        size = float(np.mean(a[chosen] ** 2)) if chosen.any() else 0.0
-        return float(np.sqrt(np.mean(difference[chosen] ** 2) / size)) if size > 0 else 0.0
-
-    outside, surface = relative(~inside), relative(near) if near.any() else relative(~inside)
-    return Errors(SAFETY * outside / (ratio - 1), SAFETY * surface / (ratio - 1))
-
-
-def _energy_error(differences: Floats, ratio: int) -> float:
-    """Return the error of the sum of energies (N,), from their differences between two lattices.
-
-    The sum's own difference may be small by chance, and is then no measure of it: nor are independent errors, where a
-    tenth of them has the same sign.
-    """
-    size = max(abs(differences.sum()), np.linalg.norm(differences), 0.1 * abs(differences).sum())
-    return ENERGY_SAFETY / (ratio**2 - 1) * float(size)
-
-
-def _too_large(request: Request, taken: int) -> Refusal:
+def _too_large(lattice: Lattice, atoms: int, taken: int) -> Refusal:
     """Return the refusal of a lattice that does not fit, with the spacing of one that would."""
-    lattice, room = request.lattice, memory.limit()
+    room = memory.limit()
     extent, size = lattice.spacing * (np.array(lattice.shape) - 1), 1.0
     shape = lattice.shape
     while min(shape) > 2:
@@ -375,7 +359,7 @@ def _too_large(request: Request, taken: int) -> Refusal:
         a, b, c = (np.ceil(extent / (size * lattice.spacing)) + 1).astype(int).tolist()
         shape = (a, b, c)
         coarser = Lattice(lattice.origin, size * lattice.spacing, shape)
-        if BYTES * enclosing(coarser)[0].size + 4 * coarser.size + 200 * request.charges.count < room:
+        if BYTES * enclosing(coarser)[0].size + 4 * coarser.size + 200 * atoms < room:
             break
     points, fits = (" x ".join(map(str, counts)) for counts in (lattice.shape, shape))
     return Refusal(f"{memory.size(taken)} are needed for {points} points, and {memory.size(room)} are available; "

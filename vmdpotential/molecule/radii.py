@@ -22,6 +22,16 @@ from vmdpotential.molecule.structure import Floats, Structure
 
 #: Sets by their names.
 SETS = ("bondi", "mbondi2", "parse")
+
+#: A structure's own radii, or where it has none those of mbondi2 (:func:`prepared_radii`).
+OWN_OR_MBONDI2 = "auto+mbondi2"
+
+#: Where radii are from, as options name it.
+CHOICES = ("auto", OWN_OR_MBONDI2, *SETS)
+
+#: Distance, A, from an atom within which charges without an element are its own: lone pairs and virtual sites.
+_VIRTUAL = 1.0
+
 _SETS = f"name a set, {' or '.join(f'{{radii {one}}}' for one in SETS)}"
 
 #: A; elements that are not here have no radius in Bondi's table.
@@ -55,16 +65,21 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
     structure : Structure
     chosen : (N,) bool
     name : str
-        A set, or ``auto`` for the structure's own.
+        A set, ``auto`` for the structure's own, or :data:`OWN_OR_MBONDI2` for these where it has some.
 
     Raises
     ------
     InputError
-        When the structure has none, or the set has none for an element.
+        When the structure has none, or the set has none for an element; or an atom has no element.
     UsageError
         For an unknown set.
     """
     where = structure.where
+    if name == OWN_OR_MBONDI2:
+        own = structure.radii
+        if own is None or not ((own[chosen] >= 0) & (own[chosen] < np.inf)).all():
+            return _usual(structure, chosen)
+        name = "auto"
     if name == "auto":
         if structure.radii is None:
             raise InputError(f"{where}: has no radii of atoms",
@@ -75,7 +90,7 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
             raise InputError(f"{where}: atom {atom + 1} ({structure.label(atom)}) has no radius", _SETS)
         return structure.radii[chosen], "of the file"
     if name not in SETS:
-        raise UsageError("radii", f"choose one of auto, {', '.join(SETS)}", value=name)
+        raise UsageError("radii", f"choose one of {', '.join(CHOICES)}", value=name)
     elements = fill(structure).elements
     radii = _parse(structure, elements) if name == "parse" else _by_element(elements, BONDI)
     missing = np.flatnonzero(np.isnan(radii) & chosen)
@@ -86,6 +101,25 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
     if name == "mbondi2":
         _on_nitrogen(structure.positions, elements, radii)
     return radii[chosen], name
+
+
+def _usual(structure: Structure, chosen: NDArray[np.bool_]) -> tuple[Floats, str]:
+    """Return the radii of some atoms of mbondi2, 0 of lone pairs and virtual sites."""
+    part = structure.take(chosen)
+    radii, source = prepared_radii(part)
+    known = fill(part).elements != ""
+    bare = np.flatnonzero(~known)
+    if len(bare):
+        from scipy.spatial import cKDTree
+
+        near = np.full(len(bare), np.inf)
+        if known.any():
+            near = cKDTree(part.positions[known]).query(part.positions[bare])[0]
+        if (near > _VIRTUAL).any():
+            atom = int(bare[np.argmax(near > _VIRTUAL)])
+            raise InputError(f"{structure.where}: {part.label(atom)} is of no element, so it has no radius",
+                             "give a PQR file that has one, leave it out by {atoms}, or choose another medium")
+    return radii, source
 
 
 def prepared_radii(structure: Structure, name: str = "mbondi2") -> tuple[Floats, str]:

@@ -13,8 +13,9 @@ import numpy as np
 from chimerax.atomic import AtomsArg
 from chimerax.core.errors import UserError
 
+from vmdpotential.commands import media
 from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
-from vmdpotential.frontend import adapters, dialog, media, messages
+from vmdpotential.frontend import adapters, dialog, messages
 from vmdpotential.frontend.adapters import default_name, role
 from vmdpotential.frontend.declarations import kind as declared
 from vmdpotential.frontend.display import surface_options

@@ -1,0 +1,170 @@
+"""The unknown of the Poisson-Boltzmann equation, and its gradient, between the nodes of a lattice.
+
+Both have kinks at the molecular surface and at the faces of a membrane. So a point has the value of a polynomial that
+is fitted to the nodes around it that are on the same side (moving least squares: P. Lancaster, K. Salkauskas,
+Math. Comput. 37 (1981) 141). Where the permittivity is uniform and no charge is, the unknown solves Laplace's equation:
+the polynomials are the harmonic ones up to the third degree, and r^2 for the ions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.continuum.equation import Problem
+from vmdpotential.engines import SOFT_CORE
+
+Floats = NDArray[np.float64]
+Values = NDArray[np.float32]
+Sides = NDArray[np.int8]
+
+#: Points that are fitted together.
+TOGETHER = 2000
+
+#: What keeps coefficients of each degree small where there are few nodes, over the weight of a node one spacing away.
+STIFFNESS = np.repeat([1e-9, 1e-6, 1e-5, 1e-4], [1, 3, 6, 7])
+
+#: Distance from a node, in spacings, within which the polynomial has that node's value.
+NEAR_NODE = 0.03
+
+
+class Smooth:
+    """The unknown between the nodes of a solution.
+
+    Parameters
+    ----------
+    problem : Problem
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem, self._distances = problem, problem.distances()
+        lattice, membrane = problem.lattice, problem.continuum.membrane
+        self._sides: Sides = problem.within.astype(np.int8)
+        if membrane is not None:
+            z = lattice.origin[2] + lattice.spacing[2] * np.arange(lattice.shape[2])
+            levels = np.flatnonzero((z > membrane.low) & (z < membrane.high))
+            self._sides[:, :, levels] = np.where(problem.within[:, :, levels], 1, 2)
+
+    def holds(self, points: Floats) -> NDArray[np.bool_]:
+        """Return which points (P, 3), A, the lattice has around them."""
+        lattice = self._problem.lattice
+        return np.asarray(((points >= lattice.origin) & (points <= lattice.last)).all(1), np.bool_)
+
+    def inside(self, points: Floats) -> NDArray[np.bool_]:
+        """Return which points (P, 3) on the lattice are inside of the molecule.
+
+        By distances between nodes, which are straight lines, and exactly inside of atoms.
+        """
+        from scipy.spatial import cKDTree
+
+        cell, t = self._cells(points)
+        distance = np.zeros(len(points))
+        for corner in np.ndindex(2, 2, 2):
+            weight = np.where(corner, t, 1 - t).prod(1)
+            distance += weight * self._distances[tuple((cell + corner).T)]
+        atoms = self._problem.continuum
+        radii = np.maximum(atoms.radii, SOFT_CORE)
+        pairs = cKDTree(points).sparse_distance_matrix(cKDTree(atoms.positions), float(radii.max()),
+                                                       output_type="ndarray")
+        within = distance < 0
+        within[pairs["i"][pairs["v"] < radii[pairs["j"]]]] = True
+        return within
+
+    def at(self, points: Floats, inside: NDArray[np.bool_], unknown: Values | None = None) -> tuple[Floats, Floats]:
+        """Return a solution (P,), kT/e, and its gradient (P, 3), kT/e/A, at points on the lattice.
+
+        Parameters
+        ----------
+        points : (P, 3) float64, A
+        inside : (P,) bool
+            Which are inside of the molecule.
+        unknown : (nx, ny, nz) float32, kT/e, optional
+            The problem's own unless given.
+        """
+        unknown = self._problem.unknown if unknown is None else unknown
+        sides = inside.astype(np.int8)
+        membrane = self._problem.continuum.membrane
+        if membrane is not None:
+            sides[(sides == 0) & (points[:, 2] > membrane.low) & (points[:, 2] < membrane.high)] = 2
+        values, gradients = np.empty(len(points)), np.empty((len(points), 3))
+        for start in range(0, len(points), TOGETHER):
+            rows = slice(start, start + TOGETHER)
+            values[rows], gradients[rows] = self._fit(points[rows], sides[rows], unknown)
+        return values, gradients
+
+    def gradients(self, part: tuple[slice, slice, slice]) -> NDArray[np.float32]:
+        """Return the gradient (3, nx, ny, nz) at a part of the nodes, kT/e/A.
+
+        Differences of the fourth order where all nodes that these take are on one side.
+        """
+        lattice, sides, unknown = self._problem.lattice, self._sides, self._problem.unknown
+        first = [s.start or 0 for s in part]
+        result = np.zeros((3, *sides[part].shape), np.float32)
+        fitted = np.zeros(sides[part].shape, bool)
+        for axis in range(3):
+            at = np.arange(first[axis], first[axis] + fitted.shape[axis])
+            central = (at >= 2) & (at < sides.shape[axis] - 2)
+            near = [np.take(sides, np.clip(at + step, 0, sides.shape[axis] - 1), axis)[_across(part, axis)]
+                    for step in (-2, -1, 1, 2)]
+            alike = np.logical_and.reduce([each == sides[part] for each in near])
+            fitted |= ~(alike & central.reshape([-1 if d == axis else 1 for d in range(3)]))
+            for step, weight in ((1, 8.0), (2, -1.0)):
+                up, down = (np.take(unknown, np.clip(at + s, 0, sides.shape[axis] - 1), axis)[_across(part, axis)]
+                            for s in (step, -step))
+                result[axis] += np.float32(weight / (12 * lattice.spacing[axis])) * (up - down)
+        nodes = np.argwhere(fitted)
+        if len(nodes):
+            points = lattice.origin + lattice.spacing * (nodes + first)
+            values = np.empty((len(nodes), 3))
+            own = sides[part][tuple(nodes.T)]
+            for start in range(0, len(nodes), TOGETHER):
+                rows = slice(start, start + TOGETHER)
+                values[rows] = self._fit(points[rows], own[rows], unknown)[1]
+            result[(slice(None), *nodes.T)] = values.T
+        return result
+
+    def _cells(self, points: Floats) -> tuple[NDArray[np.int64], Floats]:
+        """Return the first node of each point's cell, and where it is in the cell."""
+        lattice = self._problem.lattice
+        place = (points - lattice.origin) / lattice.spacing
+        cell = np.clip(np.floor(place).astype(np.int64), 0, np.array(lattice.shape) - 2)
+        return cell, place - cell
+
+    def _fit(self, points: Floats, sides: Sides, unknown: Values) -> tuple[Floats, Floats]:
+        """Return value (P,) and gradient (P, 3) of the polynomials of points, by the 64 nodes around each."""
+        lattice = self._problem.lattice
+        cell, t = self._cells(points)
+        first = np.clip(cell - 1, 0, np.array(lattice.shape) - 4)
+        steps = np.indices((4, 4, 4)).reshape(3, -1).T
+        nodes = first[:, None] + steps
+        at = tuple(np.moveaxis(nodes, -1, 0))
+        unit = float(lattice.spacing.mean())
+        away = (nodes - (cell + t)[:, None]) * (lattice.spacing / unit)
+        squares = (away**2).sum(2)
+        own = self._sides[at] == sides[:, None]
+        lone = ~own.any(1)  # a point at an atom with no node inside
+        own[lone] = True
+        weights = np.where(own, 1 / (squares + NEAR_NODE**2) ** 2, 0.0)
+        data = unknown[at].astype(np.float64)
+        middle = (weights * data).sum(1) / weights.sum(1)
+        basis = harmonics(away, squares)
+        weighted = basis * weights[..., None]
+        matrix = np.matmul(weighted.transpose(0, 2, 1), basis) + np.diag(STIFFNESS)
+        right = np.matmul(weighted.transpose(0, 2, 1), (data - middle[:, None])[..., None])
+        coefficients = np.linalg.solve(matrix, right)[..., 0]
+        return coefficients[:, 0] + middle, coefficients[:, 1:4] / unit
+
+
+def harmonics(away: Floats, squares: Floats) -> Floats:
+    """Return the polynomials (..., 17) at vectors (..., 3) with squares (...): 1, x, y, z, harmonic ones, and r^2."""
+    x, y, z = np.moveaxis(away, -1, 0)
+    xx, yy, zz = x * x, y * y, z * z
+    return np.stack([
+        np.ones_like(x), x, y, z, x * y, y * z, z * x, xx - yy, 2 * zz - xx - yy, squares, x * y * z, z * (xx - yy),
+        x * (xx - 3 * yy), y * (3 * xx - yy), x * (4 * zz - xx - yy), y * (4 * zz - xx - yy),
+        z * (2 * zz - 3 * xx - 3 * yy)], -1)
+
+
+def _across(part: tuple[slice, ...], axis: int) -> tuple[slice, ...]:
+    """Return a part of an array that has been cut along an axis already."""
+    return tuple(slice(None) if d == axis else s for d, s in enumerate(part))

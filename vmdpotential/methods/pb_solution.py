@@ -1,0 +1,316 @@
+"""The Poisson-Boltzmann equation solved on two lattices, and what follows from both.
+
+It is solved at the spacing that is requested, and at twice that or more on a lattice that reaches far beyond the
+molecule, whose faces have the sum of the charges' screened potentials. The second gives the first its boundary, is
+corrected by it where both are, and solved again for a better one. Both together give an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.continuum.equation import Known, Problem, Values, enclosing
+from vmdpotential.continuum.interpolation import Smooth
+from vmdpotential.continuum.ions import ions_of, strength
+from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, Sum
+from vmdpotential.engines import Engine, PointSum
+from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
+from vmdpotential.methods import Solution
+from vmdpotential.methods.accuracy import Errors
+from vmdpotential.methods.points import Values as Sums
+from vmdpotential.methods.points import request_at, sum_at
+from vmdpotential.units import coulomb_constant, debye_length
+
+#: The coarse lattice reaches this far beyond the molecule, A.
+BEYOND = 16.0
+
+#: Nodes that it may have in any case.
+FREE = 800_000
+
+#: Of the fine lattice's first solution, which the coarse one is corrected by.
+START = 1e-5
+
+#: What extrapolated errors of potentials and energies are multiplied by: so that at most one in twenty of 50 structures
+#: has a larger error (scripts/pb_errors.py).
+SAFETY, ENERGY_SAFETY = 0.8, 1.5
+
+#: Of the sum of charges at nodes; far from the molecule their potential is summed from nodes of this spacing, A.
+TOLERANCE, CLUSTERS = 1e-5, 5.0
+
+#: Pairs of points and charges below which the charges' own potential is summed exactly.
+PAIRS = 1_000_000_000
+
+#: Nodes at which the fields of both lattices are compared, and A, between points whose potentials make a far field.
+COMPARED, STEP = 2000, 0.01
+
+
+class TwoLattices:
+    """The solution for a molecule on the lattice of a map, and on a coarser one around it.
+
+    Parameters
+    ----------
+    continuum : Continuum
+    lattice : Lattice
+        The map's.
+    engine : Engine
+    before : (Known, Known), optional
+        The solutions on both lattices of another frame, from which these start.
+
+    Attributes
+    ----------
+    reaction : (N,) float64, kT/e
+        The reaction potential at each atom: what the charges do not make in a medium of the molecule's permittivity.
+
+    Raises
+    ------
+    TaskError
+        When the solution does not converge.
+    """
+
+    def __init__(self, continuum: Continuum, lattice: Lattice, engine: Engine,
+                 before: tuple[Known, Known] | None = None) -> None:
+        self.continuum, self.engine = continuum, engine
+        total: Sum = partial(_potential, engine)
+        fine, first, depth = enclosing(lattice)
+        self.part = tuple(slice(a, a + n) for a, n in zip(first, lattice.shape, strict=True))
+        wide, levels, self.ratio = around(fine, continuum)
+        self.far = Problem(continuum, wide, levels, total, engine)
+        if before is not None:
+            self.far.start(before[1])
+        self.far.solve(far_field(continuum, engine, self.far.faces))
+        self.fine = Problem(continuum, fine, depth, total, engine)
+        if before is not None:
+            self.fine.start(before[0])
+        self.fine.solve(self.far.potential_at(self.fine.faces), START)
+        self._coarse = self.far.unknown.copy()
+        self.far.agree(self.fine, self.ratio)
+        self.far.solve(far_field(continuum, engine, self.far.faces))
+        self.fine.solve(self.far.potential_at(self.fine.faces))
+        self.reaction = self.fine.reaction()
+
+    @property
+    def known(self) -> tuple[Known, Known]:
+        """The solutions from which those of another frame may start."""
+        return self.fine.known, replace(self.far.known, unknown=self._coarse)
+
+    def values(self) -> Values:
+        """Return the potential at the nodes of the map, kT/e."""
+        return self.fine.potential(self._part)
+
+    def field(self) -> Values:
+        """Return the field (3, nx, ny, nz) at the nodes of the map, kT/e/A."""
+        field = -Smooth(self.fine).gradients(self._part)
+        nodes = np.argwhere(self.fine.within[self._part])
+        if len(nodes):
+            points = self.fine.lattice.points(nodes + [s.start for s in self._part])
+            field[(slice(None), *nodes.T)] += self._of_charges(points)[1].T.astype(np.float32)
+        return field
+
+    def at(self, points: Floats) -> tuple[Floats, Floats, float, float]:
+        """Return potential (P,), kT/e, and field (P, 3), kT/e/A, at points, and their rms errors.
+
+        On the coarse lattice where the fine one does not reach; beyond both the charges' screened potentials, whose
+        error is not known. An atom at a point makes the potential at the soft core's distance, and no field.
+        """
+        values, field = np.zeros(len(points)), np.zeros((len(points), 3))
+        differences, slopes = np.zeros(0), np.zeros((0, 3))
+        inside = np.zeros(len(points), bool)
+        fine, far = Smooth(self.fine), Smooth(self.far)
+        near, around = fine.holds(points), far.holds(points)
+        inside[near] = fine.inside(points[near])  # the coarse lattice is for points far from the molecule
+        for rows, smooth in ((near, fine), (around & ~near, far)):
+            if rows.any():
+                values[rows], gradient = smooth.at(points[rows], inside[rows])
+                field[rows] = -gradient
+        if around.any():
+            coarse, gradient = far.at(points[around], inside[around], self._coarse)
+            differences, slopes = coarse - values[around], -gradient - field[around]
+        beyond = ~(near | around)
+        if beyond.any():
+            values[beyond], field[beyond] = self._beyond(points[beyond])
+        if inside.any():
+            potential, slope = self._of_charges(points[inside])
+            values[inside] += potential
+            field[inside] += slope
+        factor = SAFETY / (self.ratio - 1)
+        potential_error, field_error = (factor * float(np.sqrt(np.mean(each**2))) if len(each) else 0.0
+                                        for each in (differences, slopes))
+        return values, field, potential_error, field_error
+
+    def errors(self) -> Errors:
+        """Return the errors of the potential outside of the molecule, and next to its surface."""
+        return _errors(self.fine, self.far, self._coarse, self.ratio)
+
+    def with_field(self, errors: Errors) -> Errors:
+        """Return errors with those of the field, at some of the nodes that both lattices have."""
+        part, _ = self.far.shared(self.fine, self.ratio)
+        near, outside = _places(self.far.within[part])
+        rng = np.random.default_rng(2009)
+        found = []
+        for chosen in (outside, near):
+            nodes = np.argwhere(chosen)
+            if len(nodes) > COMPARED:
+                nodes = nodes[np.sort(rng.choice(len(nodes), COMPARED, replace=False))]
+            if not len(nodes):
+                found.append(0.0)
+                continue
+            _, field, _, error = self.at(self.far.lattice.points(nodes + [s.start for s in part]))
+            size = float(np.sqrt(np.mean(field**2)))
+            found.append(error / size if size > 0 else 0.0)
+        return replace(errors, field=found[0], field_away=found[1])
+
+    def energy_error(self) -> float:
+        """Return the error of the sum of the energies of solvation, kT."""
+        return _energy_error(0.5 * self.continuum.charges * (self.reaction - self.far.reaction(self._coarse)),
+                             self.ratio)
+
+    @property
+    def _part(self) -> tuple[slice, slice, slice]:
+        x, y, z = self.part
+        return x, y, z
+
+    def _of_charges(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return potential, kT/e, and field, kT/e/A, of the charges by themselves inside; exact at few points."""
+        c = self.continuum
+        factor, charged = c.constant / c.inside, c.charges != 0
+        if len(points) * int(charged.sum()) < PAIRS:
+            potential, field = self.engine.prepare_points(PointSum(COULOMB.bind())).at(
+                points, c.positions[charged], c.charges[charged], True)
+        else:
+            sums = _sum(self.engine, points, c.positions, c.charges, True)
+            potential, field = sums.potential, sums.field
+        assert field is not None
+        return factor * potential, factor * field
+
+    def _beyond(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return potential and field at points beyond the lattices."""
+        steps = np.concatenate([np.zeros((1, 3)), np.eye(3), -np.eye(3)]) * STEP
+        values = far_field(self.continuum, self.engine, (points + steps[:, None]).reshape(-1, 3)).reshape(7, -1)
+        return values[0], ((values[4:] - values[1:4]) / (2 * STEP)).T
+
+
+def described(told: Solution, positions: Floats, charges: Floats) -> Continuum:
+    """Return the continuum of a request, for charges in e."""
+    values, ions = told.values, ions_of(told.values)
+    half, centre = 0.5 * values.get("membrane", 0.0), values.get("membrane_centre", 0.0)
+    full = np.array([(z, c * z * z) for z, c in ions] if values["nonlinear"] else []).reshape(-1, 2)
+    full[:, 1] /= max(1e-30, full[:, 1].sum())
+    return Continuum(positions, charges, told.radii, coulomb_constant("kT/e", told.temperature), values["inside"],
+                     told.dielectric, values["probe"], values["ion_radius"],
+                     1 / debye_length(strength(ions), told.temperature, told.dielectric), full,
+                     Membrane(centre - half, centre + half, values["membrane_inside"]) if half else None)
+
+
+def around(fine: Lattice, continuum: Continuum) -> tuple[Lattice, int, int]:
+    """Return a coarser lattice around molecule and map, with every second node of another or fewer.
+
+    With it come the levels of multigrid, and the ratio of the spacings.
+    """
+    low, high = bounds(continuum.positions)
+    membrane = continuum.membrane
+    margin = BEYOND + float(continuum.radii.max(initial=0.0)) + (membrane.high - membrane.low if membrane else 0.0)
+    ratio = 2
+    while True:
+        spacing = ratio * fine.spacing
+        before = np.maximum(1, np.ceil((fine.origin - (low - margin)) / spacing)).astype(int)
+        after = np.maximum(1, np.ceil((high + margin - fine.origin) / spacing)).astype(int)
+        after = np.maximum(after, np.ceil((np.array(fine.shape) - 1) / ratio).astype(int) + 1)
+        a, b, c = (int(n) for n in before + after + 1)
+        if a * b * c <= max(FREE, fine.size) or ratio >= 16:
+            found, _, levels = enclosing(Lattice(fine.origin - before * spacing, spacing, (a, b, c)))
+            return found, levels, ratio
+        ratio *= 2
+
+
+def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
+    """Return the potential (P,), kT/e, far from the molecule: of charges that the ions around each screen.
+
+    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion. In a membrane it goes in a straight line from one
+    side's to the other's.
+    """
+    membrane = continuum.membrane
+    if membrane is not None:
+        share = (points[:, 2] - membrane.low) / (membrane.high - membrane.low)
+        within = (share > 0) & (share < 1)
+        solution, sides = replace(continuum, membrane=None), []
+        for z in (membrane.low, membrane.high):
+            moved = points.copy()
+            moved[within, 2] = z
+            sides.append(far_field(solution, engine, moved))
+        share = np.where(within, share, 0.0)
+        result: Floats = (1 - share) * sides[0] + share * sides[1]
+        return result
+    start = continuum.radii + continuum.ion_radius
+    charges = continuum.charges * np.exp(continuum.kappa * start) / (1 + continuum.kappa * start)
+    positions = continuum.positions
+    if len(charges) > 200:
+        positions, charges = _gathered(positions, charges)
+    bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else COULOMB.bind()
+    values = engine.prepare_points(PointSum(bound)).at(points, positions, charges)[0]
+    return continuum.constant / continuum.outside * values
+
+
+def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
+    """Return charges shared by the nodes around them, which keeps their sum and their dipole."""
+    low = positions.min(0)
+    place = (positions - low) / CLUSTERS
+    cell = place.astype(np.int64)
+    shape = cell.max(0) + 2
+    sums = np.zeros(int(shape.prod()))
+    for corner in np.ndindex(2, 2, 2):
+        weights = np.where(corner, place - cell, 1 - place + cell).prod(1)
+        sums += np.bincount(np.ravel_multi_index(tuple((cell + corner).T), tuple(shape)), weights * charges, len(sums))
+    nodes = np.flatnonzero(sums)
+    return low + CLUSTERS * np.stack(np.unravel_index(nodes, tuple(shape)), 1), sums[nodes]
+
+
+def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats, field: bool = False) -> Sums:
+    return sum_at(request_at(points, positions, charges, None, tolerance=TOLERANCE, field=field), points, positions,
+                  charges, engine)
+
+
+def _potential(engine: Engine, points: Floats, positions: Floats, charges: Floats) -> Floats:
+    return _sum(engine, points, positions, charges).potential
+
+
+def _places(inside: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which nodes are next to the surface, outside of the molecule; and which are outside."""
+    near = np.zeros_like(inside)
+    for axis in range(3):
+        for step in (-1, 1):
+            near |= np.roll(inside, step, axis)
+    return near & ~inside, ~inside
+
+
+def _errors(fine: Problem, far: Problem, coarse: NDArray[np.float32], ratio: int) -> Errors:
+    """Return the errors outside of the molecule, and next to its surface, by the nodes that both lattices have.
+
+    Extrapolated as those of a scheme of the first order (L. F. Richardson, Phil. Trans. R. Soc. A 226 (1927) 299): the
+    flow through faces that the surface cuts is no better where the field is along it.
+    """
+    part, a = far.shared(fine, ratio)
+    near, free = _places(far.within[part])
+    difference = a - coarse[part]
+
+    def relative(chosen: NDArray[np.bool_]) -> float:
+        size = float(np.mean(a[chosen] ** 2)) if chosen.any() else 0.0
+        return float(np.sqrt(np.mean(difference[chosen] ** 2) / size)) if size > 0 else 0.0
+
+    outside, surface = relative(free), relative(near if near.any() else free)
+    return Errors(SAFETY * outside / (ratio - 1), SAFETY * surface / (ratio - 1))
+
+
+def _energy_error(differences: Floats, ratio: int) -> float:
+    """Return the error of the sum of energies (N,), from their differences between two lattices.
+
+    The sum's own difference may be small by chance, and is then no measure of it: nor are independent errors, where a
+    tenth of them has the same sign.
+    """
+    size = max(abs(differences.sum()), np.linalg.norm(differences), 0.1 * abs(differences).sum())
+    return ENERGY_SAFETY / (ratio**2 - 1) * float(size)
