@@ -145,7 +145,7 @@ def compared(made: Structure, theirs: Places, minimum: Places) -> list[Compared]
         for row in rows:
             name, label = names[row][2], made.label(holder)
             if moved or len(beside) != len(rows):
-                result.append(Compared(label, name, np.nan, np.nan, "turned, or built otherwise" if moved else "another state"))
+                result.append(Compared(label, name, np.nan, np.nan, "built otherwise" if moved else "another state"))
                 continue
             ours = made.positions[row] - centre
             place = min(beside, key=lambda one: np.linalg.norm(one - made.positions[row])) - centre

@@ -44,9 +44,10 @@ def test_cutoff_sums_compile(bound, compensated, tmp_path):
         compile_for_all(text + layout, macros, tmp_path, architectures=(one,))
 
 
-def test_every_kernel_file_is_compiled_here():
+def test_every_kernel_file_is_compiled():
+    """Here, and that of levels in test_cuda_msm.py."""
     assert {path.name for path in direct.HERE.glob("*.cu")} == {
-        "cutoff_largebin.cu", "cutoff_smallbin.cu", *(f"direct_{name}.cu" for name in direct.POINTS)}
+        "levels.cu", "cutoff_largebin.cu", "cutoff_smallbin.cu", *(f"direct_{name}.cu" for name in direct.POINTS)}
 
 
 def test_a_line_of_a_kernel_elsewhere_is_named_by_its_file_alone():

@@ -236,31 +236,6 @@ def test_a_list_serves_atoms_that_have_moved_a_little():
         both.run(first.positions, np.full((60, 3), np.inf))
 
 
-@pytest.mark.parametrize("options", [{}, {"precision": "double"}, {"precision": "double", "layout": "4x4"}])
-def test_a_pruned_list_holds_what_is_near_and_forgets_nothing(options):
-    cell = CELLS["orthogonal"]
-    some = atoms(1200, cell, seed=5)  # so dense that chunks that were full are packed afterwards, and entries split
-    rng = np.random.default_rng(6)
-    pairs = ENGINE.prepare_pairs(PairSum(WATER, cell, buffer=3.0, **options)).search(some)
-    size, step = pairs.slots, rng.normal(size=(1200, 3))
-    step /= np.linalg.norm(step, axis=1)[:, None]
-    sizes = []
-    for way, buffer in ((0.0, 0.6), (1.4, 0.0), (0.0, 3.0)):
-        start = some.positions + way * step
-        pairs.prune(start, buffer)
-        sizes.append(pairs.slots)
-        moved = start + 0.49 * min(buffer, 0.6) * step[::-1]
-        fresh = ENGINE.prepare_pairs(PairSum(WATER, cell, **options)).run(replace(some, positions=moved))
-        # atoms that meet cost single precision digits
-        assert errors(pairs.run(moved), fresh) < (1e-12 if options else 3e-5)
-    assert max(sizes[:2]) < 0.95 * size
-    assert sizes[2] == size
-    with pytest.raises(UsageError, match="buffer"):
-        pairs.prune(some.positions, 3.1)
-    with pytest.raises(UsageError, match="moved"):
-        pairs.prune(some.positions + 1.6 * step, 0.5)
-
-
 def test_threads_give_the_same(monkeypatch):
     cell = Cell(np.diag([14.0] * 3))
     some = atoms(600, cell)

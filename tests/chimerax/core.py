@@ -88,6 +88,6 @@ def build(source, home):
 
 def run(*command, **settings):
     """Run a program and return what it prints; that is shown when it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **settings)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, **settings)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr

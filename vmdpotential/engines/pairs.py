@@ -136,15 +136,6 @@ class PairList(Protocol):
         """
 
 
-    def prune(self, positions: Floats, buffer: float, others: Floats | None = None) -> None:
-        """Leave out of the sums, until the next pruning, what is beyond the cutoff and a shorter buffer (A) here.
-
-        For a list with a long buffer that lives long: pruned every few steps, it costs as little as one with a short
-        buffer (S. Pall et al., J. Chem. Phys. 153 (2020) 134110). Pairs that come into range sooner are missed.
-        An engine may leave nothing out.
-        """
-
-
 class PreparedPairs(Protocol):
     """A pair sum on an engine, with kernels compiled; from any thread, any number of times."""
 

@@ -146,7 +146,7 @@ class MeanMap(Work):
         if self.request.cell is None:
             return frame.cell
         assert self.cell is not None
-        name = str(self.frames)
+        name = self.frames.name
         cell = periodic_cell(name, frame, self.cell)
         if stretch(self.request.cell, cell) is None:
             raise InputError(

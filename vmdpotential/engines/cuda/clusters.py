@@ -381,9 +381,6 @@ class ClusterList:
         self.force(stream)
         self._queue("collect", 256, stream)
 
-    def prune(self, positions: Floats, buffer: float, others: Floats | None = None) -> None:
-        """Leave nothing out: a list is made anew in less time than a sum takes."""
-
     def run(self, positions: Floats, others: Floats | None = None) -> PairResult:
         """Sum for the atoms, see :class:`vmdpotential.engines.pairs.PairList`."""
         work = self.pairs.work

@@ -43,7 +43,7 @@ class CudaCounter:
         self.spreading = counting.spreading
         self.task = np.zeros((), TASK)
         images = counting.images if len(counting.images) else np.zeros((1, 3))
-        most = max(1e-300, float(np.abs(counting.weights).sum()) * len(images))
+        most = float(np.abs(counting.weights).sum()) * len(images) or 1.0  # of no atoms, or of none that counts
         values = {"origin": counting.origin, "spacing": counting.spacing, "shape": counting.shape,
                   "reach": counting.reach, "atoms": len(self.rows), "images": len(images), "nodes": self.nodes,
                   "periodic": int(len(counting.images) > 0),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.compiling import build, threads
-from vmdpotential.engines.cpu.pairs.clusters import Brick, Clusters, Part, Search, aligned, search
+from vmdpotential.engines.cpu.pairs.clusters import Brick, Clusters, Search, aligned, search
 from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
@@ -184,11 +184,7 @@ class ClusterList:
         values = np.array(scaled.values, real) if scaled.values else np.zeros(1, real)
         self.fixed = (values, *tables, found.steps, found.rests, real(scaled.cutoff2 * LENGTH**2),
                       real(scaled.softening2 * LENGTH**2), real(self.aside))
-        self._keep(found.parts)
-
-    def _keep(self, parts: list[Part]) -> None:
-        """Take a list, that of the search or what pruning has left of it."""
-        self.parts = parts
+        self.parts = parts = found.parts
         #: Pairs that are computed, in range or not.
         self.slots = sum(self._slots(part.entries) for part in parts)
         self.shares: list[int] = []
@@ -248,33 +244,6 @@ class ClusterList:
         if not way <= longest:
             raise UsageError("buffer", f"an atom has moved by {way:.3g} A since the pairs were searched, and they hold "
                              f"up to {longest:g} A", "search them again, or use a longer {buffer}")
-
-    def prune(self, positions: Floats, buffer: float, others: Floats | None = None) -> None:
-        """Leave pairs out of the sums until the next pruning, see :class:`vmdpotential.engines.pairs.PairList`."""
-        if not 0 <= buffer <= self.pairs.work.buffer:
-            raise UsageError("buffer", f"a list is pruned to 0 to {self.pairs.work.buffer:g} A, its own buffer",
-                             value=f"{buffer:g}")
-        self._check(max(one.write(self.kernel, x, chunks) for one, x, chunks in zip(
-            self.sets, self._given(positions, others), self.found.chunks, strict=True)))
-        found, kernel, chunks = self.found, self.kernel, self.found.chunks
-        reach = self.pairs.reach - self.pairs.work.buffer + buffer
-        left: list[Part | None] = [None] * len(found.parts)
-
-        def prune_one(number: int, _: int) -> None:
-            part = found.parts[number]
-            entries = np.empty((kernel.entries_left(part.entries), part.entries.shape[1]), np.int64)
-            some, bits = (np.empty(len(old) + 1, old.dtype) for old in (part.chunks, part.bits))
-            count, filled = kernel.prune(part.entries, part.chunks, part.bits, chunks[0], self.sets[0].centres,
-                                         chunks[-1], self.sets[-1].centres, found.steps, found.rests, reach, entries,
-                                         some, bits)
-            left[number] = Part(entries[:count], some[:filled], bits[:filled], part.masks)
-
-        if threads.count() == 1:
-            for number in range(len(found.parts)):
-                prune_one(number, number + 1)
-        else:
-            threads.run(prune_one, len(found.parts), "pairs")
-        self._keep([part for part in left if part is not None])
 
     def run(self, positions: Floats, others: Floats | None = None) -> PairResult:
         """Return the sum for the atoms, which have moved by less than half of the buffer since the search.

@@ -87,7 +87,7 @@ else:
 
     PACKS = LEVEL == "avx512" and N % 8 == 0
 
-in_range, in_range_of_one = range_filter(M, N, BITS, EACH), range_filter(M, N, BITS, 1)
+in_range = range_filter(M, N, BITS, EACH)
 
 
 @njit(**FAST)
@@ -548,46 +548,3 @@ def _write(ci, sh, light, first, dense, packs, mask, few, few_bits, rest, entrie
         entry += 1
         first = dense = packs = at
     return entry, at
-
-
-@njit(**FAST)
-def prune(entries, chunks, bits, atoms_i, centres_i, atoms_j, centres_j, steps, rests, reach, new_entries, new_chunks,
-          new_bits):
-    """Write what is left of a list where atoms j beyond `reach` are left out; return how many entries and chunks."""
-    place = np.empty((3, M), REAL)
-    limit = REAL(reach * reach * (1 + 1e-6))
-    few, few_bits = np.empty(len(chunks) + 1, np.int32), np.empty(len(chunks) + 1, np.uint16)
-    entry = filled = 0
-    for e in range(len(entries)):
-        ci, sh = entries[e, 0], entries[e, 1]
-        own = ci // EACH
-        for d in range(3):
-            for n in range(M):
-                place[d, n] = atoms_i[own, d, ci % EACH * M + n] + rests[sh, d]
-        ox, oy, oz = (centres_i[own, 0] + steps[sh, 0], centres_i[own, 1] + steps[sh, 1],
-                      centres_i[own, 2] + steps[sh, 2])
-        at = filled
-        for k in range(entries[e, 2], entries[e, 3]):
-            new_chunks[at], new_bits[at] = chunks[k], ALL
-            at += 1
-        dense, rest = at, 0
-        for k in range(entries[e, 3], entries[e, 5]):
-            cj = chunks[k]
-            found = bits[k] & in_range_of_one(place, atoms_j, cj, limit, centres_j[cj, 0] - ox, centres_j[cj, 1] - oy,
-                                              centres_j[cj, 2] - oz)
-            full, some = _sizes(found)
-            new_chunks[at], new_bits[at] = cj, found
-            few[rest], few_bits[rest] = cj, found
-            at, rest = at + full, rest + some
-        entry, filled = _write(ci, sh, entries[e, 7], filled, dense, at, entries[e, 6], few, few_bits, rest,
-                               new_entries, entry, new_chunks, new_bits)
-    return entry, filled
-
-
-@njit(**FAST)
-def entries_left(entries):
-    """Return how many entries may be left of some at most: chunks that were full may be packed."""
-    count = 0
-    for e in range(len(entries)):
-        count += (entries[e, 5] - entries[e, 3]) * N // (MOST - N) + 1
-    return count
